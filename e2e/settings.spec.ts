@@ -129,7 +129,7 @@ test(
     const copied: unknown = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     expect(copied).toMatchObject({
       gpu: { report: { software: true } },
-      kernels: { setting: 'exact', sparse: 'radial', lastRun },
+      kernels: { setting: 'exact', lastRun },
     });
   },
 );

@@ -2,7 +2,7 @@ import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { createTestedBackend } from '../lib/gpu';
-import { assignKernels, setSparse } from '../lib/gpu/kernels/assign';
+import { assignKernels } from '../lib/gpu/kernels/assign';
 import { modelFamilies } from '../lib/models';
 import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../lib/pipeline/benchmark';
 import { familyOf, fetchManifest } from '../lib/pipeline/open';
@@ -20,7 +20,6 @@ const bench = {
     const { backend } = await createTestedBackend({ matrices: options.kernels === 'matrix' });
     try {
       await assignKernels(backend, options.kernels);
-      setSparse(backend, options.sparse);
       const stages = await family.benchmarkStages(configuration, options);
       const all = [...stages, checkerBenchmark(options)];
       return await benchmarkModel(backend, all, onResult);

@@ -26,7 +26,7 @@ export function installHeadlessApi(): HeadlessApi {
 
 async function generate(options: HeadlessOptions): Promise<GenerationResult> {
   const { parameters, model, profile, backend, loraScales, encoder, memoryBudget } = options;
-  const { framing, safetyChecker, promptOptimizer, decoder, cache, kernels, sparse } = options;
+  const { framing, safetyChecker, promptOptimizer, decoder, cache, kernels } = options;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
@@ -51,7 +51,6 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
       ...(cache !== undefined && { cache }),
       ...(memoryBudget !== undefined && { memoryBudget }),
       ...(kernels && { kernels }),
-      ...(sparse && { sparse }),
     },
     report,
   );

@@ -31,7 +31,7 @@ export function installServeApi(): () => void {
 }
 
 async function connect(serving: ServingStore, options: ServeConnect): Promise<void> {
-  const { model: id, backend, name, memoryBudget, kernels, sparse } = options;
+  const { model: id, backend, name, memoryBudget, kernels } = options;
   const token = checkToken(options.token);
   const { models, hub } = await getLibrary().call((api) => api.snapshot());
   const model = models.find(({ manifest }) => manifest.id === id);
@@ -40,7 +40,6 @@ async function connect(serving: ServingStore, options: ServeConnect): Promise<vo
   const device = {
     ...(memoryBudget !== undefined && { memoryBudget }),
     ...(kernels && { kernels }),
-    ...(sparse && { sparse }),
   };
   void serving.connect({ ...optionsOf(model, backend, hub), token, name, ...device });
 }

@@ -27,7 +27,6 @@ import { t } from '../texts';
 import '../texts/en/settings';
 import { formatDate } from '../texts/format';
 import { KernelTable } from './kernel-table';
-import { SparseField } from './sparse-field';
 
 /** What computes on the GPU of this browser, and how fast it is. */
 export function GpuSection() {
@@ -53,7 +52,6 @@ export function GpuSection() {
             {...{ setting, offered }}
             onChange={(chosen) => changeDevice({ kernels: chosen })}
           />
-          {setting !== 'runtime' && <SparseField />}
           {setting !== 'runtime' && <Measured {...{ record, setting, report }} />}
         </>
       )}
@@ -133,7 +131,6 @@ function Actions(props: {
   const [tuning, setTuning] = useState<{ done: number; total: number } | null>(null);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const [copied, setCopied] = useState(false);
-  const { sparse } = useDevice();
   const canTune = report !== null && !report.software && setting !== 'runtime';
   const start = () => {
     setProblem(null);
@@ -144,7 +141,7 @@ function Actions(props: {
   };
   const copy = async () => {
     await navigator.clipboard.writeText(
-      await collectDiagnostics(gpu, null, { setting, sparse, record, lastRun: await lastRun() }),
+      await collectDiagnostics(gpu, null, { setting, record, lastRun: await lastRun() }),
     );
     setCopied(true);
   };

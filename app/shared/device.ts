@@ -1,10 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import {
-  type KernelSetting,
-  kernelSettings,
-  type SparseSetting,
-  sparseSettings,
-} from '../../lib/contract/kernel-setting';
+import { type KernelSetting, kernelSettings } from '../../lib/contract/kernel-setting';
 import type { Backend } from '../../lib/contract/prediction';
 import { t } from '../texts';
 import { StoredValue } from './stored-value';
@@ -16,13 +11,11 @@ export interface DeviceSetting {
   readonly memoryBudget: string;
   /** What computes on the GPU; null for what is usual on it. */
   readonly kernels: KernelSetting | null;
-  /** The mask of self-attention. */
-  readonly sparse: SparseSetting | 'off';
 }
 
 const stored = new StoredValue<DeviceSetting>(
   'kinora:device',
-  { backend: 'webgpu', memoryBudget: '', kernels: null, sparse: 'off' },
+  { backend: 'webgpu', memoryBudget: '', kernels: null },
   read,
 );
 
@@ -32,8 +25,7 @@ function read(json: unknown): DeviceSetting | undefined {
   const { backend, memoryBudget } = stored;
   if (backend !== 'webgpu' && backend !== 'wasm') return undefined;
   const kernels = kernelSettings.find((setting) => setting === stored.kernels) ?? null;
-  const sparse = sparseSettings.find((setting) => setting === stored.sparse) ?? 'off';
-  return typeof memoryBudget === 'string' ? { backend, memoryBudget, kernels, sparse } : undefined;
+  return typeof memoryBudget === 'string' ? { backend, memoryBudget, kernels } : undefined;
 }
 
 /** The setting as it is now; on the server the default. */
@@ -46,17 +38,15 @@ export function changeDevice(changes: Partial<DeviceSetting>): void {
     backend: changes.backend ?? before.backend,
     memoryBudget: changes.memoryBudget ?? before.memoryBudget,
     kernels: changes.kernels ?? before.kernels,
-    sparse: changes.sparse ?? before.sparse,
   };
-  const names = ['backend', 'memoryBudget', 'kernels', 'sparse'] as const;
+  const names = ['backend', 'memoryBudget', 'kernels'] as const;
   if (names.some((name) => after[name] !== before[name])) stored.set(after);
 }
 
 /** The options of a run for what computes on the GPU; empty for what is usual. */
-export function kernelOption(): { kernels?: KernelSetting; sparse?: SparseSetting } {
-  const { backend, kernels, sparse } = getDevice();
-  const masked = sparse !== 'off' && backend === 'webgpu' && kernels !== 'runtime';
-  return { ...(kernels !== null && { kernels }), ...(masked && { sparse }) };
+export function kernelOption(): { kernels?: KernelSetting } {
+  const { kernels } = getDevice();
+  return kernels === null ? {} : { kernels };
 }
 
 /** The setting; renders again when any tab changes it. */

@@ -7,8 +7,6 @@ import {
   kernelSettings,
   type Precision,
   precisions,
-  type SparseSetting,
-  sparseSettings,
   toKinoraError,
 } from '../contract';
 
@@ -81,22 +79,6 @@ export function readBackend(text: string | undefined): Backend | undefined {
 /** @throws KinoraError `PARAMETER_INVALID` */
 export function readKernels(text: string | undefined): KernelSetting | undefined {
   return oneOf('--kernels', kernelSettings, text);
-}
-
-/**
- * The mask of sparse attention.
- *
- * @throws KinoraError `PARAMETER_INVALID` where it is none, or kernels of our own are not to compute
- */
-export function readSparse(
-  text: string | undefined,
-  kernels: KernelSetting | undefined,
-): SparseSetting | undefined {
-  const mask = oneOf('--sparse', sparseSettings, text);
-  if (mask === undefined || kernels !== 'runtime') return mask;
-  throw new KinoraError('PARAMETER_INVALID', '--sparse needs kernels of our own.', {
-    remedy: 'Leave out --kernels runtime, or --sparse.',
-  });
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */

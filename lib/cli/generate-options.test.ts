@@ -30,7 +30,6 @@ describe('the options of generate', () => {
       profile: 'standard',
       backend: undefined,
       kernels: undefined,
-      sparse: undefined,
       memoryBudget: undefined,
       precision: undefined,
       hub: undefined,
@@ -46,7 +45,7 @@ describe('the options of generate', () => {
     const line =
       '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
-      '--lora b.safetensors:4 --model other --backend wasm --kernels fast --sparse radial --memory 7.5 ' +
+      '--lora b.safetensors:4 --model other --backend wasm --kernels fast --memory 7.5 ' +
       '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
@@ -70,7 +69,6 @@ describe('the options of generate', () => {
       profile: 'ultra-fast',
       backend: 'wasm',
       kernels: 'fast',
-      sparse: 'radial',
       memoryBudget: 7.5 * 2 ** 30,
       precision: 'int4',
       hub: 'http://127.0.0.1:1',
@@ -136,11 +134,6 @@ describe('the options of generate', () => {
     ['--fit red', 'PARAMETER_INVALID', '--fit must be blur or a colour'],
     ['--fit blur --crop 0,0', 'REQUEST_INVALID', '--crop and --fit exclude each other.'],
     ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
-    [
-      '--kernels runtime --sparse window',
-      'PARAMETER_INVALID',
-      '--sparse needs kernels of our own.',
-    ],
     [
       '--kernels quick',
       'PARAMETER_INVALID',

@@ -16,9 +16,7 @@ import {
   type ProfileName,
   parseParameters,
   parameterRanges as ranges,
-  type SparseSetting,
   sizes,
-  sparseSettings,
 } from '../contract';
 import { samplePrompt, type unusedParameters } from '../contract/request';
 import {
@@ -29,7 +27,6 @@ import {
   readKernels,
   readNumber,
   readPrecision,
-  readSparse,
   refuseMore,
   usageError,
 } from './arguments';
@@ -53,7 +50,6 @@ export interface GenerateOptions {
   readonly backend: Backend | undefined;
   /** Undefined: `exact`, and `runtime` on an emulated GPU. */
   readonly kernels: KernelSetting | undefined;
-  readonly sparse: SparseSetting | undefined;
   /** Most device bytes to use; undefined for what a probe of the device finds. */
   readonly memoryBudget: number | undefined;
   /** Precision to download the model in, where it is not there yet. */
@@ -95,7 +91,6 @@ const optionTypes = {
   cache: { type: 'boolean' },
   backend: { type: 'string' },
   kernels: { type: 'string' },
-  sparse: { type: 'string' },
   memory: { type: 'string' },
   precision: { type: 'string' },
   hub: { type: 'string' },
@@ -152,8 +147,6 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --kernels NAME          ${kernelSettings.join(', ')}: what computes on the GPU (default exact); fast is a
                           little different, matrix needs a GPU and browser that have it
-  --sparse NAME           ${sparseSettings.join(' or ')}: an experiment, the self-attention of kernels of our own
-                          leaves distant tokens out: faster, a different video
   --memory GIB            most GPU memory to use (default: what the device gives)
   --encoder NAME          webcodecs or ffmpeg (default webcodecs where the browser has it); ffmpeg
                           is slower and makes the same video of the same frames every time
@@ -194,7 +187,6 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     cache: values.cache,
     backend: readBackend(values.backend),
     kernels,
-    sparse: readSparse(values.sparse, kernels),
     memoryBudget: readGibibytes('--memory', values.memory),
     precision: readPrecision(values.precision),
     hub: values.hub,

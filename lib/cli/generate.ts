@@ -56,14 +56,13 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
   const { model, profile, decoder, cache, encoder, memoryBudget } = options;
-  const { framing, kernels, sparse, optimizePrompt: promptOptimizer } = options;
+  const { framing, kernels, optimizePrompt: promptOptimizer } = options;
   const chosen = {
     ...(framing && { framing }),
     ...(decoder && { decoder }),
     ...(cache !== undefined && { cache }),
     ...(encoder && { encoder }),
     ...(kernels && { kernels }),
-    ...(sparse && { sparse }),
   };
   const budget = memoryBudget === undefined ? {} : { memoryBudget };
   const { safetyCheck: safetyChecker } = options;

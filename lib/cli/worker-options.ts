@@ -6,15 +6,12 @@ import {
   KinoraError,
   kernelSettings,
   type Precision,
-  type SparseSetting,
-  sparseSettings,
 } from '../contract';
 import {
   readArguments,
   readBackend,
   readKernels,
   readPrecision,
-  readSparse,
   refuseMore,
   usageError,
 } from './arguments';
@@ -29,7 +26,6 @@ export interface WorkerOptions {
   readonly backend: Backend | undefined;
   /** Undefined: `exact`, and `runtime` on an emulated GPU. */
   readonly kernels: KernelSetting | undefined;
-  readonly sparse: SparseSetting | undefined;
   readonly name: string;
   /** Precision to download the model in, where it is not there yet. */
   readonly precision: Precision | undefined;
@@ -57,8 +53,6 @@ export const workerHelp = `Serves jobs of a Kinora server with this machine's GP
   --precision NAME    int8 or int4: what to download (default: what the model proposes)
   --backend NAME      ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --kernels NAME      ${kernelSettings.join(', ')}: what computes on the GPU (default exact)
-  --sparse NAME       ${sparseSettings.join(' or ')}: an experiment, the self-attention of kernels of our own
-                      leaves distant tokens out: faster, a different video
   --name NAME         what this worker is called (default: the name of this machine)
   --hub URL           where models and LoRAs are fetched from; remembered
   --yes               agrees to the download beforehand
@@ -78,7 +72,6 @@ const optionTypes = {
   model: { type: 'string' },
   backend: { type: 'string' },
   kernels: { type: 'string' },
-  sparse: { type: 'string' },
   name: { type: 'string' },
   precision: { type: 'string' },
   hub: { type: 'string' },
@@ -115,7 +108,6 @@ export function parseWorkerOptions(
     model: values.model ?? demonstrationModel,
     backend: readBackend(values.backend),
     kernels,
-    sparse: readSparse(values.sparse, kernels),
     name: (values.name?.trim() || machine).slice(0, 100),
     precision: readPrecision(values.precision),
     hub: values.hub,

@@ -120,7 +120,7 @@ async function serveOnPage(
   context: BrowserContext,
   origin: string,
   backend: Backend,
-  { token, model, name, kernels, sparse }: WorkerOptions,
+  { token, model, name, kernels }: WorkerOptions,
   report: WorkerReport,
   onConnected: () => void,
 ): Promise<void> {
@@ -136,7 +136,7 @@ async function serveOnPage(
     if (event.type === 'disconnected') end(event.error);
   });
   page.crashed.catch((error: KinoraError) => end(error.toRecord()));
-  const computing = { ...(kernels && { kernels }), ...(sparse && { sparse }) };
+  const computing = { ...(kernels && { kernels }) };
   await page.connect({ token, model, backend, name, ...computing });
   const leave = () => void page.disconnect().catch(() => end(null));
   command.signal.addEventListener('abort', leave);

@@ -1,5 +1,5 @@
 import type { Framing } from './framing';
-import type { KernelSetting, SparseSetting } from './kernel-setting';
+import type { KernelSetting } from './kernel-setting';
 import type { Backend } from './prediction';
 import type { DecoderKind, ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
@@ -56,8 +56,6 @@ export interface EngineRequest {
   readonly memoryBudget?: number;
   /** What computes on the GPU; `exact` when absent, and `runtime` on an emulated one. */
   readonly kernels?: KernelSetting;
-  /** The mask of the self-attention of kernels of our own; dense when absent. */
-  readonly sparse?: SparseSetting;
   /** Name of the output file; by default `<id>.mp4`. */
   readonly videoFile?: string;
 }

@@ -137,10 +137,6 @@ const table = {
     'The GPU gives wrong numbers in the self-test.',
     'Update the browser and the graphics driver, or choose the CPU backend.',
   ],
-  SPARSE_UNAVAILABLE: [
-    'Sparse attention needs Kinora’s own kernels, which do not compute here.',
-    'Turn sparse attention off, or choose other kernels than the runtime’s.',
-  ],
   DEVICE_LOST: [
     'The GPU was lost while it worked.',
     'Close other programs that use the GPU and run it again; the settings are kept.',
@@ -266,13 +262,7 @@ export function isDeviceFault(code: ErrorCode): boolean {
 const passing: readonly ErrorCode[] = [
   ...(['INTERRUPTED', 'PAUSED', 'BUSY', 'INTERNAL', 'STORAGE_FULL', 'ENCODER_FAILED'] as const),
   ...(['DEVICE_LOST', 'OUT_OF_MEMORY', 'WEBGPU_MISSING', 'ADAPTER_MISSING'] as const),
-  ...([
-    'GPU_UNRELIABLE',
-    'SPARSE_UNAVAILABLE',
-    'CHECK_FAILED',
-    'MODEL_BUSY',
-    'MODEL_NOT_INSTALLED',
-  ] as const),
+  ...(['GPU_UNRELIABLE', 'CHECK_FAILED', 'MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
   ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED', 'CHECKPOINT_MISMATCH'] as const),
   ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),
 ];

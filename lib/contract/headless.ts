@@ -1,7 +1,7 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
 import type { DeviceReport, EngineCounters, EngineRequest, KernelCheck } from './engine';
 import type { Framing } from './framing';
-import type { KernelSetting, SparseSetting } from './kernel-setting';
+import type { KernelSetting } from './kernel-setting';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { AdapterChoice, Precision } from './manifest';
 import type { Backend } from './prediction';
@@ -63,7 +63,6 @@ export interface HeadlessOptions {
   /** As in `EngineRequest`. */
   readonly kernels?: KernelSetting;
   /** As in `EngineRequest`. */
-  readonly sparse?: SparseSetting;
   readonly encoder?: NonNullable<EngineRequest['encoder']>;
   /** Whether image and frames are checked; false when absent. */
   readonly safetyChecker?: boolean;

@@ -13,13 +13,6 @@ export function usualKernels(software: boolean): KernelSetting {
   return software ? 'runtime' : 'exact';
 }
 
-/**
- * Sparse self-attention, an experiment: pairs of distant tokens are left out. `radial`: the further frames are apart,
- * the nearer tokens must lie within them. `window`: tokens of frames that are near.
- */
-export const sparseSettings = ['radial', 'window'] as const;
-export type SparseSetting = (typeof sparseSettings)[number];
-
 /** The kernels that computed a video, so that it can be explained. */
 export interface KernelRecord {
   /** What ran, which is `runtime` where the device could not do what was set. */
@@ -28,6 +21,4 @@ export interface KernelRecord {
   readonly keys: readonly string[];
   /** Groups of four values that f16 does not hold and that were clamped; absent where there were none. */
   readonly clamped?: number;
-  /** The mask of self-attention, and the share of the pairs of tiles that it left, 0 to 1; absent where it was dense. */
-  readonly sparse?: { readonly mask: SparseSetting; readonly share: number };
 }

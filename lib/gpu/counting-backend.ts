@@ -58,7 +58,6 @@ export class CountingBackend extends Counted implements Backend {
   readonly compute: Compute = {
     used: new Set(),
     clamped: { count: 0 },
-    tilePairs: { seen: 0, all: 0 },
     unfinished: [],
     features: new Set(),
     limits: {

@@ -1,7 +1,7 @@
 import type { EngineRequest } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
 import type { Framing } from '../contract/framing';
-import type { KernelSetting, SparseSetting } from '../contract/kernel-setting';
+import type { KernelSetting } from '../contract/kernel-setting';
 import { resolveSeed } from '../contract/parameters';
 import type { Backend, Prediction } from '../contract/prediction';
 import type { DecoderKind, ProfileName } from '../contract/profile';
@@ -38,7 +38,6 @@ export interface RunInput {
   /** As in `EngineRequest`. */
   readonly kernels?: KernelSetting;
   /** As in `EngineRequest`. */
-  readonly sparse?: SparseSetting;
 }
 
 /** An adapter of a request that waits. */
@@ -52,7 +51,7 @@ export interface WaitingLora {
 export type WaitingInput = Omit<RunInput, 'loras'> & { readonly loras: readonly WaitingLora[] };
 
 /** Settings of the device, which are not part of a prediction. */
-export type DeviceOptions = Pick<RunInput, 'memoryBudget' | 'kernels' | 'sparse'>;
+export type DeviceOptions = Pick<RunInput, 'memoryBudget' | 'kernels'>;
 
 /** An id that no other prediction has. */
 export function newPredictionId(): string {
@@ -90,13 +89,12 @@ export function requestOf(
   options: DeviceOptions & Pick<RunInput, 'encoder'>,
 ): EngineRequest {
   const { id, parameters, model, profile, backend } = prediction;
-  const { encoder = 'auto', memoryBudget, kernels, sparse } = options;
+  const { encoder = 'auto', memoryBudget, kernels } = options;
   return {
     ...{ id, image, parameters, model, profile, backend, encoder },
     loras: withScales(loras, parameters),
     ...(memoryBudget !== undefined && { memoryBudget }),
     ...(kernels && { kernels }),
-    ...(sparse && { sparse }),
     ...switchesOf(prediction),
   };
 }

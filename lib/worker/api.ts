@@ -1,5 +1,5 @@
 import type { ErrorRecord } from '../contract/errors';
-import type { KernelSetting, SparseSetting } from '../contract/kernel-setting';
+import type { KernelSetting } from '../contract/kernel-setting';
 import type { Precision } from '../contract/manifest';
 import type { Backend } from '../contract/prediction';
 import type { PromptOptimizationStatus } from '../contract/prompt-optimization';
@@ -25,7 +25,6 @@ export interface ServeOptions {
   /** As in `EngineRequest`. */
   readonly kernels?: KernelSetting;
   /** As in `EngineRequest`. */
-  readonly sparse?: SparseSetting;
 }
 
 /** The lease that a page hands back when it is closed in the middle of a job. */

@@ -106,7 +106,7 @@ export class Attempt {
     try {
       const parameters = parseParameters(job.parameters);
       const { image, loras } = await fetchInputs(client, adapters, job, signal);
-      const { model, backend, memoryBudget, kernels, sparse } = options;
+      const { model, backend, memoryBudget, kernels } = options;
       const videoFile = servedVideo(this.id);
       const budget = memoryBudget === undefined ? {} : { memoryBudget };
       const profile = profileOfModel(job.model);
@@ -118,7 +118,6 @@ export class Attempt {
         ...((await isSaved(this.id)) && { continuation: 'resume' as const }),
         ...budget,
         ...(kernels && { kernels }),
-        ...(sparse && { sparse }),
       };
       const result = await runEngine(engine, request, signal, (event) => {
         this.#take(event);

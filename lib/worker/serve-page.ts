@@ -1,4 +1,4 @@
-import type { KernelSetting, SparseSetting } from '../contract/kernel-setting';
+import type { KernelSetting } from '../contract/kernel-setting';
 import type { Backend } from '../contract/prediction';
 import type { Phase } from '../contract/progress';
 import type { SkipReason } from '../contract/v3/worker';
@@ -16,7 +16,6 @@ export interface ServeConnect {
   /** As in `EngineRequest`. */
   readonly kernels?: KernelSetting;
   /** As in `EngineRequest`. */
-  readonly sparse?: SparseSetting;
 }
 
 /** Progress of the current job. */

@@ -10,7 +10,6 @@ import {
   sizeInPixels,
   toKinoraError,
 } from '../../lib/contract';
-import { setSparse } from '../../lib/gpu/kernels/assign';
 import {
   type RunSaving,
   removeSaved,
@@ -132,7 +131,6 @@ export class Generation {
     const backend = await context.device.open(request.backend, request.kernels ?? 'exact');
     signal.throwIfAborted();
     await context.kernels.use(backend, request.kernels, report, signal);
-    setSparse(backend, request.sparse);
     estimate.expectKernels(backend);
 
     const delivered = { width, height };

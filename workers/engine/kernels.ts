@@ -91,10 +91,8 @@ export class EngineKernels {
   }
 
   /** What has computed since {@link use}. */
-  recordOf({ compute, kernels }: Backend): KernelRecord | null {
+  recordOf({ compute }: Backend): KernelRecord | null {
     if (!compute) return null;
-    const mask = kernels?.choice?.sparse;
-    const { seen, all } = compute.tilePairs;
     const keys = [...compute.used].sort();
     const { count: clamped } = compute.clamped;
     // What a mode has no kernel for is computed by one of `exact`: all of a run where none of the mode was right.
@@ -104,7 +102,6 @@ export class EngineKernels {
       mode: (keys.length > 0 && mode) || 'runtime',
       keys,
       ...(clamped > 0 && { clamped }),
-      ...(mask && all > 0 && { sparse: { mask, share: seen / all } }),
     };
   }
 

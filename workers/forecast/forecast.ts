@@ -6,7 +6,6 @@ import {
   type ModelManifest,
   type Precision,
   type Size,
-  type SparseSetting,
   sourcesFor,
   usualKernels,
 } from '../../lib/contract';
@@ -44,7 +43,6 @@ export interface ForecastRequest {
   readonly memoryBudget?: number;
   /** As in `EngineRequest`. */
   readonly kernels?: KernelSetting;
-  readonly sparse?: SparseSetting;
   readonly checked: boolean;
   /** Whether the memory is counted too, which takes seconds for a large model. */
   readonly withMemory: boolean;

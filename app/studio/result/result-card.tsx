@@ -137,14 +137,6 @@ export function ResultCard(props: {
             <span title={result.kernels.keys.join('\n')}>{kernelsText(result.kernels)}</span>
           </Fact>
         )}
-        {result.kernels?.sparse && (
-          <Fact name={t('result.sparse')}>
-            {t('shared.listOf', {
-              first: t(`shared.sparse.${result.kernels.sparse.mask}`),
-              second: `${Math.round(100 * result.kernels.sparse.share)} %`,
-            })}
-          </Fact>
-        )}
         {result.memory && <Fact name={t('result.memory')}>{memoryUseText(result.memory)}</Fact>}
       </dl>
       {result.memory && result.memory.decodeTiles > 1 && (

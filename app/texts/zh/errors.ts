@@ -73,10 +73,6 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
     '开启硬件加速以使用真正的 GPU；没有 GPU 时，选择 CPU 更快。',
   ],
   GPU_UNRELIABLE: ['GPU 在自检中算出了错误的数。', '更新浏览器和显卡驱动，或选择 CPU。'],
-  SPARSE_UNAVAILABLE: [
-    '稀疏注意力需要 Kinora 自己的内核，而这里不由它们计算。',
-    '关闭稀疏注意力，或选择运行时以外的内核。',
-  ],
   DEVICE_LOST: ['GPU 在工作时丢失了。', '关闭其他使用 GPU 的程序后再运行；设置已保留。'],
   OUT_OF_MEMORY: ['GPU 没有足够的空闲内存。', '关闭其他使用 GPU 的程序，或使用更小的模型。'],
   LATENTS_NOT_FINITE: [

@@ -1,13 +1,6 @@
 import { parseArgs } from 'node:util';
-import {
-  KinoraError,
-  kernelSettings,
-  type Precision,
-  precisions,
-  sparseSettings,
-} from '../../contract';
+import { KinoraError, kernelSettings, type Precision, precisions } from '../../contract';
 import type { BenchmarkOptions } from '../../pipeline/benchmark';
-import { readSparse } from '../arguments';
 
 export const modelHelp = `npm run bench -- model --synthetic MODEL [options]
 
@@ -25,7 +18,6 @@ weights of the model's real widths, and prints the memory plan. MODEL is an id o
   --chunk N         most tokens in a chunk (default 4096)
   --backend NAME    wasm: ONNX Runtime's CPU provider in Node (default); webgpu: headless Chromium
   --kernels NAME    with webgpu: ${kernelSettings.join(', ')} (default exact)
-  --sparse NAME     ${sparseSettings.join(' or ')}: with kernels of our own, self-attention leaves distant tokens out
   --json FILE       also writes all figures as JSON; - for standard output
 `;
 
@@ -41,7 +33,6 @@ const optionTypes = {
   chunk: { type: 'string', default: '4096' },
   backend: { type: 'string', default: 'wasm' },
   kernels: { type: 'string' },
-  sparse: { type: 'string' },
   json: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const;
@@ -75,7 +66,6 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
   if (kernels !== 'runtime' && backend === 'wasm') {
     throw invalid(`--kernels ${kernels} needs --backend webgpu.`);
   }
-  const sparse = readSparse(values.sparse, kernels);
   const precision = precisions.find((name) => name === values.precision);
   if (values.precision !== undefined && !precision) {
     throw invalid(`--precision must be one of ${precisions.join(', ')}.`);
@@ -100,7 +90,6 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
       passes: whole('--passes', values.passes, 1),
       maxChunkTokens: whole('--chunk', values.chunk, 1),
       kernels,
-      ...(sparse && { sparse }),
     },
   };
 }

@@ -38,7 +38,7 @@ export async function benchModel(args: readonly string[]): Promise<void> {
   const print = (text: string) => silent || process.stdout.write(`${text}\n`);
   const { layers, tokens, textTokens, passes } = stages;
   print(
-    `${options.model} in ${precision} on ${options.backend}, kernels ${stages.kernels}${stages.sparse ? `, attention ${stages.sparse}` : ''}: ${layers} × ${tokens} tokens, ` +
+    `${options.model} in ${precision} on ${options.backend}, kernels ${stages.kernels}: ${layers} × ${tokens} tokens, ` +
       `text of ${textTokens}, median of ${passes}`,
   );
   print(header);

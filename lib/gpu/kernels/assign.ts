@@ -1,4 +1,4 @@
-import { type KernelSetting, KinoraError, type SparseSetting } from '../../contract';
+import { type KernelSetting, KinoraError } from '../../contract';
 import type { Backend } from '../backend';
 import { probeDevice } from '../device';
 import type { Compute } from './compute';
@@ -34,19 +34,4 @@ export async function assignKernels(
   const { software } = await probeDevice();
   backend.kernels = new OwnKernels(backend, defaultChoice(compute, mode, software));
   return mode;
-}
-
-/**
- * Makes the self-attention of a backend's kernels sparse; dense where no mask is given.
- *
- * @throws KinoraError `SPARSE_UNAVAILABLE` where the backend has no kernel for attention
- */
-export function setSparse(backend: Backend, sparse: SparseSetting | undefined): void {
-  if (!sparse) return;
-  const choice = backend.kernels?.choice;
-  if (!choice?.linear || !choice.attention || !backend.compute) {
-    throw new KinoraError('SPARSE_UNAVAILABLE');
-  }
-  Object.assign(backend.compute.tilePairs, { seen: 0, all: 0 });
-  backend.kernels = new OwnKernels(backend, { ...choice, sparse });
 }

@@ -44,7 +44,7 @@ export function attentionText(
   shape: AttentionShape,
   logits: Logits,
 ): Kernel {
-  const { bias, sparse } = shape;
+  const { bias } = shape;
   const { queries, keys } = variant;
   const geometry = geometryOf(variant, shape.headSize);
   const { threads, rows, columns } = geometry;
@@ -57,7 +57,6 @@ export function attentionText(
       rowsBinding('v', shape.kv),
       vectorBinding('out', 'write', shape.out),
       ...(bias === 'full' ? [{ name: 'bias', access: 'read', element: 'f32' } as const] : []),
-      ...(sparse ? [{ name: 'tiles', access: 'read', element: 'u32' } as const] : []),
     ],
     uniforms: [
       'rows',
@@ -67,7 +66,6 @@ export function attentionText(
       ...['v', 'out'].flatMap((name) => [`${name}Head`, `${name}Row`, `${name}First`]),
       ...(bias === 'last' ? ['lastBias: f32'] : []),
       ...(bias === 'full' ? ['biasHead'] : []),
-      ...(sparse ? ['firstTile'] : []),
     ],
     threads,
     workgroupBytes: logits.areas.reduce(
@@ -88,26 +86,12 @@ ${halfFunctions}`,
   let part = thread / ${lanes}u;
 ${lines(rows, (i) => lines(columns, (h) => `  var o${i}_${h} = vec4<f32>();`))}
 ${lines(rows / 4, (g) => `  var largest${g} = vec4<f32>(-3e38);\n  var sum${g} = vec4<f32>();`)}
-${sparse ? listedTiles(keys, tile) : allTiles(keys, tile)}
+  for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
+${tile}
+  }
 ${resultText(variant, shape, geometry, logits)}`,
   });
 }
-
-const allTiles = (keys: number, tile: string) => `
-  for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
-${tile}
-  }`;
-
-/** The list has the place of each tile's ranges, and ranges of tiles of keys: first and count. */
-const listedTiles = (keys: number, tile: string) => `
-  let listed = uniforms.firstTile + group % queryTiles;
-  for (var range = tiles[listed]; range < tiles[listed + 1u]; range += 2u) {
-    let start = tiles[range] * ${keys}u;
-    let end = min(start + tiles[range + 1u] * ${keys}u, uniforms.keys);
-    for (var firstKey = start; firstKey < end; firstKey += ${keys}u) {
-${tile}
-    }
-  }`;
 
 function tileText(
   variant: AttentionVariant,

@@ -23,8 +23,6 @@ export interface AttentionShape {
   readonly out: Storage;
   /** What is added to the logits: one number to those of the last key, or a matrix [rows, keys]. */
   readonly bias: 'none' | 'last' | 'full';
-  /** Whether a list says which tiles of keys each tile of queries sees (`sparse.ts`). */
-  readonly sparse: boolean;
 }
 
 /** Rows of heads. Element (head, row, c) lies at `head·headStride + (firstRow + row)·rowStride + c`. */
@@ -50,14 +48,6 @@ export interface AttentionRun {
   readonly lastBias?: number;
   /** For a bias `full`: [rows, keys] per head, `headStride` elements apart; 0 when heads share one. */
   readonly bias?: { readonly tensor: DeviceTensor | Operand; readonly headStride: number };
-  /** For a sparse shape. */
-  readonly tiles?: {
-    /** The words of a `TileList`, as int32. */
-    readonly list: DeviceTensor;
-    readonly density: number;
-    /** Of the list, the tile that the run's first row begins. */
-    readonly first: number;
-  };
 }
 
 /** Geometries that a device can run, the best guess first. */
@@ -84,7 +74,6 @@ const widest: AttentionShape = {
   kv: 'f16',
   out: 'f16',
   bias: 'none',
-  sparse: false,
 };
 
 /** Whether there is a kernel for heads of this size. */
@@ -133,14 +122,13 @@ export function attentionDispatch(
 export function attentionOperands(
   variant: AttentionVariant,
   shape: AttentionShape,
-  { v, out, heads, rows, keys, scale, lastBias, bias, tiles }: Omit<AttentionRun, 'q' | 'k'>,
+  { v, out, heads, rows, keys, scale, lastBias, bias }: Omit<AttentionRun, 'q' | 'k'>,
 ): Omit<Dispatch, 'kernel'> {
   return {
     operands: {
       v: v.operand,
       out: out.operand,
       ...(bias && { bias: bias.tensor }),
-      ...(tiles && { tiles: tiles.list }),
     },
     uniforms: {
       rows,
@@ -149,10 +137,9 @@ export function attentionOperands(
       ...placeUniforms({ v, out }),
       ...(lastBias !== undefined && { lastBias: lastBias * Math.LOG2E }),
       ...(bias && { biasHead: bias.headStride }),
-      ...(tiles && { firstTile: tiles.first }),
     },
     groups: heads * Math.ceil(rows / variant.queries),
-    flops: 4 * heads * rows * keys * shape.headSize * (tiles?.density ?? 1),
+    flops: 4 * heads * rows * keys * shape.headSize,
   };
 }
 

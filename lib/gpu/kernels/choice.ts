@@ -1,4 +1,3 @@
-import type { SparseSetting } from '../../contract/kernel-setting';
 import type { AttentionVariant } from './attention';
 import type { ConvolutionVariant } from './convolution';
 import type { KernelMode, Storage } from './kernel';
@@ -21,6 +20,4 @@ export interface KernelChoice {
    */
   readonly fastLinear?: LinearVariant | null;
   readonly fastAttention?: AttentionVariant | null;
-  /** The mask of the transformer's self-attention; it is dense when absent. */
-  readonly sparse?: SparseSetting;
 }

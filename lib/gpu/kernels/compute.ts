@@ -59,8 +59,6 @@ export interface Compute {
   readonly used: Set<string>;
   /** Groups of four results that f16 does not hold, of the layers that count them: they were clamped. */
   readonly clamped: { count: number };
-  /** Pairs of tiles of sparse attention: those that were computed, and those that there are. */
-  readonly tilePairs: { seen: number; all: number };
   /** Kernels that are not known to be done: one of them is to blame where the device is lost. */
   readonly unfinished: readonly Kernel[];
   /**

@@ -129,8 +129,7 @@ function fastAttentionContest(options: ContestOptions): Contest<AttentionVariant
     flops: 4 * heads * queries * keys * size,
     candidates: ordered(variantsOf(compute).fastAttention, timing).map((variant) => {
       const timed = fastAttentionKernel(variant, shape);
-      const sparse = fastAttentionKernel(variant, { ...shape, sparse: true });
-      return candidateOf(variant, timed, [timed, sparse, ...quantiseKernels('f16', size)], timing);
+      return candidateOf(variant, timed, [timed, ...quantiseKernels('f16', size)], timing);
     }),
     check: ({ variant }) => checkFastAttention({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
@@ -156,8 +155,7 @@ function attentionContest(options: ContestOptions): Contest<AttentionVariant> {
     flops: 4 * heads * queries * keys * size,
     candidates: ordered(variantsOf(compute).attention, timing).map((variant) => {
       const timed = attentionKernel(variant, shape);
-      const others = [attentionShape('last'), { ...shape, sparse: true }];
-      const checked = [timed, ...others.map((other) => attentionKernel(variant, other))];
+      const checked = [timed, attentionKernel(variant, attentionShape('last'))];
       return candidateOf(variant, timed, checked, timing);
     }),
     check: ({ variant }) => checkAttention({ backend, compute }, variant),

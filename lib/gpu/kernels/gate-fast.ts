@@ -4,7 +4,6 @@ import type { AttentionVariant } from './attention';
 import { fastAttentionDispatch, packedWidth, quantiseRows } from './attention-dp4a';
 import {
   checkEach,
-  checkedMask,
   type GateDevice,
   hostileRows,
   judge,
@@ -110,7 +109,6 @@ export async function checkFastAttention(
     { scale: usual, spread: 3, tolerance: tolerances.f16, rounding: attentionRounding },
     { scale: usual, spread: 0, tolerance: 1e-3 },
     { scale: 300, spread: 3, tolerance: 1e-2 },
-    { scale: usual, spread: 3, tolerance: tolerances.f16, sparse: true },
   ];
   return checkEach(device, cases, async (scope, { scale, spread, tolerance, ...of }, index) => {
     const random = (count: number, salt: number, change: (value: number) => number) =>
@@ -144,15 +142,12 @@ export async function checkFastAttention(
       await inBytes(k, scope.float32([heads, size], 'activations')),
     ];
     const out = scope.tensor('float16', [rows, heads * size], 'activations');
-    const mask = of.sparse ? checkedMask(scope, variant, { rows, keys }) : null;
-    const shape = { ...attentionShape('none'), sparse: mask !== null };
-    const run = fastAttentionDispatch(variant, shape, {
+    const run = fastAttentionDispatch(variant, attentionShape('none'), {
       ...{ q: queries.y, k: rest.y, heads, rows, keys, scale },
-      ...(mask && { tiles: mask.tiles }),
       v: interleaved(upload(scope, v, 'f16'), heads, size),
       out: interleaved(out, heads, size),
     });
-    const logits = mask?.logits ?? new Float64Array(rows * keys);
+    const logits = new Float64Array(rows * keys);
     const resultsOf = (ofQ: ArrayLike<number>, ofK: ArrayLike<number>) => {
       // The reference divides by the root of the size itself.
       const scaled = Float64Array.from(ofQ, (value) => value * scale * Math.sqrt(size));

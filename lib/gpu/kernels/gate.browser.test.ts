@@ -107,28 +107,6 @@ test.each([
   },
 );
 
-/** What a sparse kernel does with the list of tiles. */
-const listErrors = [
-  ['the first tile of the queries', /uniforms\.firstTile \+ /, ''],
-  ['the end of a tile of queries', /tiles\[listed \+ 1u\]/, 'tiles[listed + 1u] - 2u'],
-  ['the first key of a range', /tiles\[range\] \*/, '(tiles[range] - min(tiles[range], 1u)) *'],
-  ['the count of a range', /tiles\[range \+ 1u\] \*/, '(tiles[range + 1u] + 1u) *'],
-] as const;
-
-test.each(listErrors)(
-  'sparse attention with an error in %s is rejected',
-  {
-    tags: ['full'],
-  },
-  async (_, text, by) => {
-    const planted = edited(text, by);
-    const { attention, fastAttention } = variantsOf(compute);
-    expect(await checkAttention(planted.device, smallest(attention))).toEqual(wrong);
-    expect(await checkFastAttention(planted.device, smallest(fastAttention))).toEqual(wrong);
-    expect(planted.places).toHaveLength(2);
-  },
-);
-
 test('a convolution that does not add its residual is rejected', { tags: ['full'] }, async () => {
   const planted = edited(/value \+= unpackHalf4\(side/, 'value += 0.99 * unpackHalf4(side');
   const variant = smallest(variantsOf(compute).convolution);

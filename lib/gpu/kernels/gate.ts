@@ -9,7 +9,6 @@ import { packedDims, packedRows, packJob } from './convolution-weights';
 import { fromHalf, toHalf } from './half';
 import type { Kernel, Storage } from './kernel';
 import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
-import { tileList } from './sparse';
 import {
   attentionShape,
   convolutionShape,
@@ -230,11 +229,9 @@ export async function checkAttention(
     { ...usual, bias: 'none', spread: 0, tolerance: 1e-3 },
     // Logits of about ±10⁴, which f32 rounds by 10⁻³: mostly one key takes everything.
     { ...usual, bias: 'none', scale: 300, tolerance: 1e-2 },
-    { ...usual, bias: 'none', sparse: true },
   ] as const;
-  return checkEach(device, cases, (scope, { bias, scale, spread, tolerance, ...of }, index) => {
-    const mask = 'sparse' in of ? checkedMask(scope, variant, { rows, keys }) : null;
-    const shape = { ...attentionShape(bias), sparse: mask !== null };
+  return checkEach(device, cases, (scope, { bias, scale, spread, tolerance }, index) => {
+    const shape = attentionShape(bias);
     const q = stored(
       numbers(rows * heads * size, 5).map((value) => value * spread),
       'f16',
@@ -249,9 +246,8 @@ export async function checkAttention(
       ...{ q: view(q), k: view(k), v: view(v), out: interleaved(out, heads, size) },
       ...{ heads, rows, keys, scale },
       ...(bias === 'last' && { lastBias }),
-      ...(mask && { tiles: mask.tiles }),
     });
-    const logits = mask?.logits ?? new Float64Array(rows * keys);
+    const logits = new Float64Array(rows * keys);
     if (bias === 'last') for (let row = 1; row <= rows; row++) logits[row * keys - 1] = lastBias;
     // The reference divides by the root of the size itself.
     const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
@@ -259,35 +255,6 @@ export async function checkAttention(
     const values = reference.attention(scaled, k, v, logits, shapes);
     return judge(device, [run], out as ReadableTensor, heads * size, [{ values, tolerance }]);
   });
-}
-
-/**
- * A mask under which the last tokens see themselves and the first token: tiles of keys between them are left out. The
- * list begins with tiles of other queries.
- */
-export function checkedMask(
-  scope: Scope,
-  variant: AttentionVariant,
-  { rows, keys }: { readonly rows: number; readonly keys: number },
-) {
-  const clip = { frames: keys, tokensPerFrame: 1 };
-  const others = { start: 0, count: rows };
-  const { words, density, runs } = tileList(clip, { kind: 'window', frames: 0 }, variant, [
-    others,
-    { start: keys - rows, count: rows },
-  ]);
-  const first = runs[1]?.first ?? 0;
-  const logits = new Float64Array(rows * keys).fill(Number.NEGATIVE_INFINITY);
-  for (let row = 0; row < rows; row++) {
-    const tile = first + Math.floor(row / variant.queries);
-    for (let at = words[tile] ?? 0; at < (words[tile + 1] ?? 0); at += 2) {
-      const start = (words[at] ?? 0) * variant.keys;
-      const end = Math.min(keys, start + (words[at + 1] ?? 0) * variant.keys);
-      logits.fill(0, row * keys + start, row * keys + end);
-    }
-  }
-  const list = scope.tensor('int32', [words.length], 'activations', words);
-  return { tiles: { list, density, first }, /** [rows, keys] */ logits };
 }
 
 /** The shape of a convolution that {@link checkConvolution} runs: what it adds is in f16. */

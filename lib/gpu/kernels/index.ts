@@ -12,5 +12,4 @@ export * from './linear-dp4a';
 export * from './own';
 export * from './pointwise';
 export * from './quantise';
-export * from './sparse';
 export { storageBytes } from './text';

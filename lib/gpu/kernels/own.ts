@@ -59,7 +59,7 @@ export class OwnKernels implements Kernels {
     const rows = elementCount(output.dims) / width;
     const keys = elementCount(role(inputs, 'k').dims) / width;
     const { bias } = inputs;
-    const plain = { headSize, q: 'f32', kv: 'f32', out: 'f32', sparse: false } as const;
+    const plain = { headSize, q: 'f32', kv: 'f32', out: 'f32' } as const;
     const job = attentionDispatch(
       variant,
       { ...plain, bias: bias ? 'full' : 'none' },

@@ -50,7 +50,6 @@ export class KernelRunner implements Compute {
   readonly rates = new Map<string, number>();
   readonly used = new Set<string>();
   readonly clamped = { count: 0 };
-  readonly tilePairs = { seen: 0, all: 0 };
   readonly #prepared = new Map<string, Promise<Prepared>>();
   #uniforms: GPUBuffer | undefined;
   /** The submissions that may not be done. */

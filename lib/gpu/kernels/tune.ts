@@ -5,7 +5,7 @@ import type { Kernel } from './kernel';
 import { type Timing, timeInTurns, timeWork } from './time';
 
 /** A family of kernels whose variants compete, as `KernelChoice` names it. */
-export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage' | 'sparse'>;
+export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;
 
 /** A variant that competes in its family. */
 export interface Candidate<V = unknown> {

@@ -22,7 +22,7 @@ export function fastLinearShape(use: 'small' | 'clamped' | 'timed'): FastLinearS
 
 /** The shape of self-attention, and with a weight of the last key that of cross-attention. */
 export function attentionShape(bias: 'none' | 'last'): AttentionShape {
-  return { headSize: 128, q: 'f16', kv: 'f16', out: 'f16', bias, sparse: false };
+  return { headSize: 128, q: 'f16', kv: 'f16', out: 'f16', bias };
 }
 
 /** The shape of a causal convolution. */

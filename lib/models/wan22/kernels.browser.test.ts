@@ -1,7 +1,7 @@
 /** @module-tag full */
 
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Precision, SparseSetting } from '../../contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Precision } from '../../contract';
 import { type Backend, createBackend, relativeRms } from '../../gpu';
 import {
   type Compute,
@@ -10,7 +10,6 @@ import {
   OwnKernels,
   type Storage,
 } from '../../gpu/kernels';
-import { setSparse } from '../../gpu/kernels/assign';
 import type { Residency } from '../../pipeline/memory/plan';
 import type { ParityLine } from '../../pipeline/parity';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
@@ -20,7 +19,7 @@ import { openGolden, type ParityContext } from './parity/golden';
 import { stages } from './parity/stages';
 import { countDenoising } from './plan';
 import { transformerTensors } from './tensors';
-import { denoiseTokens, tokenRequest, tokens, values, width } from './testing/denoise';
+import { denoiseTokens, tokenRequest, tokens } from './testing/denoise';
 import { parityContext } from './testing/parity';
 import { checkReuse } from './testing/reuse';
 import { Transformer } from './transformer';
@@ -199,7 +198,6 @@ describe('the transformer in kernels of our own', () => {
         rates: compute.rates,
         used: compute.used,
         clamped: compute.clamped,
-        tilePairs: compute.tilePairs,
         unfinished: compute.unfinished,
         compile: (kernels) => compute.compile(kernels),
         dispatch: (jobs) => {
@@ -222,76 +220,6 @@ describe('the transformer in kernels of our own', () => {
       expect(valueBytes.filter((bytes) => bytes === 4096)).toHaveLength(2 * 2 * 2);
     },
   );
-
-  test('a mask that keeps all tiles changes no bit; what a mask leaves is what was computed', {
-    timeout: 250_000,
-  }, async () => {
-    const { compute } = backend;
-    if (!compute) throw new Error('the GPU runs no kernels');
-    const few = { ...config, num_layers: 1 };
-    const random = syntheticCheckpoint(transformerTensors(few), 'int8');
-    const model = await Transformer.load(backend, random, few, { precision: 'int8' });
-    // 64 tokens a frame, so that tiles of 16 and of 32 lie within one.
-    const denoised = async (frames: number, sparse?: SparseSetting) => {
-      const attention = { queries: 16, keys: 32, shared: 'f32' } as const;
-      backend.kernels = new OwnKernels(backend, { ...choice, storage: 'f16', attention });
-      setSparse(backend, sparse);
-      return denoiseTokens(
-        backend,
-        model,
-        tokenRequest(few, 1, 1, {
-          size: { frames, height: 16, width: 16 },
-          conditioning: values(0, 64 * width),
-          noise: values(1, frames * 64 * width),
-          maxChunkTokens: 128,
-        }),
-      );
-    };
-    // The calls go through.
-    const write = vi.spyOn(backend, 'write');
-    const dispatch = vi.spyOn(compute, 'dispatch');
-    /** Pairs of tiles that were dispatched since then, by the lists that were uploaded. */
-    const executed = () => {
-      const lists = new Map(write.mock.calls.map(([tensor, data]) => [tensor as unknown, data]));
-      let [seen, all] = [0, 0];
-      for (const { operands, uniforms } of dispatch.mock.calls.flatMap(([jobs]) => jobs)) {
-        const words = operands.tiles && lists.get(operands.tiles);
-        const { firstTile = 0, rows = 0, keys = 0 } = uniforms;
-        if (!words) continue;
-        const last = firstTile + Math.ceil(rows / 16);
-        all += Math.ceil(rows / 16) * Math.ceil(keys / 32);
-        for (let at = Number(words[firstTile]); at < Number(words[last]); at += 2) {
-          seen += Number(words[at + 1]);
-        }
-      }
-      write.mockClear();
-      dispatch.mockClear();
-      return { seen, all };
-    };
-    try {
-      // A window of four frames reaches over the whole of a clip of five.
-      const dense = await denoised(5);
-      expect(executed()).toEqual({ seen: 0, all: 0 });
-      expect(await denoised(5, 'window')).toEqual(dense);
-      expect(compute.tilePairs).toEqual({ seen: 200, all: 200 });
-      expect(executed()).toEqual(compute.tilePairs);
-      const denser = await denoised(7);
-      executed();
-      const radial = await denoised(7, 'radial');
-      expect(executed()).toEqual(compute.tilePairs);
-      // Frames 4 to 6 apart, but for frame 0 as keys: 9 pairs of frames with 2 pairs of tiles too far from each other.
-      expect(compute.tilePairs).toEqual({ seen: 28 * 14 - 9 * 2, all: 28 * 14 });
-      expect(radial.every(Number.isFinite)).toBe(true);
-      expect(radial).not.toEqual(denser);
-      // The runtime's graphs would be dense.
-      backend.kernels = null;
-      expect(() => setSparse(backend, 'radial')).toThrow('own kernels');
-    } finally {
-      write.mockRestore();
-      dispatch.mockRestore();
-      model.dispose();
-    }
-  });
 
   test('what the blocks added is kept and reused, by branch', { timeout: 250_000 }, async () => {
     storeIn('f32');

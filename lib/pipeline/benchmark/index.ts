@@ -1,4 +1,4 @@
-import { at, type KernelSetting, type Precision, type SparseSetting } from '../../contract';
+import { at, type KernelSetting, type Precision } from '../../contract';
 import type { Backend } from '../../gpu';
 import type { Meter, RunRecord } from './meter';
 
@@ -34,8 +34,6 @@ export interface BenchmarkOptions {
   readonly maxChunkTokens: number;
   /** What computes on a GPU. */
   readonly kernels: KernelSetting;
-  /** The mask of the self-attention of kernels of our own; dense when absent. */
-  readonly sparse?: SparseSetting;
 }
 
 /** A part of a model that can be measured on its own. */

@@ -43,7 +43,6 @@ export function metered(backend: Backend): Meter {
         rates: compute.rates,
         used: compute.used,
         clamped: compute.clamped,
-        tilePairs: compute.tilePairs,
         get unfinished() {
           return compute.unfinished;
         },

@@ -48,8 +48,5 @@ test('a device has rates of its own for each way to compute on it', () => {
   expect(nameOf(false)).toBe(nameOf(false, 'exact'));
   expect(nameOf(true)).toBe(nameOf(true, 'runtime'));
   expect(nameOf(false, 'exact')).not.toBe(nameOf(false, 'runtime'));
-  expect(deviceOf({ adapter, software: false }, 2, { sparse: 'radial' }).name).not.toBe(
-    nameOf(false),
-  );
   expect(deviceOf(null, 2, { kernels: 'exact' }).name).toBe('wasm 2');
 });

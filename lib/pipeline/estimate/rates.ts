@@ -1,9 +1,5 @@
 import type { DeviceReport } from '../../contract';
-import {
-  type KernelSetting,
-  type SparseSetting,
-  usualKernels,
-} from '../../contract/kernel-setting';
+import { type KernelSetting, usualKernels } from '../../contract/kernel-setting';
 import type { StoreFolder } from '../../weights/store';
 import type { Cost } from './work';
 
@@ -78,12 +74,12 @@ export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Usua
 export function deviceOf(
   gpu: Pick<DeviceReport, 'adapter' | 'software'> | null,
   threads: number,
-  { kernels, sparse }: { readonly kernels?: KernelSetting; readonly sparse?: SparseSetting } = {},
+  { kernels }: { readonly kernels?: KernelSetting } = {},
 ): { readonly name: string; readonly kind: DeviceClass } {
   if (!gpu) return { name: `wasm ${threads}`, kind: 'cpu' };
   const { adapter, software } = gpu;
   const setting = kernels ?? usualKernels(software);
-  const ownKernels = setting === 'runtime' ? [] : [setting, ...(sparse ? [sparse] : [])];
+  const ownKernels = setting === 'runtime' ? [] : [setting];
   return {
     name: ['webgpu', ...Object.values(adapter), ...ownKernels].join(' '),
     kind: software ? 'emulated' : 'gpu',

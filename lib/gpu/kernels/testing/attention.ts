@@ -16,7 +16,6 @@ import {
 import { type Dispatch, rowView } from '../compute';
 import { fromHalf, toHalf } from '../half';
 import type { Storage } from '../kernel';
-import type { TileList } from '../sparse';
 import { storageBytes } from '../text';
 
 /** A call of attention with its numbers, heads interleaved. */
@@ -82,8 +81,6 @@ export interface Manner {
   readonly before?: number;
   /** With logits of 8-bit integers. */
   readonly fast?: boolean;
-  /** For a sparse shape. */
-  readonly tiles?: TileList;
 }
 
 /** Runs a call on the GPU. @returns the result, heads interleaved */
@@ -94,7 +91,7 @@ export async function attend(
   call: Attended,
   manner: Manner = {},
 ): Promise<Float32Array> {
-  const { headMajor = false, chunk = Number.POSITIVE_INFINITY, before = 0, fast, tiles } = manner;
+  const { headMajor = false, chunk = Number.POSITIVE_INFINITY, before = 0, fast } = manner;
   const { compute } = backend;
   if (!compute) throw new Error('the GPU runs no kernels');
   const { heads, size, bias, lastBias } = call;
@@ -142,7 +139,6 @@ export async function attend(
     const [k, v] = [tensorOf(call.k, keys, shape.kv), tensorOf(call.v, keys, shape.kv)];
     const out = tensorOf(new Float32Array(rows * width), rows, shape.out);
     const added = bias && scope.float32([rows, keys], 'activations', bias);
-    const list = tiles && scope.tensor('int32', [tiles.words.length], 'activations', tiles.words);
     const jobs: Dispatch[] = [];
     const inBytes = (x: HeadView, storage: Storage, count: number, mean?: DeviceTensor) => {
       const words = [heads, count, packedWidth(size)];
@@ -180,8 +176,6 @@ export async function attend(
         scale: 1 / Math.sqrt(size),
         ...(lastBias !== undefined && { lastBias }),
         ...(added && { bias: { tensor: added, headStride: 0 } }),
-        ...(tiles &&
-          list && { tiles: { list, density: tiles.density, first: first / variant.queries } }),
       };
       jobs.push(
         fastKeys

@@ -54,7 +54,6 @@ const attentionShapes = combinations<AttentionShape>({
   kv: storages,
   out: storages,
   bias: ['none', 'last', 'full'],
-  sparse: [false, true],
 });
 
 const convolutionShapes = combinations<ConvolutionShape>({
@@ -87,16 +86,13 @@ function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
 export function allKernels(): readonly Kernel[] {
   const variants = variantsOf(completeDevice);
   const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
-  const masks = [attentionShape('none'), attentionShape('last')].flatMap((shape) => [
-    shape,
-    { ...shape, sparse: true },
-  ]);
+  const attentions = [attentionShape('none'), attentionShape('last')];
   const gated = [
     ...[...linear, ...matrixLinear].flatMap(checkedLinears),
     ...fastLinear.flatMap(checkedFastLinears),
-    ...attention.flatMap((variant) => masks.map((shape) => attentionKernel(variant, shape))),
+    ...attention.flatMap((variant) => attentions.map((shape) => attentionKernel(variant, shape))),
     ...fastAttention.flatMap((variant) =>
-      masks.map((shape) => fastAttentionKernel(variant, shape)),
+      attentions.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolution.flatMap((variant) =>
       [checkedConvolution, convolutionShape('f16')].map((shape) =>

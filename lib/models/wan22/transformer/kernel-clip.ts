@@ -133,7 +133,6 @@ export class KernelClip implements Clip {
         jobs.selfAttention(chunk),
         jobs.blockLinear(linears['attn1.to_out.0'], y, x, count, jobs.gated(chunk, 'gate1')),
       );
-      if (!this.#listed) this.#memory.countTiles(chunk, this.kernels.compute.tilePairs);
     }
   }
 

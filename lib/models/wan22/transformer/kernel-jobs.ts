@@ -202,18 +202,16 @@ export class KernelJobs {
     return { x, storage: of.storage, headSize, heads: range.count, rows };
   }
 
-  /** A chunk's queries in `h` attend to the clip's keys, or to those that a mask leaves. */
+  /** A chunk's queries in `h` attend to the clip's keys. */
   selfAttention(chunk: Chunk): Dispatch[] {
     const { count: rows } = chunk;
-    const tiles = this.memory.tilesOf(chunk);
-    const more = tiles ? { tiles } : {};
     const { quantised, keys, values, h, y, tokens } = this.memory;
     const { fastAttention } = this.kernels;
-    if (!fastAttention || !quantised) return this.attention(keys, values, rows, tokens, more);
+    if (!fastAttention || !quantised) return this.attention(keys, values, rows, tokens);
     const [q, out] = [this.sideBySide(h.tensor), this.sideBySide(y.tensor)];
     const { attention_head_dim: headSize } = this.config;
     const storages = { q: q.storage, kv: values.storage, out: out.storage };
-    const shape = { headSize, ...storages, bias: 'none', sparse: tiles !== undefined } as const;
+    const shape = { headSize, ...storages, bias: 'none' } as const;
     return quantised.keys.flatMap(({ range, of }) => [
       // The next range's queries take the place of these.
       ...quantiseRows({ ...this.#headsOf(q, range, rows), y: quantised.rows }),
@@ -223,7 +221,7 @@ export class KernelJobs {
         v: headsFrom(values, range, tokens),
         out: headsFrom(out, range, rows),
         heads: range.count,
-        ...{ rows, keys: tokens, scale: 1 / Math.sqrt(headSize), ...more },
+        ...{ rows, keys: tokens, scale: 1 / Math.sqrt(headSize) },
       }),
     ]);
   }
@@ -234,7 +232,7 @@ export class KernelJobs {
     v: HeadRows,
     rows: number,
     keys: number,
-    more: Pick<AttentionStep, 'lastBias' | 'tiles'> = {},
+    more: Pick<AttentionStep, 'lastBias'> = {},
   ): Dispatch[] {
     const { h, y } = this.memory;
     const [q, out] = [this.sideBySide(h.tensor), this.sideBySide(y.tensor)];

@@ -1,19 +1,10 @@
 import { type Backend, type DeviceTensor, elementCount, Scope } from '../../../gpu';
-import {
-  type Compute,
-  packedWidth,
-  type QuantisedHeads,
-  type RunTiles,
-  sparseMasks,
-  storageBytes,
-  tileList,
-} from '../../../gpu/kernels';
+import { packedWidth, type QuantisedHeads, storageBytes } from '../../../gpu/kernels';
 import type { LatentSize } from '../../../pipeline/latents';
 import { type TransformerConfig, transformerDim } from '../config';
 import { type Chunk, chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
 import type { ClipOptions } from './clip';
 import {
-  type AttentionStep,
   type HeadRange,
   type HeadRows,
   headRanges,
@@ -67,8 +58,6 @@ export class KernelMemory {
   readonly overflows: DeviceTensor<'int32'>; // [1]
   /** The same to be read: only floats are. */
   readonly overflowBits: Tensor; // [1]
-  /** Where self-attention is sparse: the tiles that each chunk sees. */
-  readonly #tiles: { readonly list: DeviceTensor; readonly runs: readonly RunTiles[] } | null;
   readonly #scope: Scope;
   readonly #streams: readonly Tensor[]; // [S, D]
   readonly #residuals: readonly Tensor[]; // [S, D]
@@ -83,7 +72,7 @@ export class KernelMemory {
     size: LatentSize,
     { conditioningFrames, maxChunkTokens, guided, reusesBlocks = false }: ClipOptions,
   ) {
-    const { storage, attention, fastAttention, sparse } = kernels;
+    const { storage } = kernels;
     const { num_attention_heads: heads, attention_head_dim: headSize } = config;
     const d = transformerDim(config);
     const perFrame = tokensPerFrame(config, size);
@@ -113,19 +102,6 @@ export class KernelMemory {
       const { cos, sin } = rotaryTables(config, size);
       this.cos = float32([this.tokens, headSize / 2], cos);
       this.sin = float32([this.tokens, headSize / 2], sin);
-      this.#tiles = null;
-      if (sparse) {
-        const clip = { frames: size.frames, tokensPerFrame: perFrame };
-        const { words, runs } = tileList(
-          clip,
-          sparseMasks[sparse],
-          fastAttention ?? attention,
-          this.chunks,
-        );
-        const list = scope.tensor('int32', [words.length], 'activations');
-        backend.write(list, words);
-        this.#tiles = { list, runs };
-      }
       this.overflows = scope.tensor('int32', [1], 'activations');
       this.overflowBits = float32([1]);
       this.#modulations = [float32([6, d]), float32([6, d])];
@@ -169,20 +145,6 @@ export class KernelMemory {
       keys: ranges.map((range) => ({ range, of: make(range.count * this.tokens, packed, 1) })),
       mean: fastAttention ? scope.float32([heads, headSize], 'activations') : null,
     };
-  }
-
-  /** Where self-attention is sparse: the tiles of keys that a chunk sees. */
-  tilesOf(chunk: Chunk): AttentionStep['tiles'] {
-    const run = this.#tiles?.runs[this.chunks.indexOf(chunk)];
-    if (!this.#tiles || !run) return undefined;
-    return { list: this.#tiles.list, density: run.seen / run.pairs, first: run.first };
-  }
-
-  /** Counts the pairs of tiles of a chunk's sparse self-attention, for all heads. */
-  countTiles(chunk: Chunk, pairs: Compute['tilePairs']): void {
-    const run = this.#tiles?.runs[this.chunks.indexOf(chunk)];
-    pairs.seen += run?.seen ?? 0;
-    pairs.all += run?.pairs ?? 0;
   }
 
   /** The residual stream of a guidance branch. */

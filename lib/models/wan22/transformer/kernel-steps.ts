@@ -1,7 +1,5 @@
-import type { SparseSetting } from '../../../contract';
 import type { Backend, DeviceTensor } from '../../../gpu';
 import {
-  type AttentionRun,
   type AttentionVariant,
   attentionDispatch,
   type Compute,
@@ -32,8 +30,6 @@ export interface StepKernels {
   readonly fastAttention: AttentionVariant | null;
   /** How activations lie between two steps; the residual stream is f32. */
   readonly storage: Storage;
-  /** The mask of self-attention; it is dense when absent. */
-  readonly sparse?: SparseSetting;
 }
 
 /** The kernels for a transformer; null where the runtime's graphs have to compute it. */
@@ -41,14 +37,7 @@ export function stepKernels(backend: Backend, config: TransformerConfig): StepKe
   const { compute, kernels } = backend;
   const choice = kernels?.choice;
   if (!compute || !choice?.linear || !choice.attention) return null;
-  const {
-    linear,
-    attention,
-    fastLinear = null,
-    fastAttention = null,
-    storage = 'f16',
-    sparse,
-  } = choice;
+  const { linear, attention, fastLinear = null, fastAttention = null, storage = 'f16' } = choice;
   // Rows start at aligned offsets, and are whole vectors.
   const fits =
     transformerDim(config) % 64 === 0 &&
@@ -56,9 +45,7 @@ export function stepKernels(backend: Backend, config: TransformerConfig): StepKe
     config.ffn_dim % 4 === 0 &&
     config.in_channels % 4 === 0 &&
     config.out_channels % 4 === 0;
-  return fits
-    ? { compute, linear, attention, fastLinear, fastAttention, storage, ...(sparse && { sparse }) }
-    : null;
+  return fits ? { compute, linear, attention, fastLinear, fastAttention, storage } : null;
 }
 
 /** Rows of a tensor, and how they are stored. */
@@ -224,18 +211,16 @@ export interface AttentionStep {
   readonly keys: number;
   /** Added to the logit of the last key. */
   readonly lastBias?: number;
-  /** The tiles of keys that are seen; all of them when absent. */
-  readonly tiles?: AttentionRun['tiles'];
 }
 
 /** `softmax(q·kᵀ/√headSize)·v`. */
 export function attentionJobs(
   { attention }: StepKernels,
-  { q, k, v, out, headSize, ranges, rows, keys, lastBias, tiles }: AttentionStep,
+  { q, k, v, out, headSize, ranges, rows, keys, lastBias }: AttentionStep,
 ): Dispatch[] {
   const bias = lastBias === undefined ? 'none' : 'last';
   const storages = { q: q.storage, kv: k.storage, out: out.storage };
-  const shape = { headSize, ...storages, bias, sparse: tiles !== undefined } as const;
+  const shape = { headSize, ...storages, bias } as const;
   return ranges.map((range) =>
     attentionDispatch(attention, shape, {
       q: headsFrom(q, range, rows),
@@ -247,7 +232,6 @@ export function attentionJobs(
       keys,
       scale: 1 / Math.sqrt(headSize),
       ...(lastBias !== undefined && { lastBias }),
-      ...(tiles && { tiles }),
     }),
   );
 }

@@ -1,4 +1,3 @@
-import { KinoraError } from '../../../contract';
 import { type Backend, type DeviceTensor, RuntimeExecutor, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
@@ -93,8 +92,7 @@ export class Transformer {
    * Takes the memory of a clip. Dispose it when the clip is denoised. Kernels of our own are compiled for it; where
    * the device refuses one of them, the runtime computes the clip.
    *
-   * @throws KinoraError `OUT_OF_MEMORY`, `SPARSE_UNAVAILABLE` where the runtime would have to compute a sparse
-   *   attention; then nothing of it stays on the device
+   * @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device
    */
   async createClip(size: LatentSize, options: ClipOptions): Promise<Clip> {
     const { backend, config, weights } = this;
@@ -110,8 +108,6 @@ export class Transformer {
       }
       clip.dispose();
     }
-    // Its graphs have no sparse attention.
-    if (backend.kernels?.choice?.sparse) throw new KinoraError('SPARSE_UNAVAILABLE');
     return new RuntimeClip(backend, config, weights, size, options);
   }
 

@@ -211,7 +211,6 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
         kv: 'f16',
         out: 'f16',
         bias: 'none',
-        sparse: false,
       };
       const view = (tensor: RowView['operand']['tensor']) => ({
         ...whole(tensor),
