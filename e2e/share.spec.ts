@@ -1,4 +1,9 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Share } from '../lib/contract/v3';
+import { sniffImage } from '../lib/video/sniff';
 import { ProtocolWorker } from '../relay/testing/protocol-worker';
 import { KeysPage } from './pages/keys-page';
 import { StudioPage } from './pages/studio-page';
@@ -45,6 +50,44 @@ test(
   },
 );
 
+test('other sites show no page of ours in a frame, but the player of a link', async ({
+  browser,
+  caller,
+  workerToken,
+}) => {
+  const { url } = await shared(caller, workerToken, {});
+  const site = createServer((asked, response) => {
+    const address = new URL(asked.url ?? '/', caller.origin).searchParams.get('page') ?? '';
+    response.setHeader('Content-Type', 'text/html');
+    response.end(`<title>Another site</title><iframe src="${address}"></iframe>`);
+  }).listen(0, '127.0.0.1');
+  try {
+    await once(site, 'listening');
+    const { port } = site.address() as AddressInfo;
+    // Of its own, as a refused frame is written to the console.
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const framed = async (address: string) => {
+      await page.goto(`http://127.0.0.1:${port}/?page=${encodeURIComponent(address)}`);
+      const frame = await (await page.$('iframe'))?.contentFrame();
+      await frame?.waitForLoadState();
+      return frame?.url();
+    };
+    const paths = ['/', '/models', '/settings', '/keys', '/serve', '/docs', '/docs/api', '/terms'];
+    for (const path of [...paths, '/offline', '/no-such-page']) {
+      const { headers } = await fetch(caller.origin + path);
+      expect(headers.get('content-security-policy'), path).toContain("frame-ancestors 'none'");
+    }
+    for (const address of [`${caller.origin}/keys`, url]) {
+      expect(await framed(address), address).toMatch(/^chrome-error:/);
+    }
+    expect(await framed(`${url}/embed`)).toBe(`${url}/embed`);
+    await context.close();
+  } finally {
+    site.close();
+  }
+});
+
 test(
   'a video of the studio is uploaded when signed in, watched by its link, and taken back',
   full,
@@ -59,13 +102,25 @@ test(
 
     await studio.result.getByRole('button', { name: 'Share', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Share this video' });
-    const [file] = await Promise.all([
-      page.waitForEvent('download'),
-      dialog.getByRole('button', { name: 'Download the file' }).click(),
-    ]);
-    expect(file.suggestedFilename()).toMatch(/^kinora-.*\.mp4$/);
+    /** The words of the request in the file that the dialog gives. */
+    const told = async () => {
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        dialog.getByRole('button', { name: 'Download the file' }).click(),
+      ]);
+      expect(file.suggestedFilename()).toMatch(/^kinora-.*\.mp4$/);
+      const bytes = await readFile(await file.path());
+      return ['A shared boat', '"seed"', 'prediction', '"id"'].filter((word) =>
+        bytes.includes(word),
+      );
+    };
+    expect(await told()).toEqual(['A shared boat', '"seed"']);
     await test.step('accessibility', () => expectAccessible(page));
     await dialog.getByLabel('Show the settings').uncheck();
+    expect(await told()).toEqual(['A shared boat']);
+    await dialog.getByLabel('Show the prompt').uncheck();
+    expect(await told()).toEqual([]);
+    await dialog.getByLabel('Show the prompt').check();
     await dialog.getByRole('button', { name: 'Upload and make a link' }).click();
     const link = dialog.getByRole('link', { name: /\/s\// });
     await expect(link).toHaveText(/\/s\/[0-9a-f]{32}$/);
@@ -84,6 +139,19 @@ test(
         ]),
       )
       .toEqual([true, 1280]);
+    const { request } = clean;
+    const bytes = await (await request.get(`${url}/video.mp4`)).body();
+    expect([bytes.includes('A shared boat'), bytes.includes('"seed"')]).toEqual([true, false]);
+    // The gallery's picture of the video stands for it elsewhere.
+    const picture = clean.locator('meta[property="og:image"]');
+    await expect(picture).toHaveAttribute('content', `${url}/poster`);
+    const oembed = await request.get(`/oembed?url=${encodeURIComponent(url)}`);
+    expect(await oembed.json()).toMatchObject({
+      ...{ thumbnail_url: `${url}/poster`, thumbnail_width: 480, thumbnail_height: 270 },
+    });
+    expect(sniffImage(await (await request.get(`${url}/poster`)).body())).toMatchObject({
+      ...{ format: 'jpeg', width: 480, height: 270 },
+    });
 
     await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
     await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();
