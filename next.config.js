@@ -15,6 +15,8 @@ async function headers() {
         { key: 'Cross-Origin-Embedder-Policy', value: 'require-corp' },
         { key: 'X-Content-Type-Options', value: 'nosniff' },
         { key: 'Referrer-Policy', value: 'no-referrer' },
+        // No other site puts a button of ours under its own. The Node server's share embeds have their own policy.
+        { key: 'Content-Security-Policy', value: "frame-ancestors 'none'" },
       ],
     },
   ];

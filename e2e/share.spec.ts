@@ -1,10 +1,21 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright';
+import { parseParameters } from '../lib/contract/request';
+import { safetySchema } from '../lib/contract/safety';
 import type { Share } from '../lib/contract/v3';
+import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
+import { sniffImage } from '../lib/video/sniff';
 import { ProtocolWorker } from '../relay/testing/protocol-worker';
+import { makeVideo } from '../relay/testing/video';
 import { KeysPage } from './pages/keys-page';
 import { StudioPage } from './pages/studio-page';
 import type { ApiCaller } from './support/api-caller';
 import { expectAccessible, full, picturePath } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
+import { storePredictions } from './support/stored-videos';
 
 /** A link to a finished prediction. */
 async function shared(caller: ApiCaller, workerToken: string, include: object): Promise<Share> {
@@ -45,6 +56,130 @@ test(
   },
 );
 
+test('other sites show no page of ours in a frame, but the player of a link', async ({
+  browser,
+  caller,
+  workerToken,
+}) => {
+  const { url } = await shared(caller, workerToken, {});
+  const site = createServer((asked, response) => {
+    const address = new URL(asked.url ?? '/', caller.origin).searchParams.get('page') ?? '';
+    response.setHeader('Content-Type', 'text/html');
+    response.end(`<title>Another site</title><iframe src="${address}"></iframe>`);
+  }).listen(0, '127.0.0.1');
+  try {
+    await once(site, 'listening');
+    const { port } = site.address() as AddressInfo;
+    // Of its own, as a refused frame is written to the console.
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const framed = async (address: string) => {
+      await page.goto(`http://127.0.0.1:${port}/?page=${encodeURIComponent(address)}`);
+      const frame = await (await page.$('iframe'))?.contentFrame();
+      await frame?.waitForLoadState();
+      return frame?.url();
+    };
+    const paths = ['/', '/models', '/settings', '/keys', '/serve', '/docs', '/docs/api', '/terms'];
+    for (const path of [...paths, '/offline', '/no-such-page']) {
+      const { headers } = await fetch(caller.origin + path);
+      expect(headers.get('content-security-policy'), path).toContain("frame-ancestors 'none'");
+    }
+    for (const address of [`${caller.origin}/keys`, url]) {
+      expect(await framed(address), address).toMatch(/^chrome-error:/);
+    }
+    expect(await framed(`${url}/embed`)).toBe(`${url}/embed`);
+    await context.close();
+  } finally {
+    site.close();
+  }
+});
+
+/** Finished videos in the page's browser; the second one is flagged. */
+async function storedVideos(page: Page): Promise<void> {
+  const parameters = parseParameters({
+    ...{ prompt: 'A kite over the pond', negative_prompt: 'rain', seed: 987_654_321 },
+    loras: [{ path: 'someone/secret-style', scale: 1 }],
+  });
+  const flagged = safetySchema.parse({ status: 'flagged', score: 0.99, frames: [0.99] });
+  const rows = [null, flagged].map((safety, n) => {
+    const id = `${n + 1}`.repeat(32);
+    const at = new Date(Date.UTC(2026, 0, 2 - n)).toISOString();
+    const result = { ...resultOf(id), seed: parameters.seed, ...(safety && { safety }) };
+    const times = { createdAt: at, startedAt: at, completedAt: at };
+    return newPrediction({ id, parameters, status: 'completed', ...times, result });
+  });
+  const comment = JSON.stringify({ app: 'kinora', id: 'c0ffee', ...parameters });
+  const tags = { title: parameters.prompt, comment };
+  await storePredictions(page, rows, await makeVideo({ tags }));
+}
+
+test('the file and the link of a stored video tell what is ticked, and nothing else', async ({
+  page,
+  caller,
+}) => {
+  await new KeysPage(page).openLink(await caller.signInToken());
+  const studio = new StudioPage(page);
+  await studio.open();
+  await storedVideos(page);
+  await studio.open();
+  const cards = studio.history.getByRole('button', { name: 'A kite over the pond' });
+  const secrets = ['A kite', 'rain', '987654321', 'c0ffee', 'secret-style'];
+  const toldBy = (file: Buffer) => secrets.filter((secret) => file.includes(secret));
+  const shareButton = studio.result.getByRole('button', { name: 'Share', exact: true });
+  const dialog = page.getByRole('dialog', { name: 'Share this video' });
+  const read = async (address: string) => await (await page.request.get(address)).body();
+  const makeLink = async () => {
+    await dialog.getByRole('button', { name: 'Upload and make a link' }).click();
+    return (await dialog.getByRole('link', { name: /\/s\// }).getAttribute('href')) ?? '';
+  };
+  const close = () => dialog.getByRole('button', { name: 'Close', exact: true }).click();
+
+  await cards.first().click();
+  await expect(studio.result.getByText('Inside the file')).toBeVisible();
+  await shareButton.click();
+  const fileTells = async () => {
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog.getByRole('button', { name: 'Download the file' }).click(),
+    ]);
+    return toldBy(await readFile(await file.path()));
+  };
+  expect(await fileTells()).toEqual(['A kite', 'rain', '987654321']);
+  await dialog.getByLabel('Show the settings').uncheck();
+  expect(await fileTells()).toEqual(['A kite', 'rain']);
+  await dialog.getByLabel('Show the prompt').uncheck();
+  expect(await fileTells()).toEqual([]);
+
+  const url = await makeLink();
+  expect(toldBy(await read(`${url}/video.mp4`))).toEqual([]);
+  expect((await read(url)).toString()).toContain(
+    `<meta property="og:image" content="${url}/poster">`,
+  );
+  expect(sniffImage(await read(`${url}/poster`))).toEqual({
+    format: 'jpeg',
+    width: 480,
+    height: 270,
+  });
+  const oembed = await read(`/oembed?url=${encodeURIComponent(url)}`);
+  expect(JSON.parse(oembed.toString())).toMatchObject({
+    ...{ thumbnail_url: `${url}/poster`, thumbnail_width: 480, thumbnail_height: 270 },
+  });
+  await close();
+  await shareButton.click();
+  await dialog.getByLabel('Show the settings').check();
+  await dialog.getByLabel('Show the prompt').uncheck();
+  expect(await makeLink()).toBe(url);
+  expect(toldBy(await read(`${url}/video.mp4`))).toEqual(['987654321']);
+  await close();
+
+  await cards.last().click();
+  await shareButton.click();
+  const flagged = await makeLink();
+  expect(flagged).not.toBe(url);
+  expect((await read(flagged)).toString()).not.toContain('og:image');
+  expect((await page.request.get(`${flagged}/poster`)).status()).toBe(404);
+});
+
 test(
   'a video of the studio is uploaded when signed in, watched by its link, and taken back',
   full,
@@ -84,7 +219,8 @@ test(
         ]),
       )
       .toEqual([true, 1280]);
-
+    const bytes = await (await clean.request.get(`${url}/video.mp4`)).body();
+    expect([bytes.includes('A shared boat'), bytes.includes('"seed"')]).toEqual([true, false]);
     await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
     await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();
     expect((await clean.request.get(url)).status()).toBe(410);

@@ -116,6 +116,7 @@ function describeIssue(field: string, issue: z.core.$ZodIssue): string {
     const without = issue.message.endsWith('null') ? ', not null' : '';
     return `${name} must be ${typeNames[issue.expected] ?? issue.expected}${without}.`;
   }
+  if (issue.code === 'unrecognized_keys') return `${name} has no field ${issue.keys.join(', ')}.`;
   if (issue.code === 'invalid_value') return `${name} must be one of ${issue.values.join(', ')}.`;
   if (issue.code === 'too_small' || issue.code === 'too_big') return `${name}${rangeOf(issue)}`;
   return /[.!?]$/.test(issue.message) ? issue.message : `${name}: ${issue.message}.`;

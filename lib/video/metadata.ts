@@ -19,6 +19,7 @@ import {
   type Safety,
   safetySchema,
 } from '../contract';
+import { type SharedRequest, sharedRequestSchema } from '../contract/v3/share';
 
 /** A part of a video that was cut or joined, and what it was made of. */
 const partSchema = z.object({
@@ -148,6 +149,21 @@ export async function readVideoMetadata(file: Blob): Promise<VideoMetadata> {
     return videoMetadataSchema.parse(JSON.parse(comment));
   } catch (cause) {
     throw new KinoraError('VIDEO_UNREADABLE', undefined, { cause });
+  } finally {
+    input.dispose();
+  }
+}
+
+const sharedTagsSchema = z.object({ app: z.literal('kinora'), shared: sharedRequestSchema });
+
+/** The request in a copy that was made to be shared (`publicCopy`), as far as it is shown; null in any other file. */
+export async function readSharedTags(file: Blob): Promise<SharedRequest | null> {
+  const input = new Input({ source: new BlobSource(file), formats: [MP4] });
+  try {
+    const { comment = 'null' } = await input.getMetadataTags();
+    return sharedTagsSchema.safeParse(JSON.parse(comment)).data?.shared ?? null;
+  } catch {
+    return null;
   } finally {
     input.dispose();
   }

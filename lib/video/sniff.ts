@@ -58,7 +58,8 @@ const parsers: Record<ImageHeader['format'], (bytes: Uint8Array) => Parsed> = {
   avif: parseAvif,
 };
 
-function formatOf(bytes: Uint8Array): ImageHeader['format'] | null {
+/** The format of an image file by its first bytes; null for another one. */
+export function formatOf(bytes: Uint8Array): ImageHeader['format'] | null {
   if (text(bytes, 1, 7) === 'PNG\r\n\x1a\n' && bytes[0] === 0x89) return 'png';
   if (bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff) return 'jpeg';
   if (text(bytes, 0, 4) === 'RIFF' && text(bytes, 8, 4) === 'WEBP') return 'webp';

@@ -306,6 +306,17 @@ function tests(fixture: () => { store: Store }): void {
         expect((await refusalOf(write(origin))).code).toBe('FORBIDDEN');
         expect((await refusalOf(write(origin, 'DELETE'))).code).toBe('FORBIDDEN');
       }
+      // Where the browser says of which site the page is, that decides too.
+      const from = (site: string, method = 'POST') =>
+        keys.authenticateAdmin(
+          requestWith({ cookie, origin: 'http://127.0.0.1:3000', 'sec-fetch-site': site }, method),
+        );
+      expect((await from('same-origin')).owner).toBe('ada');
+      for (const site of ['same-site', 'cross-site', 'none']) {
+        expect((await refusalOf(from(site))).code).toBe('FORBIDDEN');
+        expect((await refusalOf(from(site, 'DELETE'))).code).toBe('FORBIDDEN');
+        expect((await from(site, 'GET')).owner).toBe('ada');
+      }
     });
 
     it('ends with the key that it came from', async () => {

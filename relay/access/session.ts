@@ -62,7 +62,8 @@ function sign(secret: string, text: string): string {
 
 /**
  * Refuses requests that another site made a signed-in browser send. SameSite=Strict keeps the cookie from other
- * sites, but another port of the same host is the same site.
+ * sites, but another port or subdomain of the same host is the same site. `Sec-Fetch-Site` is what the browser itself
+ * says of the request's page; it is absent on plain http and in old browsers, so `Origin` is compared too.
  *
  * @throws ApiError `FORBIDDEN`
  */
@@ -71,7 +72,8 @@ export function requireOwnOrigin(
   publicUrl: string | undefined,
 ): void {
   if (method === 'GET' || method === 'HEAD') return;
-  if (isOwnOrigin(headers.get('origin'), headers.get('host'), publicUrl)) return;
+  const isOwnSite = (headers.get('sec-fetch-site') ?? 'same-origin') === 'same-origin';
+  if (isOwnSite && isOwnOrigin(headers.get('origin'), headers.get('host'), publicUrl)) return;
   throw new ApiError('FORBIDDEN', 'The request did not come from a page of this Kinora.');
 }
 

@@ -52,6 +52,15 @@ export function createLinks({
     prediction: (id: string) => `${publicUrl}/api/v3/predictions/${id}/result`,
     /** Address of the page of a link; its files are below it. */
     share: (id: string) => `${publicUrl}/s/${id}`,
+    /** The id of the link whose page on this server an address names; null for any other address. */
+    shareOf(text: string): string | null {
+      if (!URL.canParse(text)) return null;
+      const own = new URL(publicUrl);
+      const url = new URL(text);
+      const folder = `${own.pathname.replace(/\/$/, '')}/s/`;
+      if (originOf(url) !== originOf(own) || !url.pathname.startsWith(folder)) return null;
+      return /^([0-9a-f]{32})\/?$/.exec(url.pathname.slice(folder.length))?.[1] ?? null;
+    },
     /** Address of the video; null where there is none or it has expired. */
     output(job: Omit<JobRow, 'input'>): string | null {
       const { id, status, outputKey, outputNonce, outputExpiresAt } = job;

@@ -16,6 +16,11 @@ export function inputKey(jobId: string): string {
   return `inputs/${jobId.slice(0, 2)}/${jobId}`;
 }
 
+/** Key of the picture that the studio sent with a video. */
+export function posterKey(jobId: string): string {
+  return `posters/${jobId.slice(0, 2)}/${jobId}`;
+}
+
 /**
  * Removes expired files. Any number of nodes may do it at once: every step may be done twice. Bytes are removed
  * first and the record after, so that an interrupted removal is found again.
@@ -32,7 +37,7 @@ export function createRetention(context: FilesContext) {
       .limit(batch);
     for (const { id, key } of expired) {
       if (key === null) continue;
-      await blobs.remove(key);
+      await removeVideo(id, key);
       // Status and nonce stay: the job was completed, and an old link answers that the video has expired.
       await db
         .update(jobTable)
@@ -92,6 +97,11 @@ export function createRetention(context: FilesContext) {
     await rm(file, { force: true });
   }
 
+  async function removeVideo(jobId: string, key: string): Promise<void> {
+    await blobs.remove(posterKey(jobId));
+    await blobs.remove(key);
+  }
+
   async function removeImage(job: Pick<JobRow, 'id' | 'owner' | 'image'>): Promise<void> {
     if (job.image?.key !== inputKey(job.id)) return;
     // A data URI became an upload with the job's id, which its owner may have used in another job.
@@ -111,7 +121,7 @@ export function createRetention(context: FilesContext) {
     },
     /** Removes every file of a job. */
     async removeOf(job: Pick<JobRow, 'id' | 'owner' | 'image' | 'outputKey'>): Promise<void> {
-      if (job.outputKey !== null) await blobs.remove(job.outputKey);
+      if (job.outputKey !== null) await removeVideo(job.id, job.outputKey);
       await removeImage(job);
     },
   });

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import fresh from 'fresh';
 import parseRange from 'range-parser';
-import send from 'send';
 import { ApiError } from '../../lib/contract/v3';
-import { isDisk } from './blobs';
 import type { BlobStore } from './blobs/index';
 
 /** How a blob is presented to browsers. */
@@ -20,13 +19,14 @@ interface Presentation {
   readonly maxAge: number;
 }
 
-/**
- * Answers GET and HEAD with a blob: Content-Length, ETag, one byte range, and headers under which a
- * file cannot act as a page of ours. Files of the disk are sent by the package `send`; those of a bucket are
- * read by ranges, with the same answers.
- *
- * @throws ApiError `NOT_FOUND`, `STORAGE_DOWN`, before anything was sent
- */
+/** What is sent: its length, and its bytes as a stream. */
+export interface Content {
+  readonly bytes: number;
+  /** @param range first and last byte, both counted */
+  read(range?: { first: number; last: number }): Promise<Readable>;
+}
+
+/** Answers with a blob, as {@link serveContent}. @throws ApiError `NOT_FOUND` too */
 export async function serveBlob(
   request: IncomingMessage,
   response: ServerResponse,
@@ -34,15 +34,63 @@ export async function serveBlob(
   key: string,
   presentation: Presentation,
 ): Promise<void> {
-  const headers = headersOf(presentation);
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  try {
-    if (isDisk(blobs)) await serveFile(request, response, blobs.folder, key);
-    else await serveObject(request, response, blobs, key);
-  } catch (thrown) {
-    if (!response.headersSent) for (const name of Object.keys(headers)) response.removeHeader(name);
-    throw thrown;
+  await serveContent(request, response, await blobContent(blobs, key), presentation);
+}
+
+/** Content that is in memory. */
+export function bytesContent(bytes: Uint8Array): Content {
+  return {
+    bytes: bytes.length,
+    read: async ({ first, last } = { first: 0, last: bytes.length - 1 }) =>
+      Readable.from([bytes.subarray(first, last + 1)], { objectMode: false }),
+  };
+}
+
+/** The content of a blob. @throws ApiError `NOT_FOUND`, `STORAGE_DOWN` */
+export async function blobContent(blobs: BlobStore, key: string): Promise<Content> {
+  const found = await blobs.stat(key);
+  if (!found) throw new ApiError('NOT_FOUND');
+  return { ...found, read: async (range) => (await blobs.read(key, range)).body };
+}
+
+/**
+ * Answers GET and HEAD: Content-Length, ETag, conditions (RFC 9110, 13), one byte range (14), and headers under
+ * which a file cannot act as a page of ours.
+ *
+ * @throws ApiError `PRECONDITION_FAILED`, `STORAGE_DOWN`, before anything was sent
+ */
+export async function serveContent(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { bytes, read }: Content,
+  presentation: Presentation,
+): Promise<void> {
+  const { method, headers } = request;
+  const { 'Content-Type': type, ...always } = headersOf(presentation);
+  const tag = `"${presentation.tag}"`;
+  if (!isMatch(headers['if-match'], tag)) throw new ApiError('PRECONDITION_FAILED');
+  const common = { ...always, 'Accept-Ranges': 'bytes' };
+  if (fresh(headers, { etag: tag })) {
+    response.writeHead(304, common).end();
+    return;
   }
+  const range = rangeOf(request, bytes, tag);
+  if (range === 'outside') {
+    const none = { 'Content-Range': `bytes */${bytes}`, 'Content-Length': 0 };
+    response.writeHead(416, { ...common, ...none }).end();
+    return;
+  }
+  const { start: first = 0, end: last = bytes - 1 } = range ?? {};
+  const hasBody = method !== 'HEAD' && bytes > 0;
+  const body = hasBody ? await read({ first, last }) : null;
+  response.writeHead(range ? 206 : 200, {
+    ...common,
+    'Content-Type': type,
+    'Content-Length': last - first + 1,
+    ...(range && { 'Content-Range': `bytes ${first}-${last}/${bytes}` }),
+  });
+  if (body) await sendBody(body, response);
+  else response.end();
 }
 
 /** The headers of every file. */
@@ -66,76 +114,10 @@ export function headersOf(presentation: Presentation): Record<string, string> {
   };
 }
 
-function serveFile(
-  request: IncomingMessage,
-  response: ServerResponse,
-  folder: string,
-  key: string,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    response.once('close', resolve);
-    // With `root`, since the data folder may be inside one whose name begins with a dot.
-    send(request, `/${key}`, {
-      root: folder,
-      index: false,
-      lastModified: false,
-      cacheControl: false,
-    })
-      .on('error', (error: Error & { status?: number }) => {
-        if (error.status === 416 && !response.headersSent) {
-          response.statusCode = 416;
-          response.removeHeader('Content-Type');
-          response.setHeader('Content-Length', 0);
-          response.end();
-        } else if (error.status === 404 || error.status === 412) {
-          const code = error.status === 404 ? 'NOT_FOUND' : 'CONFLICT';
-          reject(new ApiError(code, undefined, { cause: error }));
-        } else {
-          reject(new ApiError('STORAGE_DOWN', undefined, { cause: error }));
-        }
-      })
-      .on('directory', () => reject(new ApiError('NOT_FOUND')))
-      .pipe(response);
-  });
-}
-
-async function serveObject(
-  request: IncomingMessage,
-  response: ServerResponse,
-  blobs: BlobStore,
-  key: string,
-): Promise<void> {
-  const found = await blobs.stat(key);
-  if (!found) throw new ApiError('NOT_FOUND');
-  const size = found.bytes;
-  const tag = String(response.getHeader('ETag'));
-  response.setHeader('Accept-Ranges', 'bytes');
-  if (fresh(request.headers, { etag: tag })) {
-    response.statusCode = 304;
-    response.removeHeader('Content-Type');
-    response.end();
-    return;
-  }
-  const range = rangeOf(request, size, tag);
-  if (range === 'outside') {
-    response.statusCode = 416;
-    response.removeHeader('Content-Type');
-    response.setHeader('Content-Range', `bytes */${size}`);
-    response.setHeader('Content-Length', 0);
-    response.end();
-    return;
-  }
-  if (range) {
-    response.statusCode = 206;
-    response.setHeader('Content-Range', `bytes ${range.start}-${range.end}/${size}`);
-  }
-  response.setHeader('Content-Length', range ? range.end - range.start + 1 : size);
-  if (request.method === 'HEAD' || size === 0) {
-    response.end();
-    return;
-  }
-  const { body } = await blobs.read(key, range && { first: range.start, last: range.end });
-  await sendBody(body, response);
+/** `If-Match` compares strongly: a weak tag of a caller never matches (RFC 9110, 8.8.3.2 and 13.1.1). */
+function isMatch(condition: string | undefined, tag: string): boolean {
+  if (condition === undefined || condition.trim() === '*') return true;
+  return condition.split(',').some((entry) => entry.trim() === tag);
 }
 
 /** Sends a stream. A reader that disconnects is no error. */
@@ -154,7 +136,10 @@ export async function sendBody(
   }
 }
 
-/** The one byte range of a request (RFC 9110, 14.2); undefined where the whole is to be sent. */
+/**
+ * The one byte range of a request (RFC 9110, 14.2); undefined where the whole is to be sent. `If-Range` compares
+ * strongly too, and a date there never matches, as no date is sent.
+ */
 function rangeOf(
   { headers }: IncomingMessage,
   size: number,

@@ -185,7 +185,8 @@ describe.each(withBody)('$method $path', (operation) => {
     const required = (resolve(schema).required ?? []) as string[];
     const inherited = `{"__proto__":${JSON.stringify(valid)},"constructor":{"prototype":{}}}`;
     const answer = await send(pathOf(operation), { body: inherited, type: json });
-    if (required.length > 0) expectRefusal(answer, inherited);
+    const isStrict = resolve(schema).additionalProperties === false;
+    if (required.length > 0 || isStrict) expectRefusal(answer, inherited);
     else expect(answer.status).toBe(200);
     const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
     expectRefusal(await send(pathOf(operation), { body: deep, type: json }));

@@ -60,7 +60,7 @@ export function check(schema: z.ZodType, value: unknown): unknown {
 
 /**
  * A body without the optional fields that are null: clients whose languages have typed records (Pydantic, Jackson,
- * Go) send every field. In a required field null stays, and {@link check} refuses it.
+ * Go) send every field. In a required field null stays, and {@link check} refuses it, as it does in a strict object.
  *
  * @param schema of the body; its objects and lists are followed as deep as it goes
  */
@@ -78,6 +78,7 @@ export function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
   // A list in place of an object stays one, and is refused.
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!(schema instanceof z.ZodObject) || !isObject) return value;
+  if (schema.def.catchall instanceof z.ZodNever) return value;
   const shape: Readonly<Record<string, z.core.$ZodType>> = schema.shape;
   const fields = Object.entries(value).flatMap(([name, content]) => {
     const field = Object.hasOwn(shape, name) ? shape[name] : undefined;

@@ -13,6 +13,8 @@ export interface ProtocolWorkerOptions {
   readonly token: string;
   /** How long it pretends to compute, in milliseconds; it sends heartbeats meanwhile. */
   readonly workMs?: number;
+  /** Makes what it uploads. Default: a grey video without tags, one for each size and duration. */
+  readonly video?: (job: WorkerJob) => Promise<Uint8Array<ArrayBuffer>>;
 }
 
 /**
@@ -25,10 +27,12 @@ export class ProtocolWorker {
   /** Ids in the order in which it completed them. */
   readonly completed: string[] = [];
   readonly #workMs: number;
+  readonly #video: (job: WorkerJob) => Promise<Uint8Array<ArrayBuffer>>;
 
-  constructor({ origin, token, workMs = 0 }: ProtocolWorkerOptions) {
+  constructor({ origin, token, workMs = 0, video = videoOf }: ProtocolWorkerOptions) {
     this.client = new WorkerClient({ server: origin, token, firstDelayMs: 50 });
     this.#workMs = workMs;
+    this.#video = video;
     this.declaration = {
       worker_id: randomBytes(16).toString('hex'),
       name: 'protocol worker',
@@ -90,7 +94,7 @@ export class ProtocolWorker {
   }
 
   async #finish(job: WorkerJob, signal: AbortSignal): Promise<void> {
-    const video = await videoOf(job);
+    const video = await this.#video(job);
     const sha256 = createHash('sha256').update(video).digest('hex');
     const address = { id: job.id, leaseToken: job.lease_token, sha256 };
     const headers = { 'Content-Type': 'video/mp4' };

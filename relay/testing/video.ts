@@ -2,6 +2,7 @@ import {
   BufferTarget,
   EncodedPacket,
   EncodedVideoPacketSource,
+  type MetadataTags,
   Mp4OutputFormat,
   Output,
 } from 'mediabunny';
@@ -21,6 +22,9 @@ export interface TestVideo {
   readonly tracks?: 1 | 2;
   /** Makes otherwise equal videos differ in their bytes. */
   readonly title?: string;
+  readonly tags?: MetadataTags;
+  /** Whether the index is in front. Default true. */
+  readonly fastStart?: boolean;
 }
 
 /**
@@ -30,11 +34,15 @@ export interface TestVideo {
  */
 export async function makeVideo(options: TestVideo = {}): Promise<Uint8Array<ArrayBuffer>> {
   const { width = 1280, height = 720, frames = 121, fps = 24, tracks = 1, title } = options;
+  const { tags = title === undefined ? undefined : { title }, fastStart = true } = options;
   const target = new BufferTarget();
-  const output = new Output({ format: new Mp4OutputFormat({ fastStart: 'in-memory' }), target });
+  const output = new Output({
+    format: new Mp4OutputFormat({ fastStart: fastStart && 'in-memory' }),
+    target,
+  });
   const sources = Array.from({ length: tracks }, () => new EncodedVideoPacketSource('avc'));
   for (const source of sources) output.addVideoTrack(source, { frameRate: fps });
-  if (title !== undefined) output.setMetadataTags({ title });
+  if (tags) output.setMetadataTags(tags);
   await output.start();
   const decoderConfig = {
     codec: codecString,

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { parseParameters } from '../../../lib/contract/request';
+import { sharedRequestOf } from '../../../lib/contract/v3/share';
 import { createVideoWriter } from '../../../lib/video/encoder';
 import { createVideoMetadata } from '../../../lib/video/metadata';
+import { publicCopy } from '../../../lib/video/public-copy';
 import { readImage, readLastFrame, readSettings } from './files';
 
 const parameters = parseParameters({
@@ -52,6 +54,25 @@ test('the last frame is the last one, as a PNG of the same size', async () => {
   expect([width, height]).toEqual([64, 48]);
   // The previous frame has 232; H.264 changes the value by a few levels.
   expect(red).toBeGreaterThan(244);
+});
+
+test('a copy that was shared fills in what it tells, and nothing else', async () => {
+  const video = await makeVideo();
+  const of = async (include: { prompt: boolean; settings: boolean }) => {
+    const made = { parameters, profile: 'ultra-fast' } as const;
+    const request = sharedRequestOf(made, { ...include, image: false });
+    return (await readSettings(await publicCopy(video, request))).values;
+  };
+  expect(await of({ prompt: true, settings: false })).toEqual({
+    prompt: 'a boat',
+    negative_prompt: 'rain',
+  });
+  expect(await of({ prompt: false, settings: true })).toMatchObject({
+    ...{ seed: '1234567890', num_inference_steps: '8', profile: 'ultra-fast', size: '720*1280' },
+  });
+  await expect(of({ prompt: false, settings: false })).rejects.toMatchObject({
+    code: 'VIDEO_UNREADABLE',
+  });
 });
 
 test('a file that cannot be played has no last frame', async () => {

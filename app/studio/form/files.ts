@@ -1,6 +1,7 @@
 import { KinoraError } from '../../../lib/contract/errors';
 import type { Framing } from '../../../lib/contract/framing';
 import type { Parameters } from '../../../lib/contract/request';
+import type { SharedRequest } from '../../../lib/contract/v3/share';
 import { type ChosenImage, type FormValues, fromParameters } from './form-state';
 
 /**
@@ -23,7 +24,7 @@ export async function readImage(file: Blob, name: string): Promise<ChosenImage> 
 
 /**
  * Reads the settings of a video that Kinora made: the form's values, seed included, how its image was framed,
- * and the names and scales of its LoRAs. A video contains neither the image nor the files of the LoRAs.
+ * and the names and scales of its LoRAs; of a copy that was shared what it tells. A video contains neither the image nor the files of the LoRAs.
  *
  * @throws KinoraError `VIDEO_UNREADABLE`
  */
@@ -33,8 +34,10 @@ export async function readSettings(file: Blob): Promise<{
   loras: Parameters['loras'];
 }> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
-  const { readVideoMetadata } = await import('../../../lib/video/metadata');
+  const { readSharedTags, readVideoMetadata } = await import('../../../lib/video/metadata');
   const { parseParameters } = await import('../../../lib/contract/request');
+  const shared = await readSharedTags(file);
+  if (shared) return { values: sharedValues(shared), framing: undefined, loras: [] };
   const metadata = await readVideoMetadata(file);
   const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
   const parameters = fromParameters(parseParameters(metadata));
@@ -45,6 +48,21 @@ export async function readSettings(file: Blob): Promise<{
   };
   const values = { ...parameters, backend, model, profile, optimization, ...switches };
   return { values, framing: metadata.framing, loras: metadata.loras };
+}
+
+/** The form's values in a request of which only a part may be shown. */
+export function sharedValues({ parameters, profile }: SharedRequest): Partial<FormValues> {
+  const { prompt, negative_prompt, size, ...numbers } = parameters;
+  const texts = Object.entries(numbers).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return {
+    ...(prompt !== undefined && { prompt }),
+    ...(negative_prompt !== undefined && { negative_prompt }),
+    ...(size && { size, sizeChosen: true }),
+    ...(profile && { profile }),
+    ...Object.fromEntries(texts),
+  };
 }
 
 /**

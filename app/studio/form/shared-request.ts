@@ -3,7 +3,7 @@ import { KinoraError } from '../../../lib/contract/errors';
 import { sharedRequestSchema } from '../../../lib/contract/v3/share';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import { readImage } from './files';
+import { readImage, sharedValues } from './files';
 import type { ChosenImage, FormValues } from './form-state';
 
 const answerSchema = z.object({ data: sharedRequestSchema });
@@ -26,17 +26,6 @@ export async function readSharedRequest(
   } catch (cause) {
     throw new KinoraError('SHARE_UNREADABLE', undefined, { cause });
   }
-  const { parameters, profile } = answer.data;
-  const { prompt, negative_prompt, size, ...numbers } = parameters;
-  const texts = Object.entries(numbers).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  const values: Partial<FormValues> = {
-    ...(prompt !== undefined && { prompt }),
-    ...(negative_prompt !== undefined && { negative_prompt }),
-    ...(size && { size, sizeChosen: true }),
-    ...(profile && { profile }),
-    ...Object.fromEntries(texts),
-  };
+  const values = sharedValues(answer.data);
   return { values, image: file && (await readImage(file, t('form.sharedImage'))) };
 }

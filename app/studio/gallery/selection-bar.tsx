@@ -54,6 +54,7 @@ export function SelectionBar(props: {
         <button type="button" className="small danger" onClick={onDelete}>
           {t('gallery.delete')}
         </button>
+        {videos.length > 0 && <span className="field-hint">{t('gallery.zipHint')}</span>}
       </div>
       {zip.status === 'failed' && (
         <div role="alert">

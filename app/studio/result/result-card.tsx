@@ -126,6 +126,7 @@ export function ResultCard(props: {
             second: t(encoders[result.encoder]),
           })}
         </Fact>
+        <Fact name={t('result.inside')}>{t('result.insideOf')}</Fact>
         <Fact name={t('shared.model')}>{t(devices[result.backend], { model: result.model })}</Fact>
         {result.resumes && (
           <Fact name={t('result.resumed')}>

@@ -1,9 +1,10 @@
 import Link from 'next/link';
-import { useReducer, useRef, useState } from 'react';
-import { toKinoraError } from '../../../lib/contract/errors';
+import { useEffect, useReducer, useRef, useState } from 'react';
+import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import { formatBytes } from '../../../lib/contract/format';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { ApiError } from '../../../lib/contract/v3/errors';
+import { sharedRequestOf } from '../../../lib/contract/v3/share';
 import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
@@ -68,12 +69,11 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
           <h2 id="share-title">{t('run.shareTitle')}</h2>
           {state.status === 'choosing' && (
             <>
-              <FileChoice {...{ file, name }} />
+              <IncludeChoice {...{ include }} onInclude={setInclude} />
+              <FileChoice {...{ prediction, include, file, name }} />
               <LinkChoice
-                {...{ include }}
                 bytes={file.size}
                 problem={state.problem}
-                onInclude={setInclude}
                 onShare={() => void share(file)}
               />
             </>
@@ -100,33 +100,84 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
   );
 }
 
-/** The system's share sheet where the browser has one for files, else a download. */
-function FileChoice({ file, name }: { file: File; name: string }) {
-  const named = new File([file], name, { type: 'video/mp4' });
-  const hasSheet = navigator.canShare?.({ files: [named] }) === true;
-  // A sheet that is closed is no failure.
-  const openSheet = () => void navigator.share({ files: [named] }).catch(() => {});
+type Include = { readonly prompt: boolean; readonly settings: boolean };
+
+/** What a shared video tells, as a file and by a link. */
+function IncludeChoice(props: { include: Include; onInclude: (include: Include) => void }) {
+  const { include, onInclude } = props;
+  return (
+    <fieldset className="share-include">
+      <legend>{t('run.shareWith')}</legend>
+      {(['prompt', 'settings'] as const).map((name) => (
+        <label key={name} className="check">
+          <input
+            type="checkbox"
+            checked={include[name]}
+            onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
+          />
+          {t(`run.showPart.${name}`)}
+        </label>
+      ))}
+      <p className="field-hint">{t('run.shareWithHint')}</p>
+    </fieldset>
+  );
+}
+
+/** The system's share sheet where the browser has one for files, else a download; of a copy with what is shown. */
+function FileChoice(props: { prediction: Completed; include: Include; file: File; name: string }) {
+  const { prediction, include, file, name } = props;
+  const [copy, setCopy] = useState<File | ErrorRecord | null>(null);
+  // Made before it is asked for: a share sheet opens only at once after a click.
+  useEffect(() => {
+    let current = true;
+    publicFile(prediction, include, file, name).then(
+      (made) => current && setCopy(made),
+      (thrown: unknown) => current && setCopy(toKinoraError(thrown).toRecord()),
+    );
+    return () => {
+      current = false;
+      setCopy(null);
+    };
+  }, [prediction, include, file, name]);
+  const [made, problem] = copy instanceof File ? [copy, null] : [null, copy];
+  const hasSheet = navigator.canShare?.({ files: [file] }) === true;
+  const save = (shared: File) => {
+    if (!hasSheet) return downloadFile(shared, name);
+    // A sheet that is closed is no failure.
+    void navigator.share({ files: [shared] }).catch(() => {});
+  };
   return (
     <section>
       <h3>{t('run.asFile')}</h3>
-      <p className="field-hint">{t('run.fileHint')}</p>
-      <button type="button" onClick={hasSheet ? openSheet : () => downloadFile(file, name)}>
+      <button type="button" disabled={!made} onClick={() => made && save(made)}>
         {hasSheet ? t('run.shareFile') : t('run.downloadFile')}
       </button>
+      {problem && (
+        <p className="field-error" role="alert">
+          {errorTexts(problem).message}
+        </p>
+      )}
     </section>
   );
 }
 
-type Include = { readonly prompt: boolean; readonly settings: boolean };
+async function publicFile(
+  { parameters, profile, result }: Completed,
+  include: Include,
+  file: File,
+  name: string,
+): Promise<File> {
+  const { publicCopy } = await import('../../../lib/video/public-copy');
+  const made = {
+    parameters: { ...parameters, seed: result.seed },
+    profile: result.profile ?? profile,
+  };
+  const copy = await publicCopy(file, sharedRequestOf(made, { ...include, image: false }));
+  return new File([copy], name, { type: 'video/mp4' });
+}
 
-function LinkChoice(props: {
-  include: Include;
-  bytes: number;
-  problem: string | null;
-  onInclude: (include: Include) => void;
-  onShare: () => void;
-}) {
-  const { include, bytes, problem, onInclude, onShare } = props;
+function LinkChoice(props: { bytes: number; problem: string | null; onShare: () => void }) {
+  const { bytes, problem, onShare } = props;
   if (!hasServer) return null;
   const canUpload = mayBeSignedIn();
   return (
@@ -135,16 +186,6 @@ function LinkChoice(props: {
       {canUpload ? (
         <>
           <p className="field-hint">{t('run.uploadHint', { bytes: formatBytes(bytes) })}</p>
-          {(['prompt', 'settings'] as const).map((name) => (
-            <label key={name} className="check">
-              <input
-                type="checkbox"
-                checked={include[name]}
-                onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
-              />
-              {t(`run.showPart.${name}`)}
-            </label>
-          ))}
           <button type="button" className="primary" onClick={onShare}>
             {t('run.upload')}
           </button>

@@ -1,15 +1,18 @@
 import type { Prediction } from '../../../lib/contract/prediction';
-import { uncheckedSafety } from '../../../lib/contract/safety';
+import { isFlagged, uncheckedSafety } from '../../../lib/contract/safety';
 import { sha256 } from '../../../lib/contract/sha256';
 import { endpoints } from '../../../lib/contract/v3/endpoints';
 import type { OwnVideo, Share } from '../../../lib/contract/v3/share';
+import { savePoster } from '../../../lib/predictions/poster';
 import { systemClock } from '../../../lib/weights/hub/retry';
+import { base64 } from '../../../lib/worker/preview';
 import {
   checkResponse,
   TransportError,
   toTransportError,
 } from '../../../lib/worker/transport-error';
 import { type UploadClient, uploadVideo } from '../../../lib/worker/upload';
+import { getRunner } from '../../runner';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
 
@@ -28,6 +31,8 @@ export async function shareVideo(options: {
   signal: AbortSignal;
 }): Promise<Share> {
   const { prediction, file, share, onProgress, signal } = options;
+  const safety = prediction.result.safety ?? uncheckedSafety('off');
+  const poster = isFlagged(safety) ? undefined : await posterOf(prediction);
   const { id, parameters, profile, result } = prediction;
   const target = { id, leaseToken: '', sha256: await sha256(await file.arrayBuffer()) };
   const client = uploadClient(file.size, onProgress);
@@ -43,7 +48,8 @@ export async function shareVideo(options: {
     model: result.model,
     inference_ms: Math.round(result.timings.total * 1000),
     ...(result.applied && { applied: result.applied }),
-    safety: result.safety ?? uncheckedSafety('off'),
+    safety,
+    ...(poster && { poster: base64(new Uint8Array(await poster.arrayBuffer())) }),
     share,
   };
   const { method, path, answer } = endpoints.shareOwnVideo;
@@ -54,6 +60,15 @@ export async function shareVideo(options: {
     signal,
   });
   return answer.parse(await response.json()).data;
+}
+
+/** The gallery's picture of a video, made now where there is none yet; undefined where it cannot be made. */
+async function posterOf(prediction: Completed): Promise<Blob | undefined> {
+  const { store } = getRunner();
+  const known = await store.poster(prediction.id);
+  if (known) return known;
+  await savePoster(store, prediction);
+  return await store.poster(prediction.id);
 }
 
 /** Deletes a shared video from the server, and its link with it. @throws as {@link shareVideo} */

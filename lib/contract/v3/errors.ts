@@ -66,6 +66,11 @@ const table = {
     'The request did not arrive in time.',
     'Send it again, its body without long pauses.',
   ],
+  PRECONDITION_FAILED: [
+    412,
+    'The file is not the one that If-Match names.',
+    'Read it without If-Match; its ETag is the present one.',
+  ],
   TOO_LARGE: [413, 'The body is too large.', 'Stay below the limit that the message names.'],
   UNSUPPORTED_MEDIA_TYPE: [415, 'This content type is not accepted.', 'Send application/json.'],
   EXPECTATION_FAILED: [

@@ -3,6 +3,8 @@ import { z } from 'zod';
 /** A JSON Schema of the dialect 2020-12, which OpenAPI 3.1 uses. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
+type Side = 'body' | 'parameters' | 'output';
+
 /** Converts schemas, and collects those that have a name in the document. */
 export interface SchemaConverter {
   /**
@@ -11,7 +13,7 @@ export interface SchemaConverter {
    * @param side `body` and `parameters`: what callers may send; in a body an optional field may be null.
    * `output`: what they receive
    */
-  convert(schema: z.ZodType, side: 'body' | 'parameters' | 'output'): JsonSchema;
+  convert(schema: z.ZodType, side: Side): JsonSchema;
   /** Every named schema that was converted so far, by name. */
   readonly components: Readonly<Record<string, JsonSchema>>;
 }
@@ -30,7 +32,7 @@ export function createSchemaConverter(names: Readonly<Record<string, z.ZodType>>
     components,
     convert(schema, side) {
       const tidy = (part: unknown) =>
-        (side === 'body' ? withNulls(simplify(part)) : simplify(part)) as JsonSchema;
+        (side === 'body' ? withNulls(simplify(part, side)) : simplify(part, side)) as JsonSchema;
       const { $defs, ...whole } = z.toJSONSchema(schema, {
         io: side === 'output' ? 'output' : 'input',
         metadata: registry,
@@ -47,7 +49,7 @@ export function createSchemaConverter(names: Readonly<Record<string, z.ZodType>>
   };
 }
 
-/** Allows null for every optional property, as the server does; each has one type. */
+/** Allows null for every optional property but of strict objects, as the server does; each has one type. */
 function withNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withNulls);
   if (typeof value !== 'object' || value === null) return value;
@@ -55,6 +57,7 @@ function withNulls(value: unknown): unknown {
     Object.entries(value).map(([keyword, content]) => [keyword, withNulls(content)]),
   );
   if (schema.type !== 'object' || !schema.properties) return schema;
+  if (schema.additionalProperties === false) return schema;
   const required = (schema.required ?? []) as readonly string[];
   const properties = Object.entries(schema.properties as Readonly<Record<string, JsonSchema>>);
   schema.properties = Object.fromEntries(
@@ -74,12 +77,14 @@ function orNull(schema: JsonSchema): JsonSchema {
 }
 
 /** Removes keywords that Zod writes and that carry no information for readers. */
-function simplify(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(simplify);
+function simplify(value: unknown, side: Side): unknown {
+  if (Array.isArray(value)) return value.map((part) => simplify(part, side));
   if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).filter(([key, content]) => !isRedundant(key, content));
+  const entries = Object.entries(value).filter(
+    ([key, content]) => !isRedundant(key, content, side),
+  );
   const simplified: Record<string, unknown> = Object.fromEntries(
-    entries.map(([key, content]) => [key, simplify(content)]),
+    entries.map(([key, content]) => [key, simplify(content, side)]),
   );
   if (typeof simplified.$ref === 'string') {
     simplified.$ref = simplified.$ref.replace('#/$defs/', '#/components/schemas/');
@@ -103,11 +108,11 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
-function isRedundant(key: string, content: unknown): boolean {
+function isRedundant(key: string, content: unknown, side: Side): boolean {
   // A property may have this name too; then `content` is a schema and not a string.
   if (key === '$schema' || key === 'id') return typeof content === 'string';
   if (key === 'minimum' || key === 'maximum') return Math.abs(Number(content)) >= 2 ** 53 - 1;
   // Later versions may add fields to a response; clients must accept them.
-  if (key === 'additionalProperties') return content === false;
+  if (key === 'additionalProperties') return content === false && side === 'output';
   return key === 'propertyNames';
 }

@@ -95,7 +95,7 @@ export function buildOpenApi(): OpenApiDocument {
       description: [
         'Every response is `{code, message, data}`; an error is `{code, message, error_code, request_id, details?}`.',
         'Every request carries `Authorization: Bearer <API_KEY>`.',
-        'In a body, null in an optional field is the same as no such field.',
+        'In a body, null in an optional field is the same as no such field, unless the schema allows no other fields.',
       ].join('\n\n'),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },

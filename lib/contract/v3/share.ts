@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
-import { profileNames } from '../profile';
-import { parametersSchema } from '../request';
+import { type ProfileName, profileNames } from '../profile';
+import { type Parameters, parametersSchema } from '../request';
 import { safetySchema } from '../safety';
 import { predictionIdSchema } from './prediction';
 
 /** Seconds of a year: the longest life of a link. */
 const maxShareSeconds = 31_536_000;
 
-/** What a shared page shows besides the video; nothing unless it is ticked. */
-const includeSchema = z.object({
+/** What a shared page and its video file tell besides the pictures; nothing unless it is ticked. */
+const includeSchema = z.strictObject({
   prompt: z.boolean().default(false).describe('The prompt and the negative prompt.'),
   settings: z
     .boolean()
@@ -18,20 +18,28 @@ const includeSchema = z.object({
   image: z.boolean().default(false).describe('The start image, also as the poster.'),
 });
 
-/** Body of `POST /api/v3/predictions/{id}/share`. */
-export const shareBodySchema = z.object({
+/**
+ * Body of `POST /api/v3/predictions/{id}/share`. Fields are exact: one that is not understood could have been meant
+ * to hide something. A second request changes what it names.
+ */
+export const shareBodySchema = z.strictObject({
   expires_in_seconds: z
     .int()
     .min(60)
     .max(maxShareSeconds)
     .optional()
-    .describe('Without it the link ends when the video expires, which is its end in any case.'),
+    .describe('A new link without it ends when the video expires, which is its end in any case.'),
   include: includeSchema
-    .default({ prompt: false, settings: false, image: false })
-    .describe('What the page shows besides the video; nothing by default.'),
-  allow_index: z.boolean().default(false).describe('Let search engines list the page.'),
+    .optional()
+    .describe('What the page and the file show besides the pictures; a new link shows nothing.'),
+  allow_index: z
+    .boolean()
+    .optional()
+    .describe('Let search engines list the page; a new link does not.'),
 });
 export type ShareBody = z.output<typeof shareBodySchema>;
+/** What of a request is shown. */
+export type ShareInclude = z.output<typeof includeSchema>;
 
 /** A public link to a video. */
 export const shareSchema = z.object({
@@ -81,6 +89,28 @@ export const sharedRequestSchema = z.object({
 });
 export type SharedRequest = z.output<typeof sharedRequestSchema>;
 
+/**
+ * The request of a video as far as it is shown.
+ *
+ * @param made with the seed that was used
+ */
+export function sharedRequestOf(
+  made: { readonly parameters: Omit<Parameters, 'loras'>; readonly profile: ProfileName },
+  include: ShareInclude,
+): SharedRequest {
+  const { prompt, negative_prompt, ...rest } = made.parameters;
+  const { size, num_inference_steps, duration, guidance_scale, flow_shift, seed } = rest;
+  const settings = { size, num_inference_steps, duration, guidance_scale, flow_shift, seed };
+  return {
+    parameters: {
+      ...(include.prompt && { prompt, negative_prompt }),
+      ...(include.settings && settings),
+    },
+    ...(include.settings && { profile: made.profile }),
+    image: include.image,
+  };
+}
+
 /** A video that the studio made and uploads to share it: `POST /api/admin/videos/{id}/share`. */
 export const ownVideoSchema = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
@@ -91,6 +121,8 @@ export const ownVideoSchema = z.object({
   inference_ms: z.int().min(0),
   applied: appliedSchema.optional(),
   safety: safetySchema,
+  /** A JPEG of a frame, in base64: the picture that other sites show of the link. */
+  poster: z.base64().max(500_000).optional(),
   share: shareBodySchema,
 });
 export type OwnVideo = z.output<typeof ownVideoSchema>;

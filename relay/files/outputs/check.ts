@@ -3,7 +3,7 @@ import { KinoraError } from '../../../lib/contract';
 import { frameCount, framesPerSecond, sizeInPixels } from '../../../lib/contract/request';
 import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
 import type { VideoFacts } from '../../../lib/video/inspect';
-import { followSamples } from './samples';
+import { followSamples } from '../../../lib/video/samples';
 
 /** Tolerance of a result's length. */
 const toleranceSeconds = 0.5;

@@ -215,6 +215,29 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect((await range('bytes=0-1,5-6')).status).toBe(200);
     expect((await range('bytes=0-1', { 'if-range': '"other"' })).status).toBe(200);
     expect((await range('bytes=0-1', { 'if-range': etag })).status).toBe(206);
+    // Both compare strongly (RFC 9110, 13.1.1 and 13.1.5).
+    expect((await range('bytes=0-1', { 'if-range': `W/${etag}` })).status).toBe(200);
+    expect((await range('bytes=0-1', { 'if-match': etag })).status).toBe(206);
+    for (const wrong of ['"other"', `W/${etag}`]) {
+      const refused = await range('bytes=0-1', { 'if-match': wrong });
+      expect(refused).toMatchObject({ status: 412, is: null });
+    }
+  });
+
+  it('is sent by its link from where it is stored, byte for byte the same frames', async () => {
+    const { bytes, row } = await completed();
+    const include = { prompt: true, settings: true, image: false };
+    const { id } = await node.relay.files.shares.share(row, { include });
+    const path = `/s/${id}/video.mp4`;
+    const sent = Buffer.from(await (await node.get(path)).arrayBuffer());
+    const frames = (file: Buffer) => file.subarray(file.indexOf('mdat') + 4);
+    expect(frames(sent).equals(frames(Buffer.from(bytes)))).toBe(true);
+    const seam = sent.indexOf('mdat');
+    const part = await node.get(path, { headers: { range: `bytes=${seam}-${seam + 99}` } });
+    const piece = Buffer.from(await part.arrayBuffer());
+    expect(piece.equals(sent.subarray(seam, seam + 100))).toBe(true);
+    await node.relay.files.blobs.remove(row.outputKey ?? '');
+    expect((await node.get(path)).status).toBe(404);
   });
 
   it('is not found without its signature, or after a new nonce', async () => {

@@ -1,15 +1,21 @@
+import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { ApiError } from '../../../lib/contract/v3';
+import { publicImage } from '../../../lib/video/public-image';
+import { sniffImage } from '../../../lib/video/sniff';
 import { sendJson } from '../../http/reply';
 import type { NodeHandler } from '../../http/router';
 import type { FilesContext } from '../context';
 import { invalidField, queryOf } from '../requests';
-import { serveBlob } from '../serving';
+import { posterKey } from '../retention';
+import { blobContent, bytesContent, serveContent } from '../serving';
 import { absentPage, embedPage, sharePage } from './page';
-import type { createShares } from './rows';
-import { sharedRequest, shownOf } from './shown';
+import { publicVideo } from './public-video';
+import { type createShares, isUploaded } from './rows';
+import { type OpenShare, type PictureName, type Shown, sharedRequest, shownOf } from './shown';
 import { embedStyles, pageStyles, styleSource } from './styles';
-import { textsFor } from './texts';
+import { type PageTexts, textsFor } from './texts';
 
 /** How long a browser may keep a file of a link, in seconds: a link that was revoked soon ends there too. */
 const maxAgeSeconds = 60;
@@ -47,7 +53,7 @@ export function shareRoutes(
       sendPage(response, status, absentPage(found.kind, texts), policies.page);
       return;
     }
-    const shown = shownOf(found, texts);
+    const shown = await showing(found, texts);
     const address = links.share(shown.id);
     const pageLinks = {
       page: address,
@@ -62,7 +68,8 @@ export function shareRoutes(
     const texts = textsFor(request);
     const found = await shares.find(id);
     if (found.kind === 'open') {
-      sendPage(response, 200, embedPage(shownOf(found, texts), texts), policies.embed);
+      const text = embedPage(await showing(found, texts), texts);
+      sendPage(response, 200, text, policies.embed);
       return;
     }
     // The styles of the whole page: it has text to show.
@@ -71,30 +78,52 @@ export function shareRoutes(
     sendPage(response, status, absentPage(found.kind, texts), policy);
   };
 
+  /** What of a link is shown; its poster is one of the studio's, if there is one. */
+  async function showing(found: OpenShare, texts: PageTexts): Promise<Shown> {
+    const { job } = found;
+    const hasPoster = isUploaded(job) && (await blobs.stat(posterKey(job.id))) !== null;
+    return shownOf(found, hasPoster, texts);
+  }
+
   const video: NodeHandler = async (request, response, { id = '' }) => {
-    const { share, job, endsAt } = await open(id);
+    const found = await open(id);
+    const { share, job, endsAt } = found;
+    const original = await blobContent(blobs, job.outputKey);
+    const { content, tag } = await publicVideo(original, sharedRequest(found));
     setRobots(response, share.allowIndex);
-    await serveBlob(request, response, blobs, job.outputKey, {
+    await serveContent(request, response, content, {
       type: 'video/mp4',
       filename: `${share.id}.mp4`,
-      tag: job.outputSha256 ?? job.id,
+      tag,
       readers: 'cross-origin',
       maxAge: maxAgeOf(endsAt),
     });
   };
 
-  const image: NodeHandler = async (request, response, { id = '' }) => {
-    const { share, job, endsAt } = await open(id);
-    if (!share.withImage || job.image === null) throw new ApiError('NOT_FOUND');
-    setRobots(response, share.allowIndex);
-    await serveBlob(request, response, blobs, job.image.key, {
-      type: job.image.type,
-      filename: `${share.id}.${job.image.type.split('/')[1] ?? 'image'}`,
-      tag: `${share.id}-image`,
-      readers: 'cross-origin',
-      maxAge: maxAgeOf(endsAt),
-    });
-  };
+  /** A picture of a link, without what its file has beside the pixels. */
+  async function picture({ job }: OpenShare, name: PictureName) {
+    const stored = name === 'image' ? job.image : { key: posterKey(job.id), type: 'image/jpeg' };
+    if (stored === null) throw new ApiError('NOT_FOUND');
+    const { read } = await blobContent(blobs, stored.key);
+    return { type: stored.type, bytes: publicImage(await buffer(await read())) };
+  }
+
+  const pictureHandler =
+    (name: PictureName): NodeHandler =>
+    async (request, response, { id = '' }) => {
+      const found = await open(id);
+      const { share, endsAt } = found;
+      if (name === 'image' && !share.withImage) throw new ApiError('NOT_FOUND');
+      const { type, bytes } = await picture(found, name);
+      setRobots(response, share.allowIndex);
+      await serveContent(request, response, bytesContent(bytes), {
+        type,
+        filename: `${share.id}.${type.split('/')[1] ?? 'image'}`,
+        tag: createHash('sha256').update(bytes).digest('hex'),
+        readers: 'cross-origin',
+        maxAge: maxAgeOf(endsAt),
+      });
+    };
 
   const request: NodeHandler = async (_request, response, { id = '' }) => {
     const data = sharedRequest(await open(id));
@@ -104,10 +133,16 @@ export function shareRoutes(
   /** https://oembed.com, 2: `url`, `format`, `maxwidth`, `maxheight`. */
   const oembed: NodeHandler = async (asked, response) => {
     const query = queryOf(asked);
-    const id = /\/s\/([0-9a-f]{32})\/?(?:[?#].*)?$/.exec(query.get('url') ?? '')?.[1];
+    const url = query.get('url');
     if ((query.get('format') ?? 'json') !== 'json') throw new ApiError('FORMAT_UNKNOWN');
-    if (id === undefined) throw invalidField('url', 'url must be the address of a shared page.');
-    const shown = shownOf(await open(id), textsFor(asked));
+    if (url === null) throw invalidField('url', 'url is required.');
+    const id = links.shareOf(url);
+    if (id === null) {
+      const sentence = 'url must be the address of a shared page of this server.';
+      throw invalidField('url', sentence, { code: 'NOT_FOUND' });
+    }
+    const found = await open(id);
+    const shown = await showing(found, textsFor(asked));
     const { width, height } = fitted(shown, query);
     const address = links.share(id);
     const player = `<iframe src="${address}/embed" width="${width}" height="${height}" style="border:0" allowfullscreen></iframe>`;
@@ -124,6 +159,8 @@ export function shareRoutes(
         width,
         height,
         html: player,
+        ...(shown.preview &&
+          thumbnail(address, shown.preview, await picture(found, shown.preview), query)),
       },
       { 'Access-Control-Allow-Origin': '*' },
     );
@@ -133,7 +170,8 @@ export function shareRoutes(
     'GET /s/{id}': page,
     'GET /s/{id}/embed': embed,
     'GET /s/{id}/video.mp4': video,
-    'GET /s/{id}/image': image,
+    'GET /s/{id}/image': pictureHandler('image'),
+    'GET /s/{id}/poster': pictureHandler('poster'),
     'GET /s/{id}/request': request,
     'GET /oembed': oembed,
   };
@@ -179,6 +217,18 @@ function setRobots(response: ServerResponse, allowIndex: boolean): void {
 function maxAgeOf(endsAt: Date): number {
   const left = Math.floor((endsAt.getTime() - Date.now()) / 1000);
   return Math.max(0, Math.min(maxAgeSeconds, left));
+}
+
+/** The picture in an answer of oEmbed, unless it is larger than the caller takes: it may not be made smaller. */
+function thumbnail(
+  page: string,
+  name: PictureName,
+  { bytes }: { readonly bytes: Uint8Array },
+  query: URLSearchParams,
+): object | null {
+  const { width, height } = sniffImage(bytes);
+  if (fitted({ width, height }, query).width < width) return null;
+  return { thumbnail_url: `${page}/${name}`, thumbnail_width: width, thumbnail_height: height };
 }
 
 /** The largest size of this shape within `maxwidth` and `maxheight`, in pixels. */

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import { isFlagged, isRefusedPrompt, namesChild } from '../../../lib/contract';
+import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../lib/contract';
 import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
+import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
 import type { NodeHandler } from '../../http/router';
 import { storageErrors } from '../../store';
@@ -13,6 +14,7 @@ import { checkVideo } from '../outputs/check';
 import { receiveVideo, tellReceived } from '../outputs/handlers';
 import { type OutputName, outputKey } from '../outputs/parts';
 import { invalidField, queryOf } from '../requests';
+import { posterKey } from '../retention';
 
 const dayMs = 86_400_000;
 
@@ -45,20 +47,46 @@ export function headOwnVideo(context: FilesContext): NodeHandler {
 }
 
 /**
- * Makes an uploaded video a finished prediction of its owner, with the retention of outputs. The same video once
- * more is no error.
+ * Makes an uploaded video a finished prediction of its owner, with the retention of outputs, and stores its poster
+ * unless it is flagged. The same video once more is no error.
  *
- * @throws ApiError `CONFLICT` when it is not uploaded, `OUTPUT_REJECTED`, `PROMPT_REFUSED`
+ * @throws ApiError `CONFLICT` when it is not uploaded, `OUTPUT_REJECTED`, `PROMPT_REFUSED`, `INVALID_PARAMETER` for
+ *   a poster that is no JPEG
  */
 export function takeOwnVideo(context: FilesContext) {
-  const { blobs, temporary, config, store } = context;
+  const { blobs } = context;
+  const take = takeVideo(context);
+  return async (id: string, owner: Caller, video: OwnVideo): Promise<JobRow> => {
+    const poster = isFlagged(video.safety) ? null : posterOf(video);
+    const job = await take(id, owner, video);
+    // The job comes first: another owner's may have this id.
+    if (poster) {
+      const options = { type: 'image/jpeg', maxBytes: poster.length };
+      await blobs.put(posterKey(id), poster, options);
+    }
+    return job;
+  };
+}
+
+function posterOf({ poster }: OwnVideo): Uint8Array | null {
+  if (poster === undefined) return null;
+  const bytes = Buffer.from(poster, 'base64');
+  try {
+    if (sniffImage(bytes).format === 'jpeg') return bytes;
+  } catch (cause) {
+    if (!(cause instanceof KinoraError)) throw cause;
+  }
+  throw invalidField('poster', 'poster must be a JPEG in base64.');
+}
+
+function takeVideo({ blobs, temporary, config, store, jobs: rows }: FilesContext) {
   return async (id: string, owner: Caller, video: OwnVideo): Promise<JobRow> => {
     const { prompt } = video.parameters;
     if (isRefusedPrompt(prompt) || (namesChild(prompt) && isFlagged(video.safety))) {
       throw new ApiError('PROMPT_REFUSED');
     }
     const key = outputKey(nameOf(id, video.sha256, owner));
-    const known = await context.jobs.get(id, owner.owner);
+    const known = await rows.get(id, owner.owner);
     if (known?.outputKey === key) return known;
     const stored = await blobs.stat(key);
     if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
@@ -126,7 +154,7 @@ async function caller(
   { keys }: Pick<FilesContext, 'keys'>,
   { method = 'GET', headers }: IncomingMessage,
 ): Promise<Caller> {
-  const named = ['authorization', 'cookie', 'origin', 'host'].flatMap((name) => {
+  const named = ['authorization', 'cookie', 'origin', 'host', 'sec-fetch-site'].flatMap((name) => {
     const value = headers[name];
     return typeof value === 'string' ? [[name, value] as [string, string]] : [];
   });

@@ -87,7 +87,7 @@ function tags(shown: Shown, { page, oembed }: PageLinks, texts: PageTexts): Mark
   const { title, width, height } = shown;
   const description = shown.prompt ?? texts.description(shown.duration);
   const video = `${page}/video.mp4`;
-  const image = shown.hasImage && !shown.isFlagged ? `${page}/image` : null;
+  const image = shown.preview && `${page}/${shown.preview}`;
   const named = (name: string, content: string | number) =>
     html`<meta name="${name}" content="${content}">\n`;
   const property = (name: string, content: string | number) =>
@@ -132,7 +132,7 @@ function tags(shown: Shown, { page, oembed }: PageLinks, texts: PageTexts): Mark
 
 /** @param base relative address of the folder with the files of the link */
 function videoElement(shown: Shown, base: string): Markup {
-  const poster = shown.hasImage && !shown.isFlagged ? html` poster="${base}image"` : null;
+  const poster = shown.preview && html` poster="${base}${shown.preview}"`;
   const shape = shown.height > shown.width ? html` class="tall"` : null;
   return html`<video${shape} src="${base}video.mp4"${poster} width="${shown.width}" height="${shown.height}" controls loop playsinline preload="metadata" aria-label="${shown.title}"></video>`;
 }

@@ -22,6 +22,13 @@ export type FoundShare =
       readonly endsAt: Date;
     };
 
+/** A new link. */
+const nothingShown = {
+  withPrompt: false,
+  withSettings: false,
+  withImage: false,
+  allowIndex: false,
+} as const;
 /** Most links in a list, and of a prompt the characters that are read for it. */
 const maxListed = 500;
 const maxTitle = 200;
@@ -43,7 +50,7 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
   });
   return withStorageErrors({
     /**
-     * Makes the link of a job, or changes the one that it has. One that has expired is not opened again: whoever
+     * Makes the link of a job, or changes of the one that it has what is named. One that has expired is not opened again: whoever
      * knows its address was given it for a time.
      *
      * @throws ApiError `NOTHING_TO_SHARE`; `NOT_FOUND` when the job was deleted meanwhile
@@ -51,15 +58,16 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
     async share(job: JobRow, { include, expires_in_seconds, allow_index }: ShareBody) {
       if (!hasVideo(job)) throw new ApiError('NOTHING_TO_SHARE');
       const now = new Date();
-      const shown = {
-        withPrompt: include.prompt,
-        withSettings: include.settings,
-        withImage: include.image,
-        allowIndex: allow_index,
-        expiresAt:
-          expires_in_seconds === undefined
-            ? null
-            : new Date(now.getTime() + expires_in_seconds * 1000),
+      const named = {
+        ...(include && {
+          withPrompt: include.prompt,
+          withSettings: include.settings,
+          withImage: include.image,
+        }),
+        ...(allow_index !== undefined && { allowIndex: allow_index }),
+        ...(expires_in_seconds !== undefined && {
+          expiresAt: new Date(now.getTime() + expires_in_seconds * 1000),
+        }),
       };
       const id = randomBytes(16).toString('hex');
       return await db.transaction(async (transaction) => {
@@ -75,11 +83,12 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
           .where(and(currentOf(job.id), lte(shares.expiresAt, now)));
         const [row] = await transaction
           .insert(shares)
-          .values({ id, jobId: job.id, ...shown })
+          .values({ id, jobId: job.id, ...nothingShown, ...named })
           .onConflictDoUpdate({
             target: shares.jobId,
             targetWhere: isNull(shares.revokedAt),
-            set: shown,
+            // Never empty, which the query builder refuses.
+            set: { jobId: job.id, ...named },
           })
           .returning();
         if (!row) throw new Error('The link was not inserted.');

@@ -1,10 +1,20 @@
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseParameters, safetySchema, uncheckedSafety } from '../../../lib/contract';
-import { endpoints, type Share, type ShareBody, scopes } from '../../../lib/contract/v3';
+import {
+  endpoints,
+  type Share,
+  type ShareBody,
+  scopes,
+  type WorkerJob,
+} from '../../../lib/contract/v3';
+import { createVideoMetadata, toMetadataTags } from '../../../lib/video/metadata';
+import { sniffImage } from '../../../lib/video/sniff';
 import { jobs, type NewJobRow, shares } from '../../store/schema';
-import { ProtocolWorker } from '../../testing/protocol-worker';
+import { ProtocolWorker, type ProtocolWorkerOptions } from '../../testing/protocol-worker';
 import { makeVideo } from '../../testing/video';
 import { type FilesTest, startFilesTest } from '../testing/node';
 
@@ -24,14 +34,21 @@ beforeAll(async () => {
 afterAll(() => node?.stop());
 
 /** A prediction that a worker has completed. */
-async function completed(input: object = {}): Promise<string> {
+async function completed(
+  input: object = {},
+  options: Pick<ProtocolWorkerOptions, 'video'> = {},
+): Promise<string> {
   const { body } = await node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
     image: `data:image/png;base64,${node.image.toString('base64')}`,
     prompt,
     seed,
     ...input,
   });
-  const worker = new ProtocolWorker({ origin: node.origin, token: node.workerToken });
+  const worker = new ProtocolWorker({
+    origin: node.origin,
+    token: node.workerToken,
+    ...options,
+  });
   expect(await worker.once(AbortSignal.timeout(20_000))).toBe(true);
   return body.data?.id ?? '';
 }
@@ -48,10 +65,11 @@ const send = async (method: string, id: string, body?: object, key = node.apiKey
   const json = (await answer.json()) as {
     data?: Share & { revoked: boolean };
     error_code?: string;
+    details?: object[];
   };
   return { status: answer.status, ...json };
 };
-type Asked = Partial<Omit<ShareBody, 'include'>> & { include?: Partial<ShareBody['include']> };
+type Asked = Omit<ShareBody, 'include'> & { include?: Partial<ShareBody['include']> };
 async function shared(id: string, body: Asked = {}): Promise<Share> {
   const { status, data } = await send('POST', id, body);
   expect(status).toBe(200);
@@ -172,7 +190,26 @@ test('a crawler gets the tags of Open Graph, player card and oEmbed', async () =
   const refused = (query: string) => read(`/oembed?${query}`).then(({ status }) => status);
   expect(await refused(`url=${encodeURIComponent(url)}&format=xml`)).toBe(501);
   expect(await refused(`url=${publicUrl}/s/${'0'.repeat(32)}`)).toBe(404);
-  expect(await refused('url=https://kinora.example/keys')).toBe(400);
+  expect(await refused('maxwidth=640')).toBe(400);
+  // Only pages of links of this server: no other page, no other server, no other scheme or folder.
+  const foreign = [
+    `${publicUrl}/keys`,
+    `https://other.example/s/${id}`,
+    `https://kinora.example.other.example/s/${id}`,
+    `https://other.example/?to=${publicUrl}/s/${id}`,
+    `https://kinora.example@other.example/s/${id}`,
+    `http://kinora.example/s/${id}`,
+    `${publicUrl}:8443/s/${id}`,
+    `${publicUrl}/other/s/${id}`,
+    `${publicUrl}/s/${id}/video.mp4`,
+    `/s/${id}`,
+  ];
+  for (const other of foreign) {
+    expect(await refused(`url=${encodeURIComponent(other)}`), other).toBe(404);
+  }
+  for (const own of [url, `${url}/`, `${url}?from=mail#top`]) {
+    expect(await refused(`url=${encodeURIComponent(own)}`), own).toBe(200);
+  }
   // Other sites may show this page in a frame, and only this one.
   const embed = await read(`/s/${id}/embed`);
   expect(embed.headers.get('content-security-policy')).toContain('frame-ancestors *');
@@ -185,7 +222,8 @@ test('a crawler gets the tags of Open Graph, player card and oEmbed', async () =
 });
 
 test('the video is sent by ranges, and cannot act as a page', async () => {
-  const link = await shared(await completed());
+  const id = await completed({}, { video: tabVideo });
+  const link = await shared(id, { include: { prompt: true } });
   const path = `/s/${link.id}/video.mp4`;
   const whole = await node.get(path);
   const bytes = Buffer.from(await whole.arrayBuffer());
@@ -200,11 +238,147 @@ test('the video is sent by ranges, and cannot act as a page', async () => {
   expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(100, 200))).toBe(true);
   const head = await node.get(path, { method: 'HEAD' });
   expect(head.headers.get('content-length')).toBe(String(bytes.length));
-  const [job] = await node.relay.store.db
-    .select()
-    .from(jobs)
-    .where(eq(jobs.id, link.prediction_id));
-  expect(createHash('sha256').update(bytes).digest('hex')).toBe(job?.outputSha256);
+  // Across the place where the new index ends and the stored frames begin.
+  const seam = bytes.indexOf('mdat') + 4;
+  for (const [first, last] of [
+    [0, 0],
+    [seam - 5, seam + 5],
+    [seam, seam],
+    [seam - 1, bytes.length - 1],
+    [bytes.length - 1, bytes.length - 1],
+  ] as const) {
+    const answer = await node.get(path, { headers: { Range: `bytes=${first}-${last}` } });
+    expect(answer.headers.get('content-length')).toBe(String(last - first + 1));
+    const piece = Buffer.from(await answer.arrayBuffer());
+    expect(piece.equals(bytes.subarray(first, last + 1)), `${first}-${last}`).toBe(true);
+  }
+});
+
+/** A video with the tags that a tab writes. */
+async function tabVideo({ id, parameters }: WorkerJob) {
+  const metadata = createVideoMetadata({
+    ...{ id, parameters, model: 'mini', profile: 'standard', backend: 'webgpu' },
+    createdAt: '2026-01-01T00:00:00.000Z',
+  });
+  return await makeVideo({ tags: toMetadataTags(metadata) });
+}
+
+test('the file of a link tells what the link shows, and follows it', async () => {
+  const negative = 'no-umbrella-please';
+  const lora = 'someone/secret-style/weights.safetensors';
+  const id = await completed(
+    { negative_prompt: negative, loras: [{ path: lora, scale: 1 }] },
+    { video: tabVideo },
+  );
+  const stored = await node.api(`/api/v3/predictions/${id}`);
+  const complete = await node.get(
+    new URL(stored.body.data?.outputs?.[0] ?? '').href.replace(publicUrl, node.origin),
+  );
+  const secrets = ['boat', negative, String(seed), id, 'secret-style'];
+  const whole = Buffer.from(await complete.arrayBuffer());
+  // The owner's own file has everything.
+  expect(secrets.filter((secret) => !whole.includes(secret))).toEqual([]);
+
+  const link = await shared(id);
+  const path = `/s/${link.id}/video.mp4`;
+  const told = async (include: Partial<ShareBody['include']>) => {
+    await shared(id, { include });
+    const answer = await node.get(path);
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    expect(answer.headers.get('content-length')).toBe(String(bytes.length));
+    const tag = answer.headers.get('etag') ?? '';
+    return { tag, bytes, told: secrets.filter((secret) => bytes.includes(secret)) };
+  };
+  const bare = await told({});
+  expect(bare.told).toEqual([]);
+  const prompts = await told({ prompt: true });
+  expect(prompts.told).toEqual(['boat', negative]);
+  const settings = await told({ settings: true });
+  expect(settings.told).toEqual([String(seed)]);
+  const again = await told({});
+  expect(again.told).toEqual([]);
+  expect(again.tag).toBe(bare.tag);
+  expect(again.bytes.equals(bare.bytes)).toBe(true);
+  expect(new Set([bare.tag, prompts.tag, settings.tag]).size).toBe(3);
+  // What was read with another choice is not gone on with.
+  const range = { Range: 'bytes=10-19', 'If-Range': prompts.tag };
+  expect((await node.get(path, { headers: range })).status).toBe(200);
+});
+
+test('conditions are those of RFC 9110', async () => {
+  const link = await shared(await completed());
+  const path = `/s/${link.id}/video.mp4`;
+  const status = async (headers: Record<string, string>, method = 'GET') =>
+    (await node.get(path, { method, headers: { 'Cache-Control': 'max-age=0', ...headers } }))
+      .status;
+  const tag = (await node.get(path, { method: 'HEAD' })).headers.get('etag') ?? '';
+  const Range = 'bytes=0-9';
+  expect(await status({ Range, 'If-Range': tag })).toBe(206);
+  expect(await status({ Range, 'If-Range': `W/${tag}` })).toBe(200);
+  expect(await status({ Range, 'If-Range': new Date().toUTCString() })).toBe(200);
+  for (const method of ['GET', 'HEAD']) {
+    for (const right of ['*', tag, `"a", ${tag}`]) {
+      expect(await status({ 'If-Match': right }, method), right).toBe(200);
+    }
+    for (const wrong of ['"a"', `W/${tag}`, `"a", W/${tag}`]) {
+      expect(await status({ 'If-Match': wrong }, method), wrong).toBe(412);
+    }
+  }
+  // The tag of If-None-Match may be weak; If-Match comes first.
+  expect(await status({ 'If-None-Match': `W/${tag}` })).toBe(304);
+  expect(await status({ 'If-None-Match': tag, 'If-Match': '"a"' })).toBe(412);
+  const refusal = await read(path, { headers: { 'If-Match': '"a"' } });
+  expect(JSON.parse(refusal.text)).toMatchObject({ code: 412, error_code: 'PRECONDITION_FAILED' });
+  expect(refusal.headers.get('etag')).toBeNull();
+});
+
+test('the start image of a link has no place, time or text of its file', async () => {
+  const png = node.image;
+  const text = Buffer.from('Exif and where it was taken');
+  const chunk = Buffer.alloc(text.length + 12);
+  chunk.writeUInt32BE(text.length);
+  chunk.write('tEXt', 4);
+  text.copy(chunk, 8);
+  chunk.writeUInt32BE(crc32(chunk.subarray(4, 8 + text.length)), 8 + text.length);
+  const image = Buffer.concat([png.subarray(0, 33), chunk, png.subarray(33)]);
+  const id = await completed({ image: `data:image/png;base64,${image.toString('base64')}` });
+  const link = await shared(id, { include: { image: true } });
+  const sent = await node.get(`/s/${link.id}/image`);
+  expect(Buffer.from(await sent.arrayBuffer()).equals(png)).toBe(true);
+});
+
+test('a second request changes what it names, and the rest stays', async () => {
+  const id = await completed();
+  const timed = await shared(id, { expires_in_seconds: 60, include: { prompt: true } });
+  const second = await shared(id, { allow_index: true });
+  expect(second).toEqual({ ...timed, allow_index: true });
+  const third = await shared(id, { include: { settings: true } });
+  expect(third).toEqual({ ...second, include: { prompt: false, settings: true, image: false } });
+  expect(await shared(id)).toEqual(third);
+  const longer = await shared(id, { expires_in_seconds: 3600 });
+  expect(Date.parse(longer.expires_at) - Date.parse(third.expires_at)).toBeGreaterThan(3_500_000);
+});
+
+test('a request that is not understood changes nothing', async () => {
+  const id = await completed();
+  const link = await shared(id, { expires_in_seconds: 3600 });
+  const wrong: [body: object, field: string, sentence: RegExp][] = [
+    [{ include: null }, 'include', /^include must be an object, not null/],
+    [{ expires_in_seconds: null }, 'expires_in_seconds', /not null/],
+    [{ expires_in: 60 }, 'body', /^The body has no field expires_in\./],
+    [{ include: { prompts: true } }, 'include', /^include has no field prompts\./],
+    [{ include: { prompt: null } }, 'include.prompt', /not null/],
+    [{ include: [] }, 'include', /must be an object/],
+  ];
+  for (const [body, field, sentence] of wrong) {
+    const answer = await send('POST', id, body);
+    expect(answer, JSON.stringify(body)).toMatchObject({
+      status: 400,
+      error_code: 'INVALID_PARAMETER',
+      details: [{ field, message: expect.stringMatching(sentence) }],
+    });
+  }
+  expect(await shared(id)).toEqual(link);
 });
 
 /** What each address of a link answers. */
@@ -321,6 +495,8 @@ test('a signed-in page uploads a video of the studio in parts, shares it, lists 
       headers: { ...headers, 'Content-Range': `bytes ${first}-${last - 1}/${bytes.length}` },
       body: bytes.slice(first, last),
     });
+  const poster = await readFile(new URL('../../../public/samples/still.jpg', import.meta.url));
+  const { width, height } = sniffImage(poster);
   const video = {
     sha256,
     parameters: parseParameters({ prompt: 'A studio', seed: 5 }),
@@ -328,13 +504,14 @@ test('a signed-in page uploads a video of the studio in parts, shares it, lists 
     model: 'mini',
     inference_ms: 10,
     safety: uncheckedSafety('off'),
+    poster: poster.toString('base64'),
     share: { include: { prompt: true } },
   };
-  const post = async (headers: Record<string, string> = page) => {
+  const post = async (changed: object = {}) => {
     const answer = await node.get(`/api/admin/videos/${id}/share`, {
       method: 'POST',
-      headers: { ...headers, 'Content-Type': 'application/json' },
-      body: JSON.stringify(video),
+      headers: { ...page, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ ...video, ...changed }),
     });
     const json = (await answer.json()) as { data: Share; error_code?: string };
     return { status: answer.status, ...json };
@@ -342,11 +519,16 @@ test('a signed-in page uploads a video of the studio in parts, shares it, lists 
 
   expect((await put(0, 10, {})).status).toBe(401);
   expect((await put(0, 10, { ...page, Origin: 'https://other.example' })).status).toBe(403);
+  expect((await put(0, 10, { ...page, 'Sec-Fetch-Site': 'same-site' })).status).toBe(403);
   expect((await put(0, 1000)).status).toBe(200);
   expect(await post()).toMatchObject({ status: 409, error_code: 'CONFLICT' });
   const offset = (await node.get(address, { method: 'HEAD', headers: page })).headers;
   expect(offset.get('upload-offset')).toBe('1000');
   expect((await put(1000, bytes.length)).status).toBe(200);
+  expect(await post({ poster: Buffer.from('no picture').toString('base64') })).toMatchObject({
+    status: 400,
+    error_code: 'INVALID_PARAMETER',
+  });
   const link = await post();
   expect(link).toMatchObject({ status: 200, data: { prediction_id: id } });
   // The same once more, as after a lost answer.
@@ -354,7 +536,23 @@ test('a signed-in page uploads a video of the studio in parts, shares it, lists 
   const shown = await read(`/s/${link.data.id}`);
   expect(shown.text).toContain('<h1>A studio</h1>');
   const sent = await node.get(`/s/${link.data.id}/video.mp4`);
-  expect(Buffer.from(await sent.arrayBuffer()).equals(Buffer.from(bytes))).toBe(true);
+  const sentBytes = Buffer.from(await sent.arrayBuffer());
+  expect(sentBytes.includes('of the studio')).toBe(false);
+  expect(sentBytes.includes('A studio')).toBe(true);
+  // Its poster is the picture that other sites show.
+  const picture = `${link.data.url}/poster`;
+  expect(tagsOf(shown.text)).toMatchObject({ 'og:image': picture, 'twitter:image': picture });
+  expect(shown.text).toContain(`poster="${link.data.id}/poster"`);
+  const image = await node.get(`/s/${link.data.id}/poster`);
+  expect(image.headers.get('content-type')).toBe('image/jpeg');
+  expect(Buffer.from(await image.arrayBuffer()).equals(poster)).toBe(true);
+  const thumbnailOf = async (query = '') => {
+    const answer = await read(`/oembed?url=${encodeURIComponent(link.data.url)}${query}`);
+    const { thumbnail_url, thumbnail_width, thumbnail_height } = JSON.parse(answer.text);
+    return [thumbnail_url, thumbnail_width, thumbnail_height];
+  };
+  expect(await thumbnailOf()).toEqual([picture, width, height]);
+  expect(await thumbnailOf(`&maxwidth=${width - 1}`)).toEqual([undefined, undefined, undefined]);
   // It is a result of its owner, with the retention of results.
   const { body } = await node.api(`/api/v3/predictions/${id}`);
   expect(body.data).toMatchObject({ status: 'completed', outputs: [expect.any(String)] });
@@ -394,6 +592,13 @@ test('a signed-in page uploads a video of the studio in parts, shares it, lists 
 
   // By its link it is taken back too, and nothing of it stays.
   expect((await put(0, bytes.length)).status).toBe(200);
+  // There is no picture of one that is flagged.
+  const flagged = safetySchema.parse({ status: 'flagged', score: 0.9, model: 'checker' });
+  const covered = await post({ safety: flagged });
+  expect(tagsOf((await read(`/s/${covered.data.id}`)).text)['og:image']).toBeUndefined();
+  expect((await read(`/s/${covered.data.id}/poster`)).status).toBe(404);
+  const [hidden] = await node.relay.store.db.select().from(jobs).where(eq(jobs.id, id));
+  expect(hidden?.safety).toBe('flagged');
   expect(await revoke((await post()).data)).toEqual([200, { revoked: true }]);
   expect((await node.api(`/api/v3/predictions/${id}`)).status).toBe(404);
 });

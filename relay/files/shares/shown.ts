@@ -1,10 +1,13 @@
 import { sizeInPixels } from '../../../lib/contract/request';
 import { isFlagged } from '../../../lib/contract/safety';
-import { profileOfModel, type SharedRequest } from '../../../lib/contract/v3';
+import { profileOfModel, type SharedRequest, sharedRequestOf } from '../../../lib/contract/v3';
 import type { FoundShare } from './rows';
 import type { PageTexts } from './texts';
 
-type OpenShare = Extract<FoundShare, { kind: 'open' }>;
+export type OpenShare = Extract<FoundShare, { kind: 'open' }>;
+
+/** A picture below the address of a link. */
+export type PictureName = 'image' | 'poster';
 
 /** What a link shows: the video, and only what its owner ticked. */
 export interface Shown {
@@ -21,6 +24,8 @@ export interface Shown {
   readonly duration: number;
   readonly createdAt: Date;
   readonly hasImage: boolean;
+  /** The picture before the video plays, and on other sites; null where there is none or the video is flagged. */
+  readonly preview: PictureName | null;
   /** Whether the safety check flagged the video: then it is covered until it is asked for. */
   readonly isFlagged: boolean;
   readonly allowIndex: boolean;
@@ -31,12 +36,17 @@ export interface Shown {
 /** Longest title, in characters; unfurlers cut earlier. */
 const maxTitle = 90;
 
-/** What the page and the tags of a link show. */
-export function shownOf({ share, job }: OpenShare, texts: PageTexts): Shown {
+/**
+ * What the page and the tags of a link show.
+ *
+ * @param hasPoster whether the studio sent a frame of the video
+ */
+export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: PageTexts): Shown {
   const { input } = job;
   const prompt = share.withPrompt ? input.prompt.trim() : null;
   const negative = share.withPrompt ? input.negative_prompt.trim() : '';
   const hasImage = share.withImage && job.image !== null;
+  const flagged = job.safetyRecord !== null && isFlagged(job.safetyRecord);
   return {
     id: share.id,
     title: prompt === null ? texts.madeWith : shortened(prompt),
@@ -47,31 +57,23 @@ export function shownOf({ share, job }: OpenShare, texts: PageTexts): Shown {
     duration: input.duration,
     createdAt: job.createdAt,
     hasImage,
-    isFlagged: job.safetyRecord !== null && isFlagged(job.safetyRecord),
+    preview: flagged ? null : hasPoster ? 'poster' : hasImage ? 'image' : null,
+    isFlagged: flagged,
     allowIndex: share.allowIndex,
     canRestore: share.withPrompt || share.withSettings || hasImage,
   };
 }
 
-/** The request as far as it is shown, for the form of the studio. */
+/** The request as far as it is shown: for the form of the studio, and the tags of the file. */
 export function sharedRequest({ share, job }: OpenShare): SharedRequest {
-  const { prompt, negative_prompt } = job.input;
-  const { size, num_inference_steps, duration, guidance_scale, flow_shift } = job.input;
-  return {
-    parameters: {
-      ...(share.withPrompt && { prompt, negative_prompt }),
-      ...(share.withSettings && {
-        size,
-        num_inference_steps,
-        duration,
-        guidance_scale,
-        flow_shift,
-        seed: job.seed,
-      }),
+  return sharedRequestOf(
+    { parameters: { ...job.input, seed: job.seed }, profile: profileOfModel(job.model) },
+    {
+      prompt: share.withPrompt,
+      settings: share.withSettings,
+      image: share.withImage && job.image !== null,
     },
-    ...(share.withSettings && { profile: profileOfModel(job.model) }),
-    image: share.withImage && job.image !== null,
-  };
+  );
 }
 
 /** Adapters of the hub; links and uploads are private. */

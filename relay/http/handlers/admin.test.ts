@@ -50,6 +50,16 @@ const keyOf = async (owner: string) => {
 };
 
 describe('the page', () => {
+  it('signs in from no other site', async () => {
+    const body = { token: node.signInToken };
+    for (const headers of [
+      { 'Sec-Fetch-Site': 'cross-site' },
+      { 'Sec-Fetch-Site': 'same-site', Origin: node.origin },
+    ]) {
+      expect((await send('POST', '/api/admin/session', headers, body)).status).toBe(403);
+    }
+  });
+
   it('signs in, makes a key, lists, revokes, signs out', async () => {
     const { cookie, status } = await signIn(node.signInToken);
     expect(status).toBe(200);

@@ -8,8 +8,9 @@ const dayMs = 24 * 3_600_000;
 
 /** `POST /api/admin/session`: the only answer of the API that sets a cookie. */
 const signIn: HandlerOf<'signIn'> = async ({ keys, config }, { request, body }) => {
-  // Another site must not sign this browser in to its own session. Commands send no `Origin`.
-  if (request.headers.has('origin')) requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
+  // Another site must not sign this browser in to its own session. Commands send neither header.
+  const isPage = request.headers.has('origin') || request.headers.has('sec-fetch-site');
+  if (isPage) requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
   const { owner, setCookie } = await keys.signIn(body.token.trim());
   return withCookie({ owner }, setCookie);
 };

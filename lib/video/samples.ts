@@ -5,17 +5,31 @@ const maxBoxes = 16;
 /** Sample entries of H.264, parameter sets outside or inside of the samples (ISO/IEC 14496-15, 5.4). */
 const allowedEntries = ['avc1', 'avc3'];
 
-/** One box: its type and the range of its content. */
-interface Box {
-  readonly type: string;
+/** Bytes that are read by ranges: a `Blob`, or what a store holds. */
+export interface ByteSource {
+  readonly size: number;
+  slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> };
+}
+
+/** A range of bytes; `end` is the byte after the last one. */
+export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Codec and sample count of the one track. */
+/** One box: its type and the range of its content. */
+interface Box extends ByteRange {
+  readonly type: string;
+}
+
+/** Codec and samples of the one track. */
 export interface SampleFacts {
   readonly codec: string;
   readonly samples: number;
+  /** The content of the index (`moov`). */
+  readonly index: DataView<ArrayBuffer>;
+  /** Where the samples lie in the file, chunk by chunk. */
+  readonly chunks: readonly ByteRange[];
 }
 
 /**
@@ -29,7 +43,7 @@ export interface SampleFacts {
  * @throws Error with one sentence: no MP4, fragments, not exactly one H.264 video track, or a sample that
  * lies outside the file's media data
  */
-export async function followSamples(file: Blob, maxSamples: number): Promise<SampleFacts> {
+export async function followSamples(file: ByteSource, maxSamples: number): Promise<SampleFacts> {
   const outer = await outerBoxes(file);
   const indexes = outer.filter(({ type }) => type === 'moov');
   const [index] = indexes;
@@ -39,7 +53,7 @@ export async function followSamples(file: Blob, maxSamples: number): Promise<Sam
   const media = outer.filter(({ type }) => type === 'mdat');
 
   const view = new DataView(await file.slice(index.start, index.end).arrayBuffer());
-  const inner = boxesIn(view, { type: 'moov', start: 0, end: view.byteLength });
+  const inner = boxesIn(view, { start: 0, end: view.byteLength });
   if (inner.some(({ type }) => type === 'mvex')) throw new Error('it is in fragments');
   const tracks = inner.filter(({ type }) => type === 'trak');
   const [track] = tracks;
@@ -51,12 +65,12 @@ export async function followSamples(file: Blob, maxSamples: number): Promise<Sam
   const codec = sampleEntry(view, descend(view, table, 'stsd'));
   const sizes = sampleSizes(view, descend(view, table, 'stsz'), maxSamples);
   // A chunk has at least one sample, and a run at least one chunk.
-  const chunks = chunkOffsets(view, table, sizes.length);
-  checkPlaces(sizes, chunks, samplesPerChunk(view, table, chunks.length), media);
-  return { codec, samples: sizes.length };
+  const offsets = chunkOffsets(view, table, sizes.length);
+  const chunks = placesOf(sizes, offsets, samplesPerChunk(view, table, offsets.length), media);
+  return { codec, samples: sizes.length, index: view, chunks };
 }
 
-async function outerBoxes(file: Blob): Promise<Box[]> {
+async function outerBoxes(file: ByteSource): Promise<Box[]> {
   const boxes: Box[] = [];
   for (let at = 0; at < file.size; ) {
     const view = new DataView(await file.slice(at, at + 16).arrayBuffer());
@@ -84,7 +98,8 @@ function readBox(view: DataView, at: number, offset: number, limit: number): Box
   return { type: letters(view, at + 4), start: offset + header, end: offset + size };
 }
 
-function boxesIn(view: DataView, parent: Box): Box[] {
+/** The boxes in the content of another one. @throws Error with one sentence */
+export function boxesIn(view: DataView, parent: ByteRange): Box[] {
   const boxes: Box[] = [];
   for (let at = parent.start; at < parent.end; ) {
     const box = readBox(view, at, at, parent.end);
@@ -157,28 +172,36 @@ function samplesPerChunk(
   }));
 }
 
-function checkPlaces(
+function placesOf(
   sizes: readonly number[],
-  chunks: readonly number[],
+  offsets: readonly number[],
   runs: readonly { first: number; samples: number }[],
-  media: readonly Box[],
-): void {
+  media: readonly ByteRange[],
+): ByteRange[] {
   if (sizes.length === 0) throw new Error('it has no samples');
+  const places: ByteRange[] = [];
   let sample = 0;
   let run = 0;
-  for (const [chunk, offset] of chunks.entries()) {
+  for (const [chunk, start] of offsets.entries()) {
     while ((runs[run + 1]?.first ?? Number.POSITIVE_INFINITY) <= chunk + 1) run += 1;
     const count = runs[run]?.samples ?? 0;
-    const end = sizes.slice(sample, sample + count).reduce((at, size) => at + size, offset);
+    const end = sizes.slice(sample, sample + count).reduce((at, size) => at + size, start);
     if (sample + count > sizes.length)
       throw new Error('its index lists samples that are not there');
-    if (!media.some((box) => offset >= box.start && end <= box.end)) {
+    if (!media.some((box) => start >= box.start && end <= box.end)) {
       throw new Error('a sample lies outside of its media data');
     }
+    places.push({ start, end });
     sample += count;
   }
   if (sample !== sizes.length) throw new Error('its index does not place every sample');
   if (sizes.some((size) => size === 0)) throw new Error('it has an empty sample');
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  // A copy of the samples would be larger than the file.
+  if (bytes > media.reduce((sum, { start, end }) => sum + end - start, 0)) {
+    throw new Error('its samples overlap');
+  }
+  return places;
 }
 
 function letters(view: DataView, at: number): string {
