@@ -1,6 +1,6 @@
 import { at } from '../contract';
 import type { Frame } from '../pipeline/latents';
-import { type Axis, catmullRom, type Kernel, makeAxis } from '../video/resample';
+import { type Axis, catmullRom, exactAxis, type Kernel } from '../video/resample';
 
 /** How a checker wants its pixels. */
 export interface Preprocessing {
@@ -72,7 +72,7 @@ export function cutSquares(image: ByteImage, preprocessing: Preprocessing): Squa
   const plane = size * size;
   const bytes = new Uint8ClampedArray(count * 3 * plane);
   const along = (source: number, resized: number, offset: number) =>
-    fixedPoint(makeAxis({ source, resized, offset, length: size }, kernel));
+    fixedPoint(exactAxis({ source, resized, offset, length: size }, kernel));
   for (let c = 0; c < 3; c++) {
     const source = image.channel(c); // [height, width]
     for (const [index, [x, y]] of layout.offsets.entries()) {
@@ -89,13 +89,15 @@ export function cutSquares(image: ByteImage, preprocessing: Preprocessing): Squa
 const weightBits = 22;
 const half = 2 ** (weightBits - 1);
 
-interface FixedAxis extends Omit<Axis, 'weights'> {
-  readonly weights: Int32Array;
-}
+type FixedAxis = Axis<Int32Array>;
 
-/** Weights as PIL rounds them, so that sums are exact and halves fall to the same side. */
-function fixedPoint({ weights, ...axis }: Axis): FixedAxis {
-  return { ...axis, weights: Int32Array.from(weights, (w) => Math.round(w * 2 ** weightBits)) };
+/**
+ * Weights as PIL rounds them: from double precision, halves away from zero. Sums are exact then. Weights that
+ * were rounded to single precision before give some pixels that are one step off.
+ */
+function fixedPoint({ weights, ...axis }: Axis<Float64Array>): FixedAxis {
+  const rounded = (w: number) => Math.trunc(w * 2 ** weightBits + Math.sign(w) / 2);
+  return { ...axis, weights: Int32Array.from(weights, rounded) };
 }
 
 /** Each row of [height, width] by the axis. A clamped array cuts what exceeds a byte. */
