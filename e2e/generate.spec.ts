@@ -78,6 +78,9 @@ test('generate takes the demonstration model and its defaults by itself', full, 
   expect(await facts(path.join(run.folder, 'a.mp4'))).toMatchObject({ width: 1280, frames: 121 });
   expect(run.stdout()).toMatch(/^model +mini on wasm$/m);
   expect(run.stdout()).toMatch(/^applied +8 steps by unipc, guidance 2, full decoder$/m);
+  expect(run.stdout()).toMatch(
+    /^safety +clear: 0\.\d\d of 16 frames, 0\.\d\d of the image; 0\.6 flags \(nsfwjs-mobilenet-v2\)$/m,
+  );
 });
 
 test(

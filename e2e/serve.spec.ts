@@ -26,7 +26,9 @@ test('a tab that a person connects makes the video of an API call, and lists it'
     await expect(serve.takes).toContainText(fact);
   }
 
-  await expect(serve.abilities).toContainText('answers that nothing was checked');
+  await expect(serve.abilities).toContainText(
+    'the quick check that comes with Kinora judges its videos',
+  );
 
   const id = await caller.submit(long);
   const streamed = caller.events(id, (seen) => seen.has('step') && seen.has('preview'));
@@ -39,7 +41,7 @@ test('a tab that a person connects makes the video of an API call, and lists it'
   expect(await streamed).toMatch(/"image":"data:image\/webp;base64,/);
 
   await expect(serve.line(id)).toContainText('Done', { timeout: 180_000 });
-  await expect(serve.line(id)).toContainText('Check: no verdict');
+  await expect(serve.line(id)).toContainText('Check: clear');
   await expect(serve.served).toHaveAccessibleName('1 job done since this page was opened');
   await serve.waitFor('idle');
   const { status, outputs, timings } = await caller.result(id);

@@ -11,6 +11,7 @@ import { WaveSpeed } from 'wavespeed-0.0.15';
 import { quickStarts } from '../app/docs/quick-starts';
 import { type ApiServer, startServer } from '../lib/cli/app-server';
 import { exitCode, outputOf, startChild } from '../lib/cli/process';
+import { quickChecker } from '../lib/contract';
 import { refusedSentences } from '../lib/contract/testing/refusal-sentences';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
@@ -72,10 +73,15 @@ async function expectVideo(outputs: readonly unknown[]): Promise<void> {
   expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
 }
 
-/** The bundled model runs without a checker: that is no verdict. */
-const unchecked = {
+/** The videos of the bundled model are judged by the quick checker. */
+const checked = {
   has_nsfw_contents: [false],
-  safety: { status: 'unverified', reason: 'demonstration', score: null, sha256: null },
+  safety: {
+    status: 'clear',
+    score: expect.any(Number),
+    model: quickChecker.model,
+    sha256: quickChecker.weights.sha256,
+  },
 };
 
 /** A prediction as the server tells it, with the fields that no client knows. */
@@ -122,10 +128,10 @@ test(
       outputs,
       status: 'completed',
       error: '',
-      ...unchecked,
+      ...checked,
       input: { prompt: quick.prompt, num_inference_steps: 1 },
     });
-    expect(await predictionOf(detail.taskId)).toMatchObject({ outputs, ...unchecked });
+    expect(await predictionOf(detail.taskId)).toMatchObject({ outputs, ...checked });
     const key = await secret();
     const flat = headers as Record<string, string>;
     expect(new SvixWebhook(key).verify(body, flat)).toMatchObject({ id: detail.taskId });

@@ -1,4 +1,4 @@
-import { safetyThreshold } from '../../lib/contract/safety';
+import { quickChecker, safetyThreshold } from '../../lib/contract/safety';
 import { refusalExample } from '../../lib/contract/v3/openapi-examples';
 import { Code, Section, Table, Text } from './parts';
 
@@ -13,7 +13,8 @@ export function Switches() {
           (Marqo/nsfw-image-detection-384 unless the model brings another one). It scores the input
           image, every eighth frame and the last one. The score of the video is the mean of its two
           highest frames; from {safetyThreshold} on the video is flagged. A flag only flags: the
-          video is delivered, and nothing is deleted.
+          video is delivered, and nothing is deleted. <code>safety.model</code> says which checker
+          it was.
         </p>
         <Table
           label="What has_nsfw_contents and safety.status mean"
@@ -25,9 +26,11 @@ export function Switches() {
           ])}
         />
         <p>
-          A job that asks for the check goes only to tabs that have the checker. The bundled model{' '}
-          <code>mini</code> is excepted, so that a first try needs no download: <code>false</code>{' '}
-          with <code>unverified</code> is no verdict. Result, list, events and webhook say the same.
+          A job that asks for the check goes only to tabs that have the downloaded checker. The
+          bundled model <code>mini</code> is excepted, so that a first try needs no download: the
+          quick checker that comes with Kinora judges its videos (<code>{quickChecker.model}</code>,
+          which flags from {quickChecker.threshold} on and is right for about nine pictures in ten,
+          as its makers say). Result, list, events and webhook say the same.
         </p>
         <p>
           The server stores what the tab reported: status, scores of image and frames, threshold,
@@ -86,12 +89,12 @@ const verdicts = [
   [
     'true',
     'unverified',
-    'There is no verdict: the check failed on the GPU and on the CPU (`safety.reason` is `failed`), or the checker was deleted meanwhile (`missing`).',
+    'There is no verdict: the check failed on the GPU and on the CPU (`safety.reason` is `failed`).',
   ],
   [
     'false',
     'unverified',
-    'No verdict: the bundled model ran without a checker (`demonstration`), or the prediction is of a version without a checker (there is no `reason`).',
+    'No verdict, in predictions of earlier versions: the bundled model ran without a checker (`demonstration`), or there was none at all (there is no `reason`).',
   ],
 ] as const;
 

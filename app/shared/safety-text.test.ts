@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
-import { type Safety, safetySchema } from '../../lib/contract/safety';
+import { quickChecker, type Safety, safetySchema } from '../../lib/contract/safety';
 import { entry, part, storedPart } from '../models/testing';
 import { findChecker } from './checker';
 import { blurReason, previewBlurReason, verdictText } from './safety-text';
 
 const model = 'Marqo/nsfw-image-detection-384';
+const { model: quick } = quickChecker;
 const safety = (changes: Partial<Safety>): Safety => safetySchema.parse({ ...changes });
 
 test.each<[Partial<Safety> & Pick<Safety, 'status'>, string, string | null]>([
@@ -12,6 +13,16 @@ test.each<[Partial<Safety> & Pick<Safety, 'status'>, string, string | null]>([
     { status: 'clear', score: 0.499, frames: [0.4, 0.5], model },
     `Clear by ${model}, score 0.49 (0.5 flags), 2 frames looked at.`,
     null,
+  ],
+  [
+    { status: 'clear', score: 0.055, threshold: 0.6, frames: [0.1, 0.01], model: quick },
+    `Quick check: clear by ${quick}, score 0.05 (0.6 flags), 2 frames looked at.`,
+    null,
+  ],
+  [
+    { status: 'flagged', score: 0.7, threshold: 0.6, model: quick },
+    `Quick check: flagged by ${quick}`,
+    'flagged',
   ],
   [{ status: 'clear', score: 0.1, input: 0.7, model }, 'The start image was flagged too', null],
   [{ status: 'flagged', score: 0.93, model }, `Flagged by ${model}, score 0.93`, 'flagged'],

@@ -1,3 +1,4 @@
+import { isQuickCheck } from '../../lib/contract/quick-checker';
 import type { Safety } from '../../lib/contract/safety';
 import { isFlagged } from '../../lib/contract/safety-flag';
 import type { RunProgress } from '../../lib/predictions/run-state';
@@ -20,8 +21,9 @@ export function verdictText(safety: Safety | undefined): string {
   }
 }
 
-function scoreText({ status, score, threshold, frames, model }: Safety): string {
-  return t('shared.verdict', {
+function scoreText(safety: Safety): string {
+  const { status, score, threshold, frames, model } = safety;
+  return t(isQuickCheck(safety) ? 'shared.verdictQuick' : 'shared.verdict', {
     status,
     by: model ? t('shared.verdictBy', { model }) : '',
     score: score === null ? '' : t('shared.verdictScore', { score: twoDigits(score), threshold }),

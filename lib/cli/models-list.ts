@@ -41,7 +41,7 @@ function stateOf(entry: LibraryEntry): string {
   const lacks = parts.some(
     ({ component, status }) => component === 'safety_checker' && status !== 'complete',
   );
-  const checker = lacks ? ['without safety checker'] : [];
+  const checker = lacks ? ['quick safety check only'] : [];
   if (origin === 'bundled') return ['ready', 'comes with Kinora', ...checker].join(', ');
   const kept = `${formatBytes(bytesOf(entry))} on disk`;
   const converted = parts.some(({ component }) => isConverted(component));

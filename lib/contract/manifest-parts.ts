@@ -90,11 +90,6 @@ export const demonstrationModel = 'mini';
 /** A model with random weights: material of tests, in no list that a user sees. */
 export const fixtureModel = 'tiny';
 
-/** Whether a model may run without a safety checker. */
-export function runsUnchecked(id: string): boolean {
-  return id === demonstrationModel || id === fixtureModel;
-}
-
 /** Whether the whole model comes with Kinora, apart from the safety checker. */
 export function isBundled(manifest: Pick<ModelManifest, 'base' | 'sources'>): boolean {
   return manifest.base !== undefined && !hasSources(manifest);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+export * from './quick-checker';
 export * from './safety-flag';
 
 /**
@@ -10,13 +11,14 @@ export const safetyStatuses = ['clear', 'flagged', 'unverified', 'off'] as const
 export type SafetyStatus = (typeof safetyStatuses)[number];
 
 /**
- * Why a video is unverified: `demonstration`, the bundled model ran without a checker; `missing`, another
- * model did; `failed`, the checker ran and failed on every backend.
+ * Why a video is unverified: `failed`, the checker ran and failed on every backend. Records of versions without
+ * the quick checker also have `demonstration`, the bundled model ran without a checker, and `missing`, another
+ * model did.
  */
 export const unverifiedReasons = ['demonstration', 'missing', 'failed'] as const;
 export type UnverifiedReason = (typeof unverifiedReasons)[number];
 
-/** A score from this on flags. */
+/** A score from this on flags, where the checker has no threshold of its own. */
 export const safetyThreshold = 0.5;
 
 const score = z.number().min(0).max(1);

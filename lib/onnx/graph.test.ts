@@ -2,6 +2,7 @@ import * as ort from 'onnxruntime-web';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   add,
+  clip,
   concat,
   conv2d,
   div,
@@ -11,6 +12,7 @@ import {
   gelu,
   geluTanh,
   gemm,
+  globalAveragePool,
   layerNormalization,
   matMul,
   matMulBlocks,
@@ -89,8 +91,10 @@ describe('bytes that onnxruntime accepts', () => {
     g.output('gelu', gelu(x));
     g.output('tanh', tanh(x));
     g.output('softmax', softmax(x));
+    g.output('clip', clip(x, -1, 0.5));
     const values = [-2, -0.5, 0.25, 3];
     const out = await run(g.build(), { x: ['float32', Float32Array.from(values), [4]] });
+    expect(out.clip?.data).toEqual([-1, -0.5, 0.25, 0.5]);
     const sum = values.reduce((total, v) => total + Math.exp(v), 0);
     const tanhForm = (v: number) =>
       0.5 * v * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (v + 0.044715 * v ** 3)));
@@ -189,6 +193,7 @@ describe('bytes that onnxruntime accepts', () => {
     const convolved = conv2d(image, kernel, null, 'nchw', { pads: [1, 1, 1, 1] });
     expect(convolved.dims).toEqual([1, 1, 'H', 'W']);
     g.output('convolved', convolved);
+    g.output('pooled', globalAveragePool(image));
     const out = await run(g.build(), {
       x: ['float32', Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8), [1, 1, 8]],
       ones: ['float32', new Float32Array(8).fill(1), [8]],
@@ -206,6 +211,7 @@ describe('bytes that onnxruntime accepts', () => {
     // One key: attention returns the value.
     expect(out.attended?.data).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     expect(out.convolved?.data).toEqual([8, 15, 12, 8, 15, 12]);
+    expect(out.pooled).toEqual({ dims: [1, 1, 1, 1], data: [2.5] });
   });
 
   test('an output may be an input, or be named twice', async () => {

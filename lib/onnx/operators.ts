@@ -65,6 +65,12 @@ export const sqrt = unary('Sqrt');
 export const tanh = unary('Tanh');
 /** max(x, 0). */
 export const relu = unary('Relu');
+/** min(max(x, low), high). */
+export function clip(x: Value<'float32'>, low: number, high: number): Value<'float32'> {
+  requireDtype('Clip', x, 'float32');
+  const { graph } = x;
+  return one('Clip', '', [x, graph.scalar(low), graph.scalar(high)], {}, 'float32', x.dims);
+}
 /** GELU in its exact form, x·Φ(x) by the error function (Hendrycks & Gimpel 2016). */
 export const gelu = unary('Gelu');
 /** GELU in its tanh form (Hendrycks & Gimpel 2016), `gelu_new` of transformers. */
@@ -410,6 +416,14 @@ export function conv2d(
   const domain = layout === 'nhwc' ? 'com.ms.internal.nhwc' : '';
   const inputs = bias ? [x, weight, bias] : [x, weight];
   return one(op, domain, inputs, attributes, 'float32', output);
+}
+
+/** The mean of each channel's pixels: x [N, C, H, W] → [N, C, 1, 1]. */
+export function globalAveragePool(x: Value<'float32'>): Value<'float32'> {
+  const op = 'GlobalAveragePool';
+  requireDtype(op, x, 'float32');
+  requireRank(op, x, 4);
+  return one(op, '', [x], {}, 'float32', [dim(op, x, 0), dim(op, x, 1), 1, 1]);
 }
 
 /**

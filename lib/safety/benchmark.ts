@@ -8,10 +8,10 @@ import {
 import { metered } from '../pipeline/benchmark/meter';
 import { gaussianNoise } from '../pipeline/noise';
 import { sampledFrames } from './check';
-import { batchSize, type CheckerNetwork, NetworkRun } from './checker';
-import { squareFlops } from './classifier';
+import { batchSize, ClassifierRun } from './classifier';
 import { parseCheckerConfig } from './config';
 import { layOutSquares } from './preprocess';
+import { squareFlops, type VitNetwork, vitClassifier } from './vit';
 import { type Architecture, weightShapes } from './weights';
 
 /** `Marqo/nsfw-image-detection-384` (timm's `vit_tiny_patch16_384`): 5.6 million parameters. */
@@ -60,9 +60,9 @@ export const checkerBenchmark = ({
     const squares = Math.min(batchSize, Math.ceil(tokens / (imageSize / patchSize) ** 2));
     const meter = metered(backend);
     backend.resetPeaks();
-    const network = syntheticNetwork();
+    const classifier = vitClassifier(syntheticNetwork());
     const { signal } = new AbortController();
-    const run = await NetworkRun.start(network, meter.backend, squares, signal);
+    const run = await ClassifierRun.start(classifier, meter.backend, squares, signal);
     try {
       const pixels = noise(0, squares * 3 * imageSize ** 2, 1);
       const records = await measure(meter, passes, () => run.compute(pixels));
@@ -78,7 +78,7 @@ export const checkerBenchmark = ({
 });
 
 /** The network at its real size with random weights, the same ones each time. */
-export function syntheticNetwork(): CheckerNetwork {
+export function syntheticNetwork(): VitNetwork {
   const { imageSize } = defaultArchitecture;
   const config = parseCheckerConfig({
     architecture: 'vit_tiny_patch16_384',

@@ -60,7 +60,7 @@ describe('frames 0, 8, 16 … and the last one are looked at', () => {
         frame.data.fill(1); // A frame is valid until the step returns.
       }
       const safety = await check.verdict(cpuOnly, signal);
-      expect(seen.map(({ bytes }) => bytes[0])).toEqual(golden.sampled_frames[length]);
+      expect(seen.map(({ values }) => values[0])).toEqual(golden.sampled_frames[length]);
       expect(safety).toMatchObject({ status: 'clear', score: 0.25 });
       expect(safety.frames.length).toBe(seen.length);
     },

@@ -1,10 +1,4 @@
-import {
-  type KinoraError,
-  type Safety,
-  safetySchema,
-  safetyThreshold,
-  toKinoraError,
-} from '../contract';
+import { type KinoraError, type Safety, safetySchema, toKinoraError } from '../contract';
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
 import type { FrameStep } from '../pipeline/steps';
@@ -26,7 +20,7 @@ export interface SafetyCheckHooks {
 }
 
 /**
- * The check of one run. Its frame step keeps the squares of frames 0, 8, 16 … and of the last one as bytes;
+ * The check of one run. Its frame step keeps the squares of frames 0, 8, 16 … and of the last one until
  * they are scored after decoding, when the device is free.
  */
 export class SafetyCheck {
@@ -62,6 +56,7 @@ export class SafetyCheck {
   /**
    * Scores the input image and keeps the score for the record.
    *
+   * @param onSquares told how many squares are done; first that the network is ready and none is
    * @returns null when every backend has failed
    * @throws the signal's reason
    */
@@ -69,8 +64,9 @@ export class SafetyCheck {
     squares: Squares,
     backends: Backends,
     signal: AbortSignal,
+    onSquares?: SafetyCheckHooks['onSquares'],
   ): Promise<number | null> {
-    const scores = await this.#score([squares], backends, signal);
+    const scores = await this.#score([squares], backends, signal, onSquares);
     this.#input = scores?.[0] ?? null;
     return this.#input;
   }
@@ -89,12 +85,12 @@ export class SafetyCheck {
     const { onSquares } = this.hooks;
     const frames = kept.length > 0 ? await this.#score(kept, backends, signal, onSquares) : null;
     const score = frames && videoScore(frames);
-    const { model, sha256 } = this.checker;
-    const common = { input: this.#input, threshold: safetyThreshold, model, sha256 };
+    const { model, sha256, threshold } = this.checker;
+    const common = { input: this.#input, threshold, model, sha256 };
     if (!frames || score === null) {
       return safetySchema.parse({ ...common, status: 'unverified', reason: 'failed' });
     }
-    const status = score >= safetyThreshold ? 'flagged' : 'clear';
+    const status = score >= threshold ? 'flagged' : 'clear';
     return safetySchema.parse({ ...common, status, score, frames });
   }
 

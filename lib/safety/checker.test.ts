@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { nodeBackend } from '../models/wan22/testing/model';
 import { blobFile, openTensorFile } from '../weights';
 import { patchedFolder, safetensorsFrom } from '../weights/testing/files';
@@ -96,13 +98,49 @@ describe('squares', () => {
       const data = new Uint8ClampedArray(4 * width * height).fill(77);
       for (const kernel of [preprocessing.kernel, triangle]) {
         const image = rgbaBytes({ data, width, height });
-        const { bytes, count } = cutSquares(image, { ...preprocessing, kernel });
+        const { values: bytes, count } = cutSquares(image, { ...preprocessing, kernel });
         expect(bytes.length).toBe(count * 3 * 64 * 64);
         expect(bytes.every((byte) => byte === 77)).toBe(true);
       }
     }
   });
 });
+
+/** The pictures of `goldens/pil.json`. */
+function noise(width: number, height: number): RgbaImage {
+  const data = new Uint8ClampedArray(4 * width * height).fill(255);
+  let state = width * 65_536 + height;
+  for (let i = 0; i < 3 * width * height; i++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    data[4 * Math.floor(i / 3) + (i % 3)] = state >>> 24;
+  }
+  return { data, width, height };
+}
+
+test('squares are those of PIL to the last bit, whatever the size of the picture', async () => {
+  const { preprocessing } = parseCheckerConfig(timm);
+  const kernels = { bicubic: preprocessing.kernel, bilinear: triangle };
+  const references = pilSchema.parse(await goldenFolder.json('pil.json'));
+  expect(references.length).toBeGreaterThan(30);
+  const found = references.map(({ width, height, size, fit, kernel }) => {
+    const wanted = { ...preprocessing, size, fit, kernel: kernels[kernel] };
+    const { values } = cutSquares(rgbaBytes(noise(width, height)), wanted);
+    const sha256 = createHash('sha256').update(values).digest('hex');
+    return { width, height, size, fit, kernel, sha256 };
+  });
+  expect(found).toEqual(references);
+});
+
+const pilSchema = z.array(
+  z.object({
+    width: z.int(),
+    height: z.int(),
+    size: z.int(),
+    fit: z.enum(['cover', 'stretch']),
+    kernel: z.enum(['bicubic', 'bilinear']),
+    sha256: z.string(),
+  }),
+);
 
 describe('scores', () => {
   const images = ['wide', 'tall', 'small'] as const;
@@ -115,7 +153,7 @@ describe('scores', () => {
     for (const [i, name] of images.entries()) {
       expect(scores[i]).toBeCloseTo(golden.images[name]?.score ?? Number.NaN, 5);
     }
-    expect(progress).toEqual([4, 5]);
+    expect(progress).toEqual([0, 4, 5]);
     expect(backend.counters().liveBytes).toBe(0);
   });
 
@@ -153,9 +191,9 @@ describe('scores', () => {
     const abort = new AbortController();
     const checker = await openGoldenChecker();
     const squares = new Array(6).fill(checker.squares(await goldenImage('wide')));
-    const stopped = checker.score(backend, squares, abort.signal, () =>
-      abort.abort(new Error('enough')),
-    );
+    const stopped = checker.score(backend, squares, abort.signal, (done) => {
+      if (done > 0) abort.abort(new Error('enough'));
+    });
     await expect(stopped).rejects.toThrow('enough');
     expect(backend.counters().liveBytes).toBe(0);
   });

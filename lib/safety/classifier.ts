@@ -1,113 +1,135 @@
-import {
-  add,
-  concat,
-  type Graph,
-  GraphBuilder,
-  gelu,
-  gemm,
-  layerNormalization,
-  multiHeadAttention,
-  reshape,
-  slice,
-  split,
-  type Value,
-} from '../onnx';
-import { type Architecture, patchCount, patchValues, weightShapes } from './weights';
+import { at, KinoraError } from '../contract';
+import { type Backend, type Bindings, type DeviceTensor, elementCount, Scope } from '../gpu';
+import type { Graph, Port } from '../onnx';
+import type { ByteImage, Squares } from './preprocess';
 
-type Float = Value<'float32'>;
+/** Squares that a device computes at once. */
+export const batchSize = 4;
 
-/**
- * The vision transformer of Dosovitskiy et al. (arXiv:2010.11929, equations 1 to 4) for B squares, with
- * weights as inputs by timm's names. Its result `logits` is [B, 2].
- *
- * @param traced also gives the rows of tokens before the first block and after each one, `hidden_0` …, and
- * the normalised class token `norm_cls`
- */
-export function classifierGraph(vit: Architecture, batch: number, traced = false): Graph {
-  const { channels: d, heads, epsilon } = vit;
-  const patches = patchCount(vit);
-  const tokens = 1 + patches;
-  const g = new GraphBuilder(`safety checker of ${batch}`);
-  const weights = new Map(
-    [...weightShapes(vit)].map(([name, dims]) => [name, g.input(name, 'float32', dims)] as const),
-  );
-  const weight = (name: string): Float => {
-    const value = weights.get(name);
-    if (!value) throw new TypeError(`There is no weight ${name}.`);
-    return value;
-  };
-  const linear = (x: Float, name: string) =>
-    gemm(x, weight(`${name}.weight`), weight(`${name}.bias`));
-  const norm = (x: Float, name: string) =>
-    layerNormalization(x, weight(`${name}.weight`), weight(`${name}.bias`), epsilon);
-  const trace = (name: string, x: Float) => {
-    if (traced) g.output(name, x);
-  };
-
-  // z₀ = [x_class; x_p¹·E; …; x_pᴺ·E] + E_pos
-  const pixels = g.input('patches', 'float32', [batch * patches, patchValues(vit)]);
-  const embedded = reshape(linear(pixels, 'patch_embed.proj'), [batch, patches, d]);
-  const classToken = concat(new Array<Float>(batch).fill(weight('cls_token')), 0); // [B, 1, D]
-  const sequence = concat([classToken, embedded], 1); // [B, T, D]
-  let z = reshape(add(sequence, weight('pos_embed')), [batch * tokens, d]);
-  trace('hidden_0', z);
-
-  for (let i = 0; i < vit.blocks; i++) {
-    const block = `blocks.${i}`;
-    // z′ = MSA(LN(z)) + z
-    const qkv = linear(norm(z, `${block}.norm1`), `${block}.attn.qkv`); // [B·T, 3D]
-    const rows = split(qkv, 1, [d, d, d]).map((part) => reshape(part, [batch, tokens, d]));
-    const [q, k, v] = rows as [Float, Float, Float];
-    const attended = multiHeadAttention(q, k, v, { heads, scale: 1 / Math.sqrt(d / heads) });
-    z = add(linear(reshape(attended, [batch * tokens, d]), `${block}.attn.proj`), z);
-    // z = MLP(LN(z′)) + z′
-    const wide = gelu(linear(norm(z, `${block}.norm2`), `${block}.mlp.fc1`)); // [B·T, hidden]
-    z = add(linear(wide, `${block}.mlp.fc2`), z);
-    trace(`hidden_${i + 1}`, z);
-  }
-
-  // y = LN(z⁰)
-  const first = slice(reshape(z, [batch, tokens, d]), 1, 0, 1); // [B, 1, D]
-  const y = norm(reshape(first, [batch, d]), 'norm');
-  trace('norm_cls', y);
-  g.output('logits', linear(y, 'head')); // [B, 2]
-  return g.build();
+/** A network that tells unsafe pictures from safe ones, and what leads into it and out of it. */
+export interface Classifier {
+  /** A score from this on flags. */
+  readonly threshold: number;
+  /** The squares of an image that the network sees, as values that stay valid. */
+  cut(image: ByteImage): Squares;
+  /**
+   * The network for a batch of squares, with weights as inputs. Its input `pixels` has one square after another,
+   * and so has its result `logits`.
+   *
+   * @param traced also gives hidden states
+   */
+  graph(batch: number, traced?: boolean): Graph;
+  /** Reads all weights into device memory of a scope. */
+  loadWeights(scope: Scope, signal: AbortSignal): Promise<Bindings>;
+  /** What the input `pixels` takes for the values of a square. */
+  input(values: Squares['values']): Float32Array;
+  /** Probability, 0…1, that a square is unsafe, from its logits. */
+  unsafe(logits: Float32Array): number;
 }
 
-/**
- * Squares as rows of patches: values in the order (channel, row, column), as the weight of a convolution
- * with the stride of its kernel has them.
- *
- * @param pixels [count, 3, size, size]
- * @returns [count · patches, 3 · patch · patch]
- */
-export function patchify(
-  pixels: Float32Array,
-  { imageSize, patchSize }: Architecture,
-): Float32Array {
-  const perSide = imageSize / patchSize;
-  const plane = imageSize * imageSize;
-  const rows = new Float32Array(pixels.length);
-  let to = 0;
-  for (let square = 0; square < pixels.length; square += 3 * plane) {
-    for (let patch = 0; patch < perSide * perSide; patch++) {
-      const corner =
-        Math.floor(patch / perSide) * patchSize * imageSize + (patch % perSide) * patchSize;
-      for (let line = 0; line < 3 * patchSize; line++) {
-        const channel = Math.floor(line / patchSize);
-        const from = square + channel * plane + corner + (line % patchSize) * imageSize;
-        rows.set(pixels.subarray(from, from + patchSize), to);
-        to += patchSize;
-      }
+/** A network with its weights on the device, for batches of one size. */
+export class ClassifierRun {
+  private constructor(
+    readonly scope: Scope,
+    readonly graph: Graph,
+    readonly weights: Bindings,
+    readonly pixels: DeviceTensor<'float32'>,
+    /** By name: `logits`, and hidden states where it is traced. */
+    readonly outputs: Readonly<Record<string, DeviceTensor<'float32'>>>,
+  ) {}
+
+  static async start(
+    classifier: Classifier,
+    backend: Backend,
+    batch: number,
+    signal: AbortSignal,
+    traced = false,
+  ): Promise<ClassifierRun> {
+    const scope = new Scope(backend);
+    try {
+      const weights = await classifier.loadWeights(scope, signal);
+      const graph = classifier.graph(batch, traced);
+      const port = graph.inputs.find(({ name }) => name === 'pixels');
+      if (!port) throw new TypeError(`${graph.name} has no input pixels.`);
+      const tensor = ({ dims }: Port) => scope.float32(dims as number[], 'activations');
+      const outputs = Object.fromEntries(graph.outputs.map((to) => [to.name, tensor(to)]));
+      return new ClassifierRun(scope, graph, weights, tensor(port), outputs);
+    } catch (error) {
+      scope.dispose();
+      throw error;
     }
   }
-  return rows;
+
+  /** Computes the outputs. @param pixels of the whole batch, as {@link Classifier.input} gives them */
+  async compute(pixels: Float32Array): Promise<void> {
+    const { backend } = this.scope;
+    backend.write(this.pixels, pixels);
+    await backend.run(this.graph, { ...this.weights, pixels: this.pixels }, this.outputs);
+  }
+
+  /** Reads an output. */
+  async read(name: string): Promise<Float32Array> {
+    const tensor = this.outputs[name];
+    if (!tensor) throw new TypeError(`There is no output ${name}.`);
+    return this.scope.backend.read(tensor);
+  }
+
+  dispose(): void {
+    this.scope.dispose();
+  }
 }
 
-/** Floating-point operations of one square, two per multiplication with its addition; norms are not counted. */
-export function squareFlops(vit: Architecture): number {
-  const { channels: d, hidden } = vit;
-  const tokens = 1 + patchCount(vit);
-  const block = 2 * tokens * (4 * d * d + 2 * d * hidden) + 4 * tokens * tokens * d;
-  return 2 * patchCount(vit) * patchValues(vit) * d + vit.blocks * block + 4 * d;
+/**
+ * Probability, 0…1, that each image is unsafe: the highest of its squares.
+ *
+ * @param onSquares told how many squares are done, of how many; first that the network is ready and none is
+ * @throws KinoraError `CHECK_FAILED` when a result is not a finite number; what files and device throw
+ */
+export async function scoreImages(
+  classifier: Classifier,
+  backend: Backend,
+  images: readonly Squares[],
+  signal: AbortSignal,
+  onSquares: (done: number, total: number) => void = () => undefined,
+): Promise<number[]> {
+  const squares = images.flatMap(({ values, count }, image) => {
+    const length = values.length / count;
+    return Array.from({ length: count }, (_, i) => ({
+      image,
+      values: values.subarray(i * length, (i + 1) * length),
+    }));
+  });
+  const scores = new Array<number>(images.length).fill(0);
+  if (squares.length === 0) return scores;
+  const batch = Math.min(batchSize, squares.length);
+  const run = await ClassifierRun.start(classifier, backend, batch, signal);
+  try {
+    onSquares(0, squares.length);
+    for (let start = 0; start < squares.length; start += batch) {
+      signal.throwIfAborted();
+      const part = squares.slice(start, start + batch);
+      const pixels = new Float32Array(elementCount(run.pixels.dims)); // unused places stay zero
+      for (const [i, { values }] of part.entries()) {
+        pixels.set(classifier.input(values), (i * pixels.length) / batch);
+      }
+      await run.compute(pixels);
+      const logits = await run.read('logits');
+      for (const [i, { image }] of part.entries()) {
+        const own = logits.subarray((i * logits.length) / batch, ((i + 1) * logits.length) / batch);
+        scores[image] = Math.max(at(scores, image), probability(classifier, own));
+      }
+      onSquares(start + part.length, squares.length);
+      await backend.settle();
+    }
+    return scores;
+  } finally {
+    run.dispose();
+    await backend.trim();
+  }
+}
+
+/** All logits must be finite: of an infinite one the softmax would still be a number. */
+function probability(classifier: Classifier, logits: Float32Array): number {
+  if (logits.every(Number.isFinite)) return classifier.unsafe(logits);
+  throw new KinoraError('CHECK_FAILED', 'The safety checker gave a number that is not finite.');
 }

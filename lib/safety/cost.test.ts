@@ -5,7 +5,7 @@ import { benchmarkModel } from '../pipeline/benchmark';
 import { latentSizeOf } from '../pipeline/latents';
 import { diskFolder, publicModels } from '../weights/testing/files';
 import { checkCost, checkerBenchmark, defaultArchitecture } from './benchmark';
-import { squareFlops } from './classifier';
+import { squareFlops } from './vit';
 import { weightShapes } from './weights';
 
 const native = { width: 1280, height: 704, frames: 121 };

@@ -12,3 +12,4 @@ export {
   type SafetyChecker,
 } from './checker';
 export type { RgbaImage, Squares } from './preprocess';
+export { openQuickChecker } from './quick';

@@ -4,8 +4,11 @@ import { runParity } from '../pipeline/parity';
 import { decodeImage } from '../video';
 import { httpFolder } from '../weights';
 import { syntheticNetwork } from './benchmark';
-import { NetworkRun, openSafetyChecker } from './checker';
+import { openSafetyChecker } from './checker';
+import { ClassifierRun } from './classifier';
 import { classifierParity } from './parity';
+import { quickParity } from './testing/quick';
+import { vitClassifier } from './vit';
 
 const base = new URL('/lib/safety/goldens/', location.href);
 const backend = await createBackend('webgpu');
@@ -35,14 +38,27 @@ test('an image that the browser decodes has the score of the reference, and noth
   expect(backend.counters().liveBytes).toBe(0);
 });
 
+// A picture takes up to a minute on an emulated GPU.
+test('the quick checker is nsfwjs on WebGPU too', {
+  tags: ['full'],
+  timeout: 300_000,
+}, async () => {
+  const weights = httpFolder(new URL('/nsfwjs/', location.href));
+  const lines = await quickParity(weights, httpFolder(new URL('nsfwjs/', base)), backend, ['3']);
+  expect(lines.filter(({ ok }) => !ok)).toEqual([]);
+  expect(lines.length).toBe(8);
+  await backend.releaseSessions();
+  expect(backend.counters().liveBytes).toBe(0);
+});
+
 test('at its real size the network gives the numbers of the CPU', { tags: ['full'] }, async () => {
-  const network = syntheticNetwork();
+  const classifier = vitClassifier(syntheticNetwork());
   const pixels = Float32Array.from({ length: 3 * 384 ** 2 }, (_, i) => Math.sin(i / 7));
   const logits = async (on: Backend) => {
-    const run = await NetworkRun.start(network, on, 1, new AbortController().signal);
+    const run = await ClassifierRun.start(classifier, on, 1, new AbortController().signal);
     try {
       await run.compute(pixels);
-      return await on.read(run.logits);
+      return await run.read('logits');
     } finally {
       run.dispose();
     }

@@ -1,6 +1,6 @@
 import { at } from '../contract';
 import type { Frame } from '../pipeline/latents';
-import { type Axis, catmullRom, type Kernel, makeAxis } from '../video/resample';
+import { type Axis, catmullRom, exactAxis, type Kernel } from '../video/resample';
 
 /** How a checker wants its pixels. */
 export interface Preprocessing {
@@ -26,9 +26,10 @@ export interface ByteImage {
   channel(c: number): Uint8ClampedArray;
 }
 
-/** Squares of one image, kept as bytes until they are scored: planar RGB [count, 3, size, size]. */
+/** Squares of one image, kept until they are scored: planar RGB [count, 3, size, size]. */
 export interface Squares {
-  readonly bytes: Uint8ClampedArray;
+  /** Bytes, or numbers of 0…1 where the classifier's filter does not round. */
+  readonly values: Uint8ClampedArray | Float32Array;
   readonly count: number;
 }
 
@@ -72,7 +73,7 @@ export function cutSquares(image: ByteImage, preprocessing: Preprocessing): Squa
   const plane = size * size;
   const bytes = new Uint8ClampedArray(count * 3 * plane);
   const along = (source: number, resized: number, offset: number) =>
-    fixedPoint(makeAxis({ source, resized, offset, length: size }, kernel));
+    fixedPoint(exactAxis({ source, resized, offset, length: size }, kernel));
   for (let c = 0; c < 3; c++) {
     const source = image.channel(c); // [height, width]
     for (const [index, [x, y]] of layout.offsets.entries()) {
@@ -82,20 +83,22 @@ export function cutSquares(image: ByteImage, preprocessing: Preprocessing): Squa
       resampleDown(across, size, along(image.height, layout.height, y), target); // [size, size]
     }
   }
-  return { bytes, count };
+  return { values: bytes, count };
 }
 
 /** Bits behind the point of a weight: PIL's `PRECISION_BITS`. */
 const weightBits = 22;
 const half = 2 ** (weightBits - 1);
 
-interface FixedAxis extends Omit<Axis, 'weights'> {
-  readonly weights: Int32Array;
-}
+type FixedAxis = Axis<Int32Array>;
 
-/** Weights as PIL rounds them, so that sums are exact and halves fall to the same side. */
-function fixedPoint({ weights, ...axis }: Axis): FixedAxis {
-  return { ...axis, weights: Int32Array.from(weights, (w) => Math.round(w * 2 ** weightBits)) };
+/**
+ * Weights as PIL rounds them: from double precision, halves away from zero. Sums are exact then. Weights that
+ * were rounded to single precision before give some pixels that are one step off.
+ */
+function fixedPoint({ weights, ...axis }: Axis<Float64Array>): FixedAxis {
+  const rounded = (w: number) => Math.trunc(w * 2 ** weightBits + Math.sign(w) / 2);
+  return { ...axis, weights: Int32Array.from(weights, rounded) };
 }
 
 /** Each row of [height, width] by the axis. A clamped array cuts what exceeds a byte. */
@@ -139,6 +142,38 @@ function resampleDown(
   }
 }
 
+/**
+ * Squeezes the whole image into one square, by the filter that TensorFlow calls bilinear with aligned corners:
+ * the outermost pixels stay where they are, and nothing is smoothed where the image shrinks.
+ *
+ * @returns values of 0…1
+ */
+export function squeeze(image: ByteImage, size: number): Squares {
+  const values = new Float32Array(3 * size * size);
+  /** Both neighbours of each position, and how far it is from the first one. */
+  const along = (length: number) =>
+    Array.from({ length: size }, (_, i) => {
+      const place = (i * (length - 1)) / (size - 1);
+      return { first: Math.floor(place), next: Math.ceil(place), part: place % 1 };
+    });
+  const [columns, rows] = [along(image.width), along(image.height)];
+  let to = 0;
+  for (let c = 0; c < 3; c++) {
+    const source = image.channel(c); // [height, width]
+    for (const row of rows) {
+      for (const { first, next, part } of columns) {
+        const between = (y: number) => {
+          const left = source[y * image.width + first] as number;
+          return left + ((source[y * image.width + next] as number) - left) * part;
+        };
+        const above = between(row.first);
+        values[to++] = (above + (between(row.next) - above) * row.part) / 255;
+      }
+    }
+  }
+  return { values, count: 1 };
+}
+
 /** Decoded pixels: RGBA, row by row. */
 export interface RgbaImage {
   readonly data: Uint8ClampedArray;
@@ -172,7 +207,7 @@ export function frameBytes({ data, width, height }: Frame): ByteImage {
  *
  * @returns [count, 3, size, size]
  */
-export function normalise(bytes: Uint8ClampedArray, preprocessing: Preprocessing): Float32Array {
+export function normalise(bytes: Squares['values'], preprocessing: Preprocessing): Float32Array {
   const { size, mean, std } = preprocessing;
   const plane = size * size;
   const pixels = new Float32Array(bytes.length);

@@ -47,28 +47,33 @@ function sinc(x: number): number {
 }
 
 /** The source pixels and weights of one axis. */
-export interface Axis {
+export interface Axis<Weights = Float32Array> {
   /** Source pixels per output pixel. */
   readonly taps: number;
   /** First source pixel of each output pixel. */
   readonly starts: Int32Array;
   /** `taps` weights for each output pixel, one after another. */
-  readonly weights: Float32Array;
+  readonly weights: Weights;
 }
 
 /** The weights of one axis; see {@link Axis}. */
-export function makeAxis(
+export function makeAxis(place: Omit<PlacedAxis, 'start'>, kernel: Kernel): Axis {
+  const axis = exactAxis(place, kernel);
+  return { ...axis, weights: Float32Array.from(axis.weights) };
+}
+
+/** The weights of one axis in double precision. */
+export function exactAxis(
   { source, resized, offset, length }: Omit<PlacedAxis, 'start'>,
   kernel: Kernel,
-): Axis {
+): Axis<Float64Array> {
   const scale = source / resized;
   const stretch = Math.max(1, scale);
   const support = kernel.support * stretch;
   // An open interval of length L holds at most ⌈L⌉ pixel centres; at its ends the kernel is zero.
   const taps = Math.min(source, Math.ceil(2 * support));
   const starts = new Int32Array(length);
-  const weights = new Float32Array(length * taps);
-  const row = new Float64Array(taps);
+  const weights = new Float64Array(length * taps);
   for (let i = 0; i < length; i++) {
     const center = (offset + i + 0.5) * scale;
     const first = Math.floor(center - support - 0.5) + 1;
@@ -76,11 +81,13 @@ export function makeAxis(
     let sum = 0;
     for (let t = 0; t < taps; t++) {
       const weight = kernel.weight((start + t + 0.5 - center) / stretch);
-      row[t] = weight;
+      weights[i * taps + t] = weight;
       sum += weight;
     }
     starts[i] = start;
-    for (let t = 0; t < taps; t++) weights[i * taps + t] = (row[t] as number) / sum;
+    for (let t = 0; t < taps; t++) {
+      weights[i * taps + t] = (weights[i * taps + t] as number) / sum;
+    }
   }
   return { taps, starts, weights };
 }

@@ -1,9 +1,4 @@
-import {
-  promptOptimizationSchema,
-  runsUnchecked,
-  safetyThreshold,
-  uncheckedSafety,
-} from '../../lib/contract';
+import { promptOptimizationSchema, uncheckedSafety } from '../../lib/contract';
 import { ApiError, type Completion } from '../../lib/contract/v3';
 import type { JobRow } from '../store/schema';
 
@@ -19,11 +14,11 @@ type Report = Pick<Completion, 'safety' | 'prompt_optimization'>;
  */
 export function checkReport(
   { input, seed: given }: Pick<JobRow, 'input' | 'seed'>,
-  { model, seed, safety, prompt_optimization }: Report & Pick<Completion, 'model' | 'seed'>,
+  { seed, safety, prompt_optimization }: Report & Pick<Completion, 'seed'>,
 ): Report {
   if (seed !== given) throw refused('seed', `${given}, the seed of the job.`);
   const isAsked = input.enable_safety_checker;
-  const problem = isAsked ? verdictProblem(safety, model) : unaskedProblem(safety);
+  const problem = isAsked ? verdictProblem(safety) : unaskedProblem(safety);
   if (problem !== null) throw refused('safety.status', problem);
   return {
     // A check that was not asked for and did not run is off, whatever the worker calls it.
@@ -33,20 +28,20 @@ export function checkReport(
 }
 
 /** What is wrong with the report of a check that was asked for; null where it may be right. */
-function verdictProblem(
-  { status, reason, score, frames, model, sha256 }: Report['safety'],
-  videoModel: string,
-): string | null {
+function verdictProblem({
+  status,
+  reason,
+  score,
+  frames,
+  threshold,
+  model,
+  sha256,
+}: Report['safety']): string | null {
   if (status === 'off') return 'not off: the job asks for the check.';
-  if (status === 'unverified') {
-    if (reason === null) return 'unverified with a reason.';
-    // The one reason with which the flag of the API is false.
-    const wrong = reason === 'demonstration' && !runsUnchecked(videoModel);
-    return wrong ? `a verdict: ${videoModel} is not the demonstration model.` : null;
-  }
+  if (status === 'unverified') return reason === 'failed' ? null : 'unverified because it failed.';
   if (model === null || sha256 === null) return `${status} with the checker and its SHA-256.`;
   if (score === null || frames.length === 0) return `${status} with a score and those of frames.`;
-  const found = score >= safetyThreshold ? 'flagged' : 'clear';
+  const found = score >= threshold ? 'flagged' : 'clear';
   return status === found ? null : `${found}, as the score ${score} says.`;
 }
 

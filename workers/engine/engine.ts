@@ -97,11 +97,6 @@ export class Engine implements EngineApi {
   check(videoFile: string, model: string, kind: BackendKind): Promise<Safety> {
     return this.#work(async ({ signal }) => {
       const checker = await this.#tools.safetyChecker(model);
-      if (!checker) {
-        throw new KinoraError('MODEL_NOT_INSTALLED', 'The safety checker is not in this browser.', {
-          remedy: 'Download it on the Models page.',
-        });
-      }
       const file = await readVideo(videoFile);
       const safety = await checkVideo(file, checker, checkBackends(this.#device, kind), signal);
       if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);

@@ -2,7 +2,6 @@ import {
   type DecoderKind,
   type EngineRequest,
   type GenerationResult,
-  isBundled,
   isResumable,
   KinoraError,
   type Phase,
@@ -139,7 +138,6 @@ export class Generation {
     const safety = await RunSafety.open({
       wanted: request.safetyChecker ?? false,
       modelId: request.model,
-      bundled: isBundled(model.manifest),
       tools: context.tools,
       backends: checkBackends(context.device, request.backend),
       signal,
@@ -147,7 +145,7 @@ export class Generation {
     });
     const shown = () => ({ data: frameImage(pixels, request.framing, delivered), ...delivered });
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
-    estimate.expectCheck(safety.secondsPerFrame);
+    estimate.expectCheck(safety.seconds);
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],

@@ -17,6 +17,7 @@ import type { MemoryPlan } from '../../lib/pipeline/memory/plan';
 import type { VideoModel } from '../../lib/pipeline/model';
 import { sampledFrames } from '../../lib/safety';
 import { opfsFolder } from '../../lib/weights/store';
+import type { RunSafety } from './run-safety';
 
 /** What the estimate of a run is made with. */
 export interface RunEstimateOptions extends Pick<CountedRun, 'sampling' | 'frames' | 'optimises'> {
@@ -98,8 +99,8 @@ export class RunEstimate {
   }
 
   /** The check of a frame takes so many seconds, as that of the input did; 0 where none is checked. */
-  expectCheck(perUnit: number): void {
-    this.#estimator.expect('check', { perUnit, startup: 0 });
+  expectCheck(seconds: RunSafety['seconds']): void {
+    this.#estimator.expect('check', seconds);
   }
 
   /** What the kernels were measured at, where no run has found it: FLOP/s of each family. */

@@ -1,13 +1,8 @@
-import {
-  type ProgressEvent,
-  type Safety,
-  safetyThreshold,
-  uncheckedSafety,
-} from '../../lib/contract';
+import { type ProgressEvent, type Safety, uncheckedSafety } from '../../lib/contract';
 import { createBackend, probeDevice } from '../../lib/gpu';
 import type { Frame } from '../../lib/pipeline/latents';
 import type { FrameStep } from '../../lib/pipeline/steps';
-import { type Backends, SafetyCheck } from '../../lib/safety';
+import { type Backends, SafetyCheck, type SafetyChecker } from '../../lib/safety';
 import type { EngineDevice } from './device';
 import type { EngineTools } from './tools';
 
@@ -16,8 +11,6 @@ export interface RunSafetyOptions {
   /** Whether a check was asked for. */
   readonly wanted: boolean;
   readonly modelId: string;
-  /** Whether the model comes with Kinora, and may run without a checker. */
-  readonly bundled: boolean;
   readonly tools: EngineTools;
   readonly backends: Backends;
   readonly signal: AbortSignal;
@@ -26,13 +19,13 @@ export interface RunSafetyOptions {
 
 /** The safety check of one run: the input before it, sampled frames after it. */
 export class RunSafety {
-  /** Seconds that the input took, as each frame of {@link verdict} will; 0 without a checker. */
-  secondsPerFrame = 0;
+  /** What the input took, as each frame of {@link verdict} will, and the loading before it, in seconds. */
+  readonly seconds = { perUnit: 0, startup: 0 };
   readonly #check: SafetyCheck | null;
 
   private constructor(
     readonly options: RunSafetyOptions,
-    readonly tool: Awaited<ReturnType<EngineTools['safetyChecker']>>,
+    readonly tool: SafetyChecker | null,
     /** The record where no checker runs. */
     readonly unchecked: Safety,
   ) {
@@ -43,15 +36,14 @@ export class RunSafety {
 
   /** A checker whose files cannot be used is one that failed. */
   static async open(options: RunSafetyOptions): Promise<RunSafety> {
-    const { wanted, bundled, modelId, tools } = options;
-    if (!wanted) return new RunSafety(options, null, uncheckedSafety('off', null));
+    const { wanted, modelId, tools } = options;
+    if (!wanted) return new RunSafety(options, null, uncheckedSafety('off'));
+    const failed = uncheckedSafety('unverified', 'failed');
     try {
-      const checker = await tools.safetyChecker(modelId);
-      const reason = bundled ? 'demonstration' : 'missing';
-      return new RunSafety(options, checker, uncheckedSafety('unverified', reason));
+      return new RunSafety(options, await tools.safetyChecker(modelId), failed);
     } catch {
       options.report({ type: 'input-check', score: null, flagged: false });
-      return new RunSafety(options, null, uncheckedSafety('unverified', 'failed'));
+      return new RunSafety(options, null, failed);
     }
   }
 
@@ -70,11 +62,15 @@ export class RunSafety {
     const { tool: checker, options } = this;
     if (!checker || !this.#check) return false;
     const { backends, signal, report } = options;
-    const begin = performance.now();
     const squares = checker.squaresOfFrame(shown());
-    const score = await this.#check.scoreInput(squares, backends, signal);
-    this.secondsPerFrame = (performance.now() - begin) / 1000;
-    const flagged = score !== null && score >= safetyThreshold;
+    const begin = performance.now();
+    let ready = begin;
+    const score = await this.#check.scoreInput(squares, backends, signal, (done) => {
+      if (done === 0) ready = performance.now();
+    });
+    this.seconds.startup = (ready - begin) / 1000;
+    this.seconds.perUnit = (performance.now() - ready) / 1000;
+    const flagged = score !== null && score >= checker.threshold;
     report({ type: 'input-check', score, flagged });
     return flagged;
   }

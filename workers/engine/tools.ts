@@ -2,18 +2,19 @@ import { isBundled, KinoraError } from '../../lib/contract';
 import type { OptimizerParts } from '../../lib/language-model';
 import { fetchManifest } from '../../lib/pipeline/open';
 import { optimizePrompt } from '../../lib/prompts';
-import { openSafetyChecker, type SafetyChecker } from '../../lib/safety';
+import { openQuickChecker, openSafetyChecker, type SafetyChecker } from '../../lib/safety';
+import { httpFolder } from '../../lib/weights';
 import { findLanguageModel, findSafetyChecker, openModelStore } from '../../lib/weights/store';
 import type { WorkerAbilities } from '../../lib/worker/serve-loop';
 
 /** What a browser may have besides a video model. */
 export interface EngineTools {
   /**
-   * The safety checker for a model; null where none is installed.
+   * The safety checker for a model: the one that was downloaded, else the quick one that comes with Kinora.
    *
    * @throws KinoraError of files that cannot be used
    */
-  safetyChecker(modelId: string): Promise<SafetyChecker | null>;
+  safetyChecker(modelId: string): Promise<SafetyChecker>;
   /** The language model that optimises prompts, and how it is asked. */
   readonly optimizer: OptimizerParts;
 }
@@ -22,14 +23,17 @@ export interface EngineTools {
 export const installedTools: EngineTools = {
   async safetyChecker(modelId) {
     const found = await findSafetyChecker(await openModelStore(), modelId);
-    if (!found) return null;
+    if (!found) return openQuickChecker(httpFolder(new URL('/nsfwjs/', self.location.origin)));
     const { folder, model, sha256 } = found;
     return openSafetyChecker(folder, { model, sha256 });
   },
   optimizer: { find: findLanguageModel, optimize: optimizePrompt },
 };
 
-/** What this browser can do besides running a model, as a worker declares it. */
+/**
+ * What this browser can do besides running a model, as a worker declares it. The quick checker alone does not
+ * make a tab one that checks.
+ */
 export function installedAbilities(modelId: string): () => Promise<WorkerAbilities> {
   let bundled: Promise<boolean> | undefined;
   return async () => {

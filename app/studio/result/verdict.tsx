@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/contract/errors';
 import type { Prediction } from '../../../lib/contract/prediction';
+import { isQuickCheck } from '../../../lib/contract/quick-checker';
 import { getRunner } from '../../runner';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { Problem } from '../../shared/messages';
@@ -41,8 +42,11 @@ export function Verdict(props: {
     }
   };
 
+  // The larger checker overrules the quick one, and judges what none has judged.
+  const isQuick = safety !== undefined && isQuickCheck(safety);
   const isVerdict = safety?.status === 'clear' || safety?.status === 'flagged';
-  const offered = safety?.status === 'unverified' && safety.reason !== 'failed';
+  const checkable = !isVerdict || (isQuick && checker.status === 'ready');
+  const offered = isQuick || (safety?.status === 'unverified' && safety.reason !== 'failed');
   return (
     <section className="verdict" aria-label={t('run.safetyCheck')}>
       <p className="verdict-line" data-status={safety?.status ?? 'off'} role="status">
@@ -59,7 +63,7 @@ export function Verdict(props: {
           </div>
         </>
       )}
-      {!checking && !isVerdict && checker.status === 'ready' && (
+      {!checking && checkable && (
         <div className="actions">
           <button type="button" disabled={busy} onClick={() => void check()}>
             {t('run.checkNow')}

@@ -13,26 +13,31 @@ export const contentsSchema = z.object({
   has_nsfw_contents: z
     .array(z.boolean())
     .describe(
-      'One per output. True: the safety checker flagged the video, or it was asked for and gave no verdict (`safety.status` is `unverified`). False: checked and clear, or not asked for; with `unverified`, a video of the bundled demonstration model without a checker, which is no verdict.',
+      'One per output. True: the safety checker flagged the video, or it was asked for and gave no verdict (`safety.status` is `unverified`). False: checked and clear, or not asked for.',
     ),
   safety: z
     .object({
       status: z
         .enum(safetyStatuses)
         .describe(
-          '`clear` or `flagged`: the checker’s verdict. `off`: no check was asked for. `unverified`: asked for, without a verdict.',
+          '`clear` or `flagged`: the verdict of the checker that `model` names. `off`: no check was asked for. `unverified`: asked for, without a verdict.',
         ),
       reason: z
         .enum(unverifiedReasons)
         .optional()
         .describe(
-          'Why it is `unverified`. `failed`: the check failed on the GPU and on the CPU. `missing`: the checker was deleted meanwhile. `demonstration`: the bundled model ran without one. Absent otherwise, and for a prediction of a version without a checker.',
+          'Why it is `unverified`. `failed`: the check failed on the GPU and on the CPU. Predictions of earlier versions also have `missing` (the checker was deleted meanwhile) and `demonstration` (the bundled model ran without one, and `has_nsfw_contents` is false), or no reason.',
         ),
       score: z
         .number()
         .nullable()
-        .describe('The mean of the two highest frames, 0 to 1; from 0.5 on it flags.'),
-      model: z.string().nullable().describe('The checker.'),
+        .describe(
+          'The mean of the two highest frames, 0 to 1; from 0.5 on it flags, with the quick checker from 0.6 on.',
+        ),
+      model: z
+        .string()
+        .nullable()
+        .describe('The checker; `nsfwjs-mobilenet-v2` is the quick one that comes with Kinora.'),
       sha256: z.string().nullable().describe('SHA-256 of the checker’s weights.'),
     })
     .optional()

@@ -79,7 +79,7 @@ export const submitSchema = parametersSchema.extend({
     .boolean()
     .default(true)
     .describe(
-      'Let an image classifier in the worker’s browser look at every eighth frame and the last one for nudity and sex; `has_nsfw_contents` says what it found. It only flags: nothing is withheld. Only workers that have the checker take such a job; the bundled demonstration model is excepted.',
+      'Let an image classifier in the worker’s browser look at every eighth frame and the last one for nudity and sex; `has_nsfw_contents` says what it found. It only flags: nothing is withheld. Only workers that have the downloaded checker take such a job: the quick checker that comes with Kinora is not enough. The bundled demonstration model is excepted, and its videos are judged by the quick checker.',
     ),
   enable_sync_mode: z
     .boolean()

@@ -28,8 +28,8 @@ const workerDeclarationSchema = z.object({
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
   /**
-   * `ready`: it checks its videos. `demonstration`: its model is the bundled one, which runs without a
-   * checker. `none`: it is not given jobs that ask for the check.
+   * `ready`: it has the downloaded checker. `demonstration`: its model is the bundled one, whose videos the
+   * quick checker judges. `none`: it is not given jobs that ask for the check.
    */
   safety_checker: z.enum(['ready', 'demonstration', 'none']).default('none'),
   /** Whether it has a language model for prompts. */

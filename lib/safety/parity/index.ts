@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { at } from '../../contract';
-import { type Backend, Scope } from '../../gpu';
+import type { Backend } from '../../gpu';
 import {
   compare,
   type ParityLine,
@@ -14,10 +14,10 @@ import {
   openSafetensors,
   subfolder,
 } from '../../weights';
-import { type CheckerNetwork, openNetwork, unsafeProbability } from '../checker';
-import { classifierGraph, patchify } from '../classifier';
+import { openNetwork } from '../checker';
+import { ClassifierRun } from '../classifier';
 import { cutSquares, layOutSquares, normalise, type RgbaImage, rgbaBytes } from '../preprocess';
-import { loadWeights, patchCount, patchValues } from '../weights';
+import { patchify, type VitNetwork, vitClassifier } from '../vit';
 import { decodePng } from './png';
 
 const pair = z.tuple([z.int(), z.int()]);
@@ -80,7 +80,7 @@ async function classifierStages(
 function layoutLine(
   name: string,
   image: RgbaImage,
-  { config }: CheckerNetwork,
+  { config }: VitNetwork,
   facts: z.output<typeof goldenSchema>['images'][string],
 ): ParityLine {
   const { width, height, offsets } = layOutSquares(image, config.preprocessing);
@@ -98,12 +98,12 @@ async function* comparePixels(
   name: string,
   layout: (typeof layouts)[number],
   image: RgbaImage,
-  { config }: CheckerNetwork,
+  { config }: VitNetwork,
   tensors: Checkpoint,
 ): AsyncGenerator<ParityLine> {
   const reference = `${name}.${ownSquares[layout]}.pixels`;
-  const { bytes } = cutSquares(rgbaBytes(image), config.preprocessing);
-  const actual = normalise(bytes, config.preprocessing);
+  const { values } = cutSquares(rgbaBytes(image), config.preprocessing);
+  const actual = normalise(values, config.preprocessing);
   yield compare(reference, actual, await tensors.read(reference), 0);
 }
 
@@ -111,7 +111,7 @@ async function* comparePixels(
 async function* compareNetwork(
   name: string,
   layout: (typeof layouts)[number],
-  network: CheckerNetwork,
+  network: VitNetwork,
   tensors: Checkpoint,
   backend: Backend,
   tolerance: number,
@@ -125,8 +125,9 @@ async function* compareNetwork(
       if (tensors.has(stage)) yield compare(stage, actual, await tensors.read(stage), tolerance);
     }
     const logits = outputs.get('logits') ?? new Float32Array();
+    const { unsafe: probability } = vitClassifier(network);
     const unsafe = Array.from({ length: batch }, (_, i) =>
-      unsafeProbability(network.config, logits, i),
+      probability(logits.subarray(2 * i, 2 * i + 2)),
     );
     const probabilities = await tensors.read(`${prefix}.probabilities`);
     const expected = unsafe.map((_, i) => at(probabilities, 2 * i + network.config.unsafeIndex));
@@ -136,29 +137,20 @@ async function* compareNetwork(
 
 /** All outputs of the network for pixels [batch, 3, size, size]. */
 async function trace(
-  { config, vit, checkpoint }: CheckerNetwork,
+  network: VitNetwork,
   pixels: Float32Array,
   batch: number,
   backend: Backend,
 ): Promise<Map<string, Float32Array>> {
-  const scope = new Scope(backend);
+  const { signal } = new AbortController();
+  const run = await ClassifierRun.start(vitClassifier(network), backend, batch, signal, true);
   try {
-    const { signal } = new AbortController();
-    const weights = await loadWeights(scope, config.layout, vit, checkpoint, signal);
-    const dims = [batch * patchCount(vit), patchValues(vit)];
-    const patches = scope.float32(dims, 'activations', patchify(pixels, vit));
-    const graph = classifierGraph(vit, batch, true);
-    const outputs = Object.fromEntries(
-      graph.outputs.map((port) => [port.name, scope.float32(port.dims as number[], 'activations')]),
-    );
-    await backend.run(graph, { ...weights, patches }, outputs);
+    await run.compute(patchify(pixels, network.vit));
     const results = new Map<string, Float32Array>();
-    for (const [name, tensor] of Object.entries(outputs)) {
-      results.set(name, await backend.read(tensor));
-    }
+    for (const name of Object.keys(run.outputs)) results.set(name, await run.read(name));
     return results;
   } finally {
-    scope.dispose();
+    run.dispose();
   }
 }
 

@@ -287,13 +287,12 @@ describe('completing', () => {
   });
 
   const flagged = { ...clearSafety, status: 'flagged', score: 0.9 } as const;
-  const unverified = (reason: Safety['reason']) =>
-    safetySchema.parse({ status: 'unverified', reason });
+  const failed = safetySchema.parse({ status: 'unverified', reason: 'failed' });
   test.each<[flag: boolean, Safety]>([
     [false, clearSafety],
     [true, flagged],
-    [true, unverified('failed')],
-    [false, unverified('demonstration')],
+    [true, failed],
+    [false, { ...clearSafety, score: 0.55, threshold: 0.6 }],
   ])('result, list, events and webhook agree: %s for %o', async (flag, safety) => {
     const webhook = `${model}?webhook=https://93.184.215.14/hook`;
     const { id } = (await api.send('POST', webhook, { key, body: submission })).json.data;

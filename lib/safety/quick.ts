@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { KinoraError, quickChecker, sha256 as sha256Of } from '../contract';
+import type { ModelFolder } from '../weights';
+import { checkerOf, type SafetyChecker } from './checker';
+import type { Classifier } from './classifier';
+import { foldedWeights, imageSize, mobileNetGraph, softmax } from './mobilenet';
+import { squeeze } from './preprocess';
+
+/** A tensor's name and shape, and the range that its bytes stand for. */
+const tensorsSchema = z.array(
+  z.object({ name: z.string(), shape: z.array(z.int()), min: z.number(), scale: z.number() }),
+);
+
+/**
+ * Opens the quick checker.
+ *
+ * @param folder the one of its two files
+ * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `FILE_UNREADABLE`
+ */
+export async function openQuickChecker(folder: ModelFolder): Promise<SafetyChecker> {
+  const { model, weights } = quickChecker;
+  return checkerOf(await openQuickClassifier(folder), { model, sha256: weights.sha256 });
+}
+
+/** @throws KinoraError as {@link openQuickChecker} */
+export async function openQuickClassifier(folder: ModelFolder): Promise<Classifier> {
+  const bytes = await readWhole(folder, quickChecker.weights);
+  const text = new TextDecoder().decode(await readWhole(folder, quickChecker.tensors));
+  const tensors = new Map<string, Float32Array>();
+  let start = 0;
+  for (const { name, shape, min, scale } of tensorsSchema.parse(JSON.parse(text))) {
+    const end = start + shape.reduce((product, size) => product * size, 1);
+    tensors.set(
+      name,
+      Float32Array.from(bytes.subarray(start, end), (byte) => byte * scale + min),
+    );
+    start = end;
+  }
+  const read = (name: string) => {
+    const values = tensors.get(name);
+    if (!values) throw new TypeError(`The quick checker has no tensor ${name}.`);
+    return values;
+  };
+  return {
+    threshold: quickChecker.threshold,
+    cut: (image) => squeeze(image, imageSize),
+    graph: mobileNetGraph,
+    async loadWeights(scope, signal) {
+      signal.throwIfAborted();
+      return Object.fromEntries(
+        [...foldedWeights(read)].map(([name, { dims, data }]) => [
+          name,
+          scope.float32(dims, 'weights', data),
+        ]),
+      );
+    },
+    input: (values) => Float32Array.from(values),
+    unsafe(logits) {
+      const [, hentai = 0, , porn = 0, sexy = 0] = softmax(logits);
+      return Math.min(1, porn + hentai + sexy / 2); // swimwear is "Sexy" too
+    },
+  };
+}
+
+/** A file of the quick checker, which is the one that was tested. */
+async function readWhole(
+  folder: ModelFolder,
+  { file, sha256 }: { readonly file: string; readonly sha256: string },
+): Promise<Uint8Array> {
+  const source = await folder.open(file);
+  const bytes = Uint8Array.from(await source.read(0, source.size));
+  if ((await sha256Of(bytes)) === sha256) return bytes;
+  throw new KinoraError('MODEL_FILE_INVALID', `${file} is not the quick checker's file.`, {
+    remedy: 'Run `npm run prepare:assets`, or reload the page.',
+  });
+}
