@@ -35,6 +35,8 @@ type OnProgress = (event: ProgressEvent) => void;
  */
 export class Runner {
   readonly #run = new CurrentRun();
+  /** Finished videos that could not be stored, by the id of their predictions. */
+  readonly #unsavedVideos = new Map<string, Blob>();
   readonly getSnapshot = this.#run.getSnapshot;
   readonly subscribe = this.#run.subscribe;
 
@@ -184,6 +186,11 @@ export class Runner {
     }
   }
 
+  /** The finished video of a prediction that could not be stored; it is in the memory of this page only. */
+  unsavedVideo(id: string): Blob | undefined {
+    return this.#unsavedVideos.get(id);
+  }
+
   /** Ends the waiting or running run with `CANCELLED`; one that waits to be resumed stays as it was. */
   cancel(): void {
     this.#run.cancel();
@@ -287,7 +294,7 @@ export class Runner {
     let hasGpu = false;
     const work = async (): Promise<Prediction> => {
       hasGpu = true;
-      if (!resumed) await this.store.dispatch(id, { type: 'started', at: now() });
+      if (!resumed) await this.store.note(id, { type: 'started', at: now() });
       let last = resumed?.checkpoint;
       const result = await this.#compute(request, signal, (event) => {
         if (event.type === 'step') last = event;
@@ -296,7 +303,8 @@ export class Runner {
       const early = result.finishedEarly && last && last.step < last.steps ? last : null;
       const lastStep = early && { step: early.step, steps: early.steps };
       const ended = lastStep ? { ...result, lastStep } : result;
-      const row = await this.store.dispatch(id, { type: 'completed', at: now(), result: ended });
+      this.#unsavedVideos.delete(id);
+      const row = await this.store.note(id, { type: 'completed', at: now(), result: ended });
       return this.#withPoster(row);
     };
     try {
@@ -322,6 +330,9 @@ export class Runner {
     const report = (event: ProgressEvent) => {
       this.#run.apply({ type: 'progress', event });
       this.#noteCheckpoint(request.id, event);
+      if (event.type === 'unsaved-video' && request.continuation !== 'refine') {
+        this.#unsavedVideos.set(request.id, event.video);
+      }
       onProgress?.(event);
     };
     return runEngine(this.engine, request, signal, report, (api) => this.#askAgain(api));

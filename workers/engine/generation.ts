@@ -213,7 +213,10 @@ export class Generation {
       const findings = await chain.finish();
       const videoFile = videoFileOf(request);
       signal.throwIfAborted();
-      await writeVideo(videoFile, video);
+      await writeVideo(videoFile, video).catch((thrown: unknown) => {
+        report({ type: 'unsaved-video', video });
+        throw thrown;
+      });
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
