@@ -24,8 +24,11 @@ import {
 } from './run-input';
 import { sweepRuns } from './saved-runs';
 import type { PredictionStore } from './store';
-import { recoverInterrupted, removeUnusedVideos, sweep } from './sweep';
+import { recoverInterrupted, removeUnusedVideos, sweep, watchRuns } from './sweep';
 import { makeThumbnail } from './thumbnail';
+
+/** As {@link DeviceOptions}; a `backend` computes the rest of a run that another one has begun. */
+type ResumeOptions = DeviceOptions & Partial<Pick<RunInput, 'backend'>>;
 
 type OnProgress = (event: ProgressEvent) => void;
 
@@ -96,9 +99,10 @@ export class Runner {
   /**
    * Goes on with an interrupted run from its checkpoint. Resolves when the row is `processing`.
    *
+   * @param options settings of the device; a `backend` replaces the prediction's
    * @throws KinoraError `BUSY` also while another tab works on it, `IMAGE_MISSING`; then nothing has changed
    */
-  resumeInterrupted(id: string, options?: DeviceOptions, on?: OnProgress): Promise<StartedRun> {
+  resumeInterrupted(id: string, options?: ResumeOptions, on?: OnProgress): Promise<StartedRun> {
     return this.#continue(id, 'resume', options, on);
   }
 
@@ -247,19 +251,36 @@ export class Runner {
     return count;
   }
 
+  /**
+   * Ends the runs of other tabs with `INTERRUPTED` when these tabs are gone.
+   *
+   * @returns a function that ends this
+   */
+  watch(): () => void {
+    return watchRuns(this.store, (id) => {
+      const run = this.getSnapshot();
+      return run.status !== 'idle' && run.prediction.id === id;
+    });
+  }
+
   async #continue(
     id: string,
     continuation: 'resume' | 'finish',
-    options: DeviceOptions = {},
+    options: ResumeOptions = {},
     onProgress?: OnProgress,
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     return this.#begin(prediction, continuation, async (signal, onStarted) => {
       const before = await this.store.get(id);
       if (before?.status !== 'interrupted') throw inUse();
-      await this.store.dispatch(id, { type: 'resumed' });
+      const { checkpoint } = before;
+      const { backend } = options;
+      const resumed = await this.store.dispatch(id, {
+        type: 'resumed',
+        ...(backend && { backend }),
+      });
       onStarted();
-      const request = { ...requestOf(before, source, options), continuation };
+      const request = { ...requestOf(resumed, source, options), continuation, checkpoint };
       return this.#perform(request, before, signal, onProgress);
     });
   }

@@ -1,4 +1,8 @@
-import type { Backend as BackendKind, EngineCounters } from '../../lib/contract';
+import {
+  type Backend as BackendKind,
+  type EngineCounters,
+  toKinoraError,
+} from '../../lib/contract';
 import { type Backend, createBackend, probeDevice, requireUsable, selfTest } from '../../lib/gpu';
 
 /** The one backend of an engine. */
@@ -20,6 +24,15 @@ export class EngineDevice {
       });
     }
     return this.#backend;
+  }
+
+  /**
+   * Why work failed: its device is asked, whatever it has thrown. Of a GPU that is lost, the encoder may be the
+   * first to notice.
+   */
+  async reasonOf(thrown: unknown): Promise<unknown> {
+    const fault = await (await this.#current())?.settle().then(() => null, toKinoraError);
+    return fault?.code === 'DEVICE_LOST' ? fault : thrown;
   }
 
   /** Frees what is left; a device that is lost meanwhile is replaced by the next run. */

@@ -98,7 +98,7 @@ export class Generation {
 
   async #make(): Promise<GenerationResult> {
     const { request, context } = this;
-    const { parameters, continuation } = request;
+    const { parameters, continuation, checkpoint } = request;
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
@@ -167,6 +167,7 @@ export class Generation {
       storage,
       promptOptimization: optimisation,
       ...(continuation && { continuation }),
+      ...(checkpoint && { checkpoint }),
       ...(context.checkpointSeconds !== undefined && {
         intervalSeconds: context.checkpointSeconds,
       }),
