@@ -1,6 +1,8 @@
+import { openAsBlob } from 'node:fs';
 import type { Page } from 'playwright';
+import { inspectVideo } from '../lib/video/inspect';
 import { StudioPage } from './pages/studio-page';
-import { expect, full, picturePath, test } from './support/fixtures';
+import { expect, expectAccessible, full, picturePath, test, views } from './support/fixtures';
 
 /** What the page's store of videos holds. */
 async function storedVideos(page: Page): Promise<string[]> {
@@ -54,7 +56,48 @@ test('a full disk is shown with its remedy', full, async ({ page, baseURL }) => 
   await studio.generate();
   await client.send('Storage.overrideQuotaForOrigin', { origin: baseURL ?? '', quotaSize: 1 });
   await expectFailure(studio, 'STORAGE_FULL', /storage/);
+  await expectDownload(studio);
 });
+
+/** The finished video that could not be stored is offered from memory, whole. */
+async function expectDownload(studio: StudioPage): Promise<void> {
+  const [download] = await Promise.all([
+    studio.page.waitForEvent('download'),
+    studio.failure.getByRole('button', { name: 'Download the video' }).click(),
+  ]);
+  const file = test.info().outputPath('unsaved.mp4');
+  await download.saveAs(file);
+  const video = await inspectVideo(await openAsBlob(file));
+  expect(video).toMatchObject({ width: 1280, height: 720, frames: 121 });
+}
+
+test(
+  'storage that is full from the start is said before the run',
+  full,
+  async ({ page, baseURL }) => {
+    const client = await page.context().newCDPSession(page);
+    const origin = baseURL ?? '';
+    const note = page.getByRole('form').locator('[data-code="STORAGE_FULL"]');
+    const studio = await openStudio(page);
+    await expect(note).toHaveCount(0);
+    const { usage } = await client.send('Storage.getUsageAndQuota', { origin });
+    await client.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: usage + 1_000_000 });
+    await page.reload();
+    await expect(studio.generateButton).toBeEnabled();
+    await expect(note).toContainText('Free some space first');
+    await studio.generate();
+    await expectFailure(studio, 'STORAGE_FULL', /storage/);
+    await expectDownload(studio);
+    await expectAccessible(page, views.slice(0, 2));
+
+    // A person frees space, and comes back.
+    await client.send('Storage.overrideQuotaForOrigin', { origin });
+    await page.evaluate(() => window.dispatchEvent(new Event('focus')));
+    await expect(note).toHaveCount(0);
+    await studio.failure.getByRole('button', { name: 'Run again' }).click();
+    await studio.waitForResult();
+  },
+);
 
 /** Whether a database of the page's origin takes a small row. */
 async function takesRows(page: Page): Promise<boolean> {

@@ -91,6 +91,38 @@ test(
 );
 
 test(
+  'a tab learns at once that the tab which computed is gone',
+  full,
+  async ({ studio, page, context }) => {
+    test.slow();
+    // It is open before the run begins, and once more for the next one.
+    const other = new StudioPage(await context.newPage());
+    await other.open();
+    await startSavedRun(studio, 40);
+    await expect(other.queue).toContainText('Another tab of this browser makes this one.');
+    await page.close();
+    const { interrupted } = other;
+    await expect(interrupted).toContainText('closed or reloaded', { timeout: 10_000 });
+    await expect(other.queue).toHaveCount(0);
+
+    const third = new StudioPage(await context.newPage());
+    await third.open();
+    await interrupted.getByRole('button', { name: 'Resume' }).click();
+    await expect(other.progress).toBeVisible();
+    await expect(third.queue).toContainText('Another tab of this browser makes this one.');
+    const crashed = other.page.waitForEvent('crash');
+    const session = await context.newCDPSession(other.page);
+    // No answer comes from a page that has crashed.
+    void session.send('Page.crash').catch(() => {});
+    await crashed;
+    await expect(third.interrupted).toContainText('closed or reloaded', { timeout: 10_000 });
+    await other.page.close();
+    await third.interrupted.getByRole('button', { name: 'Resume' }).click();
+    await third.waitForResult();
+  },
+);
+
+test(
   'a run whose page crashed can be finished with what is there',
   full,
   async ({ studio, page, context }) => {

@@ -119,18 +119,74 @@ test(
   'a queue goes on in another tab when the one that runs it is closed',
   full,
   async ({ studio, page, context }) => {
-    await startLongRun(studio);
-    await addToQueue(studio, 'The second');
+    // It is open before the run begins.
     const other = new StudioPage(await context.newPage());
     await other.open();
+    await other.fill({ image: picturePath, prompt: 'The third', steps: 1 });
+    await startLongRun(studio);
+    await studio.waitForStep(2, 40);
+    await addToQueue(studio, 'The second');
     await expect(other.queue).toContainText('Another tab of this browser makes this one.');
     await expect(other.waiting).toHaveCount(1);
     // A request of the other tab waits as well.
     await addToQueue(other, 'The third');
     await page.close();
     await expect(other.progress).toBeVisible();
+    await expect(other.history).toContainText(/Interrupted at step \d+ of 40/);
     await expect(other.queue).toHaveCount(0, { timeout: 120_000 });
     await other.waitForResult();
     await expect(other.result).toContainText('The third');
+  },
+);
+
+test(
+  'a request that is edited is held when its turn comes, and the form gets back what was in it',
+  full,
+  async ({ studio, page, context }) => {
+    const { queue, waiting } = studio;
+    await startLongRun(studio);
+    await addToQueue(studio, 'The second');
+    await addToQueue(studio, 'The third');
+    await studio.prompt.fill('Not yet finished');
+    await waiting.first().getByRole('button', { name: 'Edit' }).click();
+    await expect(studio.prompt).toHaveValue('The second');
+    await studio.prompt.fill('The second, half edi');
+    const other = new StudioPage(await context.newPage());
+    await other.open();
+    await other.waiting.first().getByRole('button', { name: 'Edit' }).click();
+    await expect(other.problem('BUSY')).toContainText('cannot be changed now');
+
+    // Its turn comes, and passes to the next one.
+    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+    await expect(studio.result).toContainText('The third', { timeout: 120_000 });
+    const sentence = 'The queue waits for the video whose settings are being changed';
+    await expect(queue).toContainText(sentence);
+    await expect(other.queue).toContainText(sentence);
+    await expect(studio.prompt).toHaveValue('The second, half edi');
+    await expect(studio.progress).toHaveCount(0);
+    await studio.prompt.fill('The second, edited');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await expect(studio.prompt).toHaveValue('Not yet finished');
+    // Either tab may make it.
+    await expect(studio.history.getByText('The second, edited')).toBeVisible({ timeout: 120_000 });
+    await expect(queue).toHaveCount(0, { timeout: 120_000 });
+  },
+);
+
+test(
+  'the tab that edits a request is closed: another one runs it as it was',
+  full,
+  async ({ studio, page, context }) => {
+    await startLongRun(studio);
+    await addToQueue(studio, 'The second');
+    const other = new StudioPage(await context.newPage());
+    await other.open();
+    await other.waiting.first().getByRole('button', { name: 'Edit' }).click();
+    await expect(other.prompt).toHaveValue('The second');
+    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+    await expect(studio.queue).toContainText('The queue waits for the video');
+    await other.page.close();
+    await expect(studio.result).toContainText('The second', { timeout: 120_000 });
+    await expect(page.getByText('The queue waits for')).toHaveCount(0);
   },
 );

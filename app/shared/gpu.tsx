@@ -84,10 +84,12 @@ const avoidedByCpu: readonly ErrorCode[] = [
 export function GpuActions(props: {
   gpu: GpuState;
   error: ErrorRecord;
+  /** Whether the CPU is offered where the GPU was lost. */
+  cpu?: boolean;
   onCheck: () => void;
   onUseCpu: () => void;
 }) {
-  const { gpu, error, onCheck, onUseCpu } = props;
+  const { gpu, error, cpu = false, onCheck, onUseCpu } = props;
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(await collectDiagnostics(gpu, error));
@@ -95,7 +97,7 @@ export function GpuActions(props: {
   };
   return (
     <>
-      {avoidedByCpu.includes(error.code) && (
+      {(avoidedByCpu.includes(error.code) || (cpu && error.code === 'DEVICE_LOST')) && (
         <button type="button" onClick={onUseCpu}>
           {t('shared.useCpu')}
         </button>

@@ -1,4 +1,5 @@
 import { lazy, memo, type ReactNode, Suspense } from 'react';
+import { isBundled } from '../../lib/contract/manifest-parts';
 import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { RunState } from '../../lib/predictions/run-state';
 import type { GpuState } from '../shared/gpu';
@@ -56,6 +57,7 @@ export const Stage = memo(function Stage(props: {
         <InterruptedCard
           key={past.id}
           prediction={past}
+          cpu={isCpuEnough(props.models, past.model)}
           {...{ focused, justFound, busy, problem, actions }}
         />
       )}
@@ -66,6 +68,12 @@ export const Stage = memo(function Stage(props: {
     </Suspense>
   );
 });
+
+/** Whether the CPU computes a model in reasonable time: the bundled ones are made for it. */
+export function isCpuEnough(list: ModelList, id: string): boolean {
+  const models = list.status === 'ready' ? list.models : [];
+  return models.some(({ manifest }) => manifest.id === id && isBundled(manifest));
+}
 
 /**
  * A placeholder while the database is read, with the size of what is shown where there is no video. Its

@@ -32,7 +32,7 @@ import { useDeletions } from './gallery/use-deletions';
 import { interruptionReason } from './run/interruption-reason';
 import { useGenerate } from './run/use-generate';
 import { useShortcuts } from './shortcuts';
-import { Stage } from './stage';
+import { isCpuEnough, Stage } from './stage';
 import { useActions } from './use-actions';
 import { type Data, follow, loadData, useQueue, useShownRun, useStored } from './use-data';
 import './studio.css';
@@ -138,6 +138,7 @@ export function Studio() {
   const gpuActions = problem && (
     <GpuActions
       {...{ gpu, error: problem }}
+      cpu={isCpuEnough(models, shown?.model ?? '')}
       onCheck={check}
       onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
     />
@@ -266,16 +267,15 @@ async function readPredictions({ getRunner, databaseError }: Data): Promise<Stor
   }
 }
 
-/** Finds the runs of pages that are gone. @returns how many; null until that is known */
+/** Finds the runs of pages that are gone, now and later. @returns how many were at first; null until that is known */
 function useRecovery(): number | null {
   const [count, setCount] = useState<number | null>(null);
   useEffect(() => {
     // If this fails, the next start of the page tries again.
     return follow(({ getRunner }) => {
-      getRunner()
-        .recover()
-        .then(setCount, () => setCount(0));
-      return () => {};
+      const runner = getRunner();
+      runner.recover().then(setCount, () => setCount(0));
+      return runner.watch();
     });
   }, []);
   return count;

@@ -58,7 +58,7 @@ export function useActions(options: {
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
     onMakeLonger: (prediction, choice) => void runs.makeLonger(prediction, choice),
     onRunAgain: (id) => void runs.runAgain(id),
-    onResume: (id) => void runs.resume(id),
+    onResume: (id, backend) => void runs.resume(id, backend),
     onFinish: (id) => void runs.finish(id),
     onRefine: (id) => void runs.refine(id),
     onDelete: (id) => reportErrors(remove(id)),

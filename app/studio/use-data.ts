@@ -96,7 +96,13 @@ const subscribeQueue = (listener: () => void) =>
     return getQueueRunner().subscribe(listener);
   });
 const isActive = () => data?.getQueueRunner().isActive() ?? false;
-const isActiveOnServer = () => false;
+const isHeld = () => data?.getQueueRunner().isHeld() ?? false;
+const onServer = () => false;
+
+/** Whether the queue waits until a request has been edited. */
+export function useHeldQueue(): boolean {
+  return useSyncExternalStore(subscribeQueue, isHeld, onServer);
+}
 
 /**
  * The run of this tab as the studio shows it: between two runs of the queue the one that has just ended, so
@@ -104,7 +110,7 @@ const isActiveOnServer = () => false;
  */
 export function useShownRun(): RunState {
   const run = useSyncExternalStore(subscribeRun, getRun, getRunOnServer);
-  const active = useSyncExternalStore(subscribeQueue, isActive, isActiveOnServer);
+  const active = useSyncExternalStore(subscribeQueue, isActive, onServer);
   const [last, setLast] = useState<RunState>(idle);
   const shown = run.status === 'idle' && active ? last : run;
   if (shown !== last) setLast(shown);

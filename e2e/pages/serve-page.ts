@@ -38,16 +38,20 @@ export class ServePage {
   }
 
   /**
-   * Fills in the form with the tiny model on the CPU, and connects.
+   * Fills in the form with the tiny model, and connects.
    *
+   * @param backend the CPU when absent
    * @param remember whether the browser is to keep the token and connect again
    */
-  async connect(token: string, { name = 'A tab', remember = false } = {}): Promise<void> {
+  async connect(
+    token: string,
+    { name = 'A tab', backend = 'CPU', remember = false } = {},
+  ): Promise<void> {
     await this.token.fill(token);
     await this.name.fill(name);
     if (remember) await this.form.getByLabel(/^Remember it/).check();
     await this.form.getByLabel('Model', { exact: true }).selectOption('tiny');
-    await this.form.getByRole('radio', { name: 'CPU' }).check();
+    await this.form.getByRole('radio', { name: backend }).check();
     await this.connectButton.click();
   }
 

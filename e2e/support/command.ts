@@ -13,6 +13,7 @@ export interface RunningCommand {
   readonly stdout: () => string;
   readonly stderr: () => string;
   readonly code: Promise<number>;
+  readonly pid: number;
   /** Ends it as Ctrl-C does, or as a service manager would. */
   end(signal: 'SIGINT' | 'SIGTERM'): void;
 }
@@ -52,6 +53,7 @@ export async function startCommand(
     stdout: outputOf(child.stdout),
     stderr: outputOf(child.stderr),
     code: ended,
+    pid: child.pid ?? 0,
     end: (signal) => signalTree(child, signal),
   };
 }

@@ -2,7 +2,7 @@ import type { Framing } from './framing';
 import type { KernelSetting } from './kernel-setting';
 import type { Backend } from './prediction';
 import type { DecoderKind, ProfileName } from './profile';
-import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
+import type { CheckpointInfo, GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
 import type { Safety } from './safety';
@@ -48,6 +48,8 @@ export interface EngineRequest {
    * latents that a finished run kept, with `decoder`. Absent: a new run, which discards what was saved.
    */
   readonly continuation?: Continuation;
+  /** What was saved of the run that goes on: where that is not there any more, the run says so. */
+  readonly checkpoint?: CheckpointInfo;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   /** `auto` selects WebCodecs if it can encode H.264, else ffmpeg. */

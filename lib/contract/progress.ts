@@ -135,6 +135,11 @@ export type ProgressEvent =
     }
   | { readonly type: 'paused'; readonly paused: boolean }
   | {
+      /** The finished video could not be stored; the run ends with the reason. */
+      readonly type: 'unsaved-video';
+      readonly video: Blob;
+    }
+  | {
       /** The run can be resumed from here from now on. */
       readonly type: 'checkpoint';
       readonly checkpoint: CheckpointInfo;

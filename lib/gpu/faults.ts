@@ -46,14 +46,22 @@ export class DeviceFaults {
   }
 
   /**
-   * Why a call on the device failed: the {@link current} fault, also one whose event has not come yet. A
-   * device that is lost first aborts what is under way, and says only then that it is lost.
+   * Why a call on the device failed, whatever it has thrown: the {@link current} fault, also one whose event has
+   * not come yet. The device itself is asked: one that cannot map a new buffer is lost. Of a loss, each call
+   * fails in another way, and the browser says that it is one before or after that.
    */
   async reasonOf(error: unknown): Promise<unknown> {
-    if (!this.#fault) await this.race(afterEvents()).catch(() => undefined);
-    if (this.#fault) return this.#fault;
-    const aborted = error instanceof DOMException && error.name === 'AbortError';
-    return aborted ? new KinoraError('DEVICE_LOST', undefined, { cause: error }) : error;
+    if (this.#fault?.code !== 'DEVICE_LOST') {
+      const probe = this.device.createBuffer({ size: 16, usage: GPUBufferUsage.MAP_READ });
+      try {
+        await this.race(probe.mapAsync(GPUMapMode.READ));
+        await this.reported();
+      } catch (cause) {
+        this.#fault ??= new KinoraError('DEVICE_LOST', undefined, { cause });
+      }
+      probe.destroy();
+    }
+    return this.#fault ?? error;
   }
 
   /**

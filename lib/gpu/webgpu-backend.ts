@@ -1,4 +1,5 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
+import { KinoraError } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
 import {
   type Backend,
@@ -61,10 +62,17 @@ export class WebGpuBackend extends Counted implements Backend {
   /**
    * Requests a device and prepares the runtime on it.
    *
-   * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
+   * @throws KinoraError `WEBGPU_MISSING`, `ADAPTER_MISSING`, or `DEVICE_LOST` where the browser loses the GPU
+   *   meanwhile
    */
   static async create(runtime: Runtime, options?: DeviceOptions): Promise<WebGpuBackend> {
-    return new WebGpuBackend(runtime, await requestDevice(options));
+    const gpu = await requestDevice(options).catch((cause: unknown) => {
+      // An adapter gives no device only when its GPU is gone: all that is asked for is what it offers.
+      throw cause instanceof DOMException
+        ? new KinoraError('DEVICE_LOST', undefined, { cause })
+        : cause;
+    });
+    return new WebGpuBackend(runtime, gpu);
   }
 
   private constructor(
@@ -83,6 +91,7 @@ export class WebGpuBackend extends Counted implements Backend {
       bufferOf: (tensor) => this.#own(tensor).buffer,
       queued: (task) => this.#queued(task),
       race: (work) => this.#faults.race(work),
+      reasonOf: (error) => this.#faults.reasonOf(error),
     });
     this.#sessions = new SessionCache(runtime, {
       executionProviders: [
@@ -161,27 +170,19 @@ export class WebGpuBackend extends Counted implements Backend {
 
   read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     const { buffer, bytes } = this.#own(tensor);
-    return this.#queue.run(async () => {
-      this.#faults.check();
+    return this.#queued(async () => {
       this.ledger.countReadback();
-      try {
-        const staging = this.#stagingOf(buffer.size);
-        const encoder = this.device.createCommandEncoder();
-        encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
-        this.device.queue.submit([encoder.finish()]);
-        await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, buffer.size));
-        const content = staging.getMappedRange(0, buffer.size).slice(0, bytes);
-        const data =
-          tensor.dtype === 'float16'
-            ? fromHalf(new Uint16Array(content))
-            : new Float32Array(content);
-        staging.unmap();
-        await this.#faults.confirmRead();
-        return data;
-      } catch (error) {
-        // A staging buffer that the device could not allocate fails to map; the fault is the reason.
-        throw await this.#faults.reasonOf(error);
-      }
+      const staging = this.#stagingOf(buffer.size);
+      const encoder = this.device.createCommandEncoder();
+      encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
+      this.device.queue.submit([encoder.finish()]);
+      await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, buffer.size));
+      const content = staging.getMappedRange(0, buffer.size).slice(0, bytes);
+      const data =
+        tensor.dtype === 'float16' ? fromHalf(new Uint16Array(content)) : new Float32Array(content);
+      staging.unmap();
+      await this.#faults.confirmRead();
+      return data;
     });
   }
 
@@ -192,8 +193,7 @@ export class WebGpuBackend extends Counted implements Backend {
   }
 
   async settle(): Promise<void> {
-    await this.#queue.run(async () => {
-      this.#faults.check();
+    await this.#queued(async () => {
       await this.#faults.race(this.device.queue.onSubmittedWorkDone());
       await this.#faults.reported();
       this.#faults.check();
@@ -215,17 +215,16 @@ export class WebGpuBackend extends Counted implements Backend {
   async recover(): Promise<void> {
     if (this.#faults.current?.code !== 'OUT_OF_MEMORY') this.#faults.check();
     await this.releaseSessions();
-    await this.#queue.run(() => this.#faults.clearOutOfMemory());
+    await this.#queue.run(() =>
+      this.#faults.clearOutOfMemory().catch(async (error: unknown) => {
+        throw await this.#faults.reasonOf(error);
+      }),
+    );
   }
 
   canHold(bytes: number): Promise<boolean> {
     if (this.ledger.liveBytes + bytes > this.ceiling) return Promise.resolve(false);
-    return this.#queue.run(async () => {
-      this.#faults.check();
-      return gpuCanHold(this.gpu, bytes).catch(async (error: unknown) => {
-        throw await this.#faults.reasonOf(error);
-      });
-    });
+    return this.#queued(() => gpuCanHold(this.gpu, bytes));
   }
 
   async trim(): Promise<void> {
@@ -248,7 +247,7 @@ export class WebGpuBackend extends Counted implements Backend {
       try {
         return await task();
       } catch (error) {
-        // Without memory on the device a task fails in many ways; the fault is the reason.
+        // Without memory, or on a lost device, a task fails in many ways; the fault is the reason.
         throw await this.#faults.reasonOf(error);
       }
     });

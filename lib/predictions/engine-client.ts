@@ -45,8 +45,8 @@ const cancelTimeoutMs = 15_000;
  * Computes one video. An abort cancels the engine; if it does not stop within 15 s its worker is
  * terminated, as it is after a device fault.
  *
- * A run whose GPU was lost goes on by itself from its checkpoint, in a new worker and on a new device. It
- * ends where the GPU is lost again before one more step is finished.
+ * A run whose GPU was lost goes on by itself from its newest saved state, in a new worker and on a new device,
+ * which it waits for. It ends where the GPU is lost again before one more step is finished.
  *
  * @param onReplaced called with an engine that has just taken the place of one that lost the GPU: it has not
  *   heard what that one was asked for
@@ -59,16 +59,18 @@ export async function runEngine(
   onProgress: (event: ProgressEvent) => void,
   onReplaced: (api: EngineApi) => void = () => undefined,
 ): Promise<GenerationResult> {
-  let { continuation } = request;
+  let asked = request;
   /** Finished steps, counted over all clips, and where the GPU was lost last. */
   let [steps, lostAt] = [0, -1];
   const report = (event: ProgressEvent) => {
     if (event.type === 'step') steps = Math.max(steps, event.clip * event.steps + event.step);
-    if (event.type === 'checkpoint') continuation ??= 'resume';
+    if (event.type === 'checkpoint') {
+      const { checkpoint } = event;
+      asked = { ...asked, continuation: asked.continuation ?? 'resume', checkpoint };
+    }
     onProgress(event);
   };
   for (;;) {
-    const asked = continuation ? { ...request, continuation } : request;
     try {
       return await withEngine(client, signal, (api) => {
         const result = api.generate(asked, report);
@@ -77,9 +79,38 @@ export async function runEngine(
       });
     } catch (thrown) {
       const { code } = toKinoraError(thrown);
-      if (code !== 'DEVICE_LOST' || steps <= lostAt) throw thrown;
+      const lost = code === 'DEVICE_LOST' || (code === 'ADAPTER_MISSING' && lostAt >= 0);
+      if (!lost) throw thrown;
+      if (steps <= lostAt) {
+        const sentence = 'The GPU was lost twice, and no step was finished in between.';
+        throw new KinoraError('DEVICE_LOST', sentence, { remedy: lostRemedy, cause: thrown });
+      }
       lostAt = steps;
+      await untilAdapter(client, signal);
     }
+  }
+}
+
+const lostRemedy = 'Restart the browser and resume it, or choose the CPU backend.';
+
+/** How long a browser may take to start its GPU process again, in milliseconds. */
+const adapterTimeoutMs = 30_000;
+
+/**
+ * Waits until the browser offers a GPU again.
+ *
+ * @throws KinoraError `DEVICE_LOST` where it does not, `CANCELLED` after an abort
+ */
+async function untilAdapter(client: EngineClient, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + adapterTimeoutMs;
+  for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, 2000)) {
+    const { outcome } = await withEngine(client, signal, (api) => api.probe());
+    if (outcome === 'ready') return;
+    if (performance.now() + waitMs > deadline) {
+      const sentence = 'The GPU was lost, and the browser has not offered one again for 30 s.';
+      throw new KinoraError('DEVICE_LOST', sentence, { remedy: lostRemedy });
+    }
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
 }
 

@@ -18,6 +18,11 @@ export const gpuLock = 'kinora:gpu';
 /** Web Lock of the one tab that runs what waits in the queue. */
 export const queueLock = 'kinora:queue';
 
+/** Web Lock of an entry of the queue: of the tab that edits it, or that starts it just now. */
+export function entryLock(id: string): string {
+  return `kinora:queue:${id}`;
+}
+
 /**
  * Runs `work` while this tab holds the GPU lock.
  *

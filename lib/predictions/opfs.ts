@@ -1,4 +1,5 @@
 import { KinoraError, toKinoraError } from '../contract/errors';
+import { siteStorage } from '../contract/site-storage';
 
 /** Replaces the content of a file: wholly or not at all, but in Safari before 26. */
 export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Promise<void> {
@@ -20,6 +21,27 @@ export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Prom
     access.flush();
   } finally {
     access.close();
+  }
+}
+
+/**
+ * Whether a file of this size can be stored: null where the browser does not tell. The estimate of
+ * `navigator.storage` does not: Chromium's always has 10 GiB to spare. So a file is made so large, and not kept.
+ */
+export async function hasRoom(bytes: number): Promise<boolean | null> {
+  try {
+    const root = await siteStorage();
+    const name = 'room';
+    const file = await (await root.getFileHandle(name, { create: true })).createWritable();
+    const fits = file.truncate(bytes).then(
+      () => true,
+      (thrown: unknown) => (toKinoraError(thrown).code === 'STORAGE_FULL' ? false : null),
+    );
+    await fits.then(() => file.abort()).catch(() => {});
+    await removeEntry(root, name);
+    return await fits;
+  } catch (thrown) {
+    return toKinoraError(thrown).code === 'STORAGE_FULL' ? false : null;
   }
 }
 

@@ -1,5 +1,5 @@
 import { type ErrorRecord, isResumable } from '../contract/errors';
-import type { Prediction } from '../contract/prediction';
+import type { Backend, Prediction } from '../contract/prediction';
 import type { CheckpointInfo, GenerationResult } from '../contract/progress';
 import type { Safety } from '../contract/safety';
 
@@ -10,7 +10,8 @@ export type PredictionEvent =
   | { readonly type: 'checkpointed'; readonly checkpoint: CheckpointInfo | null }
   /** The run ended by no fault of the request: it can be resumed if it has a checkpoint. */
   | { readonly type: 'interrupted'; readonly at: string; readonly error: ErrorRecord }
-  | { readonly type: 'resumed' }
+  /** A run goes on, perhaps on another backend. */
+  | { readonly type: 'resumed'; readonly backend?: Backend }
   | { readonly type: 'completed'; readonly at: string; readonly result: GenerationResult }
   /** The video was decoded again, in full quality. */
   | { readonly type: 'refined'; readonly result: GenerationResult }
@@ -64,7 +65,8 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     case 'resumed': {
       if (prediction.status !== 'interrupted') return prediction;
       const { startedAt, checkpoint } = prediction;
-      return { ...base, status: 'processing', startedAt, checkpoint };
+      const on = event.backend ?? backend;
+      return { ...base, backend: on, status: 'processing', startedAt, checkpoint };
     }
     case 'completed':
       if (prediction.status !== 'processing') return prediction;

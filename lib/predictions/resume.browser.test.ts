@@ -3,6 +3,7 @@ import { type ErrorCode, KinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import { gpuLock, predictionLock } from './locks';
 import { listRuns, openRunFiles } from './run-files';
+import type { RunState } from './run-state';
 import { hasLatents, savedRunBytes, sweepRuns } from './saved-runs';
 import { gate } from './testing/engine';
 import { newInput } from './testing/input';
@@ -112,6 +113,56 @@ test('an engine in the place of one that lost its GPU hears what that one was as
     status: 'completed',
     result: { finishedEarly: true, resumes: 1 },
   });
+});
+
+test('a GPU that comes back only after a while is waited for; a second loss in a row ends the run', async () => {
+  const losses = [2, 4, 4];
+  engine.script = async () => {
+    const { progress } = runner.getSnapshot() as Extract<RunState, { status: 'running' }>;
+    if (progress.step + 1 !== losses[0]) return;
+    losses.shift();
+    throw new KinoraError('DEVICE_LOST');
+  };
+  engine.outcomes.push('no-adapter', 'no-adapter', 'no-adapter');
+  const { ended } = await runner.start(await newInput({ seed: 7, num_inference_steps: 5 }));
+  const row = await ended;
+  expect(engine.outcomes).toEqual([]);
+  expect(losses).toEqual([]);
+  expect(row).toMatchObject({
+    status: 'interrupted',
+    checkpoint: { step: 3 },
+    error: {
+      code: 'DEVICE_LOST',
+      message: 'The GPU was lost twice, and no step was finished in between.',
+    },
+  });
+  // The rest is computed elsewhere, and the record says where.
+  engine.script = async () => {};
+  const resumed = await runner.resumeInterrupted(row.id, { backend: 'webgpu' });
+  expect(await resumed.ended).toMatchObject({ status: 'completed', backend: 'webgpu' });
+  expect(engine.seen).toMatchObject({ backend: 'webgpu', checkpoint: { step: 3 } });
+});
+
+test('a run of another tab that is gone is interrupted at once, also one that began later', async () => {
+  const { id } = await interruptedBy('OUT_OF_MEMORY');
+  const end = runner.watch();
+  const { opened, open } = gate();
+  const other = navigator.locks.request(predictionLock(id), () => opened);
+  await store.dispatch(id, { type: 'resumed' });
+  await expect
+    .poll(async () => (await navigator.locks.query()).pending?.map(({ name }) => name), soon)
+    .toContain(predictionLock(id));
+  expect(await store.get(id)).toMatchObject({ status: 'processing' });
+  // Its tab is closed.
+  open();
+  await other;
+  await expect
+    .poll(() => store.get(id), soon)
+    .toMatchObject({
+      status: 'interrupted',
+      error: { code: 'INTERRUPTED' },
+    });
+  end();
 });
 
 test('the next page finds the run of a page that is gone, which can be finished early', async () => {

@@ -243,6 +243,7 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, checkpoint: event.checkpoint };
     case 'check':
     case 'memory':
+    case 'unsaved-video':
       return progress;
   }
 }

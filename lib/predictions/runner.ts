@@ -24,8 +24,11 @@ import {
 } from './run-input';
 import { sweepRuns } from './saved-runs';
 import type { PredictionStore } from './store';
-import { recoverInterrupted, removeUnusedVideos, sweep } from './sweep';
+import { recoverInterrupted, removeUnusedVideos, sweep, watchRuns } from './sweep';
 import { makeThumbnail } from './thumbnail';
+
+/** As {@link DeviceOptions}; a `backend` computes the rest of a run that another one has begun. */
+type ResumeOptions = DeviceOptions & Partial<Pick<RunInput, 'backend'>>;
 
 type OnProgress = (event: ProgressEvent) => void;
 
@@ -35,6 +38,8 @@ type OnProgress = (event: ProgressEvent) => void;
  */
 export class Runner {
   readonly #run = new CurrentRun();
+  /** Finished videos that could not be stored, by the id of their predictions. */
+  readonly #unsavedVideos = new Map<string, Blob>();
   readonly getSnapshot = this.#run.getSnapshot;
   readonly subscribe = this.#run.subscribe;
 
@@ -94,9 +99,10 @@ export class Runner {
   /**
    * Goes on with an interrupted run from its checkpoint. Resolves when the row is `processing`.
    *
+   * @param options settings of the device; a `backend` replaces the prediction's
    * @throws KinoraError `BUSY` also while another tab works on it, `IMAGE_MISSING`; then nothing has changed
    */
-  resumeInterrupted(id: string, options?: DeviceOptions, on?: OnProgress): Promise<StartedRun> {
+  resumeInterrupted(id: string, options?: ResumeOptions, on?: OnProgress): Promise<StartedRun> {
     return this.#continue(id, 'resume', options, on);
   }
 
@@ -184,6 +190,11 @@ export class Runner {
     }
   }
 
+  /** The finished video of a prediction that could not be stored; it is in the memory of this page only. */
+  unsavedVideo(id: string): Blob | undefined {
+    return this.#unsavedVideos.get(id);
+  }
+
   /** Ends the waiting or running run with `CANCELLED`; one that waits to be resumed stays as it was. */
   cancel(): void {
     this.#run.cancel();
@@ -240,19 +251,36 @@ export class Runner {
     return count;
   }
 
+  /**
+   * Ends the runs of other tabs with `INTERRUPTED` when these tabs are gone.
+   *
+   * @returns a function that ends this
+   */
+  watch(): () => void {
+    return watchRuns(this.store, (id) => {
+      const run = this.getSnapshot();
+      return run.status !== 'idle' && run.prediction.id === id;
+    });
+  }
+
   async #continue(
     id: string,
     continuation: 'resume' | 'finish',
-    options: DeviceOptions = {},
+    options: ResumeOptions = {},
     onProgress?: OnProgress,
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     return this.#begin(prediction, continuation, async (signal, onStarted) => {
       const before = await this.store.get(id);
       if (before?.status !== 'interrupted') throw inUse();
-      await this.store.dispatch(id, { type: 'resumed' });
+      const { checkpoint } = before;
+      const { backend } = options;
+      const resumed = await this.store.dispatch(id, {
+        type: 'resumed',
+        ...(backend && { backend }),
+      });
       onStarted();
-      const request = { ...requestOf(before, source, options), continuation };
+      const request = { ...requestOf(resumed, source, options), continuation, checkpoint };
       return this.#perform(request, before, signal, onProgress);
     });
   }
@@ -287,7 +315,7 @@ export class Runner {
     let hasGpu = false;
     const work = async (): Promise<Prediction> => {
       hasGpu = true;
-      if (!resumed) await this.store.dispatch(id, { type: 'started', at: now() });
+      if (!resumed) await this.store.note(id, { type: 'started', at: now() });
       let last = resumed?.checkpoint;
       const result = await this.#compute(request, signal, (event) => {
         if (event.type === 'step') last = event;
@@ -296,7 +324,8 @@ export class Runner {
       const early = result.finishedEarly && last && last.step < last.steps ? last : null;
       const lastStep = early && { step: early.step, steps: early.steps };
       const ended = lastStep ? { ...result, lastStep } : result;
-      const row = await this.store.dispatch(id, { type: 'completed', at: now(), result: ended });
+      this.#unsavedVideos.delete(id);
+      const row = await this.store.note(id, { type: 'completed', at: now(), result: ended });
       return this.#withPoster(row);
     };
     try {
@@ -322,6 +351,9 @@ export class Runner {
     const report = (event: ProgressEvent) => {
       this.#run.apply({ type: 'progress', event });
       this.#noteCheckpoint(request.id, event);
+      if (event.type === 'unsaved-video' && request.continuation !== 'refine') {
+        this.#unsavedVideos.set(request.id, event.video);
+      }
       onProgress?.(event);
     };
     return runEngine(this.engine, request, signal, report, (api) => this.#askAgain(api));

@@ -1,3 +1,4 @@
+import { liveQuery } from 'dexie';
 import { KinoraError } from '../contract/errors';
 import { ifUnlocked, predictionLock } from './locks';
 import { isAtRest } from './prediction-state';
@@ -37,28 +38,55 @@ export async function removeUnusedVideos(store: PredictionStore, id: string): Pr
 
 /**
  * Ends predictions whose page was closed or reloaded with `INTERRUPTED`: those with a checkpoint can be
- * resumed, the others have failed. A prediction that another tab is working on is watched, and ended if
- * that tab goes away before it ends.
+ * resumed, the others have failed. {@link watchRuns} does it for those that another tab is working on.
  *
- * @returns how many predictions were ended, without the watched ones
+ * @returns how many predictions were ended
  */
 export async function recoverInterrupted(store: PredictionStore): Promise<number> {
-  const interrupt = async (id: string): Promise<boolean> => {
-    const row = await store.get(id);
-    if (!row || isAtRest(row)) return false;
-    const error = new KinoraError('INTERRUPTED').toRecord();
-    await store.note(id, { type: 'interrupted', at: new Date().toISOString(), error });
-    return true;
-  };
   let count = 0;
   for (const { id } of await store.unfinished()) {
-    const unlocked = await ifUnlocked(id, async () => {
-      if (await interrupt(id)) count += 1;
+    await ifUnlocked(id, async () => {
+      if (await interrupt(store, id)) count += 1;
     });
-    // This request is granted when the other tab releases the lock: the row has ended, or the tab is gone.
-    if (!unlocked) {
-      navigator.locks.request(predictionLock(id), () => interrupt(id)).catch(() => {});
-    }
   }
   return count;
+}
+
+/**
+ * Ends the runs of other tabs as {@link recoverInterrupted} does, at the moment when such a tab is gone: a run
+ * holds the lock of its prediction, so that a request for this lock is granted when it has ended, or its tab has.
+ *
+ * @param isOwn whether this tab works on a prediction
+ * @returns a function that ends this for runs that begin later
+ */
+export function watchRuns(store: PredictionStore, isOwn: (id: string) => boolean): () => void {
+  const watched = new Set<string>();
+  const watch = async (id: string) => {
+    watched.add(id);
+    try {
+      await navigator.locks.request(predictionLock(id), () => interrupt(store, id));
+    } finally {
+      watched.delete(id);
+    }
+  };
+  const subscription = liveQuery(() => store.unfinished()).subscribe({
+    next(rows) {
+      for (const { id } of rows) {
+        // A row that cannot be read or written now is ended when a page is opened.
+        if (!isOwn(id) && !watched.has(id)) watch(id).catch(() => {});
+      }
+    },
+    // The studio shows why the database cannot be read.
+    error() {},
+  });
+  return () => subscription.unsubscribe();
+}
+
+/** Ends a prediction that no tab works on any more; the caller holds its lock. @returns whether it had not ended */
+async function interrupt(store: PredictionStore, id: string): Promise<boolean> {
+  const row = await store.get(id);
+  if (!row || isAtRest(row)) return false;
+  const error = new KinoraError('INTERRUPTED').toRecord();
+  await store.note(id, { type: 'interrupted', at: new Date().toISOString(), error });
+  return true;
 }

@@ -5,7 +5,10 @@ import {
   VideoSampleSource,
   type VideoSource,
 } from 'mediabunny';
+import { bitRateOf, type Format } from './bit-rate';
 import { bt709, i420Bytes, rgbaToI420 } from './yuv';
+
+export type { Format } from './bit-rate';
 
 /** What the writer needs of an encoder: RGBA frames in, H.264 packets into `source`. */
 export interface FrameEncoder {
@@ -22,21 +25,12 @@ export interface FrameEncoder {
   close(): void;
 }
 
-/** Size in pixels and frames per second. */
-export interface Format {
-  readonly width: number;
-  readonly height: number;
-  readonly frameRate: number;
-}
-
 /** Seconds between key frames: how finely a player can seek. */
 const keyFrameInterval = 2;
 
-/** 0.45 bit per pixel, 10 Mbit/s at 720p and 24 fps: no visible blocks even in noisy motion. */
-function encoding({ width, height, frameRate }: Format) {
-  const bitrate = Math.max(200_000, Math.round(width * height * frameRate * 0.45));
+function encoding(format: Format) {
   return {
-    quality: new Quality({ bitrate, bitrateMode: 'variable' }),
+    quality: new Quality({ bitrate: bitRateOf(format), bitrateMode: 'variable' }),
     hardwareAcceleration: 'no-preference',
     latencyMode: 'quality', // the other mode may drop frames
   } as const;

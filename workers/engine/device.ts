@@ -1,4 +1,9 @@
-import type { Backend as BackendKind, EngineCounters, KernelSetting } from '../../lib/contract';
+import {
+  type Backend as BackendKind,
+  type EngineCounters,
+  type KernelSetting,
+  toKinoraError,
+} from '../../lib/contract';
 import { type Backend, createBackend, createTestedBackend, requireUsable } from '../../lib/gpu';
 
 /** The one backend of an engine. */
@@ -29,6 +34,15 @@ export class EngineDevice {
       });
     }
     return this.#backend;
+  }
+
+  /**
+   * Why work failed: its device is asked, whatever it has thrown. Of a GPU that is lost, the encoder may be the
+   * first to notice.
+   */
+  async reasonOf(thrown: unknown): Promise<unknown> {
+    const fault = await (await this.#current())?.settle().then(() => null, toKinoraError);
+    return fault?.code === 'DEVICE_LOST' ? fault : thrown;
   }
 
   /** Frees what is left; a device that is lost meanwhile is replaced by the next run. */

@@ -170,7 +170,9 @@ export class Engine implements EngineApi {
       return await work(control);
     } catch (thrown) {
       // A cancelled run may fail in many ways; what the user did is the reason.
-      const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      const error = control.signal.aborted
+        ? new KinoraError('CANCELLED')
+        : toKinoraError(await this.#device.reasonOf(thrown));
       if (error.code === 'DEVICE_LOST') {
         await this.#device.tidy((backend) => this.#kernels.lost(backend));
       }

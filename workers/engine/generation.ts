@@ -96,7 +96,7 @@ export class Generation {
 
   async #make(): Promise<GenerationResult> {
     const { request, context } = this;
-    const { parameters, continuation } = request;
+    const { parameters, continuation, checkpoint } = request;
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
@@ -163,6 +163,7 @@ export class Generation {
       storage,
       promptOptimization: optimisation,
       ...(continuation && { continuation }),
+      ...(checkpoint && { checkpoint }),
       ...(context.checkpointSeconds !== undefined && {
         intervalSeconds: context.checkpointSeconds,
       }),
@@ -209,7 +210,10 @@ export class Generation {
       const findings = await chain.finish();
       const videoFile = videoFileOf(request);
       signal.throwIfAborted();
-      await writeVideo(videoFile, video);
+      await writeVideo(videoFile, video).catch((thrown: unknown) => {
+        report({ type: 'unsaved-video', video });
+        throw thrown;
+      });
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);

@@ -29,6 +29,7 @@ import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
 import { samplingOf, unusedNote } from './sampling';
+import { StorageNote } from './storage-note';
 import type { FileNotice } from './use-file-input';
 import { useForecast } from './use-forecast';
 import type { Improve } from './use-improve';
@@ -202,6 +203,7 @@ export function RequestForm(props: {
       </div>
       <div className="request-notes">
         {props.gpuNotice}
+        <StorageNote form={form} revision={props.revision} />
         <QueueNote {...{ waiting, editing }} onCancelEdit={props.onCancelEdit} />
         {startError && (
           <div role="alert">

@@ -1,8 +1,12 @@
 import { type Dispatch, useState } from 'react';
+import { KinoraError } from '../../../lib/contract/errors';
 import type { Parameters } from '../../../lib/contract/request';
 import { withScales } from '../../../lib/predictions/loras';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
 import { switchesOf, type WaitingInput } from '../../../lib/predictions/run-input';
+import { t } from '../../texts';
+import '../../texts/en/studio';
+import { loadData } from '../use-data';
 import {
   type FormAction,
   type FormFiles,
@@ -16,10 +20,20 @@ import {
 export interface Edit {
   /** Null while none is: also when its turn has come, or another tab has removed it. */
   readonly id: string | null;
-  /** Puts an entry into the form. Rejects where the schemas of a request cannot be loaded. */
+  /**
+   * Puts an entry into the form, and holds it: it does not run meanwhile. Rejects with `BUSY` where its turn has come
+   * or another tab edits it, and where the schemas of a request cannot be loaded.
+   */
   readonly begin: (entry: QueueEntry) => Promise<void>;
   /** Ends it, and puts back what was in the form before. */
   readonly end: () => void;
+}
+
+/** An entry that is edited, and what was in the form before. */
+interface Begun extends Pick<FormState, 'values' | 'files'> {
+  readonly id: string;
+  /** Lets the entry run. */
+  readonly release: () => void;
 }
 
 /** Edits entries of the queue in the form. */
@@ -28,17 +42,22 @@ export function useEdit(
   change: Dispatch<FormAction>,
   entries: readonly QueueEntry[],
 ): Edit {
-  const [edit, setEdit] = useState<(Pick<FormState, 'values' | 'files'> & { id: string }) | null>(
-    null,
-  );
+  const [edit, setEdit] = useState<Begun | null>(null);
   const current = entries.some(({ id }) => id === edit?.id) ? edit : null;
   return {
     id: current?.id ?? null,
     async begin({ id, input }) {
       const { parseParameters } = await import('../../../lib/contract/request');
+      const { getQueueRunner } = await loadData();
       const parameters = parseParameters(input.parameters);
+      const release = await getQueueRunner().hold(id);
+      if (!release)
+        throw new KinoraError('BUSY', t('studio.notEditable'), {
+          remedy: t('studio.turnCameRemedy'),
+        });
+      edit?.release();
       const { values, files } = current ?? form;
-      setEdit({ id, values, files });
+      setEdit({ id, values, files, release });
       change({
         type: 'restored',
         values: valuesOf(input, parameters, values),
@@ -48,6 +67,7 @@ export function useEdit(
     },
     end() {
       if (current) change({ type: 'restored', values: current.values, files: current.files });
+      edit?.release();
       setEdit(null);
     },
   };

@@ -15,7 +15,7 @@ import { t } from '../../texts';
 import '../../texts/en/queue';
 import '../../texts/en/studio';
 import type { Edit } from '../form/use-edit';
-import type { QueueView } from '../use-data';
+import { type QueueView, useHeldQueue } from '../use-data';
 import { QueuePicture, QueueRow } from './queue-row';
 import { useReorder } from './use-reorder';
 import './queue.css';
@@ -52,8 +52,12 @@ export function QueuePanel(props: {
   const reorder = useReorder(list, entries, (id, index) =>
     change((queue) => queue.move(id, index)),
   );
-  const remove = (ids: readonly string[]) =>
+  const remove = (ids: readonly string[]) => {
+    // The form gets back what was in it.
+    if (edit.id !== null && ids.includes(edit.id)) edit.end();
     void change(async (queue) => setRemoved(await queue.remove(ids)));
+  };
+  const held = useHeldQueue() && !pause && working.length === 0;
   const elsewhere = working.some(({ id }) => id !== own);
   if (entries.length === 0 && removed.length === 0 && !elsewhere && !apiJob) return null;
   return (
@@ -91,6 +95,11 @@ export function QueuePanel(props: {
           <p>{pauseText(pause, working.length > 0)}</p>
           {pause.reason === 'entry' && <Problem error={pause.error} />}
         </div>
+      )}
+      {held && entries.length > 0 && (
+        <p className="queue-pause" role="status">
+          {t('queue.held')}
+        </p>
       )}
       {(working.length > 0 || apiJob) && (
         <ul className="queue-list">

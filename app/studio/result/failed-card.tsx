@@ -4,6 +4,7 @@ import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/result';
 import type { PredictionActions } from './result-card';
+import { UnsavedVideo } from './unsaved-video';
 
 type Failed = Extract<Prediction, { status: 'failed' }>;
 
@@ -27,6 +28,7 @@ export function FailedCard(props: {
         {error.code === 'CANCELLED' ? t('result.cancelled') : t('result.failed')}
       </h2>
       <Problem error={error}>{gpuActions}</Problem>
+      <UnsavedVideo prediction={prediction} />
       <p className="prompt-text">{parameters.prompt}</p>
       <div className="actions">
         <button

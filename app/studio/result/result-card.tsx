@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { ErrorRecord, KinoraError } from '../../../lib/contract/errors';
 import { formatBytes, formatSize } from '../../../lib/contract/format';
 import type { KernelRecord } from '../../../lib/contract/kernel-setting';
-import type { Completed, Prediction } from '../../../lib/contract/prediction';
+import type { Backend, Completed, Prediction } from '../../../lib/contract/prediction';
 import { downloadFile, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
 import { Problem } from '../../shared/messages';
@@ -31,7 +31,8 @@ export interface PredictionActions {
   onMakeLonger: (prediction: Completed, choice: LongerChoice) => void;
   onRunAgain: (id: string) => void;
   /** Goes on with an interrupted run. */
-  onResume: (id: string) => void;
+  /** @param backend that computes the rest; the one that has begun it when absent */
+  onResume: (id: string, backend?: Backend) => void;
   /** Decodes what an interrupted run has. */
   onFinish: (id: string) => void;
   /** Decodes a finished video again in full quality. */

@@ -1,6 +1,6 @@
 import type { Prediction } from '../../../lib/contract/prediction';
 
 /** File name of a finished video where it is saved. */
-export function videoName({ id, result }: Extract<Prediction, { status: 'completed' }>): string {
-  return `kinora-${result.seed}-${id.slice(0, 8)}.mp4`;
+export function videoName({ id, parameters }: Pick<Prediction, 'id' | 'parameters'>): string {
+  return `kinora-${parameters.seed}-${id.slice(0, 8)}.mp4`;
 }

@@ -1,11 +1,15 @@
 import { useEffect, useRef } from 'react';
-import type { ErrorRecord } from '../../../lib/contract/errors';
+import type { ErrorCode, ErrorRecord } from '../../../lib/contract/errors';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/run';
 import type { PredictionActions } from '../result/result-card';
+import { UnsavedVideo } from '../result/unsaved-video';
 import { type Interrupted, interruptionReason } from './interruption-reason';
 import { finishText, interruptionTitle } from './interruption-text';
+
+/** Errors after which the GPU may be gone for good. */
+const withoutGpu: readonly ErrorCode[] = ['DEVICE_LOST', 'WEBGPU_MISSING', 'ADAPTER_MISSING'];
 
 /** A run that ended before its time, with how far it is and what can be done with it. */
 export function InterruptedCard(props: {
@@ -17,10 +21,12 @@ export function InterruptedCard(props: {
   busy: boolean;
   /** Why the last attempt to go on with it could not begin. */
   problem: ErrorRecord | null;
+  /** Whether the CPU computes this model in reasonable time. */
+  cpu: boolean;
   actions: PredictionActions;
 }) {
-  const { prediction, focused, justFound, busy, problem, actions } = props;
-  const { id, parameters, checkpoint } = prediction;
+  const { prediction, focused, justFound, busy, problem, cpu, actions } = props;
+  const { id, parameters, checkpoint, error } = prediction;
   const { clip, clips, step, steps } = checkpoint;
   const finish = finishText(prediction);
   const panel = useRef<HTMLElement>(null);
@@ -37,6 +43,7 @@ export function InterruptedCard(props: {
       </h2>
       <progress aria-label={t('run.stepsDone')} value={clip * steps + step} max={clips * steps} />
       <Problem error={interruptionReason(prediction)} />
+      <UnsavedVideo prediction={prediction} />
       {problem && (
         <div role="alert">
           <Problem error={problem} />
@@ -52,6 +59,11 @@ export function InterruptedCard(props: {
         >
           {t('run.resume')}
         </button>
+        {cpu && withoutGpu.includes(error.code) && (
+          <button type="button" disabled={busy} onClick={() => actions.onResume(id, 'wasm')}>
+            {t('run.resumeOnCpu')}
+          </button>
+        )}
         {finish && (
           <button type="button" disabled={busy} onClick={() => actions.onFinish(id)}>
             {t('run.finishEarly')}

@@ -1,6 +1,6 @@
 import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import type { Completed } from '../../../lib/contract/prediction';
+import type { Backend, Completed } from '../../../lib/contract/prediction';
 import type { ParametersInput } from '../../../lib/contract/request';
 import type { StartedRun } from '../../../lib/predictions/current-run';
 import type { SourceLora } from '../../../lib/predictions/loras';
@@ -42,7 +42,8 @@ export interface Generate {
   /** Adds a request to the queue that continues a finished video from its last frame. */
   readonly makeLonger: (prediction: Completed, choice: LongerChoice) => Promise<void>;
   readonly runAgain: (id: string) => Promise<void>;
-  readonly resume: (id: string) => Promise<void>;
+  /** @param backend that computes the rest; the one that has begun it when absent */
+  readonly resume: (id: string, backend?: Backend) => Promise<void>;
   readonly finish: (id: string) => Promise<void>;
   readonly refine: (id: string) => Promise<void>;
   readonly problem: RunProblem | null;
@@ -181,7 +182,11 @@ export function useGenerate(options: {
     makeLonger,
     runAgain: (id) =>
       start((runner) => runner.runAgain(id, { ...device(), backend, safetyChecker })),
-    resume: (id) => start((runner) => runner.resumeInterrupted(id, device()), id),
+    resume: (id, on) =>
+      start(
+        (runner) => runner.resumeInterrupted(id, { ...device(), ...(on && { backend: on }) }),
+        id,
+      ),
     finish: (id) => start((runner) => runner.finishInterrupted(id, device()), id),
     refine: (id) => start((runner) => runner.refine(id, device()), id),
     problem,

@@ -1,3 +1,4 @@
+import { KinoraError } from '../../contract';
 import type { DeviceTensor } from '../backend';
 import { afterEvents } from '../faults';
 import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
@@ -29,6 +30,8 @@ export interface Host {
   queued<T>(task: () => Promise<T>): Promise<T>;
   /** As `work`; rejects when the device is lost. */
   race<T>(work: Promise<T>): Promise<T>;
+  /** Why a call on the device failed: its fault, or the error itself. */
+  reasonOf(error: unknown): Promise<unknown>;
 }
 
 interface Prepared {
@@ -139,7 +142,10 @@ export class KernelRunner implements Compute {
     try {
       await this.host.race(this.#prepare(kernel));
       return null;
-    } catch (error) {
+    } catch (thrown) {
+      const error = await this.host.reasonOf(thrown);
+      // No kernel is to blame for a device that is gone.
+      if (error instanceof KinoraError && error.code === 'DEVICE_LOST') throw error;
       return error instanceof Error ? error.message : String(error);
     }
   }

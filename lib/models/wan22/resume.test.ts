@@ -1,5 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Continuation, KinoraError, type ProgressEvent, sha256 } from '../../contract';
+import {
+  type CheckpointInfo,
+  type Continuation,
+  KinoraError,
+  type ProgressEvent,
+  sha256,
+} from '../../contract';
 import type { Backend } from '../../gpu';
 import type { RunStorage } from '../../pipeline/checkpoints';
 import { RunControl } from '../../pipeline/control';
@@ -117,6 +123,7 @@ async function make(
   storage: RunStorage,
   continuation?: Continuation,
   watch: Watch = () => undefined,
+  checkpoint?: CheckpointInfo,
 ) {
   const { lora: branches = null, ...rest } = request;
   const model = new Recording(parts, branches);
@@ -136,7 +143,11 @@ async function make(
       control,
       onProgress,
       onFrame: async ({ data }) => void frames.push(data.slice()),
-      saving: { storage, intervalSeconds: 0, ...(continuation && { continuation }) },
+      saving: {
+        ...{ storage, intervalSeconds: 0 },
+        ...(continuation && { continuation }),
+        ...(checkpoint && { checkpoint }),
+      },
     },
   );
   const steps = events.flatMap((event) =>
@@ -264,6 +275,43 @@ describe('what cannot be used', () => {
     parts = { ...own, fingerprint: 'other weights' };
     await expectAnew({}, storage, /another model or other adapters/, mismatch);
     parts = own;
+  });
+
+  test('states that are gone while other files are there: the run says so', async () => {
+    const goesOn = async (at: CheckpointInfo, files: MemoryStorage, frames: number) => {
+      const { steps, problems, events } = await make({ frames }, files, 'resume', undefined, at);
+      const [saved] = events.flatMap((event) =>
+        event.type === 'checkpoint' ? [event.checkpoint] : [],
+      );
+      return { first: steps[0], problems, saved };
+    };
+    const without = (all: MemoryStorage, ...names: string[]) => {
+      const files = all.copy();
+      for (const name of names) files.files.delete(name);
+      return files;
+    };
+    const gone = (next: string) => [
+      {
+        problem: 'restarted',
+        sentence: `The saved state of this generation is not in this browser any more. ${next}`,
+      },
+    ];
+    const at = { clip: 0, clips: 1, step: 2, steps: 4 };
+    const whole = await goesOn(at, storage.copy(), 9);
+    expect(whole).toMatchObject({ first: '0:3', problems: [], saved: at });
+    const anew = await goesOn(at, without(storage, 'state-a', 'state-b'), 9);
+    expect(anew).toMatchObject({ first: '0:1', problems: gone('It starts anew.') });
+    const left = 'It goes on from what is left of it.';
+    const older = await goesOn(at, without(storage, 'state-b'), 9);
+    const one = { ...at, step: 1 };
+    expect(older).toMatchObject({ first: '0:2', problems: gone(left), saved: one });
+
+    // Of two clips the first is finished, and is not made again.
+    const second = { clip: 1, clips: 2, step: 2, steps: 4 };
+    const files = without(await suspended({ frames: 17 }, '1:2'), 'state-a', 'state-b');
+    const clip = await goesOn(second, files, 17);
+    const end = { clip: 0, clips: 2, step: 4, steps: 4 };
+    expect(clip).toMatchObject({ first: '1:1', problems: gone(left), saved: end });
   });
 
   async function expectAnew(

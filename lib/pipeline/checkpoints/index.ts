@@ -1,4 +1,5 @@
 import {
+  type CheckpointInfo,
   type Continuation,
   KinoraError,
   type ProgressEvent,
@@ -20,6 +21,8 @@ export interface RunSaving {
   readonly storage: RunStorage;
   /** A new run when absent: what was saved is discarded. */
   readonly continuation?: Continuation;
+  /** What was saved, as far as that is known. */
+  readonly checkpoint?: CheckpointInfo;
   /** What became of the prompt; kept with the run. */
   readonly promptOptimization?: PromptOptimization | null;
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
@@ -42,7 +45,7 @@ const reasons: Readonly<Record<UnusableReason | 'missing', string>> = {
  *   model or request, else `CHECKPOINT_INVALID`
  */
 export async function openCheckpoints(
-  { storage, continuation, promptOptimization = null, intervalSeconds }: RunSaving,
+  { storage, continuation, checkpoint, promptOptimization = null, intervalSeconds }: RunSaving,
   model: VideoModel,
   request: ImageToVideoRequest,
   clips: number,
@@ -62,15 +65,16 @@ export async function openCheckpoints(
   // Without a problem its texts may be there, and save some time.
   const used = found || problem === null ? saved : null;
   if (!used) await removeSaved(storage, clips, true);
-  if (!used && continuation) {
-    const anew = `${sentence} It starts anew.`;
-    report({ type: 'checkpoint-problem', problem: 'restarted', sentence: anew });
+  const finished = used?.clips.length ?? 0;
+  const { steps } = request;
+  let at: CheckpointInfo | null = null;
+  if (finished > 0 && !decodes) at = { clip: finished - 1, clips, step: steps, steps };
+  if (state) at = { clip: finished, clips, step: state.denoise.step, steps };
+  if (continuation && (!used || (checkpoint && isBefore(at, checkpoint)))) {
+    const next = at ? 'It goes on from what is left of it.' : 'It starts anew.';
+    report({ type: 'checkpoint-problem', problem: 'restarted', sentence: `${sentence} ${next}` });
   }
-  if (state) {
-    const { step } = state.denoise;
-    const clip = used?.clips.length ?? 0;
-    report({ type: 'checkpoint', checkpoint: { clip, clips, step, steps: request.steps } });
-  }
+  if (at) report({ type: 'checkpoint', checkpoint: at });
   const resumes = used ? used.resumes + (decodes ? 0 : 1) : 0;
   const writer = new CheckpointWriter({
     storage,
@@ -81,9 +85,13 @@ export async function openCheckpoints(
     report,
   });
   if (continuation !== 'refine') writer.saveRun({ resumes, promptOptimization });
-  const { steps } = request;
   const start = used && { ...used, state };
   return new RunCheckpoints({ saved: start, decodes, resumes, writer, clips, steps });
+}
+
+/** Whether a run that is saved at `at` is not as far as `other`. */
+function isBefore(at: CheckpointInfo | null, other: CheckpointInfo): boolean {
+  return !at || at.clip < other.clip || (at.clip === other.clip && at.step < other.step);
 }
 
 /** Fingerprints of all that the latents depend on. */

@@ -183,3 +183,26 @@ test('what waits when the page opens runs, unless it is paused', async () => {
   tab.queueRunner.wake();
   await expect.poll(made, soon).toEqual(['1 completed', '2 completed']);
 });
+
+test('an entry that is edited is held: the next one runs, and it runs when the edit is over', async () => {
+  const tab = openTab();
+  const other = openTab();
+  const { opened, open } = gate();
+  tab.engine.script = () => opened;
+  await tab.queueRunner.add(await inputs(1, 2, 3));
+  await expect.poll(() => waiting(tab), soon).toEqual([2, 3]);
+  const [entry] = await tab.queue.list();
+  const id = entry?.id ?? '';
+  const release = await other.queueRunner.hold(id);
+  expect(await tab.queueRunner.hold(id), 'two tabs do not edit one entry').toBeNull();
+  open();
+  await expect.poll(made, soon).toEqual(['1 completed', '3 completed']);
+  await expect.poll(tab.queueRunner.isHeld, soon).toBe(true);
+  expect(tab.queueRunner.isActive()).toBe(false);
+  const [edited] = await inputs(20);
+  if (edited) expect(await other.queueRunner.replace(id, edited)).toBe(true);
+  release?.();
+  await expect.poll(made, soon).toEqual(['1 completed', '3 completed', '20 completed']);
+  expect(tab.queueRunner.isHeld()).toBe(false);
+  expect(await tab.queueRunner.hold(id), 'its turn has come').toBeNull();
+});

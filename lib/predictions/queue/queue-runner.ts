@@ -1,5 +1,6 @@
 import { type ErrorCode, isResumable, toKinoraError } from '../../contract/errors';
-import { queueLock } from '../locks';
+import type { StartedRun } from '../current-run';
+import { entryLock, queueLock } from '../locks';
 import type { SourceLora } from '../loras';
 import { createPrediction, type WaitingInput, type WaitingLora } from '../run-input';
 import type { Runner } from '../runner';
@@ -17,6 +18,8 @@ export class QueueRunner {
   #requested = false;
   /** Whether something was added or resumed since the last look at the queue. */
   #changed = false;
+  /** Entries whose turn has come while they are edited: they are held, and run when that is over. */
+  readonly #held = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #stopListeners = new Set<(id: string) => void>();
 
@@ -29,6 +32,9 @@ export class QueueRunner {
 
   /** Whether this tab runs the queue; true also between two runs. */
   readonly isActive = (): boolean => this.#active;
+
+  /** Whether nothing else can run than what is being edited, in this tab or another one. */
+  readonly isHeld = (): boolean => !this.#active && this.#held.size > 0;
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
@@ -73,6 +79,25 @@ export class QueueRunner {
    */
   async replace(id: string, input: WaitingInput): Promise<boolean> {
     return this.queue.replace(id, input, await this.#check([input]));
+  }
+
+  /**
+   * Holds an entry while a person edits it: it does not run meanwhile, and the next one does.
+   *
+   * @returns a function that ends this; null where its turn has come, or another tab edits it
+   */
+  hold(id: string): Promise<(() => void) | null> {
+    return new Promise((resolve, reject) => {
+      const request = navigator.locks.request(
+        entryLock(id),
+        { ifAvailable: true },
+        async (lock) => {
+          if (!lock || !(await this.queue.get(id))) return resolve(null);
+          await new Promise<void>((release) => resolve(release));
+        },
+      );
+      request.catch(reject);
+    });
   }
 
   /** Ends a pause; what waits runs in this tab, unless another one is at it. */
@@ -126,8 +151,8 @@ export class QueueRunner {
       for (;;) {
         this.#changed = false;
         await this.#idle();
-        const entry = await this.queue.next();
-        if (entry) last = (await this.#runEntry(entry)) ?? last;
+        const ran = await this.#runNext();
+        if (ran) last = ran.id ?? last;
         else if (!this.#changed) break;
       }
     } catch {
@@ -139,15 +164,50 @@ export class QueueRunner {
     }
   }
 
-  /** @returns the id of the prediction, or null if it could not be started */
-  async #runEntry({ id, input, pauseAfter }: QueueEntry): Promise<string | null> {
-    try {
-      const loras = await Promise.all(input.loras.map((lora) => this.#open(lora)));
-      const started = await this.runner.start({ ...input, loras }, undefined, id);
-      if (pauseAfter) await this.queue.pause();
+  /**
+   * Runs the first entry that nobody edits.
+   *
+   * @returns the id of the prediction, which is null if it could not be started; null if there is no such entry
+   */
+  async #runNext(): Promise<{ readonly id: string | null } | null> {
+    for (const { id } of await this.queue.runnable()) {
+      const options = { ifAvailable: true };
+      const begun = await navigator.locks.request(entryLock(id), options, async (lock) => {
+        if (!lock) this.#follow(id);
+        // It may have been changed or removed since.
+        const entry = lock && (await this.queue.get(id));
+        return entry && { entry, started: await this.#start(entry) };
+      });
+      if (!begun) continue;
+      const { entry, started } = begun;
+      if (!started) return { id: null };
+      if (entry.pauseAfter) await this.queue.pause();
       const { status, ...row } = await started.ended;
       if (status !== 'completed' && 'error' in row) await this.#pauseAfter(row.error.code);
-      return id;
+      return { id };
+    }
+    return null;
+  }
+
+  /** Goes on when a held entry is edited no more. */
+  #follow(id: string): void {
+    if (this.#held.has(id)) return;
+    this.#held.add(id);
+    navigator.locks
+      .request(entryLock(id), { mode: 'shared' }, () => {})
+      .finally(() => {
+        this.#held.delete(id);
+        this.#tell();
+        this.wake();
+      })
+      .catch(() => {});
+  }
+
+  /** @returns null if it could not be started */
+  async #start({ id, input }: QueueEntry): Promise<StartedRun | null> {
+    try {
+      const loras = await Promise.all(input.loras.map((lora) => this.#open(lora)));
+      return await this.runner.start({ ...input, loras }, undefined, id);
     } catch (thrown) {
       // A person was quicker with another run of this tab: this one waits until it ends.
       if (this.runner.getSnapshot().status !== 'idle') return null;
@@ -185,6 +245,10 @@ export class QueueRunner {
 
   #setActive(active: boolean): void {
     this.#active = active;
+    this.#tell();
+  }
+
+  #tell(): void {
     for (const listener of this.#listeners) listener();
   }
 }

@@ -70,9 +70,9 @@ test('an entry is duplicated behind itself, replaced in its place, removed and b
 test('a paused queue gives nothing out', async () => {
   await add('a');
   await queue.pause();
-  expect(await queue.next()).toBeNull();
+  expect(await queue.runnable()).toEqual([]);
   expect(await queue.pauseState()).toEqual({ reason: 'asked' });
   await queue.unpause();
   expect(await queue.pauseState()).toBeNull();
-  expect((await queue.next())?.input.parameters.prompt).toBe('a');
+  expect((await queue.runnable())[0]?.input.parameters.prompt).toBe('a');
 });

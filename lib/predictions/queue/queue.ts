@@ -39,10 +39,14 @@ export class RequestQueue {
     return this.database.queue.orderBy('position').toArray();
   }
 
-  /** The entry whose turn it is; null while the queue is empty or paused. */
-  async next(): Promise<QueueEntry | null> {
-    if (await this.pauseState()) return null;
-    return (await this.database.queue.orderBy('position').first()) ?? null;
+  /** The entries that may run, in their order; none while the queue is paused. */
+  async runnable(): Promise<QueueEntry[]> {
+    return (await this.pauseState()) ? [] : this.list();
+  }
+
+  /** Undefined where it does not wait any more. */
+  get(id: string): Promise<QueueEntry | undefined> {
+    return this.database.queue.get(id);
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Applied } from '../../contract/applied';
-import type { EngineApi, EngineRequest } from '../../contract/engine';
+import type { DeviceReport, EngineApi, EngineRequest } from '../../contract/engine';
 import { KinoraError } from '../../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../../contract/progress';
 import { promptOptimizationSchema } from '../../contract/prompt-optimization';
@@ -57,7 +57,11 @@ export class FakeEngine implements EngineClient {
     this.closed += 1;
   }
 
+  /** What the next probes find instead of a GPU. */
+  readonly outcomes: DeviceReport['outcome'][] = [];
+
   readonly #api = {
+    probe: async () => ({ outcome: this.outcomes.shift() ?? 'ready' }),
     generate: (request: EngineRequest, onProgress: (event: ProgressEvent) => void) =>
       this.#generate(request, onProgress),
     check: async (videoFile: string): Promise<Safety> => {

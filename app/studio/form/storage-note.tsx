@@ -1,0 +1,52 @@
+import { useEffect, useState } from 'react';
+import { formatBytes } from '../../../lib/contract/format';
+import { framesPerSecond, parameterRanges, sizeInPixels } from '../../../lib/contract/parameters';
+import { bitRateOf } from '../../../lib/video/bit-rate';
+import { t } from '../../texts';
+import '../../texts/en/form';
+import { type FormState, toNumber } from './form-state';
+
+/**
+ * Says before a run that the video will not fit into the storage of this browser; nothing where it fits, or where the
+ * browser does not tell.
+ *
+ * @param props.revision changes when a run has ended
+ */
+export function StorageNote({ form, revision }: { form: FormState; revision: string }) {
+  const { size, duration } = form.values;
+  const { min, max } = parameterRanges.duration;
+  const seconds = Math.min(max, Math.max(min, toNumber(duration) || min));
+  const rate = bitRateOf({ ...sizeInPixels(size), frameRate: framesPerSecond });
+  // The image is stored with it.
+  const bytes = (rate / 8) * seconds + (form.files.image?.file.size ?? 0);
+  const fits = useRoom(Math.ceil(bytes), revision);
+  if (fits !== false) return null;
+  return (
+    <p className="problem" data-code="STORAGE_FULL" role="status">
+      {t('form.noRoom', { bytes: formatBytes(bytes) })}
+    </p>
+  );
+}
+
+/** Whether this browser can store so many bytes; null while that is not known. */
+function useRoom(bytes: number, revision: string): boolean | null {
+  const [fits, setFits] = useState<boolean | null>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: A run that has ended has written or deleted files.
+  useEffect(() => {
+    let current = true;
+    const ask = async () => {
+      const { hasRoom } = await import('../../../lib/predictions/opfs');
+      const answer = await hasRoom(bytes);
+      if (current) setFits(answer);
+    };
+    const check = () => void ask().catch(() => {});
+    check();
+    // A person comes back who has freed space elsewhere.
+    window.addEventListener('focus', check);
+    return () => {
+      current = false;
+      window.removeEventListener('focus', check);
+    };
+  }, [bytes, revision]);
+  return fits;
+}
