@@ -1,4 +1,5 @@
 import { KinoraError } from '../contract';
+import { appUrl } from '../contract/site';
 import { type AnswerSpeed, openLanguageModel } from './wllama-model';
 
 export interface LanguageModelBenchOptions {
@@ -30,7 +31,7 @@ export async function measureLanguageModel(
   const model = await openLanguageModel(file, {
     name: file.name,
     sha256: '0'.repeat(64),
-    assets: new URL('/wllama/', self.location.origin),
+    assets: appUrl('/wllama/'),
     signal,
     loadLimitMs,
     ...(threads === undefined ? {} : { threads }),
