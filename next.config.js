@@ -1,5 +1,7 @@
 /** A static export, as `npm run export` makes it: no API, no headers, a folder for each page. */
 const isExport = process.env.KINORA_EXPORT === '1';
+/** Path of the folder in which the host of the export has it; empty for the root of a host. */
+const basePath = isExport ? (process.env.KINORA_BASE_PATH ?? '') : '';
 
 /**
  * Cross-origin isolation gives the CPU backend its threads (SharedArrayBuffer); everything the page
@@ -19,6 +21,11 @@ async function headers() {
         { key: 'Content-Security-Policy', value: "frame-ancestors 'none'" },
       ],
     },
+    {
+      // Next lets shared caches keep pages for a year: after an update they would name scripts that are gone.
+      source: '/((?!api/|_next/).*)',
+      headers: [{ key: 'Cache-Control', value: 'no-cache' }],
+    },
   ];
 }
 
@@ -33,8 +40,10 @@ const nextConfig = {
     rules: { '**/app/texts/*/*.json': { loaders: ['./app/texts/compile.js'], as: '*.js' } },
     resolveAlias: { 'use-intl/format-message': 'use-intl/format-message/format-only' },
   },
-  env: { KINORA_EXPORT: isExport ? '1' : '' },
-  ...(isExport ? { output: 'export', distDir: 'out-static', trailingSlash: true } : { headers }),
+  env: { KINORA_EXPORT: isExport ? '1' : '', KINORA_BASE_PATH: basePath },
+  ...(isExport
+    ? { output: 'export', distDir: 'out-static', trailingSlash: true, basePath }
+    : { headers }),
 };
 
 export default nextConfig;

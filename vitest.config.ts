@@ -12,6 +12,8 @@ export default defineConfig({
       'Cross-Origin-Embedder-Policy': 'require-corp',
     },
   },
+  // Workers of the browser tests have no `process`; the build sets it.
+  define: { 'process.env.KINORA_BASE_PATH': '""' },
   optimizeDeps: {
     exclude: ['onnxruntime-web', '@ffmpeg/ffmpeg', '@ffmpeg/core'],
   },

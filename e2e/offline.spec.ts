@@ -16,6 +16,8 @@ import {
   expect,
   expectAccessible,
   full,
+  payload,
+  picture,
   picturePath,
   withSilentConsole,
 } from './support/fixtures';
@@ -77,14 +79,14 @@ async function makeVideo(page: Page, fast = true): Promise<StudioPage> {
 }
 
 /** Sends a file to the app as a system does that shares it: as a form, by POST. */
-async function share(page: Page, file: string): Promise<void> {
-  await page.evaluate(() => {
+async function share(page: Page, file: string, action = '/share'): Promise<void> {
+  await page.evaluate((to) => {
     document.body.insertAdjacentHTML(
       'beforeend',
-      '<form id="share" action="/share" method="post" enctype="multipart/form-data">' +
+      `<form id="share" action="${to}" method="post" enctype="multipart/form-data">` +
         '<input type="file" name="files"></form>',
     );
-  });
+  }, action);
   await page.locator('#share input').setInputFiles(file);
   await Promise.all([
     page.waitForEvent('load'),
@@ -120,6 +122,34 @@ async function openWith(page: Page, picture: string): Promise<void> {
   await page.reload();
 }
 
+/**
+ * Lets the page look for a new version.
+ *
+ * @returns the state of its service worker once it is installed or has failed; `none` where there is none
+ */
+function lookForUpdate(page: Page): Promise<string> {
+  return page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.ready;
+    await registration.update().catch(() => {});
+    const worker = registration.installing;
+    if (!worker) return registration.waiting?.state ?? 'none';
+    return new Promise<string>((resolve) => {
+      worker.addEventListener('statechange', () => resolve(worker.state));
+    });
+  });
+}
+
+/** The caches with the builds that are stored whole: those with a list of their files. */
+function storedBuilds(page: Page): Promise<readonly string[]> {
+  return page.evaluate(async () => {
+    const names = (await caches.keys()).filter((name) => name.startsWith('kinora-app-'));
+    const lists = await Promise.all(
+      names.map(async (name) => (await caches.open(name)).match('/files.json')),
+    );
+    return names.filter((_, i) => lists[i]);
+  });
+}
+
 test('with the server stopped the app starts cold, makes a video and says what needs a server', async ({
   installed,
 }) => {
@@ -142,6 +172,7 @@ test('with the server stopped the app starts cold, makes a video and says what n
     await openWith(page, '/app/icon-192.png');
     await expect(page.getByRole('img', { name: /^Start image: opened\.png/ })).toBeVisible();
     await share(page, picturePath);
+    await page.getByRole('button', { name: 'Use it' }).click();
     await expect(page.getByRole('img', { name: /^Start image: image\.png/ })).toBeVisible();
     const studio = await makeVideo(page);
     expect((await studio.play()).width).toBe(1280);
@@ -152,9 +183,15 @@ test('with the server stopped the app starts cold, makes a video and says what n
     await expect(studio.result).toBeVisible();
     await page.getByRole('link', { name: 'Docs' }).click();
     await expect(page.getByRole('heading', { name: 'The v3 API' })).toBeVisible();
-    await page.goto(`${origin}/somewhere`);
-    await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
+    // Pages that only the server has, and one that nobody has.
+    for (const path of ['/s/0123456789abcdef', '/api/v3/models', '/metrics', '/somewhere']) {
+      await page.goto(origin + path);
+      await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
+    }
     await expectAccessible(page);
+    await page.goto(`${origin}//models`);
+    await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
+    expect(page.url()).toBe(`${origin}/models`);
   });
   // Browsers write a refused connection to the console.
   await page.goto(`${origin}/keys`);
@@ -192,6 +229,174 @@ test(
 );
 
 test(
+  'what a shared cache in front of the server has kept of an older version is not installed',
+  full,
+  async ({ installed, front }) => {
+    const { page } = installed;
+    const version = () => page.locator('html').getAttribute('data-version');
+    const update = page.getByRole('button', { name: 'Update', exact: true });
+    front.cache = 'by headers';
+    await page.goto(front.origin);
+    await installed.stored();
+    await page.reload();
+
+    await test.step('pages are not kept by a cache that goes by their headers', async () => {
+      const { headers } = await fetch(front.origin);
+      expect(headers.get('cache-control')).toBe('no-cache');
+      front.version = 2;
+      expect(await (await fetch(front.origin)).text()).toContain('data-version="2"');
+      expect(await lookForUpdate(page)).toBe('installed');
+      await Promise.all([page.waitForEvent('load'), update.click()]);
+      expect(await version()).toBe('2');
+    });
+
+    await test.step('a page that is kept all the same is fetched past the cache', async () => {
+      front.cache = 'by address';
+      expect(await (await fetch(front.origin)).text()).toContain('data-version="2"');
+      front.version = 3;
+      expect(await (await fetch(front.origin)).text()).toContain('data-version="2"');
+      expect(await lookForUpdate(page)).toBe('installed');
+      await Promise.all([page.waitForEvent('load'), update.click()]);
+      expect(await version()).toBe('3');
+    });
+
+    await test.step('where that fails, nothing is installed and the old version stays', async () => {
+      front.cache = 'by path';
+      await (await fetch(front.origin)).text();
+      front.version = 4;
+      expect(await lookForUpdate(page)).toBe('redundant');
+      await expect(update).toHaveCount(0);
+      await front.stop();
+      await page.reload();
+      expect(await version()).toBe('3');
+      await expect(page.getByRole('form', { name: 'Video settings' })).toBeVisible();
+      await front.start();
+      front.cache = 'none';
+      expect(await lookForUpdate(page)).toBe('installed');
+    });
+  },
+);
+
+test(
+  'what the browser deletes of the stored app is stored again at the next visit',
+  full,
+  async ({ installed, front }) => {
+    const { page } = installed;
+    const heading = page.getByRole('heading', { name: 'Models', level: 1 });
+    await page.goto(`${front.origin}/models`);
+    await installed.stored();
+    const whole = await storedBuilds(page);
+    expect(whole).toHaveLength(1);
+    const losses = {
+      'its cache': (name: string) => caches.delete(name),
+      'its list': async (name: string) => (await caches.open(name)).delete('/files.json'),
+    };
+    for (const [what, lose] of Object.entries(losses)) {
+      await test.step(what, async () => {
+        expect(await page.evaluate(lose, whole[0] ?? '')).toBe(true);
+        expect(await storedBuilds(page)).toEqual([]);
+        await page.reload();
+        await expect.poll(() => storedBuilds(page), { timeout: 60_000 }).toEqual(whole);
+        await front.stop();
+        await page.goto(`${front.origin}/settings`);
+        await page.goto(`${front.origin}/models`);
+        await expect(heading).toBeVisible();
+        await front.start();
+      });
+    }
+    await test.step('one of its files', async () => {
+      const lost = await page.evaluate(
+        async (name) => (await caches.open(name)).delete('/settings'),
+        whole[0] ?? '',
+      );
+      expect(lost).toBe(true);
+      await page.goto(`${front.origin}/settings`);
+      await front.stop();
+      await page.reload();
+      await expect(page.getByRole('heading', { name: 'Settings', level: 1 })).toBeVisible();
+    });
+  },
+);
+
+test(
+  'a server that does not answer keeps nobody waiting for the sizes of a download',
+  full,
+  async ({ page, front }) => {
+    await page.goto(`${front.origin}/models`);
+    const button = page.getByRole('button', { name: 'Download', exact: true });
+    await expect(button).toBeVisible();
+    front.silent = true;
+    await button.click();
+    const dialog = page.getByRole('dialog');
+    await expect(dialog.getByText('Asking for the size')).toBeVisible();
+    await expect(dialog.getByText('The hub cannot be reached.')).toBeVisible();
+    await expect(dialog.getByText('Asking for the size')).toHaveCount(0);
+    await dialog.getByRole('button', { name: 'Try again' }).click();
+    await expect(dialog.getByText('Asking for the size')).toBeVisible();
+  },
+);
+
+test(
+  'files that a website or another app sends replace nothing without a question',
+  full,
+  async ({ installed, baseURL }) => {
+    const { page } = installed;
+    const origin = baseURL ?? '';
+    const studio = new StudioPage(page);
+    const question = page.getByRole('region', { name: 'Shared with Kinora' });
+    const replaced = page.getByRole('region', { name: 'Undo the last change' });
+    const image = (name: string) => page.getByRole('img', { name: `Start image: ${name}` });
+    const own = payload('own.png', picture());
+    // Another site: `localhost` is not 127.0.0.1. It hides where its form comes from.
+    const site = createServer((_request, response) => {
+      response
+        .writeHead(200, { 'Content-Type': 'text/html', 'Referrer-Policy': 'no-referrer' })
+        .end('<!doctype html><title>Another site</title><link rel="icon" href="data:,">');
+    }).listen(0, '127.0.0.1');
+    await once(site, 'listening');
+    const sendFrom = async () => {
+      await page.goto(`http://localhost:${(site.address() as AddressInfo).port}`);
+      await share(page, picturePath, `${origin}/share`);
+      await expect(page).toHaveURL(new RegExp(`^${origin}/`));
+    };
+
+    await withSilentConsole(page, async () => {
+      await page.goto(origin);
+      await installed.stored();
+      await studio.fill({ image: own, prompt, steps: 5 });
+      await sendFrom();
+      await expect(question).toContainText('image.png');
+      await expect(question).toContainText(prompt);
+      await expect(image('own.png')).toBeVisible();
+      await expectAccessible(page);
+      await question.getByRole('button', { name: 'Discard' }).click();
+      await expect(question).toHaveCount(0);
+      await expect(image('own.png')).toBeVisible();
+      await page.reload();
+      await expect(image('own.png')).toBeVisible();
+      await expect(question).toHaveCount(0);
+
+      await sendFrom();
+      await question.getByRole('button', { name: 'Use it' }).click();
+      await expect(image('image.png')).toBeVisible();
+      await expect(replaced).toContainText(prompt);
+      await replaced.getByRole('button', { name: 'Undo' }).click();
+      await expect(image('own.png')).toBeVisible();
+      await expect(studio.prompt).toHaveValue(prompt);
+      await expect(studio.steps).toHaveValue('5');
+
+      const devtools = await installed.context.newCDPSession(page);
+      await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1 });
+      await sendFrom();
+      await expect(page.locator('[data-code="SHARED_FILES_LOST"]')).toBeVisible();
+      await expect(image('own.png')).toBeVisible();
+      expect(page.url()).toBe(`${origin}/`);
+    });
+    site.close();
+  },
+);
+
+test(
   'an installed model works without network, and an update switches as a whole',
   full,
   async ({ installed, front, hub }) => {
@@ -206,9 +411,7 @@ test(
     /** Brings a version to the server and lets the page look for it, as it does from time to time. */
     const publish = async (number: number) => {
       front.version = number;
-      await page.evaluate(async () => {
-        await (await navigator.serviceWorker.ready).update().catch(() => {});
-      });
+      await lookForUpdate(page);
     };
 
     await withSilentConsole(page, async () => {
@@ -284,21 +487,11 @@ test(
       // The one page that differs: the others are copied.
       front.broken = '/';
       front.version = 3;
-      const updated = () =>
-        page.evaluate(async () => {
-          const registration = await navigator.serviceWorker.ready;
-          await registration.update().catch(() => {});
-          const worker = registration.installing;
-          if (!worker) return registration.waiting?.state ?? 'none';
-          return new Promise<string>((resolve) => {
-            worker.addEventListener('statechange', () => resolve(worker.state));
-          });
-        });
-      expect(await updated()).toBe('redundant');
+      expect(await lookForUpdate(page)).toBe('redundant');
       const now = page.getByRole('button', { name: 'Update', exact: true });
       await expect(now).toHaveCount(0);
       front.broken = null;
-      expect(await updated()).toBe('installed');
+      expect(await lookForUpdate(page)).toBe('installed');
       await Promise.all([page.waitForEvent('load'), now.click()]);
       await front.stop();
       await page.reload();
@@ -342,17 +535,91 @@ test(
   },
 );
 
-/** What a plain static host does: files of a folder, `index.html` for folders. */
-async function startStaticHost(folder: string) {
+test(
+  'a static export works below a folder of its host, and then without it',
+  full,
+  async ({ installed }, testInfo) => {
+    const folder = testInfo.outputPath('export');
+    await exportApp(folder, '/kinora');
+    const host = await startStaticHost(folder, '/kinora');
+    const home = `${host.origin}/kinora/`;
+    const menu = ['Models', 'Serve', 'Keys', 'Docs', 'Settings'];
+    /** Every page by the menu, and what the examples and the reference load. */
+    const visitAll = async (page: Page) => {
+      for (const name of menu) {
+        await page.getByRole('link', { name, exact: true }).first().click();
+        await expect(page).toHaveURL(`${home}${name.toLowerCase()}/`);
+        await page.reload();
+        await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+      }
+      await page.goto(`${home}docs/api/`);
+      await expect(
+        page.getByRole('heading', { name: /Submit|predictions/i }).first(),
+      ).toBeVisible();
+      await page.goto(home);
+      await page.getByRole('button', { name: 'Examples' }).click();
+      await page.getByRole('button', { name: 'Lighthouse' }).click();
+      await expect(page.getByRole('img', { name: /^Start image: lighthouse/ })).toBeVisible();
+    };
+    await withSilentConsole(installed.page, async () => {
+      const { page } = installed;
+      await page.goto(home);
+      await installed.stored();
+      const devtools = await installed.context.newCDPSession(page);
+      const { errors, url, data = '' } = await devtools.send('Page.getAppManifest');
+      expect([new URL(url).pathname, errors]).toEqual(['/kinora/manifest.json', []]);
+      const { start_url, share_target, icons } = JSON.parse(data);
+      const paths = [
+        start_url,
+        share_target.action,
+        ...icons.map(({ src }: { src: string }) => src),
+      ].map((path: string) => new URL(path, url).pathname);
+      expect(paths.filter((path: string) => !path.startsWith('/kinora/'))).toEqual([]);
+      await visitAll(page);
+      await makeVideo(page);
+    });
+    // Nothing was asked for outside of the folder.
+    expect(host.strays).toEqual([]);
+    await host.stop();
+    await installed.context.close();
+    await installed.start();
+    const { page } = installed;
+    await withSilentConsole(page, async () => {
+      await page.goto(home);
+      await visitAll(page);
+      await share(page, picturePath, '/kinora/share');
+      await page.getByRole('button', { name: 'Use it' }).click();
+      expect(page.url()).toBe(home);
+      await makeVideo(page);
+      await page.goto(`${home}somewhere`);
+      await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
+    });
+  },
+);
+
+/**
+ * What a plain static host does: files of a folder, `index.html` for folders.
+ *
+ * @param below path of the folder at which it has them
+ */
+async function startStaticHost(folder: string, below = '') {
+  const strays: string[] = [];
   const server = createServer((request, response) => {
-    send(request, new URL(request.url ?? '/', 'http://host').pathname, { root: folder }).pipe(
-      response,
-    );
+    const { pathname } = new URL(request.url ?? '/', 'http://host');
+    if (!pathname.startsWith(`${below}/`)) {
+      strays.push(pathname);
+      response.writeHead(404).end();
+      return;
+    }
+    send(request, pathname.slice(below.length), { root: folder })
+      .on('directory', () => response.writeHead(301, { Location: `${pathname}/` }).end())
+      .pipe(response);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
     origin: `http://127.0.0.1:${port}`,
+    strays,
     async stop() {
       const closed = once(server, 'close');
       server.close();

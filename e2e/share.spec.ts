@@ -34,13 +34,22 @@ test(
     const { id, url } = await shared(caller, workerToken, everything);
     expect(url).toBe(`${caller.origin}/s/${id}`);
     const second = await context.newPage();
+    const studio = new StudioPage(second);
+    await second.goto(caller.origin);
+    await studio.fill({ image: picturePath, prompt: 'My own words', steps: 3 });
     await second.goto(url);
     await test.step('accessibility', () => expectAccessible(second));
     await second.getByRole('link', { name: 'Open in Kinora' }).click();
-    const studio = new StudioPage(second);
     await expect(studio.prompt).toHaveValue('A lantern swings');
     await expect(await studio.field('Seed')).toHaveValue('7');
-    await expect(second.getByRole('img', { name: /^Start image/ })).toBeVisible();
+    await expect(second.getByRole('img', { name: 'Start image: shared image' })).toBeVisible();
+    const replaced = second.getByRole('region', { name: 'Undo the last change' });
+    await expect(replaced).toContainText('My own words');
+    await test.step('accessibility of Undo', () => expectAccessible(second));
+    await replaced.getByRole('button', { name: 'Undo' }).click();
+    await expect(studio.prompt).toHaveValue('My own words');
+    await expect(studio.steps).toHaveValue('3');
+    await expect(second.getByRole('img', { name: 'Start image: image.png' })).toBeVisible();
 
     const keys = new KeysPage(second);
     await keys.openLink(await caller.signInToken());

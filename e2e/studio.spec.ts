@@ -85,6 +85,19 @@ for (const device of ['CPU', 'GPU'] as const) {
         await expect(await studio.field('Seed')).toHaveValue('1234567890');
       });
 
+      await test.step('Undo brings back what was there before, also after a reload', async () => {
+        await studio.reload();
+        const undone = page.getByRole('region', { name: 'Undo the last change' });
+        await expect(undone).toContainText('something else');
+        await undone.getByRole('button', { name: 'Undo' }).click();
+        await expect(undone).toHaveCount(0);
+        await expect(studio.prompt).toHaveValue('something else');
+        await expect(studio.steps).toHaveValue('30');
+        await expect(studio.zoom).toHaveValue('1');
+        await studio.reload();
+        await expect(studio.prompt).toHaveValue('something else');
+      });
+
       await test.step('its settings are used again, seed included', async () => {
         await (await studio.field('Seed')).fill('7');
         await studio.result.getByRole('button', { name: 'Use settings' }).click();

@@ -1,6 +1,7 @@
 import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
+import { appUrl } from '../lib/contract/site';
 import { createTestedBackend } from '../lib/gpu';
 import { assignKernels } from '../lib/gpu/kernels/assign';
 import { modelFamilies } from '../lib/models';
@@ -30,7 +31,7 @@ const bench = {
 };
 
 async function open(id: string) {
-  const { manifest, folder } = await fetchManifest(id, new URL('/models/', self.location.origin));
+  const { manifest, folder } = await fetchManifest(id, appUrl('/models/'));
   if (!folder) {
     const sentence = `The model "${manifest.name}" is listed without its configuration.`;
     throw new KinoraError('MODEL_FILE_MISSING', sentence);

@@ -1,6 +1,7 @@
 import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
+import { appUrl } from '../lib/contract/site';
 import type {
   HashThread,
   LibraryChannel,
@@ -31,7 +32,7 @@ interface ListedId {
 
 /** The models that come with Kinora: `models/index.json` and a manifest for each id. */
 async function listedModels(): Promise<readonly ListedModel[]> {
-  const base = new URL('/models/', self.location.origin);
+  const base = appUrl('/models/');
   const url = new URL('index.json', base);
   const response = await fetch(url);
   if (!response.ok) {

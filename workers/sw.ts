@@ -4,12 +4,13 @@
  * the old one is open, or until a page asks for it and is the only one (lib/offline/README.md).
  */
 import type { ActivateAnswer } from '../lib/offline/messages';
-import { keepSharedFiles, sharePath } from '../lib/offline/shared-files';
-import { buildPlaceholder, isServerPath } from '../lib/offline/version';
+import { keepSharedFiles, lostShare, sharePath } from '../lib/offline/shared-files';
+import { buildPlaceholder, isServerPath, pathInside } from '../lib/offline/version';
 import { VersionCache } from '../lib/offline/version-cache';
 
 const worker = self as unknown as ServiceWorkerGlobalScope;
-const version = new VersionCache(buildPlaceholder);
+const { scope } = worker.registration;
+const version = new VersionCache(buildPlaceholder, scope);
 
 worker.addEventListener('install', (event) => event.waitUntil(version.install()));
 
@@ -19,12 +20,17 @@ worker.addEventListener('activate', (event) => {
 
 worker.addEventListener('fetch', (event) => {
   const { request } = event;
-  const { origin, pathname } = new URL(request.url);
-  if (origin !== location.origin) return;
-  if (request.method === 'POST' && pathname === sharePath) {
+  const isVisit = request.mode === 'navigate';
+  const path = pathInside(request.url, scope);
+  if (path === null) return;
+  if (request.method === 'POST' && path === sharePath) {
     event.respondWith(takeShared(request));
-  } else if (request.method === 'GET' && !isServerPath(pathname)) {
-    event.respondWith(version.answer(request));
+  } else if (request.method === 'GET' && isVisit && path.startsWith('//')) {
+    // The page of such an address cannot write it into its history: `//models` would be another host.
+    const { search } = new URL(request.url);
+    event.respondWith(Response.redirect(scope + path.replace(/^\/+/, '') + search));
+  } else if (request.method === 'GET' && (isVisit || !isServerPath(path))) {
+    event.respondWith(version.answer(event));
   }
 });
 
@@ -44,12 +50,18 @@ worker.addEventListener('notificationclick', (event) => {
   event.notification.close();
   const show = async () => {
     const [page] = await worker.clients.matchAll({ type: 'window' });
-    await (page ? page.focus() : worker.clients.openWindow('/'));
+    await (page ? page.focus() : worker.clients.openWindow(scope));
   };
   event.waitUntil(show());
 });
 
 async function takeShared(request: Request): Promise<Response> {
-  await keepSharedFiles(await request.formData());
-  return Response.redirect('/', 303);
+  const kept = await request
+    .formData()
+    .then(keepSharedFiles)
+    .then(
+      () => true,
+      () => false,
+    );
+  return Response.redirect(kept ? scope : scope + lostShare, 303);
 }

@@ -78,7 +78,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     change({ type: 'sheetOpened', ...wanted });
     const sheet = { ...wanted, plan: { status: 'asking' } } as const;
     getLibrary()
-      .call((api) => api.planDownload(manifest.id, precision, adapter))
+      .call((api) => Promise.race([api.planDownload(manifest.id, precision, adapter), tooLate()]))
       .then(
         (plan) => change({ type: 'planned', sheet, plan: { status: 'known', plan } }),
         (thrown: unknown) => {
@@ -206,6 +206,14 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
       ),
     persist: keepStorage,
   };
+}
+
+/** How long a person waits for the sizes, in milliseconds: a server may keep a request open for good. */
+const planLimitMs = 15_000;
+
+async function tooLate(): Promise<never> {
+  await new Promise((resolve) => setTimeout(resolve, planLimitMs));
+  throw new KinoraError('HUB_UNREACHABLE');
 }
 
 /** Goes on with everything: with parts, too, that had not begun when the page was closed. */

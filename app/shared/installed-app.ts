@@ -1,4 +1,5 @@
 import { useEffect, useSyncExternalStore } from 'react';
+import { appPath } from '../../lib/contract/site';
 import { askToActivate } from '../../lib/offline/messages';
 import { t } from '../texts';
 import type { InstallOffer } from './install-offer';
@@ -58,7 +59,7 @@ async function registerWorker(): Promise<void> {
     ? await navigator.serviceWorker.register(new URL('../../workers/sw.ts', import.meta.url), {
         scope: '/',
       })
-    : await navigator.serviceWorker.register('/sw.js');
+    : await navigator.serviceWorker.register(appPath('/sw.js'));
   const look = () => {
     // Without a controller this is the first version, or a page that was loaded past the worker.
     const { controller } = navigator.serviceWorker;

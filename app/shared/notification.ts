@@ -1,3 +1,5 @@
+import { appPath } from '../../lib/contract/site';
+
 /** Replaces an earlier notification of Kinora instead of adding one. */
 const tag = 'kinora';
 
@@ -13,7 +15,7 @@ export function hasNotifications(): boolean {
 export async function notify(title: string, body: string): Promise<void> {
   if (!hasNotifications() || Notification.permission !== 'granted') return;
   if (document.visibilityState === 'visible' && document.hasFocus()) return;
-  const options = { body, tag, icon: '/app/icon-192.png' };
+  const options = { body, tag, icon: appPath('/app/icon-192.png') };
   try {
     const notification = new Notification(title, options);
     notification.onclick = () => {

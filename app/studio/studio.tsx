@@ -58,7 +58,7 @@ export function Studio() {
   const stored = useStored(readPredictions);
   const predictions = stored?.predictions;
   const fileInput = useFileInput(form, change);
-  useLaunchedFiles(ready, fileInput.addFiles);
+  const shared = useLaunchedFiles(ready, fileInput);
   const formRef = useRef<HTMLFormElement>(null);
   const [help, setHelp] = useState(false);
   /** The prediction that is shown; `null` means the newest that has ended. */
@@ -168,6 +168,7 @@ export function Studio() {
           gpu={gpu.status === 'known' ? gpu.report : null}
           revision={ended?.[0] ? endOf(ended[0]) : ''}
           notice={fileInput.notice}
+          shared={shared}
           waiting={queue.entries.length}
           editing={edit.id !== null}
           onVariations={(changes) => void runs.enqueue(changes)}

@@ -1,6 +1,14 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+
+/**
+ * What the front keeps of the server's answers, as a shared cache does: nothing; what their headers allow; or
+ * everything but the service worker, by address with its query or by path alone. It does not ask again, whatever
+ * a browser's request says: shared caches do not, by default.
+ */
+export type SharedCache = 'none' | 'by headers' | 'by address' | 'by path';
 
 /** A server in front of the app, which can stop, break a file, and bring newer versions of the app. */
 export interface AppFront {
@@ -9,10 +17,19 @@ export interface AppFront {
   version: number;
   /** Path that is answered with 503. */
   broken: string | null;
+  /** Whether requests stay without an answer, as behind a connection that is gone without a word. */
+  silent: boolean;
+  cache: SharedCache;
   /** Paths that were asked for since this was emptied. */
   readonly asked: string[];
   start(): Promise<void>;
   stop(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
 }
 
 /**
@@ -22,52 +39,74 @@ export interface AppFront {
 export async function startFront(app: string): Promise<AppFront> {
   const worker = '/_next/static/service-worker/sw.js';
   const text = async (path: string) => (await fetch(app + path)).text();
-  const build = /VersionCache\("([^"]+)"\)|="([\w-]{10,})";function/.exec(await text(worker));
-  const id = build?.[1] ?? build?.[2];
+  const build = /="([\w-]{10,})";function/.exec(await text(worker));
+  const id = build?.[1];
   if (!id) throw new Error('the service worker does not tell its build');
   const idOf = (version: number) => (version === 1 ? id : `${id}-${version}`);
+  const page = await text('/');
+  const kept = new Map<string, Answer>();
 
-  async function answer(path: string, headers: Headers, response: ServerResponse): Promise<void> {
+  async function answer(path: string, headers: Headers): Promise<Answer> {
+    const [file = ''] = path.split('?');
+    const address = front.cache === 'by path' ? file : path;
+    const key = `${headers.get('rsc') ?? ''} ${address}`;
+    const before = front.cache === 'none' ? undefined : kept.get(key);
+    if (before) return before;
+    const fresh = await ofServer(path, headers);
+    const byHeaders = mayKeep(fresh.headers['cache-control'] ?? '');
+    if (front.cache === 'by headers' ? byHeaders : file !== worker) kept.set(key, fresh);
+    return fresh;
+  }
+
+  async function ofServer(path: string, headers: Headers): Promise<Answer> {
     const { version } = front;
     const list = /^\/_next\/static\/([^/]+)\/files\.json$/.exec(path);
     if (path === front.broken || (list && list[1] !== idOf(version))) {
-      response.writeHead(path === front.broken ? 503 : 404).end();
-      return;
+      return { status: path === front.broken ? 503 : 404, headers: {}, body: Buffer.alloc(0) };
     }
     const upstream = await fetch(app + (list ? path.replace(idOf(version), id as string) : path), {
       headers,
       redirect: 'manual',
     });
     let body = Buffer.from(await upstream.arrayBuffer());
-    if (version > 1) body = Buffer.from(changed(path, body));
-    const kept = [...upstream.headers].filter(([name]) => !dropped.has(name));
-    response.writeHead(upstream.status, Object.fromEntries(kept)).end(body);
+    if (version > 1) body = Buffer.from(changed(path, headers, body));
+    const passed = [...upstream.headers].filter(([name]) => !dropped.has(name));
+    return { status: upstream.status, headers: Object.fromEntries(passed), body };
   }
 
   /** The same file in the present version. */
-  function changed(path: string, body: Buffer): Buffer | string {
+  function changed(path: string, headers: Headers, body: Buffer): Buffer | string {
     const { version } = front;
     if (path === worker) return body.toString().replaceAll(id as string, idOf(version));
     if (path.endsWith('/files.json')) {
       const { files } = JSON.parse(body.toString()) as { files: { path: string; hash: string }[] };
-      const page = files.find((file) => file.path === '/');
-      if (page) page.hash = `version ${version}`;
+      const listed = files.find((file) => file.path === '/');
+      const hash = createHash('sha256').update(pageOf(version)).digest('hex');
+      if (listed) listed.hash = hash.slice(0, 32);
       return JSON.stringify({ files });
     }
-    if (path !== '/') return body;
-    return body.toString().replace('<html', `<html data-version="${version}"`);
+    const isPage = /^\/(\?|$)/.test(path) && !headers.has('rsc');
+    return isPage ? pageOf(version) : body;
+  }
+
+  const pageOf = (version: number) => page.replace('<html', `<html data-version="${version}"`);
+
+  async function serve(path: string, headers: Headers, response: ServerResponse): Promise<void> {
+    const { status, headers: sent, body } = await answer(path, headers);
+    response.writeHead(status, sent).end(body);
   }
 
   const make = () =>
     createServer((request, response) => {
       const path = request.url ?? '/';
       front.asked.push(path);
+      if (front.silent) return;
       const headers = new Headers();
       for (const name of ['rsc', 'accept', 'range', 'next-router-state-tree']) {
         const value = request.headers[name];
         if (typeof value === 'string') headers.set(name, value);
       }
-      answer(path, headers, response).catch(() => response.destroy());
+      serve(path, headers, response).catch(() => response.destroy());
     });
   let server = make();
   let port = 0;
@@ -77,6 +116,8 @@ export async function startFront(app: string): Promise<AppFront> {
     },
     version: 1,
     broken: null,
+    silent: false,
+    cache: 'none',
     asked: [],
     async start() {
       server = make().listen(port, '127.0.0.1');
@@ -92,6 +133,13 @@ export async function startFront(app: string): Promise<AppFront> {
   };
   await front.start();
   return front;
+}
+
+/** Whether a shared cache may use an answer again without asking (RFC 9111, 3 and 4.2). */
+function mayKeep(cacheControl: string): boolean {
+  if (/\b(no-cache|no-store|private)\b/.test(cacheControl)) return false;
+  const seconds = /\bs-maxage=(\d+)/.exec(cacheControl) ?? /\bmax-age=(\d+)/.exec(cacheControl);
+  return Number(seconds?.[1] ?? 0) > 0;
 }
 
 /** Headers that belong to one connection, or to a body that was packed. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
@@ -6,6 +5,7 @@ import {
   type AppVersion,
   buildPlaceholder,
   type CachedWhen,
+  hashOf,
   routePayload,
   versionPath,
 } from '../offline/version';
@@ -35,8 +35,12 @@ export async function finishBuild(folder: string, exported?: string): Promise<Ap
   for (const [name, file] of found.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     if (leftOut.test(name)) continue;
     const content = await readFile(file);
-    const hash = createHash('sha256').update(content).digest('hex').slice(0, 32);
-    files.push({ path: name, hash, bytes: content.length, when: whenOf(name) });
+    files.push({
+      path: name,
+      hash: await hashOf(content),
+      bytes: content.length,
+      when: whenOf(name),
+    });
   }
   const version: AppVersion = { files };
   const root = exported ? path.join(exported, '_next') : next;

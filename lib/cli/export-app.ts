@@ -1,5 +1,6 @@
 import { copyFile, cp, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { KinoraError } from '../contract';
 import { finishBuild } from './app-files';
 import { nextBinary, nextEnvironment, runQuietly } from './build';
 import { compileKernels } from './compile-kernels';
@@ -19,14 +20,30 @@ const sources = [
 const excluded = /(^app\/api|^lib\/cli|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
 
 /**
+ * The path of `--base-path` as Next takes it: empty for the root of a host, else with a slash before it and none
+ * behind it.
+ *
+ * @throws KinoraError `PARAMETER_INVALID`
+ */
+export function basePathOf(text: string): string {
+  const path = text.replace(/^\/|\/$/g, '');
+  if (path === '') return '';
+  if (path.split('/').every((part) => /^[\w~-][\w.~-]*$/.test(part))) return `/${path}`;
+  throw new KinoraError('PARAMETER_INVALID', `--base-path cannot be '${text}'.`, {
+    remedy: 'Give the path of a folder, such as kinora or /kinora.',
+  });
+}
+
+/**
  * Builds the app without the API as a folder for any static host. It is built from a copy: Next always
  * builds exports in `.next`, where the build of the server is.
  *
  * @param target the folder; what is there is replaced
+ * @param basePath path of the folder in which the host has it, such as `/kinora`; empty for the root of a host
  * @returns bytes of all listed files
  * @throws Error with Next's output if the build fails
  */
-export async function exportApp(target: string): Promise<number> {
+export async function exportApp(target: string, basePath = ''): Promise<number> {
   await prepareAssets(root);
   await compileKernels();
   // Inside of the checkout, so that packages are found.
@@ -41,7 +58,7 @@ export async function exportApp(target: string): Promise<number> {
       const to = path.join(copy, source);
       await cp(path.join(root, source), to, { recursive: true, filter: isPart });
     }
-    const env = { ...nextEnvironment, KINORA_EXPORT: '1' };
+    const env = { ...nextEnvironment, KINORA_EXPORT: '1', KINORA_BASE_PATH: basePath };
     await runQuietly([nextBinary(), 'build', copy], { env });
     const built = path.join(copy, 'out-static');
     const { files } = await finishBuild(copy, built);

@@ -26,6 +26,10 @@ const table = {
     'The shared request could not be read.',
     'Open the link again; it may have ended.',
   ],
+  SHARED_FILES_LOST: [
+    'What was shared with Kinora could not be kept: the storage of this browser is full or blocked.',
+    'Choose the file here; or free storage in the settings, then share it again.',
+  ],
   IMAGE_UNREACHABLE: ['The image could not be fetched.', 'Check the address, or use a local file.'],
   // The request
   PROMPT_EMPTY: ['The prompt is empty.', 'Describe what should happen in the video.'],

@@ -12,7 +12,7 @@ export const maxImagePixels = 40_000_000;
 export const maxSeed = 9_999_999_999;
 
 /** The sample image that is part of Kinora, as a path of the app's origin (a file in `public/`). */
-export const sampleImagePath = '/samples/still.jpg';
+export const sampleImagePath = '/samples/still.jpg' as const;
 /** A prompt for the sample image. */
 export const samplePrompt =
   'A mountain lake at dusk with a small sailing boat. The camera pans slowly to the right. Calm, cinematic.';

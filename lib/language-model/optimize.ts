@@ -4,6 +4,7 @@ import {
   type PromptOptimization,
   toKinoraError,
 } from '../contract';
+import { appUrl } from '../contract/site';
 import type { OptimizeOptions } from '../prompts';
 import type { OpenLanguageModel } from './language-model';
 import { openLanguageModel } from './wllama-model';
@@ -44,7 +45,7 @@ export async function optimizeWithInstalled(
   const found = await parts.find();
   if (!found) return original(prompt, 'unavailable', 'no language model is installed');
   const { file, name, sha256 } = found;
-  const assets = parts.assets ?? new URL('/wllama/', self.location.origin);
+  const assets = parts.assets ?? appUrl('/wllama/');
   let model: OpenLanguageModel | undefined;
   try {
     model = await openLanguageModel(file, { name, sha256, assets, signal: options.signal });

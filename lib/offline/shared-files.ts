@@ -9,14 +9,26 @@ const nameHeader = 'X-File-Name';
 export const sharePath = '/share';
 export const shareField = 'files';
 
-/** Keeps the files of a form until {@link takeSharedFiles}; those of an earlier one are replaced. */
+/** Query of the studio's address after a share whose files could not be kept. */
+export const lostShare = '?shared=lost';
+
+/**
+ * Keeps the files of a form until {@link takeSharedFiles}; those of an earlier one are replaced.
+ *
+ * @throws Error where the storage is full or blocked; nothing is kept then
+ */
 export async function keepSharedFiles(form: FormData): Promise<void> {
   await caches.delete(cacheName);
   const cache = await caches.open(cacheName);
-  for (const [index, entry] of form.getAll(shareField).entries()) {
-    if (typeof entry === 'string') continue;
-    const headers = { [nameHeader]: encodeURIComponent(entry.name), 'Content-Type': entry.type };
-    await cache.put(`/shared/${index}`, new Response(entry, { headers }));
+  try {
+    for (const [index, entry] of form.getAll(shareField).entries()) {
+      if (typeof entry === 'string') continue;
+      const headers = { [nameHeader]: encodeURIComponent(entry.name), 'Content-Type': entry.type };
+      await cache.put(`/shared/${index}`, new Response(entry, { headers }));
+    }
+  } catch (error) {
+    await caches.delete(cacheName);
+    throw error;
   }
 }
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { cachedPath, isServerPath, requestOf } from './version';
+import { cachedPath, isServerPath, pathInside, requestOf } from './version';
 
-const origin = 'http://127.0.0.1:3000';
+const scope = 'http://127.0.0.1:3000/';
 const pathOf = (path: string, init?: RequestInit) =>
-  cachedPath(new Request(new URL(path, origin), init), origin);
+  cachedPath(new Request(new URL(path, scope), init), scope);
 
 test('a request is answered from the path without slash, query and hash', () => {
   expect(pathOf('/')).toBe('/');
@@ -21,7 +21,7 @@ test('what the router fetches in the place of a page is another file than the pa
 });
 
 test('other hosts and other methods are never answered from the cache', () => {
-  expect(cachedPath(new Request('http://127.0.0.1:1/models'), origin)).toBe(null);
+  expect(cachedPath(new Request('http://127.0.0.1:1/models'), scope)).toBe(null);
   expect(pathOf('/models', { method: 'HEAD' })).toBe(null);
 });
 
@@ -40,8 +40,25 @@ test.each(['/', '/docs/api', '/share', '/models/tiny.json', '/apidocs'])(
 );
 
 test('a payload is fetched as Next answers it without a redirect', () => {
-  // Node has no address that paths are relative to.
-  const file = { path: `${origin}/keys?rsc`, hash: '', bytes: 1, when: 'installed' } as const;
-  const request = requestOf(file);
-  expect([request.url, request.headers.get('RSC')]).toEqual([`${origin}/keys?_rsc`, '1']);
+  const file = { path: '/keys?rsc', hash: '', bytes: 1, when: 'installed' } as const;
+  const request = requestOf(file, scope);
+  expect([request.url, request.headers.get('RSC')]).toEqual([`${scope}keys?_rsc`, '1']);
+});
+
+test('past caches a file is asked for by an address that was never used', () => {
+  const file = { path: '/keys?rsc', hash: '', bytes: 1, when: 'installed' } as const;
+  const urls = [1, 2].map(() => new URL(requestOf(file, scope, true).url));
+  expect(urls.map(({ searchParams }) => searchParams.has('_rsc'))).toEqual([true, true]);
+  expect(new Set(urls.map(String)).size).toBe(2);
+});
+
+test('below a folder of the host, paths are those of the app', () => {
+  const below = 'http://127.0.0.1:3000/kinora/';
+  expect(pathInside(`${below}models?a`, below)).toBe('/models');
+  expect(pathInside(below, below)).toBe('/');
+  expect(pathInside('http://127.0.0.1:3000/models', below)).toBe(null);
+  expect(cachedPath(new Request(`${below}models/`), below)).toBe('/models');
+  const file = { path: '/models/', hash: '', bytes: 1, when: 'installed' } as const;
+  expect(requestOf(file, below).url).toBe(`${below}models/`);
+  expect(requestOf({ ...file, path: '/' }, below).url).toBe(below);
 });

@@ -25,7 +25,7 @@ export interface Removed {
 
 /** A part of the unfinished form. Files have a row of their own, so that typing does not copy them. */
 export interface Draft {
-  readonly id: 'values' | 'files';
+  readonly id: 'values' | 'files' | 'replaced';
   readonly content: unknown;
 }
 

@@ -1,5 +1,6 @@
 import { BufferTarget, type MetadataTags, Mp4OutputFormat, Output } from 'mediabunny';
 import { KinoraError } from '../contract';
+import { appUrl } from '../contract/site';
 import { FfmpegEncoder } from './ffmpeg-encoder';
 import { toMetadataTags, type VideoMetadata } from './metadata';
 import { type FrameEncoder, isEncoderSupported, WebCodecsEncoder } from './webcodecs-encoder';
@@ -90,7 +91,7 @@ async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> 
       );
     }
   }
-  const base = options.ffmpegBase ?? new URL('/ffmpeg/', globalThis.location.origin).href;
+  const base = options.ffmpegBase ?? appUrl('/ffmpeg/').href;
   try {
     return await FfmpegEncoder.load(options, base);
   } catch (cause) {

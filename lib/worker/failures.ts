@@ -26,6 +26,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   IMAGE_TRUNCATED: 'never',
   IMAGE_UNREACHABLE: 'elsewhere',
   SHARE_UNREADABLE: 'never',
+  SHARED_FILES_LOST: 'never',
   PROMPT_EMPTY: 'never',
   PROMPT_REFUSED: 'never',
   PARAMETER_INVALID: 'never',

@@ -12,6 +12,7 @@ import {
   toKinoraError,
 } from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
+import { appUrl } from '../../lib/contract/site';
 import { probeDevice, selfTest } from '../../lib/gpu';
 import { RunControl } from '../../lib/pipeline/control';
 import type { ModelFamilies, VideoModel } from '../../lib/pipeline/model';
@@ -191,7 +192,7 @@ export class Engine implements EngineApi {
       this.#model = undefined;
       this.#model = await openModel(id, {
         families: this.#parts.families,
-        manifests: this.#parts.manifests ?? new URL('/models/', self.location.origin),
+        manifests: this.#parts.manifests ?? appUrl('/models/'),
         store: await openModelStore(),
       });
     }

@@ -1,4 +1,5 @@
 import { isBundled, KinoraError } from '../../lib/contract';
+import { appUrl } from '../../lib/contract/site';
 import type { OptimizerParts } from '../../lib/language-model';
 import { fetchManifest } from '../../lib/pipeline/open';
 import { optimizePrompt } from '../../lib/prompts';
@@ -50,7 +51,7 @@ export function installedAbilities(modelId: string): () => Promise<WorkerAbiliti
 /** Whether a model comes with Kinora; one that was added is not listed. */
 async function isBundledModel(id: string): Promise<boolean> {
   try {
-    return isBundled((await fetchManifest(id, new URL('/models/', self.location.origin))).manifest);
+    return isBundled((await fetchManifest(id, appUrl('/models/'))).manifest);
   } catch (thrown) {
     if (thrown instanceof KinoraError && thrown.code === 'MODEL_UNKNOWN') return false;
     throw thrown;

@@ -9,6 +9,7 @@ import {
   sourcesFor,
   usualKernels,
 } from '../../lib/contract';
+import { appUrl } from '../../lib/contract/site';
 import {
   deviceOf,
   forecastTime,
@@ -138,6 +139,6 @@ function planWithin(planner: MemoryPlanner, budget: number | undefined): MemoryP
 async function configurationOf({ id, base, files }: ModelManifest): Promise<ModelFolder> {
   if (base === undefined)
     return modelFolderOf((await openModelStore()).folder(id).folder('configuration'));
-  const url = new URL(`/models/${base}`, self.location.origin);
+  const url = appUrl(`/models/${base}`);
   return httpFolder(url, files ? { files } : {});
 }

@@ -7,6 +7,7 @@ import {
 } from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
 import type { OptimizerApi, OptimizerRequest, PromptLength } from '../../lib/contract/optimizer';
+import { appUrl } from '../../lib/contract/site';
 import { type OptimizerParts, optimizeWithInstalled } from '../../lib/language-model';
 import { triggerWords } from '../../lib/models/wan22/lora-metadata';
 import type { ModelFamilies, VideoModel } from '../../lib/pipeline/model';
@@ -83,7 +84,7 @@ export class Optimizer implements OptimizerApi {
   async #open(id: string): Promise<VideoModel> {
     const sources = {
       families: this.#parts.families,
-      manifests: this.#parts.manifests ?? new URL('/models/', self.location.origin),
+      manifests: this.#parts.manifests ?? appUrl('/models/'),
       store: await openModelStore(),
     };
     try {

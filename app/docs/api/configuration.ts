@@ -1,10 +1,12 @@
+import { appPath } from '../../../lib/contract/site';
+
 /**
  * Scalar's settings: our document, fonts and colours. Everything that would contact another host (fonts,
  * proxy, registry, assistant, telemetry) is off.
  */
 export function configuration(isDark: boolean): object {
   return {
-    url: '/openapi.json',
+    url: appPath('/openapi.json'),
     withDefaultFonts: false,
     telemetry: false,
     agent: { disabled: true },

@@ -1,5 +1,6 @@
 import type { Metadata } from 'next';
 import Link from 'next/link';
+import { appPath } from '../../../lib/contract/site';
 import { hasServer } from '../../shared/server';
 import { Reference } from './reference';
 
@@ -13,7 +14,7 @@ export default function Page() {
         <Link href="/docs" prefetch={false}>
           Quick start, errors, webhooks
         </Link>
-        <a href="/openapi.json">openapi.json</a>
+        <a href={appPath('/openapi.json')}>openapi.json</a>
       </nav>
       {!hasServer && (
         <p className="panel">

@@ -1,5 +1,6 @@
 'use client';
 import { useEffect, useRef, useState } from 'react';
+import { appPath } from '../../../lib/contract/site';
 import { useIsDark } from '../../shared/theme';
 import { configuration } from './configuration';
 
@@ -8,7 +9,8 @@ interface Scalar {
   createApiReference(element: Element, configuration: object): { destroy(): void };
 }
 
-const source = '/scalar/standalone.js';
+const source = appPath('/scalar/standalone.js');
+const description = appPath('/openapi.json');
 
 /** The reference of all endpoints, which Scalar renders from our openapi.json. It loads nothing from other hosts. */
 export function Reference() {
@@ -42,12 +44,12 @@ export function Reference() {
     <>
       {failed && (
         <p role="alert">
-          The reference could not be loaded. <a href="/openapi.json">openapi.json</a> has the same
+          The reference could not be loaded. <a href={description}>openapi.json</a> has the same
           content.
         </p>
       )}
       <noscript>
-        This page needs JavaScript; <a href="/openapi.json">openapi.json</a> has the same content.
+        This page needs JavaScript; <a href={description}>openapi.json</a> has the same content.
       </noscript>
       <div ref={container} className="reference" />
     </>

@@ -1,6 +1,7 @@
 import type { Dispatch } from 'react';
 import { KinoraError } from '../../../lib/contract/errors';
 import { demonstrationModel } from '../../../lib/contract/manifest-parts';
+import { appPath } from '../../../lib/contract/site';
 import type { TextKey } from '../../texts';
 import '../../texts/en/form';
 import { readImage } from './files';
@@ -10,7 +11,7 @@ import type { FormAction, FormValues } from './form-state';
 export interface Example {
   readonly name: TextKey;
   /** Path of the app's origin. */
-  readonly picture: string;
+  readonly picture: `/${string}`;
   readonly values: Pick<FormValues, 'prompt' | 'size'>;
 }
 
@@ -58,7 +59,7 @@ export const examples: readonly Example[] = [
  * @throws KinoraError `SERVER_UNREACHABLE`
  */
 export async function loadExample(
-  { picture, values }: { readonly picture: string; readonly values: Partial<FormValues> },
+  { picture, values }: { readonly picture: `/${string}`; readonly values: Partial<FormValues> },
   change: Dispatch<FormAction>,
   fileName = nameOf(picture),
 ): Promise<void> {
@@ -85,8 +86,8 @@ function nameOf(path: string): string {
 }
 
 /** @throws KinoraError `SERVER_UNREACHABLE` */
-async function fetchSample(path: string): Promise<Blob> {
-  const response = await fetch(path).catch(() => null);
+async function fetchSample(path: `/${string}`): Promise<Blob> {
+  const response = await fetch(appPath(path)).catch(() => null);
   if (!response?.ok) throw new KinoraError('SERVER_UNREACHABLE');
   return response.blob();
 }

@@ -48,6 +48,30 @@ test('adapters change places, and stay at the ends', () => {
   ]);
 });
 
+test('what something from outside replaced comes back, one replacement after another', () => {
+  const before = filled({ seed: '7' });
+  const other = { name: 'other.png', file: new Blob(['y']) };
+  const first = changeForm(before, {
+    ...{ type: 'replaced', by: 'a.mp4', values: { prompt: 'a car', seed: '8' } },
+    loras: [lora('a')],
+  });
+  expect([first.values.prompt, first.files.image, first.files.loras.length]).toEqual([
+    'a car',
+    image,
+    1,
+  ]);
+  const second = changeForm(first, { type: 'replaced', by: 'other.png', image: other });
+  expect([second.values.prompt, second.files.image]).toEqual(['a car', other]);
+  expect(second.replaced.map(({ by }) => by)).toEqual(['a.mp4', 'other.png']);
+  const undo = (state: FormState) => {
+    const last = state.replaced.at(-1) ?? emptyForm;
+    return changeForm(state, { type: 'undone', values: last.values, files: last.files });
+  };
+  expect(undo(second)).toEqual(first);
+  expect(undo(undo(second))).toEqual(before);
+  expect(changeForm(second, { type: 'replacementsKept' }).replaced).toEqual([]);
+});
+
 test('parameters are unchanged by the form', () => {
   const parameters = parseParameters({
     prompt: 'p',

@@ -80,16 +80,43 @@ export interface FormFiles {
   readonly loras: readonly ChosenLora[];
 }
 
+/** What was in the form before something replaced it that did not come from its fields. */
+export interface Replaced {
+  /** What took its place, as a name to show. */
+  readonly by: string;
+  readonly values: FormValues;
+  readonly files: FormFiles;
+}
+
 export interface FormState {
   readonly values: FormValues;
   readonly files: FormFiles;
+  /** What Undo brings back, the last one at the end. */
+  readonly replaced: readonly Replaced[];
   /** True after Generate was pressed on an incomplete form; then missing fields are marked. */
   readonly checked: boolean;
 }
 
 export type FormAction =
   | { readonly type: 'changed'; readonly values: Partial<FormValues> }
-  | { readonly type: 'restored'; readonly values?: FormValues; readonly files?: FormFiles }
+  | {
+      readonly type: 'restored';
+      readonly values?: FormValues;
+      readonly files?: FormFiles;
+      readonly replaced?: readonly Replaced[];
+    }
+  /** Something else takes the place of what is in the form; what is absent stays. */
+  | {
+      readonly type: 'replaced';
+      readonly by: string;
+      readonly values?: Partial<FormValues>;
+      readonly image?: ChosenImage;
+      readonly loras?: readonly ChosenLora[];
+    }
+  /** The last replacement is undone: these values and files come back. */
+  | { readonly type: 'undone'; readonly values: FormValues; readonly files: FormFiles }
+  /** The replacements stay: what was before them is not needed any more. */
+  | { readonly type: 'replacementsKept' }
   /** The form now shows this model. */
   | { readonly type: 'modelShown'; readonly defaults: SamplingValues }
   | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
@@ -123,6 +150,7 @@ export const emptyForm: FormState = {
     optimization: null,
   },
   files: { image: null, loras: [] },
+  replaced: [],
   checked: false,
 };
 
@@ -136,7 +164,20 @@ export function changeForm(state: FormState, action: FormAction): FormState {
       return { ...state, values: { ...state.values, ...replaced, ...action.values } };
     }
     case 'restored':
-      return { ...state, values: action.values ?? state.values, files: action.files ?? files };
+      return {
+        ...state,
+        values: action.values ?? state.values,
+        files: action.files ?? files,
+        replaced: action.replaced ?? state.replaced,
+      };
+    case 'replaced':
+      return replaced(state, action);
+    case 'undone': {
+      const { values, files: earlier } = action;
+      return { ...state, values, files: earlier, replaced: state.replaced.slice(0, -1) };
+    }
+    case 'replacementsKept':
+      return { ...state, replaced: [] };
     case 'modelShown':
       return { ...state, values: followModel(state.values, action.defaults) };
     case 'imageSet':
@@ -170,6 +211,18 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     case 'checked':
       return { ...state, checked: true };
   }
+}
+
+function replaced(
+  state: FormState,
+  { by, values, image, loras }: Extract<FormAction, { type: 'replaced' }>,
+): FormState {
+  const before = { by, values: state.values, files: state.files };
+  const actions: FormAction[] = [];
+  if (values) actions.push({ type: 'changed', values });
+  if (loras) actions.push({ type: 'lorasSet', loras });
+  if (image) actions.push({ type: 'imageSet', image });
+  return { ...actions.reduce(changeForm, state), replaced: [...state.replaced, before] };
 }
 
 /** The values with the defaults of a model, where a number is still the default of the one before. */

@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { appPath } from '../../../lib/contract/site';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -89,7 +90,7 @@ export function PromptTools(props: {
                     setOpen(null);
                   }}
                 >
-                  <Picture src={example.picture} alt="" width={1280} height={720} />
+                  <Picture src={appPath(example.picture)} alt="" width={1280} height={720} />
                   {t(example.name)}
                 </button>
               </li>

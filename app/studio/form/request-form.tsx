@@ -1,4 +1,4 @@
-import { type Dispatch, type ReactNode, type RefObject, useEffect } from 'react';
+import { type Dispatch, lazy, type ReactNode, type RefObject, Suspense, useEffect } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
 import { unusedParameters } from '../../../lib/contract/parameters';
@@ -33,9 +33,18 @@ import { StorageNote } from './storage-note';
 import type { FileNotice } from './use-file-input';
 import { useForecast } from './use-forecast';
 import type { Improve } from './use-improve';
+import type { SharedFiles } from './use-launched-files';
 import { useLoraChecks } from './use-loras';
 import { useShownErrors } from './use-shown-errors';
 import { QueueNote, VariationsField } from './variations-field';
+
+// Both follow from what came from elsewhere.
+const ReplacedNotice = lazy(async () => ({
+  default: (await import('./replaced-notice')).ReplacedNotice,
+}));
+const SharedQuestion = lazy(async () => ({
+  default: (await import('./replaced-notice')).SharedQuestion,
+}));
 
 /** All settings of a video, and the Generate button. */
 export function RequestForm(props: {
@@ -44,6 +53,7 @@ export function RequestForm(props: {
   change: Dispatch<FormAction>;
   models: ModelList;
   notice: FileNotice | null;
+  shared: SharedFiles;
   startError: ErrorRecord | null;
   /** What is wrong with the GPU; null where nothing is. */
   gpuNotice: ReactNode;
@@ -67,10 +77,11 @@ export function RequestForm(props: {
   onCancelEdit: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
-  const { waiting, editing } = props;
+  const { waiting, editing, shared } = props;
   const hydrated = useHydrated();
   const improving = improve.state.status === 'running';
   const { values, files } = form;
+  const replaced = form.replaced.at(-1);
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
   const defaults = samplingDefaults(model?.manifest);
   useModelDefaults(model && defaults, values, change);
@@ -104,6 +115,18 @@ export function RequestForm(props: {
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
+        </div>
+        <div role="status" className="notice">
+          {shared.files.length > 0 && (
+            <Suspense>
+              <SharedQuestion shared={shared} content={form} />
+            </Suspense>
+          )}
+          {replaced && (
+            <Suspense>
+              <ReplacedNotice last={replaced} change={change} />
+            </Suspense>
+          )}
         </div>
         <PromptField
           {...{ values, improve, busy, change }}

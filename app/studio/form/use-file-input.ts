@@ -17,6 +17,8 @@ export type FileNotice =
 
 export interface FileInput {
   readonly addFiles: (files: readonly File[]) => Promise<void>;
+  /** The same for files with which the app was opened: an image can be undone as well. */
+  readonly openFiles: (files: readonly File[]) => Promise<void>;
   /** Adds a LoRA of the library. */
   readonly pickLora: (name: string) => void;
   /** Says what was done, in the place of the notice. */
@@ -41,12 +43,14 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     [],
   );
 
-  async function addFiles(files: readonly File[]): Promise<void> {
+  async function addFiles(files: readonly File[], opened = false): Promise<void> {
     setNotice(null);
     try {
-      for (const file of files.filter((one) => !isLora(one))) {
-        if (isVideo(file)) await restoreSettings(file, files.some(isImage));
-        else change({ type: 'imageSet', image: await readImage(file, file.name) });
+      // A video first: Undo brings back what was there before all of them.
+      for (const file of files.filter(isVideo)) await restoreSettings(file, files.some(isImage));
+      for (const file of files.filter(isImage)) {
+        const image = await readImage(file, file.name);
+        change(opened ? { type: 'replaced', by: file.name, image } : { type: 'imageSet', image });
       }
       const loras = files.filter(isLora);
       if (loras.length > 0) await loraInput.addFiles(loras);
@@ -58,17 +62,20 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
   /** @param brought whether an image came with the video */
   async function restoreSettings(file: File, brought: boolean): Promise<void> {
     const { values, framing, loras } = await readSettings(file);
-    change({ type: 'changed', values });
     const library = getLibrary().getSnapshot();
     const names = library.status === 'ready' ? library.snapshot.loras.map(({ name }) => name) : [];
     const found = loras.filter(({ path }) => names.includes(path));
     const missing = loras.filter(({ path }) => !names.includes(path)).map(({ path }) => path);
-    if (found.length > 0) change({ type: 'lorasSet', loras: found.map(fromLibrary) });
     const source = brought ? undefined : await findSource(values);
-    if (source) {
-      const image = { name: source.imageName, file: source.image, ...(framing && { framing }) };
-      change({ type: 'imageSet', image });
-    }
+    change({
+      type: 'replaced',
+      by: file.name,
+      values,
+      ...(found.length > 0 && { loras: found.map(fromLibrary) }),
+      ...(source && {
+        image: { name: source.imageName, file: source.image, ...(framing && { framing }) },
+      }),
+    });
     const kept = source ? 'found' : hasImage || brought ? 'stays' : 'missing';
     const sentences = [t(`form.restored.${kept}`, { file: file.name })];
     if (missing.length > 0) {
@@ -116,7 +123,8 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     setNotice(null);
     loraInput.pick(name).catch((thrown: unknown) => showError(toKinoraError(thrown)));
   };
-  return { addFiles, pickLora, showError, showInfo, notice, dragging };
+  const openFiles = (files: readonly File[]) => addFiles(files, true);
+  return { addFiles, openFiles, pickLora, showError, showInfo, notice, dragging };
 }
 
 /** Image and name of the prediction of this browser that the settings are of; undefined without one. */

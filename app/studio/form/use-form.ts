@@ -8,7 +8,7 @@ import {
   useState,
 } from 'react';
 import type { Draft } from '../../../lib/predictions/database';
-import { changeDevice, useDevice } from '../../shared/device';
+import { changeDevice, getDevice, useDevice } from '../../shared/device';
 import { loadData } from '../use-data';
 import {
   changeForm,
@@ -18,6 +18,7 @@ import {
   type FormState,
   type FormValues,
   fromDraft,
+  type Replaced,
 } from './form-state';
 
 /**
@@ -34,9 +35,15 @@ export function useForm(): { form: FormState; change: Dispatch<FormAction>; read
   /** The changes until the draft is restored; null from then on. */
   const early = useRef<FormAction[] | null>([]);
   const change = useCallback((action: FormAction) => {
-    if (action.type === 'changed') changeDevice(action.values);
-    early.current?.push(action);
-    dispatch(action);
+    const actions = [action];
+    if (action.type === 'replaced') {
+      // What Undo brings back has the setting of this moment.
+      const { backend, memoryBudget } = getDevice();
+      actions.unshift({ type: 'changed', values: { backend, memoryBudget } });
+    }
+    if ('values' in action && action.type !== 'restored') changeDevice(action.values ?? {});
+    early.current?.push(...actions);
+    for (const one of actions) dispatch(one);
   }, []);
   const [draft, setDraft] = useState<'unread' | 'restored' | 'changed'>('unread');
 
@@ -46,7 +53,7 @@ export function useForm(): { form: FormState; change: Dispatch<FormAction>; read
       if (!current) return;
       const actions = early.current ?? [];
       early.current = null;
-      dispatch({ type: 'restored', ...draft });
+      dispatch({ type: 'restored', replaced: [], ...draft });
       for (const action of actions) dispatch(action);
       setDraft(actions.length > 0 ? 'changed' : 'restored');
     });
@@ -57,16 +64,27 @@ export function useForm(): { form: FormState; change: Dispatch<FormAction>; read
 
   useSaved('values', form.values, draft);
   useSaved('files', form.files, draft);
+  useSaved('replaced', form.replaced, draft);
   return { form, change, ready: draft !== 'unread' };
 }
 
-async function restore(): Promise<{ values?: FormValues; files?: FormFiles }> {
+async function restore(): Promise<{
+  values?: FormValues;
+  files?: FormFiles;
+  replaced?: readonly Replaced[];
+}> {
   try {
     const { getRunner, loadDraft } = await loadData();
     const { database } = getRunner().store;
     const values = (await loadDraft(database, 'values')) as Partial<FormValues> | undefined;
     const files = (await loadDraft(database, 'files')) as FormFiles | undefined;
-    return { ...(values && { values: fromDraft(values) }), ...(files && { files }) };
+    const stored = (await loadDraft(database, 'replaced')) as readonly Replaced[] | undefined;
+    const replaced = stored?.map((one) => ({ ...one, values: fromDraft(one.values) }));
+    return {
+      ...(values && { values: fromDraft(values) }),
+      ...(files && { files }),
+      ...(replaced && { replaced }),
+    };
   } catch {
     return {}; // The database failed: there is no draft, and Generate will report the error.
   }

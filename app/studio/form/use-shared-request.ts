@@ -1,5 +1,7 @@
 import { type Dispatch, useEffect, useEffectEvent } from 'react';
 import { type KinoraError, toKinoraError } from '../../../lib/contract/errors';
+import { t } from '../../texts';
+import '../../texts/en/form';
 import type { FormAction } from './form-state';
 
 /**
@@ -17,8 +19,7 @@ export function useSharedRequest(
     try {
       const { readSharedRequest } = await import('./shared-request');
       const { values, image } = await readSharedRequest(id);
-      change({ type: 'changed', values });
-      if (image) change({ type: 'imageSet', image });
+      change({ type: 'replaced', by: t('form.sharedLink'), values, ...(image && { image }) });
     } catch (thrown) {
       showError(toKinoraError(thrown));
     }

@@ -9,6 +9,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   IMAGE_UNREADABLE: ['浏览器无法把这个文件读作图片。', '使用 JPEG、PNG、WebP、AVIF 或 GIF 图片。'],
   IMAGE_TRUNCATED: ['图片文件不完整。', '重新复制或下载它。'],
   SHARE_UNREADABLE: ['无法读取分享的请求。', '重新打开链接；它可能已经失效。'],
+  SHARED_FILES_LOST: [
+    '无法保留分享给 Kinora 的内容：此浏览器的存储空间已满或被禁止。',
+    '在这里选择文件；或在设置中释放空间后重新分享。',
+  ],
   IMAGE_UNREACHABLE: ['无法获取图片。', '检查地址，或使用本地文件。'],
   PROMPT_EMPTY: ['提示词是空的。', '描述视频里应该发生什么。'],
   PROMPT_REFUSED: ['提示词把儿童与性联系在一起；Kinora 绝不制作这样的视频。', '修改提示词。'],
