@@ -14,6 +14,7 @@ import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
 import type { Prediction } from '../../lib/contract/prediction';
 import { isAtRest } from '../../lib/predictions/prediction-state';
+import { useDevice } from '../shared/device';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
@@ -50,9 +51,9 @@ const ShortcutsDialog = lazy(async () => ({
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
-  const { form, change, ready } = useForm();
-  const models = useModels();
   const { gpu, check } = useGpu();
+  const { form, change, ready } = useForm(gpu);
+  const models = useModels();
   const run = useShownRun();
   const busy = run.status !== 'idle';
   const stored = useStored(readPredictions);
@@ -133,11 +134,11 @@ export function Studio() {
   }, [pressed, ready]);
 
   const { backend } = form.values;
-  const problem = gpuProblem(gpu, backend, lastError);
+  const problem = gpuProblem(gpu, useDevice().backend, lastError);
   const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
   const gpuActions = problem && (
     <GpuActions
-      {...{ gpu, error: problem }}
+      {...{ gpu, backend, error: problem }}
       onCheck={check}
       onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
     />
@@ -163,7 +164,14 @@ export function Studio() {
           {...{ formRef, form, change, models, busy, ready, improve }}
           // What is about the prediction on the stage is shown there.
           startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
-          gpuNotice={problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
+          gpuNotice={
+            problem &&
+            !onStage && (
+              <GpuNotice error={problem} backend={backend}>
+                {gpuActions}
+              </GpuNotice>
+            )
+          }
           gpu={gpu.status === 'known' ? gpu.report : null}
           revision={ended?.[0] ? endOf(ended[0]) : ''}
           notice={fileInput.notice}

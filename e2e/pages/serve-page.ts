@@ -38,7 +38,7 @@ export class ServePage {
   }
 
   /**
-   * Fills in the form with the tiny model on the CPU, and connects.
+   * Fills in the form with the tiny model, and connects. The CPU computes: the GPU is emulated.
    *
    * @param remember whether the browser is to keep the token and connect again
    */
@@ -47,7 +47,6 @@ export class ServePage {
     await this.name.fill(name);
     if (remember) await this.form.getByLabel(/^Remember it/).check();
     await this.form.getByLabel('Model', { exact: true }).selectOption('tiny');
-    await this.form.getByRole('radio', { name: 'CPU' }).check();
     await this.connectButton.click();
   }
 

@@ -33,7 +33,7 @@ export function forecastOfForm(
     duration,
     backend: values.backend,
     gpu,
-    ...kernelOption(),
+    ...kernelOption(values.backend),
     ...(budget !== undefined && budget > 0 && { memoryBudget: budget }),
     withMemory: true,
     checked: values.safetyChecker && hasSafetyChecker(entry),
@@ -66,7 +66,7 @@ export function forecastOfModel(
     duration: 5,
     backend,
     gpu,
-    ...kernelOption(),
+    ...kernelOption(backend),
     withMemory: false,
     checked: false,
   };

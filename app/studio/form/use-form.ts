@@ -1,14 +1,8 @@
-import {
-  type Dispatch,
-  useCallback,
-  useEffect,
-  useMemo,
-  useReducer,
-  useRef,
-  useState,
-} from 'react';
+import { type Dispatch, useEffect, useMemo, useReducer, useRef, useState } from 'react';
 import type { Draft } from '../../../lib/predictions/database';
 import { changeDevice, useDevice } from '../../shared/device';
+import { type GpuState, shownBackend } from '../../shared/gpu';
+import { useStable } from '../../shared/use-stable';
 import { loadData } from '../use-data';
 import {
   changeForm,
@@ -21,23 +15,31 @@ import {
 } from './form-state';
 
 /**
- * The form and its draft; backend and memory limit are a setting of this browser. `ready` becomes true when
+ * The form and its draft; backend and memory limit are a setting of this browser, and the backend, where none was
+ * chosen, follows the GPU. `ready` becomes true when
  * the last draft is restored; until then nothing is saved, so that the empty form does not overwrite the
  * draft. What was changed before that is changed in the draft too.
  */
-export function useForm(): { form: FormState; change: Dispatch<FormAction>; ready: boolean } {
+export function useForm(gpu: GpuState): { form: FormState; change: Dispatch<FormAction>; ready: boolean } {
   const [state, dispatch] = useReducer(changeForm, emptyForm);
   const device = useDevice();
+  const backend = shownBackend(device, gpu);
   const form = useMemo(() => {
-    return { ...state, values: { ...state.values, ...device } };
-  }, [state, device]);
+    return { ...state, values: { ...state.values, ...device, backend } };
+  }, [state, device, backend]);
   /** The changes until the draft is restored; null from then on. */
   const early = useRef<FormAction[] | null>([]);
-  const change = useCallback((action: FormAction) => {
-    if (action.type === 'changed') changeDevice(action.values);
-    early.current?.push(action);
-    dispatch(action);
-  }, []);
+  const { change } = useStable({
+    change(action: FormAction) {
+      // The settings of an earlier video choose nothing where that computes anyway.
+      if (action.type === 'changed') {
+        const { backend: wanted, ...others } = action.values;
+        changeDevice(wanted === undefined || wanted === backend ? others : action.values);
+      }
+      early.current?.push(action);
+      dispatch(action);
+    },
+  });
   const [draft, setDraft] = useState<'unread' | 'restored' | 'changed'>('unread');
 
   useEffect(() => {

@@ -1,12 +1,13 @@
 import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import type { Completed } from '../../../lib/contract/prediction';
+import type { Backend, Completed } from '../../../lib/contract/prediction';
 import type { ParametersInput } from '../../../lib/contract/request';
 import type { StartedRun } from '../../../lib/predictions/current-run';
 import type { SourceLora } from '../../../lib/predictions/loras';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
 import { budgetOf, kernelOption, toBudgetBytes } from '../../shared/device';
+import { backendOfRun } from '../../shared/gpu';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
 import '../../texts/en/studio';
@@ -98,10 +99,12 @@ export function useGenerate(options: {
   }
 
   const memoryBudget = toBudgetBytes(form.values.memoryBudget);
-  const device = () => ({
+  const deviceFor = (backend: Backend) => ({
     ...(memoryBudget !== undefined && { memoryBudget }),
-    ...kernelOption(),
+    ...kernelOption(backend),
   });
+  /** For a run that was begun on the backend that its prediction names. */
+  const device = () => deviceFor(form.values.backend);
 
   /** Gives the form's request to `work`; where the form has errors, shows them. */
   async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
@@ -160,12 +163,13 @@ export function useGenerate(options: {
     });
   }
 
-  const { backend, safetyChecker } = form.values;
+  const { safetyChecker } = form.values;
 
   async function makeLonger(prediction: Completed, choice: LongerChoice): Promise<void> {
     setProblem(null);
     try {
-      const changes = { ...choice, ...device(), backend, safetyChecker };
+      const backend = await backendOfRun();
+      const changes = { ...choice, ...deviceFor(backend), backend, safetyChecker };
       const { getQueueRunner, getRunner } = await loadData();
       const { openContinuation } = await import('../result/continue-video');
       const input = await openContinuation(getRunner().store, prediction, changes);
@@ -180,7 +184,10 @@ export function useGenerate(options: {
     enqueue,
     makeLonger,
     runAgain: (id) =>
-      start((runner) => runner.runAgain(id, { ...device(), backend, safetyChecker })),
+      start(async (runner) => {
+        const backend = await backendOfRun();
+        return runner.runAgain(id, { ...deviceFor(backend), backend, safetyChecker });
+      }),
     resume: (id) => start((runner) => runner.resumeInterrupted(id, device()), id),
     finish: (id) => start((runner) => runner.finishInterrupted(id, device()), id),
     refine: (id) => start((runner) => runner.refine(id, device()), id),
@@ -191,6 +198,7 @@ export function useGenerate(options: {
 /** The form's request: the model is the one that is chosen now, or would be chosen. */
 async function formRequest(form: FormState, image: ChosenImage): Promise<WaitingInput> {
   const { values, files } = form;
+  const backend = await backendOfRun();
   const model = pickModel(await loadModels(), values.model);
   if (!model) throw new KinoraError('MODEL_UNKNOWN');
   const { id, name } = model.manifest;
@@ -210,12 +218,12 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     model: id,
     profile: values.profile,
     ...chosenSampling(model, values),
-    backend: values.backend,
+    backend,
     loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
     safetyChecker: values.safetyChecker,
     ...(values.optimization && { promptOptimizer: values.optimization }),
     ...budgetOf(values.memoryBudget),
-    ...kernelOption(),
+    ...kernelOption(backend),
   };
 }
 
