@@ -1,6 +1,15 @@
-import { type Dispatch, useEffect, useMemo, useReducer, useRef, useState } from 'react';
+import {
+  type Dispatch,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useReducer,
+  useRef,
+  useState,
+} from 'react';
 import type { Draft } from '../../../lib/predictions/database';
 import { changeDevice, useDevice } from '../../shared/device';
+import { expectImage, noteImage } from '../../shared/expected-image';
 import { type GpuState, shownBackend } from '../../shared/gpu';
 import { useStable } from '../../shared/use-stable';
 import { loadData } from '../use-data';
@@ -20,7 +29,11 @@ import {
  * the last draft is restored; until then nothing is saved, so that the empty form does not overwrite the
  * draft. What was changed before that is changed in the draft too.
  */
-export function useForm(gpu: GpuState): { form: FormState; change: Dispatch<FormAction>; ready: boolean } {
+export function useForm(gpu: GpuState): {
+  form: FormState;
+  change: Dispatch<FormAction>;
+  ready: boolean;
+} {
   const [state, dispatch] = useReducer(changeForm, emptyForm);
   const device = useDevice();
   const backend = shownBackend(device, gpu);
@@ -57,9 +70,16 @@ export function useForm(gpu: GpuState): { form: FormState; change: Dispatch<Form
     };
   }, []);
 
+  const restored = draft !== 'unread';
+  const expected = form.files.image && form.values.size;
+  useLayoutEffect(() => {
+    if (!restored) return;
+    expectImage(null);
+    noteImage(expected);
+  }, [restored, expected]);
   useSaved('values', form.values, draft);
   useSaved('files', form.files, draft);
-  return { form, change, ready: draft !== 'unread' };
+  return { form, change, ready: restored };
 }
 
 async function restore(): Promise<{ values?: FormValues; files?: FormFiles }> {
