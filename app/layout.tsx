@@ -1,6 +1,7 @@
 import type { Metadata, Viewport } from 'next';
 import type { ReactNode } from 'react';
 import './globals.css';
+import { imageScript } from './shared/expected-image';
 import { Footer } from './shared/footer';
 import { installScript } from './shared/install-offer';
 import { TermsDialog } from './shared/terms-dialog';
@@ -19,13 +20,16 @@ export const viewport: Viewport = {
   ],
 };
 
+/** Runs before the first paint. */
+const headScript = [themeScript, imageScript, installScript].join('\n');
+
 export default function RootLayout({ children }: { children: ReactNode }) {
   return (
     // The script changes this element before React sees it.
     <html lang="en" suppressHydrationWarning>
       <head>
         {/* biome-ignore lint/security/noDangerouslySetInnerHtml: Constants of ours, which must run before the first paint. */}
-        <script dangerouslySetInnerHTML={{ __html: `${themeScript}\n${installScript}` }} />
+        <script dangerouslySetInnerHTML={{ __html: headScript }} />
       </head>
       <body>
         <LanguageRoot>

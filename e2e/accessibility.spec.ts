@@ -184,7 +184,9 @@ test('everything can be done with the keyboard alone', full, async ({ studio, pa
   await page.keyboard.type('1');
   await tabTo(/Advanced/);
   await page.keyboard.press('Enter');
-  await tabTo(/radio "WebGPU"/);
+  await tabTo(/radio "CPU"/);
+  await page.keyboard.press('ArrowLeft');
+  await expect(page.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
   await page.keyboard.press('ArrowRight');
   await expect(page.getByRole('radio', { name: 'CPU' })).toBeChecked();
   await page.keyboard.press('ControlOrMeta+Enter');

@@ -15,7 +15,7 @@ for (const device of ['CPU', 'GPU'] as const) {
       const file = test.info().outputPath('video.mp4');
 
       await test.step('choose, describe, generate', async () => {
-        if (device === 'CPU') await studio.chooseCpu();
+        await (device === 'CPU' ? studio.chooseCpu() : studio.chooseGpu());
         await studio.fill({ image: picturePath, prompt, steps: 2 });
         await studio.zoom.fill('2.5');
         await studio.frame.press('ArrowRight');

@@ -1,8 +1,86 @@
-import { chromium } from 'playwright';
+import { chromium, type Page } from 'playwright';
 import { ensureBrowser } from '../lib/cli/browser/find';
-import { noAdapterFlags } from '../lib/cli/browser/launch';
+import { noAdapterFlags, testLaunchOptions } from '../lib/cli/browser/launch';
+import { ServePage } from './pages/serve-page';
 import { StudioPage } from './pages/studio-page';
-import { expect, full, picturePath, test, withFixtureModel } from './support/fixtures';
+import {
+  expect,
+  full,
+  picturePath,
+  test,
+  withFixtureModel,
+  withSilentConsole,
+} from './support/fixtures';
+
+const note = (page: Page) => page.getByRole('complementary', { name: 'GPU check' });
+const cpuOffer = (page: Page) => page.getByRole('button', { name: 'Use the CPU instead' });
+
+test('where the GPU is emulated, the sample runs on the CPU without a setting', async ({
+  studio,
+  page,
+}) => {
+  // Pressed before the page knows its GPU.
+  await page.getByRole('button', { name: 'Try the sample' }).click();
+  await studio.waitForResult();
+  await expect(studio.result).toContainText('the CPU');
+  await expect(note(page)).toContainText('emulates a GPU, so the CPU computes');
+  await expect(cpuOffer(page)).toHaveCount(0);
+});
+
+test(
+  'one click in a new browser with an emulated GPU becomes a video of the bundled model',
+  full,
+  async ({ baseURL }) => {
+    const browser = await chromium.launch(await testLaunchOptions());
+    try {
+      // Without the model of tests.
+      const page = await browser.newPage({ baseURL: baseURL ?? '' });
+      const studio = new StudioPage(page);
+      await withSilentConsole(page, async () => {
+        await studio.open();
+        await page.getByRole('button', { name: 'Try the sample' }).click();
+        await studio.waitForResult();
+        await expect(studio.result).toContainText('Mini (demonstration), the CPU');
+      });
+    } finally {
+      await browser.close();
+    }
+  },
+);
+
+test('an emulated GPU that was chosen computes, and the note offers the CPU', async ({
+  studio,
+  page,
+}) => {
+  const time = page.getByRole('form', { name: 'Video settings' }).getByRole('definition').first();
+  await expect(time).toHaveText(/\d/);
+  const onCpu = await time.textContent();
+  await studio.chooseGpu();
+  await expect(time).not.toHaveText(onCpu ?? '');
+  await expect(note(page)).toContainText('emulates a GPU on the CPU');
+  await expect(cpuOffer(page)).toBeVisible();
+  await studio.reload();
+  await page.getByText('Advanced', { exact: true }).click();
+  await expect(page.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
+  await cpuOffer(page).click();
+  await expect(page.getByRole('radio', { name: 'CPU' })).toBeChecked();
+  await expect(time).toHaveText(onCpu ?? '');
+});
+
+test('the tab that serves and the settings follow the same rule', async ({ page }) => {
+  const serve = new ServePage(page);
+  await serve.open();
+  await expect(serve.form.getByRole('radio', { name: 'CPU' })).toBeChecked();
+  await expect(cpuOffer(page)).toHaveCount(0);
+  await serve.form.getByRole('radio', { name: 'WebGPU' }).check();
+  await expect(cpuOffer(page)).toBeVisible();
+  await page.goto('/settings');
+  const computing = page.getByRole('region', { name: 'Computing' });
+  await expect(computing.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
+  await page.evaluate(() => localStorage.removeItem('kinora:device'));
+  await page.reload();
+  await expect(computing.getByRole('radio', { name: 'CPU' })).toBeChecked();
+});
 
 test('a browser without WebGPU gets a notice that says so and what helps', async ({ page }) => {
   // Every script of the page and its worker starts where WebGPU was never there.
@@ -12,13 +90,13 @@ test('a browser without WebGPU gets a notice that says so and what helps', async
     await route.fulfill({ response, body: `${remove}${await response.text()}` });
   });
   await page.goto('/');
-  const notice = page.getByRole('complementary', { name: 'GPU check' });
-  await expect(notice).toContainText('This browser has no WebGPU.');
-  await expect(notice).toContainText(/Chrome or Edge/);
+  await expect(note(page)).toContainText('This browser has no WebGPU.');
+  await expect(note(page)).toContainText(/Chrome or Edge/);
+  await expect(note(page)).toContainText('The CPU computes here.');
 });
 
 test(
-  'a browser without a usable GPU gets a notice, and makes the video on the CPU',
+  'a browser without a usable GPU gets a notice, and makes the video on the CPU unless it is told otherwise',
   full,
   async ({ baseURL }) => {
     const browser = await chromium.launch({
@@ -30,15 +108,18 @@ test(
       await withFixtureModel(page.context());
       const studio = new StudioPage(page);
       await studio.open();
-      const notice = page.getByRole('complementary', { name: 'GPU check' });
-      await expect(notice).toContainText('found no usable GPU');
+      await expect(note(page)).toContainText('found no usable GPU');
       await studio.fill({ image: picturePath, prompt: 'A lamp flickers', steps: 1 });
+      await studio.generate();
+      await studio.waitForResult();
+      await expect(studio.result).toContainText('the CPU');
+      await studio.chooseGpu();
       await studio.generateButton.click();
       const failed = studio.failure.locator('[data-code="ADAPTER_MISSING"]');
       await expect(failed).toBeVisible();
       await expect(page.getByText('found no usable GPU')).toHaveCount(1);
       await failed.getByRole('button', { name: 'Use the CPU instead' }).click();
-      await expect(page.getByRole('button', { name: 'Use the CPU instead' })).toHaveCount(0);
+      await expect(cpuOffer(page)).toHaveCount(0);
       // The run that failed on the GPU is made again on the CPU, as the form says now.
       await studio.failure.getByRole('button', { name: 'Run again' }).click();
       await studio.waitForResult();

@@ -81,8 +81,9 @@ function NextAttempt({ at }: { at: number }) {
 function JobProgress({ job, progress }: { job: CurrentJob; progress: RunProgress }) {
   return (
     <>
-      <RunStage progress={progress} />
+      <RunStage progress={progress} size={job.size} />
       <JobFacts job={job} secondsRemaining={progress.secondsRemaining} />
+      {progress.reason && <p className="field-hint">{progress.reason}</p>}
     </>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useState } from 'react';
 import { useLibrary } from '../library';
+import { useDevice } from '../shared/device';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
@@ -23,11 +24,11 @@ export function ServePage() {
   const hub = library.status === 'ready' ? library.snapshot.hub : null;
   const list = models.status === 'ready' ? models.models : null;
   const pick = useCallback((id: string) => (list ? pickModel(list, id) : undefined), [list]);
-  const form = useConnect(pick, hub);
+  const form = useConnect(pick, hub, gpu);
   const { values, change, model } = form;
   const connected = options !== null;
   const backend = options?.backend ?? values.backend;
-  const problem = gpuProblem(gpu, backend, null);
+  const problem = gpuProblem(gpu, useDevice().backend, null);
   const [ready, setReady] = useState(false);
   useEffect(() => {
     setReady(true);
@@ -48,9 +49,9 @@ export function ServePage() {
           />
           <div className="serve-main">
             {!connected && problem && (
-              <GpuNotice error={problem}>
+              <GpuNotice error={problem} backend={backend}>
                 <GpuActions
-                  {...{ gpu, error: problem }}
+                  {...{ gpu, backend, error: problem }}
                   onCheck={check}
                   onUseCpu={() => change({ backend: 'wasm' })}
                 />

@@ -5,6 +5,7 @@ import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
 import type { ServeOptions } from '../../lib/worker/api';
 import { budgetOf, changeDevice, kernelOption, useDevice } from '../shared/device';
+import { backendOfRun, type GpuState, shownBackend } from '../shared/gpu';
 import { askTerms } from '../shared/terms-store';
 import { checkToken, getServing } from './serving-store';
 import { browserName, loadSettings, saveSettings } from './settings';
@@ -27,10 +28,17 @@ const blank = { token: '', remember: false, name: '', model: '' };
  *
  * @param pick finds the selected model; returns undefined while the library is loading
  * @param hub base address for LoRAs; null while the library is loading
+ * @param gpu decides what computes where nothing was chosen
  */
-export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: string | null) {
+export function useConnect(
+  pick: (id: string) => ModelEntry | undefined,
+  hub: string | null,
+  gpu: GpuState,
+) {
   const [typed, setTyped] = useState(blank);
-  const { backend, memoryBudget } = useDevice();
+  const device = useDevice();
+  const { memoryBudget } = device;
+  const backend = shownBackend(device, gpu);
   const values: ConnectValues = useMemo(() => ({ ...typed, backend }), [typed, backend]);
   const [tokenError, setTokenError] = useState<ErrorRecord | null>(null);
   const reconnect = useRef(false);
@@ -55,10 +63,13 @@ export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: st
       const token = checkToken(values.token);
       if (!(await askTerms())) return;
       save(values, model, true);
-      const { name, backend } = values;
-      const memory = budgetOf(memoryBudget);
-      const options = { ...optionsOf(model, backend, hub), ...memory, ...kernelOption() };
-      void getServing().connect({ ...options, token, name: name.trim() });
+      const backend = await backendOfRun();
+      const options = {
+        ...optionsOf(model, backend, hub),
+        ...budgetOf(memoryBudget),
+        ...kernelOption(),
+      };
+      void getServing().connect({ ...options, token, name: values.name.trim() });
     } catch (thrown) {
       setTokenError(toKinoraError(thrown).toRecord());
     }

@@ -21,7 +21,7 @@ import { loadSetting } from '../../lib/predictions/settings';
 import { getRunner } from '../runner';
 import { changeDevice, useDevice } from '../shared/device';
 import { Choice } from '../shared/fields';
-import { collectDiagnostics, type GpuState, gpuProblem, useGpu } from '../shared/gpu';
+import { collectDiagnostics, type GpuState, gpuProblem } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/settings';
@@ -29,8 +29,7 @@ import { formatDate } from '../texts/format';
 import { KernelTable } from './kernel-table';
 
 /** What computes on the GPU of this browser, and how fast it is. */
-export function GpuSection() {
-  const { gpu } = useGpu();
+export function GpuSection({ gpu }: { gpu: GpuState }) {
   const { kernels } = useDevice();
   const report = gpu.status === 'known' && gpu.report.outcome === 'ready' ? gpu.report : null;
   const record = useLiveQuery(() => recordOf(report), [report]) ?? null;

@@ -8,6 +8,7 @@ import { changePage, initialPage, subjects } from '../models/page-state';
 import { RemovalDialog } from '../models/removal-dialog';
 import { StorageBar } from '../models/storage-bar';
 import { useLibraryActions } from '../models/use-library-actions';
+import { useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { t } from '../texts';
 import '../texts/en/settings';
@@ -20,6 +21,7 @@ import { StoredKinds } from './stored-kinds';
 /** What is chosen once, for this browser. */
 export function SettingsPage() {
   const library = useLibrary();
+  const { gpu } = useGpu();
   const [page, change] = useReducer(changePage, initialPage);
   const actions = useLibraryActions(change);
   const { removal, doing, done, problems } = page;
@@ -32,8 +34,8 @@ export function SettingsPage() {
         <div className="models-columns">
           <div className="models-main">
             <Appearance />
-            <Computing />
-            <GpuSection />
+            <Computing gpu={gpu} />
+            <GpuSection gpu={gpu} />
             <FinishedSection />
           </div>
           <div className="models-side">

@@ -1,12 +1,13 @@
 import { useSyncExternalStore } from 'react';
 import { type KernelSetting, kernelSettings } from '../../lib/contract/kernel-setting';
-import type { Backend } from '../../lib/contract/prediction';
+import { type Backend, backends } from '../../lib/contract/prediction';
 import { t } from '../texts';
 import { StoredValue } from './stored-value';
 
 /** What computes the videos of this browser, and how much of it: the same in the studio and in the settings. */
 export interface DeviceSetting {
-  readonly backend: Backend;
+  /** What a person has chosen; null for what is usual on the GPU of this browser (`gpu.tsx`). */
+  readonly backend: Backend | null;
   /** Upper limit of GPU memory in GiB, as typed; empty means measured. */
   readonly memoryBudget: string;
   /** What computes on the GPU; null for what is usual on it. */
@@ -15,15 +16,15 @@ export interface DeviceSetting {
 
 const stored = new StoredValue<DeviceSetting>(
   'kinora:device',
-  { backend: 'webgpu', memoryBudget: '', kernels: null },
+  { backend: null, memoryBudget: '', kernels: null },
   read,
 );
 
 /** A stored setting; undefined for anything else. Without a schema: those are a large script. */
 function read(json: unknown): DeviceSetting | undefined {
   const stored = (json ?? {}) as Partial<Record<keyof DeviceSetting, unknown>>;
-  const { backend, memoryBudget } = stored;
-  if (backend !== 'webgpu' && backend !== 'wasm') return undefined;
+  const { memoryBudget } = stored;
+  const backend = backends.find((name) => name === stored.backend) ?? null;
   const kernels = kernelSettings.find((setting) => setting === stored.kernels) ?? null;
   return typeof memoryBudget === 'string' ? { backend, memoryBudget, kernels } : undefined;
 }

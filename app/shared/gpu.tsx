@@ -6,8 +6,10 @@ import {
   KinoraError,
   toKinoraError,
 } from '../../lib/contract/errors';
+import { usualBackend } from '../../lib/contract/kernel-setting';
 import type { Backend } from '../../lib/contract/prediction';
 import { errorTexts, t } from '../texts';
+import { type DeviceSetting, getDevice } from './device';
 
 export type GpuState =
   | { readonly status: 'checking' }
@@ -15,18 +17,40 @@ export type GpuState =
   /** The engine worker failed. */
   | { readonly status: 'failed'; readonly error: ErrorRecord };
 
+/** The latest report that was asked for in this tab. */
+let latest: Promise<DeviceReport> | null = null;
+
 /** The engine's report on the GPU, and a function that requests a new one. */
 export function useGpu(): { gpu: GpuState; check: () => void } {
   const [gpu, setGpu] = useState<GpuState>({ status: 'checking' });
   const check = useCallback(() => {
     setGpu({ status: 'checking' });
-    probe().then(
+    latest = probe();
+    latest.then(
       (report) => setGpu({ status: 'known', report }),
       (thrown: unknown) => setGpu({ status: 'failed', error: toKinoraError(thrown).toRecord() }),
     );
   }, []);
   useEffect(check, [check]);
   return { gpu, check };
+}
+
+/** What computes: what was chosen, else what is usual on this GPU. WebGPU as long as that is not known. */
+export function shownBackend({ backend }: DeviceSetting, gpu: GpuState): Backend {
+  return backend ?? (gpu.status === 'known' ? usualOn(gpu.report) : 'webgpu');
+}
+
+/** The same for a run that begins now: waits until the GPU is known. */
+export async function backendOfRun(): Promise<Backend> {
+  const { backend } = getDevice();
+  if (backend) return backend;
+  latest ??= probe();
+  // The run itself reports what is wrong with the engine.
+  return latest.then(usualOn, () => 'webgpu' as const);
+}
+
+function usualOn({ outcome, software }: DeviceReport): Backend {
+  return usualBackend(outcome !== 'ready' || software);
 }
 
 async function probe(): Promise<DeviceReport> {
@@ -83,13 +107,14 @@ const avoidedByCpu: readonly ErrorCode[] = [
 /** What a person can do about a problem of the GPU. */
 export function GpuActions(props: {
   gpu: GpuState;
+  backend: Backend;
   error: ErrorRecord;
   /** Whether the CPU is offered where the GPU was lost. */
   cpu?: boolean;
   onCheck: () => void;
   onUseCpu: () => void;
 }) {
-  const { gpu, error, cpu = false, onCheck, onUseCpu } = props;
+  const { gpu, backend, error, cpu = false, onCheck, onUseCpu } = props;
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(await collectDiagnostics(gpu, error));
@@ -97,7 +122,8 @@ export function GpuActions(props: {
   };
   return (
     <>
-      {(avoidedByCpu.includes(error.code) || (cpu && error.code === 'DEVICE_LOST')) && (
+      {((backend === 'webgpu' && avoidedByCpu.includes(error.code)) ||
+        (cpu && error.code === 'DEVICE_LOST')) && (
         <button type="button" onClick={onUseCpu}>
           {t('shared.useCpu')}
         </button>
@@ -113,15 +139,19 @@ export function GpuActions(props: {
 }
 
 /** A problem of the GPU with its remedy and the actions on it. */
-export function GpuNotice({ error, children }: { error: ErrorRecord; children: ReactNode }) {
+export function GpuNotice(props: { error: ErrorRecord; backend: Backend; children: ReactNode }) {
+  const { error, backend, children } = props;
   const { message, remedy, detail } = errorTexts(error);
+  const onCpu = backend === 'wasm';
+  // Where the CPU computes instead of an emulated GPU, nothing is to be done: one line is enough.
+  const solved = onCpu && error.code === 'ADAPTER_SOFTWARE';
   return (
     <aside className="gpu-notice problem" aria-label={t('shared.gpuCheck')} data-code={error.code}>
-      {/* A software GPU works: one line is enough. */}
-      <details open={error.code !== 'ADAPTER_SOFTWARE'}>
-        <summary>{message}</summary>
+      <details key={String(solved)} open={!solved}>
+        <summary>{solved ? t('shared.emulatedSoCpu') : message}</summary>
         {detail && <p lang="en">{detail}</p>}
         <p>{remedy}</p>
+        {onCpu && !solved && <p>{t('shared.cpuComputes')}</p>}
         <div className="actions">{children}</div>
       </details>
     </aside>
@@ -129,17 +159,18 @@ export function GpuNotice({ error, children }: { error: ErrorRecord; children: R
 }
 
 /**
- * The problem of the GPU; null if there is none, or if the CPU is selected.
+ * The problem of the GPU; null if there is none, or if the CPU was chosen.
  *
+ * @param chosen null where nothing was
  * @param lastError of the newest prediction, if that one failed
  */
 export function gpuProblem(
   gpu: GpuState,
-  backend: Backend,
+  chosen: Backend | null,
   lastError: ErrorRecord | null,
 ): ErrorRecord | null {
   if (gpu.status === 'failed') return gpu.error;
-  if (gpu.status === 'checking' || backend === 'wasm') return null;
+  if (gpu.status === 'checking' || chosen === 'wasm') return null;
   if (gpu.report.outcome === 'no-webgpu') return new KinoraError('WEBGPU_MISSING').toRecord();
   if (gpu.report.outcome === 'no-adapter') return new KinoraError('ADAPTER_MISSING').toRecord();
   if (lastError?.code === 'DEVICE_LOST') return lastError;

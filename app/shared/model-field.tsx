@@ -10,9 +10,11 @@ import type { ModelList } from './use-models';
 export function ModelField(props: {
   list: ModelList;
   model: ModelEntry | undefined;
+  /** Whether a larger model is offered elsewhere on the page. */
+  offered?: boolean;
   onChange: (id: string) => void;
 }) {
-  const { list, model, onChange } = props;
+  const { list, model, offered = false, onChange } = props;
   const models = list.status === 'ready' ? list.models : [];
   const ready = models.filter((entry) => entry.ready);
   const absent = models.filter((entry) => !entry.ready);
@@ -41,7 +43,7 @@ export function ModelField(props: {
       <p className="field-hint" id="model-hint">
         {model && manifestText(model.manifest.description)}
       </p>
-      {model && <ModelLink model={model} models={models} />}
+      {model && !(offered && model.ready) && <LargerModel model={model} models={models} />}
       {list.status === 'failed' && <Problem error={list.error} />}
     </div>
   );
@@ -56,7 +58,8 @@ function Options({ models }: { models: readonly ModelEntry[] }) {
 }
 
 /** A link to the selected model if it is not ready, or to a real model if only the sample is ready. */
-function ModelLink({ model, models }: { model: ModelEntry; models: readonly ModelEntry[] }) {
+export function LargerModel(props: { model: ModelEntry; models: readonly ModelEntry[] }) {
+  const { model, models } = props;
   const offered = models.find(({ origin, ready }) => origin === 'listed' && !ready);
   const hasReal = models.some(({ origin, ready }) => origin !== 'bundled' && ready);
   const target = model.ready ? offered : model;

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
+import type { Size } from '../../lib/contract/parameters';
 import type { Preview, RunProgress } from '../../lib/predictions/run-state';
 import { t } from '../texts';
 import { useReducedMotion } from './browser';
@@ -6,24 +7,26 @@ import { percentDone, progressText, runPhases } from './run-progress';
 import { previewBlurReason } from './safety-text';
 import { Veil } from './veil';
 
-/** Preview, phases and progress bar of a run. */
-export function RunStage({ progress }: { progress: RunProgress }) {
-  const { phase, clip, clips, preview, inputCheck, share, reason } = progress;
+/** Preview, phases and progress bar of a run. @param props.size of its video */
+export function RunStage({ progress, size }: { progress: RunProgress; size: Size }) {
+  const { phase, clip, clips, preview, inputCheck, share } = progress;
   const [revealed, setRevealed] = useState(false);
   const phases = runPhases(progress);
   const current = phase === null ? -1 : phases.indexOf(phase);
   return (
     <>
-      {preview && (
-        <Veil
-          what="preview"
-          reason={previewBlurReason(inputCheck)}
-          revealed={revealed}
-          onToggle={() => setRevealed(!revealed)}
-        >
-          <LatentPreview preview={preview} />
-        </Veil>
-      )}
+      <div className="preview-place" data-size={size}>
+        {preview && (
+          <Veil
+            what="preview"
+            reason={previewBlurReason(inputCheck)}
+            revealed={revealed}
+            onToggle={() => setRevealed(!revealed)}
+          >
+            <LatentPreview preview={preview} />
+          </Veil>
+        )}
+      </div>
       <ol className="phases">
         {phases.map((name, index) => (
           <li
@@ -44,7 +47,6 @@ export function RunStage({ progress }: { progress: RunProgress }) {
         <span>{progressText(progress)}</span>
         {clips > 1 && ` · ${t('shared.clip', { clip: clip + 1, clips })}`}
       </p>
-      {reason && <p className="field-hint">{reason}</p>}
     </>
   );
 }

@@ -1,3 +1,4 @@
+import type { DeviceReport } from '../../lib/contract/engine';
 import type { Backend } from '../../lib/contract/prediction';
 import type { Forecast } from '../../workers/forecast/forecast';
 import type { GpuState } from '../shared/gpu';
@@ -5,23 +6,34 @@ import { t } from '../texts';
 import '../texts/en/form';
 import { durationText } from './form/forecast-text';
 
-/** What this device can do with a model, in one sentence; null where the check of the GPU has failed. */
+/** Whether a GPU computes that is worth its name. */
+export function hasRealGpu({ outcome, software }: DeviceReport, backend: Backend): boolean {
+  return backend === 'webgpu' && outcome === 'ready' && !software;
+}
+
+/**
+ * What this device can do, in one or two sentences: first what it does well. Null where the check of the GPU has
+ * failed.
+ *
+ * @param model name of the large model
+ * @param forecasts of the bundled model, and of the two profiles of the large one
+ */
 export function deviceSentence(
   gpu: GpuState,
   backend: Backend,
   model: string,
-  forecasts: { readonly standard: Forecast | null; readonly fast: Forecast | null },
+  forecasts: Readonly<Record<'small' | 'standard' | 'fast', Forecast | null>>,
 ): string | null {
   if (gpu.status === 'checking') return t('form.looking');
   if (gpu.status === 'failed') return null;
-  const { outcome, software, adapter } = gpu.report;
-  if (backend === 'wasm' || outcome !== 'ready') {
-    return t('form.deviceNoGpu', { model });
+  const { software, adapter } = gpu.report;
+  const { small, standard, fast } = forecasts;
+  if (!hasRealGpu(gpu.report, backend)) {
+    if (!small) return t('form.looking');
+    const emulated = backend === 'webgpu' && software;
+    const works = t('form.demoTakes', { time: durationText(small.time) });
+    return `${works} ${t(emulated ? 'form.deviceSoftware' : 'form.deviceNoGpu', { model })}`;
   }
-  if (software) {
-    return t('form.deviceSoftware', { model });
-  }
-  const { standard, fast } = forecasts;
   if (!standard || !fast) return t('form.looking');
   const values = {
     gpu: [adapter.vendor, adapter.architecture].filter(Boolean).join(' ') || t('form.theGpu'),

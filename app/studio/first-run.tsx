@@ -1,16 +1,16 @@
-import Link from 'next/link';
 import type { ModelEntry } from '../../lib/contract/library';
 import type { Backend } from '../../lib/contract/prediction';
 import type { GpuState } from '../shared/gpu';
+import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/form';
-import { deviceSentence } from './first-run-text';
+import { deviceSentence, hasRealGpu } from './first-run-text';
 import { forecastOfModel } from './form/forecast-request';
 import { useForecast } from './form/use-forecast';
-import { SamplePicture } from './sample-picture';
+import { Hero } from './hero';
 
-/** The introduction, shown while there is no video: what this device can do, and two ways to begin. */
+/** The introduction, shown while there is no video: what this device can do, and the sample. */
 export function FirstRun(props: {
   gpu: GpuState;
   backend: Backend;
@@ -19,39 +19,49 @@ export function FirstRun(props: {
 }) {
   const { gpu, backend, models, onSample } = props;
   const listed = models.status === 'ready' ? models.models : [];
+  const bundled = listed.find(({ origin }) => origin === 'bundled');
   const real = listed.find(({ origin }) => origin === 'listed');
   return (
-    <section className="panel stage empty" aria-labelledby="empty-title">
-      <h2 id="empty-title">{t('form.firstTitle')}</h2>
-      <p>{t('form.firstText')}</p>
-      {real && <RealModel {...{ gpu, backend, real }} />}
+    <section className="panel stage first-run" aria-labelledby="first-title">
+      <Hero />
+      <h2 id="first-title">{t('form.firstTitle')}</h2>
+      <p className="device-sentence" role="status">
+        {bundled && real && <DeviceSentence {...{ gpu, backend, bundled, real }} />}
+      </p>
       <div className="actions">
         <button type="button" className="primary" onClick={onSample}>
           {t('form.trySample')}
         </button>
-        {real && !real.ready && (
-          <Link href={`/models#${real.manifest.id}`} prefetch={false} className="button">
-            {t('shared.getModel', { name: real.manifest.name })}
-          </Link>
-        )}
       </div>
-      <SamplePicture />
+      <p>{t('form.firstText')}</p>
+      {bundled && <LargerModel model={bundled} models={listed} />}
     </section>
   );
 }
 
-function RealModel(props: { gpu: GpuState; backend: Backend; real: ModelEntry }) {
-  const { gpu, backend, real } = props;
+function DeviceSentence(props: {
+  gpu: GpuState;
+  backend: Backend;
+  bundled: ModelEntry;
+  real: ModelEntry;
+}) {
+  const { gpu, backend, bundled, real } = props;
   const report = gpu.status === 'known' ? gpu.report : null;
-  const standard = useForecast(forecastOfModel(real, 'standard', backend, report));
-  const fast = useForecast(forecastOfModel(real, 'ultra-fast', backend, report));
+  const onGpu = report !== null && hasRealGpu(report, backend);
+  // Where WebGPU was chosen and is missing, it is the CPU that could.
+  const usable = report?.outcome === 'ready' ? backend : 'wasm';
+  const small = useForecast(
+    onGpu || !report ? null : forecastOfModel(bundled, 'standard', usable, report),
+  );
+  const standard = useForecast(onGpu ? forecastOfModel(real, 'standard', backend, report) : null);
+  const fast = useForecast(onGpu ? forecastOfModel(real, 'ultra-fast', backend, report) : null);
   const { name } = real.manifest;
   return (
-    <p className="device-sentence" role="status">
-      {deviceSentence(gpu, backend, name, { standard, fast })}
+    <>
+      {deviceSentence(gpu, backend, name, { small, standard, fast })}
       {standard &&
         !real.ready &&
         ` ${t('form.modelStorage', { name, gigabytes: Math.round(standard.weightBytes / 1e9) })}`}
-    </p>
+    </>
   );
 }

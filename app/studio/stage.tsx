@@ -4,9 +4,9 @@ import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { RunState } from '../../lib/predictions/run-state';
 import type { GpuState } from '../shared/gpu';
 import type { ModelList } from '../shared/use-models';
+import { HeroPlace } from './hero';
 import type { PredictionActions } from './result/result-card';
 import type { RunProblem } from './run/use-generate';
-import { SamplePicture } from './sample-picture';
 
 // None of them is shown before the database is read; what they need is not to delay the form.
 const ResultCard = lazy(async () => ({
@@ -81,8 +81,8 @@ export function isCpuEnough(list: ModelList, id: string): boolean {
  */
 function LoadingStage() {
   return (
-    <div className="panel stage empty loading" aria-hidden="true">
-      <SamplePicture />
+    <div className="panel stage loading" aria-hidden="true">
+      <HeroPlace />
     </div>
   );
 }

@@ -14,6 +14,8 @@ import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
 import type { Prediction } from '../../lib/contract/prediction';
 import { isAtRest } from '../../lib/predictions/prediction-state';
+import { useDevice } from '../shared/device';
+import { expectImage } from '../shared/expected-image';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
@@ -50,9 +52,9 @@ const ShortcutsDialog = lazy(async () => ({
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
-  const { form, change, ready } = useForm();
-  const models = useModels();
   const { gpu, check } = useGpu();
+  const { form, change, ready } = useForm(gpu);
+  const models = useModels();
   const run = useShownRun();
   const busy = run.status !== 'idle';
   const stored = useStored(readPredictions);
@@ -120,9 +122,13 @@ export function Studio() {
 
   const { showError } = fileInput;
   const trySample = useCallback(() => {
+    expectImage('1280*720');
     loadExample(sample, change, 'sample.jpg').then(
       () => setPressed(true),
-      (thrown) => showError(toKinoraError(thrown)),
+      (thrown) => {
+        expectImage(null);
+        showError(toKinoraError(thrown));
+      },
     );
   }, [change, showError]);
   const runForm = useEffectEvent(() => void runs.generate());
@@ -133,11 +139,11 @@ export function Studio() {
   }, [pressed, ready]);
 
   const { backend } = form.values;
-  const problem = gpuProblem(gpu, backend, lastError);
+  const problem = gpuProblem(gpu, useDevice().backend, lastError);
   const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
   const gpuActions = problem && (
     <GpuActions
-      {...{ gpu, error: problem }}
+      {...{ gpu, backend, error: problem }}
       cpu={isCpuEnough(models, shown?.model ?? '')}
       onCheck={check}
       onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
@@ -158,44 +164,53 @@ export function Studio() {
           ?
         </button>
       </SiteHeader>
-      <main id="main" tabIndex={-1} className="studio">
+      <main id="main" tabIndex={-1}>
         <h1 className="visually-hidden">{t('studio.title')}</h1>
-        <RequestForm
-          {...{ formRef, form, change, models, busy, ready, improve }}
-          // What is about the prediction on the stage is shown there.
-          startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
-          gpuNotice={problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
-          gpu={gpu.status === 'known' ? gpu.report : null}
-          revision={ended?.[0] ? endOf(ended[0]) : ''}
-          notice={fileInput.notice}
-          shared={shared}
-          waiting={queue.entries.length}
-          editing={edit.id !== null}
-          onVariations={(changes) => void runs.enqueue(changes)}
-          onCancelEdit={edit.end}
-          onFiles={(files) => void fileInput.addFiles(files)}
-          onPickLora={fileInput.pickLora}
-          onExampleLora={() =>
-            void loadExampleLora().then(
-              (file) => fileInput.addFiles([file]),
-              (thrown) => fileInput.showError(toKinoraError(thrown)),
-            )
-          }
-          onExample={(example) =>
-            void loadExample(example, change).catch((thrown) =>
-              fileInput.showError(toKinoraError(thrown)),
-            )
-          }
-          onGenerate={generate}
-        />
-        <div className="workspace">
-          {/* After a deletion the focus is on the stage: one step back leads here. */}
-          {deletions.list.length > 0 && (
-            <Suspense>
-              <UndoToast {...deletions} />
-            </Suspense>
-          )}
+        {/* Not `main` itself: Chromium's `reading-flow` loses the focus in what has a tabindex. */}
+        <div className="studio">
+          <RequestForm
+            {...{ formRef, form, change, models, busy, ready, improve }}
+            introduced={shown === undefined}
+            // What is about the prediction on the stage is shown there.
+            startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
+            gpuNotice={
+              problem &&
+              !onStage && (
+                <GpuNotice error={problem} backend={backend}>
+                  {gpuActions}
+                </GpuNotice>
+              )
+            }
+            gpu={gpu.status === 'known' ? gpu.report : null}
+            revision={ended?.[0] ? endOf(ended[0]) : ''}
+            notice={fileInput.notice}
+            shared={shared}
+            waiting={queue.entries.length}
+            editing={edit.id !== null}
+            onVariations={(changes) => void runs.enqueue(changes)}
+            onCancelEdit={edit.end}
+            onFiles={(files) => void fileInput.addFiles(files)}
+            onPickLora={fileInput.pickLora}
+            onExampleLora={() =>
+              void loadExampleLora().then(
+                (file) => fileInput.addFiles([file]),
+                (thrown) => fileInput.showError(toKinoraError(thrown)),
+              )
+            }
+            onExample={(example) =>
+              void loadExample(example, change).catch((thrown) =>
+                fileInput.showError(toKinoraError(thrown)),
+              )
+            }
+            onGenerate={generate}
+          />
           <div className="stages">
+            {/* After a deletion the focus is on the stage: one step back leads here. */}
+            {deletions.list.length > 0 && (
+              <Suspense>
+                <UndoToast {...deletions} />
+              </Suspense>
+            )}
             {stored?.error ? (
               <div className="panel stage" role="alert">
                 <Problem error={stored.error} />

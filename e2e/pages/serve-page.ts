@@ -38,20 +38,20 @@ export class ServePage {
   }
 
   /**
-   * Fills in the form with the tiny model, and connects.
+   * Fills in the form with the tiny model, and connects. The CPU computes where nothing is chosen: the GPU is emulated.
    *
-   * @param backend the CPU when absent
+   * @param backend what is chosen; nothing when absent
    * @param remember whether the browser is to keep the token and connect again
    */
   async connect(
     token: string,
-    { name = 'A tab', backend = 'CPU', remember = false } = {},
+    { name = 'A tab', backend = '', remember = false } = {},
   ): Promise<void> {
     await this.token.fill(token);
     await this.name.fill(name);
     if (remember) await this.form.getByLabel(/^Remember it/).check();
     await this.form.getByLabel('Model', { exact: true }).selectOption('tiny');
-    await this.form.getByRole('radio', { name: backend }).check();
+    if (backend) await this.form.getByRole('radio', { name: backend }).check();
     await this.connectButton.click();
   }
 

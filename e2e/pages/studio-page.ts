@@ -82,13 +82,18 @@ export class StudioPage {
     await this.steps.fill(String(values.steps));
   }
 
-  /**
-   * Chooses the CPU. Without a graphics card it is the far faster one, so what is not about WebGPU
-   * is tested on it.
-   */
+  /** Chooses the CPU, and unfolds *Advanced*. Where nothing is chosen it computes too: the GPU is emulated. */
   async chooseCpu(): Promise<void> {
     await this.page.getByText('Advanced', { exact: true }).click();
     await this.page.getByRole('radio', { name: 'CPU' }).check();
+  }
+
+  /** Chooses WebGPU, which is emulated and takes minutes. */
+  async chooseGpu(): Promise<void> {
+    await this.page.getByText('Advanced', { exact: true }).click();
+    // Until the GPU is known, WebGPU is shown and cannot be chosen.
+    await expect(this.page.getByRole('radio', { name: 'CPU' })).toBeChecked();
+    await this.page.getByRole('radio', { name: 'WebGPU' }).check();
   }
 
   /** Presses Generate and waits until the run shows. */

@@ -11,6 +11,7 @@ import {
   resolveSeed,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
+import { usualBackend } from '../contract/kernel-setting';
 import { inspectVideo } from '../video/inspect';
 import { Command } from './command';
 import { fetchModel } from './fetch-model';
@@ -52,7 +53,7 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
     ...Object.fromEntries(options.given.map((name) => [name, asked[name]])),
     seed: resolveSeed(asked.seed),
   };
-  const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
+  const backend = options.backend ?? usualBackend(software);
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
   const { model, profile, decoder, cache, encoder, memoryBudget } = options;

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
 import { type Backend, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
+import { usualBackend } from '../contract/kernel-setting';
 import { Backoff } from '../worker/retry';
 import { HeadlessPage } from './browser/headless-page';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
@@ -67,7 +68,7 @@ async function serveInBrowser(
     command.signal.throwIfAborted();
     await untilReachable(command, context, origin, server);
     await prepareModel(command, context, origin, software, home, options);
-    const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
+    const backend = options.backend ?? usualBackend(software);
     if (software) command.say(withoutGpu(backend, options.backend !== undefined));
     await serveOnPage(command, context, origin, backend, options, report, onConnected);
   } finally {

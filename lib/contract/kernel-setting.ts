@@ -1,3 +1,5 @@
+import type { Backend } from './prediction';
+
 /**
  * What computes on the GPU. `exact`: kernels of our own, f16 storage and f32 sums. `fast`: 8-bit products, a
  * little different. `matrix`: the GPU's matrix units. `runtime`: the kernels of ONNX Runtime only.
@@ -11,6 +13,16 @@ export const matrixFeature = 'chromium-experimental-subgroup-matrix';
 /** What computes where nothing else was set: an emulated GPU takes seconds to compile kernels of our own. */
 export function usualKernels(software: boolean): KernelSetting {
   return software ? 'runtime' : 'exact';
+}
+
+/**
+ * What computes where a person has chosen nothing: the CPU where there is no GPU, or the CPU emulates one, which
+ * takes many times longer.
+ *
+ * @param software whether no real GPU is there
+ */
+export function usualBackend(software: boolean): Backend {
+  return software ? 'wasm' : 'webgpu';
 }
 
 /** The kernels that computed a video, so that it can be explained. */

@@ -13,6 +13,9 @@ export const maxSeed = 9_999_999_999;
 
 /** The sample image that is part of Kinora, as a path of the app's origin (a file in `public/`). */
 export const sampleImagePath = '/samples/still.jpg' as const;
+/** What the bundled model makes of it, and the first frame of that. */
+export const heroClipPath = '/samples/hero.mp4' as const;
+export const heroPosterPath = '/samples/hero.jpg' as const;
 /** A prompt for the sample image. */
 export const samplePrompt =
   'A mountain lake at dusk with a small sailing boat. The camera pans slowly to the right. Calm, cinematic.';

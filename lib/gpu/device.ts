@@ -58,9 +58,13 @@ function limitsOf(adapter: GPUAdapter): Record<string, number> {
 }
 
 /** Whether an adapter is a CPU emulation. Chrome does not always flag SwiftShader as fallback. */
-function isSoftware(info: GPUAdapterInfo): boolean {
+export function isSoftware(
+  info: Pick<GPUAdapterInfo, 'architecture' | 'device' | 'description' | 'isFallbackAdapter'>,
+): boolean {
   const names = `${info.architecture} ${info.device} ${info.description}`.toLowerCase();
-  return info.isFallbackAdapter || /swiftshader|llvmpipe|basic render|software/.test(names);
+  return (
+    info.isFallbackAdapter || /swiftshader|llvmpipe|lavapipe|basic render|software/.test(names)
+  );
 }
 
 /** A device, and whether the CPU emulates it. */

@@ -1,6 +1,6 @@
 import type { DeviceReport } from '../../../lib/contract/engine';
 import { hasSafetyChecker, type ModelEntry } from '../../../lib/contract/library';
-import { parameterRanges } from '../../../lib/contract/parameters';
+import { parameterRanges, type unusedParameters } from '../../../lib/contract/parameters';
 import type { ProfileName } from '../../../lib/contract/profile';
 import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
 import type { ForecastRequest } from '../../../workers/forecast/forecast';
@@ -48,10 +48,12 @@ export function forecastOfModel(
   gpu: DeviceReport | null,
 ): ForecastRequest | null {
   if (!canCompute(backend, gpu)) return null;
+  const of = (name: (typeof unusedParameters)[number]) =>
+    manifest.defaults[name] ?? parameterRanges[name].default;
   const asked = {
-    num_inference_steps: parameterRanges.num_inference_steps.default,
-    guidance_scale: parameterRanges.guidance_scale.default,
-    flow_shift: parameterRanges.flow_shift.default,
+    num_inference_steps: of('num_inference_steps'),
+    guidance_scale: of('guidance_scale'),
+    flow_shift: of('flow_shift'),
   };
   const complete = {
     manifest,

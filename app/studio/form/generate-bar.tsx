@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import type { ModelEntry } from '../../../lib/contract/library';
-import type { ProfileName } from '../../../lib/contract/profile';
+import { type ProfileName, profileNames } from '../../../lib/contract/profile-names';
 import type { Forecast, MemoryForecast } from '../../../workers/forecast/forecast';
 import { Choice } from '../../shared/fields';
 import { profileChoices } from '../../shared/use-models';
@@ -19,7 +19,8 @@ export function GenerateBar(props: {
   children: ReactNode;
 }) {
   const { profile, model, forecast, onProfile, children } = props;
-  const choices = profileChoices(model);
+  // Most models have both: the bar keeps its height when the model is known.
+  const choices = model ? profileChoices(model) : profileNames;
   return (
     <div className="generate-bar">
       {choices.length > 1 && (

@@ -30,6 +30,7 @@ export function ImageField(props: {
   const pixels = useImageSize(image);
   const video = sizeInPixels(size);
   const input = useRef<HTMLInputElement>(null);
+  const place = <div className="framing-place" data-size={size} />;
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     onFiles([...(event.target.files ?? [])]);
     event.target.value = ''; // Without this, selecting the same file again fires no event.
@@ -46,10 +47,10 @@ export function ImageField(props: {
           {...describedBy('image', error)}
           onChange={choose}
         />
-        {image && url ? (
+        {image ? (
           <>
-            <Suspense>
-              {pixels && (
+            <Suspense fallback={place}>
+              {pixels && url ? (
                 <FramingEditor
                   url={url}
                   alt={t('form.startImage', { name: image.name })}
@@ -57,6 +58,8 @@ export function ImageField(props: {
                   framing={image.framing}
                   onChange={onFraming}
                 />
+              ) : (
+                place
               )}
             </Suspense>
             <div className="image-bar">

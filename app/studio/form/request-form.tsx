@@ -61,6 +61,8 @@ export function RequestForm(props: {
   /** Changes when a run has ended, which may have measured the device. */
   revision: string;
   busy: boolean;
+  /** Whether the stage shows the introduction. */
+  introduced: boolean;
   /** Whether the draft is restored; Generate may be pressed before. */
   ready: boolean;
   improve: Improve;
@@ -134,7 +136,12 @@ export function RequestForm(props: {
           tokenizer={model?.ready ? model.manifest.id : null}
           onExample={props.onExample}
         />
-        <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
+        <ModelField
+          list={models}
+          model={model}
+          offered={props.introduced}
+          onChange={(id) => set({ model: id })}
+        />
         <PresetField {...{ values, defaults }} onChange={set} />
         <ProfileField {...{ values, model, resolved }} onChange={set} />
         <SizeField value={values.size} onChange={(size) => set({ size, sizeChosen: true })} />

@@ -1,14 +1,17 @@
 import {
   type Dispatch,
-  useCallback,
   useEffect,
+  useLayoutEffect,
   useMemo,
   useReducer,
   useRef,
   useState,
 } from 'react';
 import type { Draft } from '../../../lib/predictions/database';
-import { changeDevice, getDevice, useDevice } from '../../shared/device';
+import { changeDevice, useDevice } from '../../shared/device';
+import { expectImage, noteImage } from '../../shared/expected-image';
+import { type GpuState, shownBackend } from '../../shared/gpu';
+import { useStable } from '../../shared/use-stable';
 import { loadData } from '../use-data';
 import {
   changeForm,
@@ -22,29 +25,42 @@ import {
 } from './form-state';
 
 /**
- * The form and its draft; backend and memory limit are a setting of this browser. `ready` becomes true when
+ * The form and its draft; backend and memory limit are a setting of this browser, and the backend, where none was
+ * chosen, follows the GPU. `ready` becomes true when
  * the last draft is restored; until then nothing is saved, so that the empty form does not overwrite the
  * draft. What was changed before that is changed in the draft too.
  */
-export function useForm(): { form: FormState; change: Dispatch<FormAction>; ready: boolean } {
+export function useForm(gpu: GpuState): {
+  form: FormState;
+  change: Dispatch<FormAction>;
+  ready: boolean;
+} {
   const [state, dispatch] = useReducer(changeForm, emptyForm);
   const device = useDevice();
+  const backend = shownBackend(device, gpu);
   const form = useMemo(() => {
-    return { ...state, values: { ...state.values, ...device } };
-  }, [state, device]);
+    return { ...state, values: { ...state.values, ...device, backend } };
+  }, [state, device, backend]);
   /** The changes until the draft is restored; null from then on. */
   const early = useRef<FormAction[] | null>([]);
-  const change = useCallback((action: FormAction) => {
-    const actions = [action];
-    if (action.type === 'replaced') {
-      // What Undo brings back has the setting of this moment.
-      const { backend, memoryBudget } = getDevice();
-      actions.unshift({ type: 'changed', values: { backend, memoryBudget } });
-    }
-    if ('values' in action && action.type !== 'restored') changeDevice(action.values ?? {});
-    early.current?.push(...actions);
-    for (const one of actions) dispatch(one);
-  }, []);
+  const { change } = useStable({
+    change(action: FormAction) {
+      const actions = [action];
+      if (action.type === 'replaced') {
+        // What Undo brings back has the setting of this moment.
+        const { memoryBudget } = device;
+        actions.unshift({ type: 'changed', values: { backend, memoryBudget } });
+      }
+      if ('values' in action && action.type !== 'restored') {
+        // The settings of an earlier video choose nothing where that computes anyway.
+        const { backend: wanted, ...others } = action.values ?? {};
+        const chosen = wanted !== undefined && wanted !== backend;
+        changeDevice(chosen ? { ...others, backend: wanted } : others);
+      }
+      early.current?.push(...actions);
+      for (const one of actions) dispatch(one);
+    },
+  });
   const [draft, setDraft] = useState<'unread' | 'restored' | 'changed'>('unread');
 
   useEffect(() => {
@@ -62,10 +78,17 @@ export function useForm(): { form: FormState; change: Dispatch<FormAction>; read
     };
   }, []);
 
+  const restored = draft !== 'unread';
+  const expected = form.files.image && form.values.size;
+  useLayoutEffect(() => {
+    if (!restored) return;
+    expectImage(null);
+    noteImage(expected);
+  }, [restored, expected]);
   useSaved('values', form.values, draft);
   useSaved('files', form.files, draft);
   useSaved('replaced', form.replaced, draft);
-  return { form, change, ready: draft !== 'unread' };
+  return { form, change, ready: restored };
 }
 
 async function restore(): Promise<{

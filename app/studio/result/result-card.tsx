@@ -98,11 +98,13 @@ export function ResultCard(props: {
         )}
         {video.status === 'missing' && <Problem error={video.error} />}
       </div>
-      <ResultTools
-        {...{ prediction, player, name }}
-        video={file && url && !blurred ? { file, url } : null}
-        onMakeLonger={(choice) => actions.onMakeLonger(prediction, choice)}
-      />
+      {!blurred && video.status !== 'missing' && (
+        <ResultTools
+          {...{ prediction, player, name }}
+          video={file && url ? { file, url } : null}
+          onMakeLonger={(choice) => actions.onMakeLonger(prediction, choice)}
+        />
+      )}
       <p className="prompt-text">{prompt}</p>
       {optimization && <PromptRecord optimization={optimization} />}
       <Verdict {...{ prediction, busy }} onDeleted={actions.onDeleted} />

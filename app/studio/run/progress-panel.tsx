@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react';
+import type { Size } from '../../../lib/contract/parameters';
 import type { RunProgress, RunState } from '../../../lib/predictions/run-state';
 import { getRunner } from '../../runner';
 import { useNow } from '../../shared/browser';
@@ -23,7 +24,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
   const panel = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    // On a phone the panel is far below the Generate button.
+    // On a phone the panel is far above the Generate button.
     panel.current?.scrollIntoView({ block: 'nearest' });
     // The button that started the run, in the card of a past one, is gone or about to go.
     const { activeElement, body } = document;
@@ -41,11 +42,17 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
           {run.progress.checkpointProblem.sentence}
         </p>
       )}
-      {running && <Details progress={run.progress} startedAt={run.startedAt} />}
-      {!running && <progress aria-label={t('run.waiting')} />}
-      {running && run.progress.pausing && ending === null && <p>{t('run.pausesAfter')}</p>}
-      {running && run.progress.paused && ending === null && (
-        <p className="field-hint">{t('run.pausedHint')}</p>
+      {running ? (
+        <Details
+          progress={run.progress}
+          size={run.prediction.parameters.size}
+          startedAt={run.startedAt}
+        />
+      ) : (
+        <>
+          <div className="preview-place" data-size={run.prediction.parameters.size} />
+          <progress aria-label={t('run.waiting')} />
+        </>
       )}
       <div className="actions">
         {running && run.progress.tuning && ending === null && (
@@ -91,6 +98,12 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
           {t('run.cancel')}
         </button>
       </div>
+      {/* What comes and goes lies below what is pressed. */}
+      {running && run.progress.pausing && ending === null && <p>{t('run.pausesAfter')}</p>}
+      {running && run.progress.paused && ending === null && (
+        <p className="field-hint">{t('run.pausedHint')}</p>
+      )}
+      {running && <Hints progress={run.progress} />}
       <LiveText topic={announcementTopic(run)} text={announcement(run)} />
     </section>
   );
@@ -125,14 +138,13 @@ function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
   );
 }
 
-function Details({ progress, startedAt }: { progress: RunProgress; startedAt: number }) {
-  const { secondsPerStep, secondsRemaining, memory, sampling } = progress;
+function Details(props: { progress: RunProgress; size: Size; startedAt: number }) {
+  const { progress, size, startedAt } = props;
+  const { secondsPerStep, secondsRemaining } = progress;
   const elapsedSeconds = (useNow() - startedAt) / 1000;
   return (
     <>
-      <RunStage progress={progress} />
-      {sampling && <p className="field-hint">{sampling}</p>}
-      {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
+      <RunStage {...{ progress, size }} />
       <dl className="facts">
         <div>
           <dt>{t('run.elapsed')}</dt>
@@ -151,6 +163,16 @@ function Details({ progress, startedAt }: { progress: RunProgress; startedAt: nu
           <dd>{secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}</dd>
         </div>
       </dl>
+    </>
+  );
+}
+
+function Hints({ progress: { reason, sampling, memory } }: { progress: RunProgress }) {
+  return (
+    <>
+      {reason && <p className="field-hint">{reason}</p>}
+      {sampling && <p className="field-hint">{sampling}</p>}
+      {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
     </>
   );
 }

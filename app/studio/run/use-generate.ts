@@ -7,6 +7,7 @@ import type { SourceLora } from '../../../lib/predictions/loras';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
 import { budgetOf, kernelOption, toBudgetBytes } from '../../shared/device';
+import { backendOfRun } from '../../shared/gpu';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
 import '../../texts/en/studio';
@@ -99,10 +100,12 @@ export function useGenerate(options: {
   }
 
   const memoryBudget = toBudgetBytes(form.values.memoryBudget);
-  const device = () => ({
+  const deviceFor = (backend: Backend) => ({
     ...(memoryBudget !== undefined && { memoryBudget }),
     ...kernelOption(),
   });
+  /** For a run that was begun on the backend that its prediction names. */
+  const device = () => deviceFor(form.values.backend);
 
   /** Gives the form's request to `work`; where the form has errors, shows them. */
   async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
@@ -161,12 +164,13 @@ export function useGenerate(options: {
     });
   }
 
-  const { backend, safetyChecker } = form.values;
+  const { safetyChecker } = form.values;
 
   async function makeLonger(prediction: Completed, choice: LongerChoice): Promise<void> {
     setProblem(null);
     try {
-      const changes = { ...choice, ...device(), backend, safetyChecker };
+      const backend = await backendOfRun();
+      const changes = { ...choice, ...deviceFor(backend), backend, safetyChecker };
       const { getQueueRunner, getRunner } = await loadData();
       const { openContinuation } = await import('../result/continue-video');
       const input = await openContinuation(getRunner().store, prediction, changes);
@@ -181,7 +185,10 @@ export function useGenerate(options: {
     enqueue,
     makeLonger,
     runAgain: (id) =>
-      start((runner) => runner.runAgain(id, { ...device(), backend, safetyChecker })),
+      start(async (runner) => {
+        const backend = await backendOfRun();
+        return runner.runAgain(id, { ...deviceFor(backend), backend, safetyChecker });
+      }),
     resume: (id, on) =>
       start(
         (runner) => runner.resumeInterrupted(id, { ...device(), ...(on && { backend: on }) }),
@@ -196,6 +203,7 @@ export function useGenerate(options: {
 /** The form's request: the model is the one that is chosen now, or would be chosen. */
 async function formRequest(form: FormState, image: ChosenImage): Promise<WaitingInput> {
   const { values, files } = form;
+  const backend = await backendOfRun();
   const model = pickModel(await loadModels(), values.model);
   if (!model) throw new KinoraError('MODEL_UNKNOWN');
   const { id, name } = model.manifest;
@@ -215,7 +223,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     model: id,
     profile: values.profile,
     ...chosenSampling(model, values),
-    backend: values.backend,
+    backend,
     loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
     safetyChecker: values.safetyChecker,
     ...(values.optimization && { promptOptimizer: values.optimization }),

@@ -1,4 +1,5 @@
 import { type Browser, type BrowserContext, chromium, type LaunchOptions } from 'playwright';
+import { isSoftware } from '../../gpu/device';
 import { ensureBrowser } from './find';
 
 /** Keeps Chromium from calling outside hosts and from asking first-run questions. */
@@ -118,13 +119,13 @@ async function hasHardwareAdapter(browser: Pick<BrowserContext, 'newPage'>): Pro
     await page.goto(blankPage, { timeout: 10_000 });
     const asked = page.evaluate(async () => {
       const adapter = await navigator.gpu?.requestAdapter({ powerPreference: 'high-performance' });
-      if (!adapter) return false;
-      const { isFallbackAdapter, architecture, description } = adapter.info;
-      const cpu = /swiftshader|llvmpipe|lavapipe|basic render/i;
-      return !isFallbackAdapter && !cpu.test(`${architecture} ${description}`);
+      if (!adapter) return null;
+      const { architecture, device, description, isFallbackAdapter } = adapter.info;
+      return { architecture, device, description, isFallbackAdapter };
     });
-    const late = new Promise<false>((resolve) => setTimeout(resolve, 10_000, false).unref());
-    return await Promise.race([asked, late]);
+    const late = new Promise<null>((resolve) => setTimeout(resolve, 10_000, null).unref());
+    const info = await Promise.race([asked, late]);
+    return info !== null && !isSoftware(info);
   } catch {
     return false;
   } finally {

@@ -12,8 +12,9 @@ import './player.css';
 /** Steps through the frames of a video and saves the shown one. The keys are comma and full stop. */
 export function FrameBar(props: {
   player: RefObject<HTMLVideoElement | null>;
-  file: File;
-  url: string;
+  /** Null while it is opened. */
+  file: File | null;
+  url: string | null;
   frames: number;
   /** File name of the video, with its ending. */
   name: string;
@@ -53,6 +54,7 @@ export function FrameBar(props: {
   }, []);
 
   async function save(): Promise<void> {
+    if (!file) return;
     player.current?.pause();
     setSaving(true);
     try {

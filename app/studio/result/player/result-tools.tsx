@@ -16,7 +16,7 @@ import { TrimDialog } from './trim-dialog';
 export function ResultTools(props: {
   prediction: Completed;
   player: RefObject<HTMLVideoElement | null>;
-  /** Null while it is opened or blurred. */
+  /** Null while it is opened: the tools have their room, and cannot be used. */
   video: { readonly file: File; readonly url: string } | null;
   /** File name of the video, with its ending. */
   name: string;
@@ -35,13 +35,13 @@ export function ResultTools(props: {
     player.current?.pause();
     setDialog(next);
   };
-  if (!video) return null;
   return (
     <>
-      <div className="result-tools">
+      <div className="result-tools" inert={!video} data-opening={!video}>
         <FrameBar
           {...{ player, name }}
-          {...video}
+          file={video?.file ?? null}
+          url={video?.url ?? null}
           frames={prediction.result.frames}
           onError={(error) => setProblem(error.toRecord())}
         />
