@@ -5,6 +5,8 @@ import {
   VideoSampleSource,
   type VideoSource,
 } from 'mediabunny';
+import { mendedConfiguration } from './avc-configuration';
+import { toBytes } from './bytes';
 import { bt709, i420Bytes, rgbaToI420 } from './yuv';
 
 /** What the writer needs of an encoder: RGBA frames in, H.264 packets into `source`. */
@@ -57,7 +59,10 @@ export function createH264Source(format: Format, onPacket: () => void): VideoSam
     onEncodedPacket: (_packet, meta) => {
       onPacket();
       // Not every browser reports the colour space; it is that of the frames.
-      if (meta?.decoderConfig) meta.decoderConfig.colorSpace = bt709;
+      const config = meta?.decoderConfig;
+      if (!config) return;
+      config.colorSpace = bt709;
+      if (config.description) config.description = mendedConfiguration(toBytes(config.description));
     },
   });
 }
