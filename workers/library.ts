@@ -2,6 +2,7 @@ import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { appUrl } from '../lib/contract/site';
+import { siteStorage } from '../lib/contract/site-storage';
 import type {
   HashThread,
   LibraryChannel,
@@ -124,7 +125,7 @@ Comlink.expose(
     terms: opfsFolder(termsFolder),
     listed: listedModels,
     async storage() {
-      if (!navigator.storage) throw new KinoraError('STORAGE_BLOCKED');
+      await siteStorage();
       const { usage = 0, quota = 0 } = await navigator.storage.estimate();
       const persistent = await navigator.storage.persisted();
       const atLeast = quota - usage === mostReportedFree;

@@ -127,7 +127,7 @@ const table = {
   // The device
   WEBGPU_MISSING: [
     'This browser has no WebGPU.',
-    'Use Chrome or Edge 113+, Safari 26+ or Firefox 141+, or choose the CPU backend.',
+    'Use a current Chrome or Edge, or choose the CPU backend. Firefox has WebGPU on Windows and on Macs with Apple silicon only; Kinora has not been tested in Safari.',
   ],
   ADAPTER_MISSING: [
     'The browser has WebGPU but found no usable GPU.',
@@ -169,6 +169,10 @@ const table = {
   STORAGE_BLOCKED: [
     'This browser does not let Kinora store anything.',
     'Open it at https or at localhost, allow site data for it, and use no private window.',
+  ],
+  STORAGE_MISSING: [
+    'This browser has no private file storage (OPFS), in which Kinora keeps videos and models.',
+    'Use a current Chrome, Edge, Firefox or Safari.',
   ],
   CANCELLED: ['The generation was cancelled.', 'Run it again when you like.'],
   INTERRUPTED: [
@@ -267,7 +271,8 @@ const passing: readonly ErrorCode[] = [
   ...(['INTERRUPTED', 'PAUSED', 'BUSY', 'INTERNAL', 'STORAGE_FULL', 'ENCODER_FAILED'] as const),
   ...(['DEVICE_LOST', 'OUT_OF_MEMORY', 'WEBGPU_MISSING', 'ADAPTER_MISSING'] as const),
   ...(['GPU_UNRELIABLE', 'CHECK_FAILED', 'MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
-  ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED', 'CHECKPOINT_MISMATCH'] as const),
+  ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED', 'STORAGE_MISSING'] as const),
+  'CHECKPOINT_MISMATCH',
   ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),
 ];
 

@@ -1,5 +1,5 @@
 import { KinoraError, toKinoraError } from '../contract/errors';
-import { siteStorage } from '../contract/site-storage';
+import { openSyncAccess, siteStorage } from '../contract/site-storage';
 
 /** Replaces the content of a file: wholly or not at all, but in Safari before 26. */
 export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Promise<void> {
@@ -9,7 +9,7 @@ export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Prom
     return;
   }
   // Safari before 26 can write only in workers, and only with a sync access handle.
-  const access = await (handle as FileSystemFileHandle).createSyncAccessHandle();
+  const access = await openSyncAccess(handle as FileSystemFileHandle);
   try {
     access.truncate(0);
     const reader = blob.stream().getReader();

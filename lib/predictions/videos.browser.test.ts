@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { cdp } from 'vitest/browser';
+import { withMoveOfWebKit } from '../contract/testing/webkit';
 import { listVideos, ownerOf, readVideo, removeVideo, writeVideo } from './videos';
 
 const file = 'videos-test.mp4';
@@ -68,4 +69,12 @@ test('reading a missing video rejects; removing it does not', async () => {
     code: 'FILE_UNREADABLE',
     message: expect.stringContaining(file),
   });
+});
+
+test('WebKit moves a file only with folder and name: the video is written, and replaced', async () => {
+  withMoveOfWebKit();
+  await writeVideo(file, new Blob([bytes(5000, 1)]));
+  await writeVideo(file, new Blob([bytes(20, 2)]));
+  expect(await stored()).toEqual(bytes(20, 2));
+  expect(await listVideos()).not.toContain(`${file}.part`);
 });

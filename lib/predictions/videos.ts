@@ -1,16 +1,11 @@
 import { KinoraError, toKinoraError } from '../contract/errors';
-import { siteStorage } from '../contract/site-storage';
+import { renameFile, siteStorage } from '../contract/site-storage';
 import { isNotFound, removeEntry, writeBytes } from './opfs';
 
 /** Folder of the videos in the origin private file system (OPFS). */
 const folderName = 'videos';
 /** Suffix of a file that is not complete. */
 const partialSuffix = '.part';
-
-/** Every browser with OPFS has `move`, but TypeScript's library does not declare it yet. */
-interface MovableFile extends FileSystemFileHandle {
-  move?(name: string): Promise<void>;
-}
 
 /**
  * Writes a video atomically: the bytes go to a temporary file, which is then renamed. Replaces a video
@@ -21,11 +16,10 @@ interface MovableFile extends FileSystemFileHandle {
  */
 export async function writeVideo(file: string, blob: Blob): Promise<void> {
   const folder = await openFolder();
-  const temporary: MovableFile = await folder.getFileHandle(file + partialSuffix, { create: true });
+  const temporary = await folder.getFileHandle(file + partialSuffix, { create: true });
   try {
     await writeBytes(temporary, blob);
-    if (temporary.move) await temporary.move(file);
-    else await copyInto(folder, file, temporary);
+    if (!(await renameFile(folder, temporary, file))) await copyInto(folder, file, temporary);
   } catch (thrown) {
     await removeEntry(folder, file + partialSuffix);
     throw toKinoraError(thrown);

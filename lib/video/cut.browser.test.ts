@@ -1,10 +1,18 @@
+import type { FFmpeg as FFmpegClass } from '@ffmpeg/ffmpeg';
 import { BlobSource, EncodedPacketSink, Input, MP4 } from 'mediabunny';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { continuationImage } from './continuation';
 import { coverCrop } from './cover-crop';
-import { cutVideo, joinedFrames, piecesOf, type VideoPiece } from './cut';
+import {
+  cutVideo,
+  encodingReason,
+  joinedFrames,
+  piecesOf,
+  readCutPoints,
+  type VideoPiece,
+} from './cut';
 import { createVideoWriter } from './encoder';
 import { FrameScaler } from './frame-scaler';
 import { readFrame, readFrames } from './frames';
@@ -141,6 +149,55 @@ test('a cut at a key frame copies; one between key frames is exact all the same'
   expect(between.copied).toBe(false);
   await expectFrames(between.video, 17, 97);
 });
+
+/** Why the frames of {@link cut} are encoded again, as the dialog says it beforehand. */
+async function reasonFor(pieces: readonly VideoPiece[]) {
+  const pointed = pieces.map(async ({ file, from }) => ({
+    ...{ points: await readCutPoints(file), from },
+  }));
+  return encodingReason(await Promise.all(pointed));
+}
+
+test('what a cut will do is known before it', async () => {
+  const metadata = metadataOf(0);
+  const wide = { file: await make(0, 5, 192), from: 0, to: 5 };
+  const reordered = { file: await withBFrames(10), from: 0, to: 10 };
+  expect(await reasonFor(cut(0, 121))).toBe(null);
+  expect(await reasonFor(cut(keyInterval, 58))).toBe(null);
+  expect(await reasonFor(cut(17, 97))).toBe('start');
+  expect(await reasonFor([...cut(0, 5), wide])).toBe('configuration');
+  expect(await reasonFor([reordered])).toBe('order');
+  // Even a cut at the end, which copies what other encoders have made.
+  const { copied, video } = await cutVideo([{ ...reordered, to: 7 }], { metadata });
+  expect(copied).toBe(false);
+  expect((await inspectVideo(video)).frames).toBe(7);
+});
+
+/** A video whose frames are stored in another order than they are shown, as Firefox encodes them. */
+async function withBFrames(frames: number): Promise<Blob> {
+  const url = (name: string) => new URL(`/ffmpeg/${name}`, location.origin).href;
+  const { FFmpeg } = await import(/* @vite-ignore */ url('index.js'));
+  const ffmpeg: FFmpegClass = new FFmpeg();
+  try {
+    await ffmpeg.load({ coreURL: url('ffmpeg-core.js'), wasmURL: url('ffmpeg-core.wasm') });
+    const source = `testsrc=size=${width}x${height}:rate=${frameRate}`;
+    const options = [
+      '-frames:v',
+      String(frames),
+      '-c:v',
+      'libx264',
+      '-bf',
+      '2',
+      '-b_strategy',
+      '0',
+    ];
+    await ffmpeg.exec(['-f', 'lavfi', '-i', source, ...options, '-pix_fmt', 'yuv420p', 'out.mp4']);
+    const file = (await ffmpeg.readFile('out.mp4')) as Uint8Array<ArrayBuffer>;
+    return new Blob([file], { type: 'video/mp4' });
+  } finally {
+    ffmpeg.terminate();
+  }
+}
 
 test('videos of different sizes are refused, and an abort ends it', async () => {
   const metadata = metadataOf(0);

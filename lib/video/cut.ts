@@ -62,6 +62,40 @@ export function joinedFrames(parts: readonly { readonly frames: number }[]): num
   return parts.reduce((sum, { frames }) => sum + frames, 0) - Math.max(0, parts.length - 1);
 }
 
+/** Where a video can be cut without encoding its frames again. */
+export interface CutPoints {
+  /** Frames, from 0. */
+  readonly keyFrames: ReadonlySet<number>;
+  /** Whether its frames are stored in the order in which they are shown. */
+  readonly inOrder: boolean;
+  /** Configuration of the decoder. */
+  readonly description: Uint8Array;
+}
+
+/** Reads where a video can be cut. @throws KinoraError `VIDEO_UNREADABLE` */
+export async function readCutPoints(file: Blob): Promise<CutPoints> {
+  const { input, points } = await openPiece({ file, from: 0, to: 1 });
+  input.dispose();
+  return points;
+}
+
+/**
+ * Why {@link cutVideo} has to encode the frames of these pieces again; null where it copies them.
+ *
+ * @returns `order` where frames are stored in another order than they are shown (B-frames), `configuration` where
+ *   the videos need different decoders, `start` where a piece does not start at a key frame
+ */
+export function encodingReason(
+  pieces: readonly { readonly points: CutPoints; readonly from: number }[],
+): 'order' | 'configuration' | 'start' | null {
+  const first = pieces[0]?.points.description;
+  if (pieces.some(({ points }) => !points.inOrder)) return 'order';
+  if (first && pieces.some(({ points }) => !sameBytes(points.description, first))) {
+    return 'configuration';
+  }
+  return pieces.some(({ points, from }) => !points.keyFrames.has(from)) ? 'start' : null;
+}
+
 /**
  * Writes frames of one or more videos as one MP4. They are copied where each piece starts with a key frame
  * and all have the same decoder configuration; otherwise all are encoded again.
@@ -95,12 +129,7 @@ export async function cutVideo(
         remedy: 'Join videos of the same size.',
       });
     }
-    const copied = opened.every(
-      (piece) =>
-        piece.startsWithKey &&
-        piece.inOrder &&
-        sameBytes(toBytes(piece.description), toBytes(first.description)),
-    );
+    const copied = encodingReason(opened) === null;
     const writer = copied ? copyingWriter() : await encodingWriter(format);
     output.addVideoTrack(writer.source, { frameRate });
     output.setMetadataTags(toMetadataTags(options.metadata));
@@ -137,10 +166,7 @@ interface OpenPiece extends VideoPiece {
   readonly track: InputVideoTrack;
   readonly facts: VideoFacts;
   readonly decoderConfig: VideoDecoderConfig;
-  readonly description: AllowSharedBufferSource;
-  readonly startsWithKey: boolean;
-  /** Whether its frames are shown in the order in which they are stored. */
-  readonly inOrder: boolean;
+  readonly points: CutPoints;
 }
 
 async function openPiece(piece: VideoPiece): Promise<OpenPiece> {
@@ -156,19 +182,26 @@ async function openPiece(piece: VideoPiece): Promise<OpenPiece> {
     input.dispose();
     throw new KinoraError('VIDEO_UNREADABLE');
   }
-  const { description } = decoderConfig;
+  const points = await cutPoints(track, decoderConfig.description);
+  return { ...piece, input, track, facts, decoderConfig, points };
+}
+
+async function cutPoints(
+  track: InputVideoTrack,
+  description: AllowSharedBufferSource,
+): Promise<CutPoints> {
+  const keyFrames = new Set<number>();
   let index = 0;
-  let startsWithKey = false;
   let inOrder = true;
   let last = Number.NEGATIVE_INFINITY;
   const sink = new EncodedPacketSink(track);
   for await (const packet of sink.packets(undefined, undefined, { metadataOnly: true })) {
-    if (index === from) startsWithKey = packet.type === 'key';
+    if (packet.type === 'key') keyFrames.add(index);
     if (packet.timestamp < last) inOrder = false;
     last = packet.timestamp;
     index += 1;
   }
-  return { ...piece, input, track, facts, decoderConfig, description, startsWithKey, inOrder };
+  return { keyFrames, inOrder, description: toBytes(description).slice() };
 }
 
 type Format = Pick<VideoFacts, 'width' | 'height' | 'frameRate'>;

@@ -1,3 +1,4 @@
+import type { FFmpeg as FFmpegClass } from '@ffmpeg/ffmpeg';
 import {
   BlobSource,
   EncodedPacketSink,
@@ -9,6 +10,7 @@ import {
 import { afterEach, describe, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
+import { toBytes } from './bytes';
 import { createVideoWriter, type VideoWriterOptions } from './encoder';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata } from './metadata';
@@ -214,6 +216,60 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {
     expect(answer.encoder).toBe(encoder);
     expect(await inspectVideo(answer.video)).toMatchObject({ width: 320, height: 180, frames: 5 });
   });
+});
+
+/** What ffmpeg has to say against a video. */
+async function warningsOf(video: Blob): Promise<string[]> {
+  const url = (name: string) => new URL(`/ffmpeg/${name}`, location.origin).href;
+  const { FFmpeg } = await import(/* @vite-ignore */ url('index.js'));
+  const ffmpeg: FFmpegClass = new FFmpeg();
+  const said: string[] = [];
+  try {
+    await ffmpeg.load({ coreURL: url('ffmpeg-core.js'), wasmURL: url('ffmpeg-core.wasm') });
+    await ffmpeg.writeFile('in.mp4', new Uint8Array(await video.arrayBuffer()));
+    ffmpeg.on('log', ({ message }) => said.push(message));
+    await ffmpeg.exec(['-v', 'warning', '-i', 'in.mp4', '-f', 'null', '-']);
+  } finally {
+    ffmpeg.terminate();
+  }
+  // The wrapper's own words.
+  return said.filter((line) => !line.startsWith('Aborted()'));
+}
+
+/** Doubles the first byte of each parameter set, and clears the reserved bits, as Firefox does. */
+function asInFirefox(record: Uint8Array): Uint8Array {
+  const [sps, pps] = [record.subarray(8, 8 + (record[7] ?? 0)), 8 + (record[7] ?? 0)];
+  const picture = record.subarray(pps + 3, pps + 3 + (record[pps + 2] ?? 0));
+  const doubled = (set: Uint8Array) => [0, set.length + 1, set[0] ?? 0, ...set];
+  return Uint8Array.of(...record.subarray(0, 4), 3, 1, ...doubled(sps), 1, ...doubled(picture));
+}
+
+test('the malformed decoder configuration of Firefox is mended: ffmpeg reads the file without a warning', async () => {
+  const Original = globalThis.VideoEncoder;
+  let malformed = 0;
+  globalThis.VideoEncoder = class extends Original {
+    constructor(init: VideoEncoderInit) {
+      super({
+        ...init,
+        output(chunk, meta) {
+          const config = meta?.decoderConfig;
+          if (config?.description) {
+            config.description = asInFirefox(toBytes(config.description));
+            malformed += 1;
+          }
+          init.output(chunk, meta);
+        },
+      });
+    }
+  };
+  try {
+    const writer = await createVideoWriter(optionsFor(160, 96, 3, 'webcodecs'));
+    for (let i = 0; i < 3; i++) await writer.add(new Uint8ClampedArray(160 * 96 * 4).fill(40 * i));
+    expect(await warningsOf(await writer.finish())).toEqual([]);
+    expect(malformed).toBe(1);
+  } finally {
+    globalThis.VideoEncoder = Original;
+  }
 });
 
 /** The encoded frames of a video, one after another. */

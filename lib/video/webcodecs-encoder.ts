@@ -5,7 +5,9 @@ import {
   VideoSampleSource,
   type VideoSource,
 } from 'mediabunny';
+import { mendedConfiguration } from './avc-configuration';
 import { bitRateOf, type Format } from './bit-rate';
+import { toBytes } from './bytes';
 import { bt709, i420Bytes, rgbaToI420 } from './yuv';
 
 export type { Format } from './bit-rate';
@@ -51,7 +53,10 @@ export function createH264Source(format: Format, onPacket: () => void): VideoSam
     onEncodedPacket: (_packet, meta) => {
       onPacket();
       // Not every browser reports the colour space; it is that of the frames.
-      if (meta?.decoderConfig) meta.decoderConfig.colorSpace = bt709;
+      const config = meta?.decoderConfig;
+      if (!config) return;
+      config.colorSpace = bt709;
+      if (config.description) config.description = mendedConfiguration(toBytes(config.description));
     },
   });
 }

@@ -67,6 +67,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   ENCODER_FAILED: 'suspect',
   STORAGE_FULL: 'unfit',
   STORAGE_BLOCKED: 'unfit',
+  STORAGE_MISSING: 'unfit',
   CANCELLED: 'elsewhere',
   INTERRUPTED: 'elsewhere',
   PAUSED: 'elsewhere',

@@ -6,6 +6,7 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { isAtRest } from '../../../lib/predictions/prediction-state';
 import { useStable } from '../../shared/use-stable';
 import { Card } from './card';
+import { countText } from './count-text';
 import { advanceGallery, filterPredictions, initialGallery } from './gallery-state';
 import { SelectionBar } from './selection-bar';
 import { Toolbar } from './toolbar';
@@ -94,7 +95,7 @@ const GalleryList = memo(function GalleryList(
         )}
       </div>
       <p className="gallery-count">
-        <span role="status">{countText(shown.length, applied.status === 'failed')}</span>
+        <span role="status">{countText(shown, applied.status === 'failed')}</span>
         {filter.status === 'videos' && failed > 0 && (
           <button
             type="button"
@@ -142,7 +143,3 @@ const GalleryList = memo(function GalleryList(
     </section>
   );
 });
-
-function countText(count: number, failed: boolean): string {
-  return failed ? t('gallery.countFailed', { count }) : t('gallery.count', { count });
-}

@@ -100,12 +100,10 @@ export function useGenerate(options: {
   }
 
   const memoryBudget = toBudgetBytes(form.values.memoryBudget);
-  const deviceFor = (backend: Backend) => ({
+  const device = () => ({
     ...(memoryBudget !== undefined && { memoryBudget }),
     ...kernelOption(),
   });
-  /** For a run that was begun on the backend that its prediction names. */
-  const device = () => deviceFor(form.values.backend);
 
   /** Gives the form's request to `work`; where the form has errors, shows them. */
   async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
@@ -170,7 +168,7 @@ export function useGenerate(options: {
     setProblem(null);
     try {
       const backend = await backendOfRun();
-      const changes = { ...choice, ...deviceFor(backend), backend, safetyChecker };
+      const changes = { ...choice, ...device(), backend, safetyChecker };
       const { getQueueRunner, getRunner } = await loadData();
       const { openContinuation } = await import('../result/continue-video');
       const input = await openContinuation(getRunner().store, prediction, changes);
@@ -187,7 +185,7 @@ export function useGenerate(options: {
     runAgain: (id) =>
       start(async (runner) => {
         const backend = await backendOfRun();
-        return runner.runAgain(id, { ...deviceFor(backend), backend, safetyChecker });
+        return runner.runAgain(id, { ...device(), backend, safetyChecker });
       }),
     resume: (id, on) =>
       start(

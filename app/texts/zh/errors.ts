@@ -66,7 +66,7 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   LORA_WRONG_BASE: ['这个 LoRA 是为另一个基础模型制作的。', '使用在当前模型上训练的 LoRA。'],
   WEBGPU_MISSING: [
     '这个浏览器没有 WebGPU。',
-    '使用 Chrome 或 Edge 113+、Safari 26+、Firefox 141+，或选择 CPU。',
+    '使用最新版的 Chrome 或 Edge，或选择 CPU。Firefox 只在 Windows 和搭载 Apple 芯片的 Mac 上有 WebGPU；Kinora 尚未在 Safari 中测试过。',
   ],
   ADAPTER_MISSING: [
     '浏览器有 WebGPU，但没有找到可用的 GPU。',
@@ -89,6 +89,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   STORAGE_BLOCKED: [
     '这个浏览器不允许 Kinora 存储任何内容。',
     '通过 https 或 localhost 打开它，允许网站数据，并且不要用隐私窗口。',
+  ],
+  STORAGE_MISSING: [
+    '这个浏览器没有 Kinora 用来保存视频和模型的私有文件存储（OPFS）。',
+    '请使用最新版的 Chrome、Edge、Firefox 或 Safari。',
   ],
   CANCELLED: ['生成已取消。', '可以随时再运行。'],
   INTERRUPTED: ['生成过程中页面被关闭或重新加载。', '再运行一次；设置和图片已保留。'],

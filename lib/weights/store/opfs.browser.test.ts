@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
+import { withMoveOfWebKit } from '../../contract/testing/webkit';
 import { openModelStore } from './opfs';
 
 const model = 'opfs-test';
@@ -42,4 +43,35 @@ test('a file that goes or changes while it is open is named', async () => {
     message: name('other.json'),
   });
   expect(await store.readText('gone.json')).toBeNull();
+});
+
+test('WebKit moves a file only with folder and name: a text is written, and replaced', async () => {
+  withMoveOfWebKit();
+  const store = await folder();
+  await store.writeText('note.json', 'a longer text');
+  await store.writeText('note.json', 'text');
+  expect(await store.readText('note.json')).toBe('text');
+  expect(await store.list()).toEqual(['note.json']);
+});
+
+test('a browser without sync access handles, as every page is, says so', async () => {
+  await expect((await folder()).write('lora.safetensors')).rejects.toMatchObject({
+    code: 'STORAGE_MISSING',
+    message: /createSyncAccessHandle/,
+  });
+});
+
+test('a browser without a private file system says so', async () => {
+  const { prototype } = StorageManager;
+  const original = Object.getOwnPropertyDescriptor(prototype, 'getDirectory');
+  const store = await folder();
+  try {
+    Reflect.deleteProperty(prototype, 'getDirectory');
+    await expect(store.writeText('note.json', 'text')).rejects.toMatchObject({
+      code: 'STORAGE_MISSING',
+      message: /no private file storage/,
+    });
+  } finally {
+    Object.defineProperty(prototype, 'getDirectory', original ?? {});
+  }
 });

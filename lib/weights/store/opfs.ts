@@ -1,12 +1,7 @@
 import { KinoraError } from '../../contract';
-import { siteStorage } from '../../contract/site-storage';
+import { openSyncAccess, renameFile, siteStorage } from '../../contract/site-storage';
 import { blobFile, readError } from '../formats/source';
 import { type StoreFolder, type StoreWriter, storageFull, writeError, writeWhole } from './folder';
-
-/** `move` is in every browser that has the file system, but not yet in the type library. */
-interface MovableFile extends FileSystemFileHandle {
-  move?(name: string): Promise<void>;
-}
 
 /** Ending of a text file that is still being written. */
 const partial = '.part';
@@ -104,12 +99,9 @@ async function replaceText(
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<void> {
   try {
-    const draft: MovableFile = await folder.getFileHandle(name + partial, { create: true });
+    const draft = await folder.getFileHandle(name + partial, { create: true });
     await replaceContent(draft, bytes);
-    if (draft.move) {
-      await draft.move(name);
-      return;
-    }
+    if (await renameFile(folder, draft, name)) return;
     // Without a move a crash can cut the text; no reader takes a half of JSON for the whole.
     await replaceContent(await folder.getFileHandle(name, { create: true }), bytes);
     await folder.removeEntry(draft.name);
@@ -164,7 +156,7 @@ async function replaceContent(
 }
 
 async function openWriter(file: FileSystemFileHandle): Promise<StoreWriter> {
-  const access = await file.createSyncAccessHandle().catch((thrown: unknown) => {
+  const access = await openSyncAccess(file).catch((thrown: unknown) => {
     if (thrown instanceof DOMException && thrown.name === 'NoModificationAllowedError') {
       throw busy(thrown);
     }

@@ -74,3 +74,21 @@ test('a step begins where the player was moved to, not where an earlier step was
   press('.');
   await expect.element(count()).toHaveTextContent('Frame 14 of');
 });
+
+test('a player whose media time goes on counting in a loop, as that of Firefox, shows the right frame', async () => {
+  const prototype = HTMLVideoElement.prototype;
+  const request = prototype.requestVideoFrameCallback;
+  onTestFinished(() => {
+    prototype.requestVideoFrameCallback = request;
+  });
+  prototype.requestVideoFrameCallback = function (callback) {
+    return request.call(this, (now, metadata) =>
+      // Two rounds of 48 frames.
+      callback(now, { ...metadata, mediaTime: metadata.mediaTime + 4 }),
+    );
+  };
+  const video = await open();
+  await video.play();
+  await new Promise((resolve) => video.addEventListener('ended', resolve));
+  await expect.element(count()).toHaveTextContent('Frame 48 of 48');
+});

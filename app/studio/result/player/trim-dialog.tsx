@@ -68,7 +68,8 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
       (opened) => {
         if (opening.signal.aborted) return;
         parts.current = opened.parts;
-        change({ type: 'opened', video: opened.video, frames: opened.frames });
+        const { video, frames, reasonFor } = opened;
+        change({ type: 'opened', video, frames, reasonFor });
       },
       (thrown: unknown) => {
         if (opening.signal.aborted) return;
@@ -154,7 +155,8 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
           kept: to - from,
           frames,
           seconds: ((to - from) / framesPerSecond).toFixed(2),
-        })}
+        })}{' '}
+        {t(`result.trimmed.${state.reasonFor(from, to) ?? 'copied'}`)}
       </p>
       {state.status === 'ready' && state.problem && (
         <div role="alert">
@@ -184,12 +186,23 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
 /** Opens the files, and joins them where there are several. */
 async function openVideo(videos: readonly Completed[], signal: AbortSignal) {
   const parts = await openParts(videos);
-  const { joinedFrames } = await import('../../../../lib/video/cut');
+  const { encodingReason, joinedFrames, piecesOf, readCutPoints } = await import(
+    '../../../../lib/video/cut'
+  );
   const frames = joinedFrames(parts);
+  const pointed = await Promise.all(
+    parts.map(async (part) => ({ frames: part.frames, points: await readCutPoints(part.file) })),
+  );
   const [only] = parts;
-  if (only && parts.length === 1) return { parts, frames, video: only.file };
+  const reasonFor = (from: number, to: number) => {
+    // The whole video is the file as it is.
+    if (parts.length === 1 && to - from === frames) return null;
+    const pieces = piecesOf(pointed, from, to);
+    return encodingReason(pieces.map(({ part, ...piece }) => ({ ...piece, points: part.points })));
+  };
+  if (only && parts.length === 1) return { parts, frames, reasonFor, video: only.file };
   const { video } = await cutParts(parts, { from: 0, to: frames }, { signal });
-  return { parts, frames, video };
+  return { parts, frames, reasonFor, video };
 }
 
 function safetyReason({ result }: Completed): string | null {

@@ -9,7 +9,7 @@ function after(...events: readonly TrimEvent[]): TrimState {
   return events.reduce(changeTrim, { status: 'opening' });
 }
 
-const opened = { type: 'opened', video, frames: 121 } as const;
+const opened = { type: 'opened', video, frames: 121, reasonFor: () => null } as const;
 
 test('start and end stay inside of the video and one frame apart', () => {
   expect(after(opened)).toMatchObject({ status: 'ready', from: 0, to: 121 });

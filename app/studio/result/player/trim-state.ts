@@ -1,9 +1,14 @@
 import type { ErrorRecord } from '../../../../lib/contract/errors';
 
+/** Why frames have to be encoded again: see `encodingReason` of `lib/video/cut`. */
+export type EncodingReason = 'order' | 'configuration' | 'start';
+
 /** The video that is trimmed, and which of its frames are kept: from `from` to before `to`. */
 interface Range {
   readonly video: Blob;
   readonly frames: number;
+  /** Why these frames of it have to be encoded again; null where they stay as they are. */
+  readonly reasonFor: (from: number, to: number) => EncodingReason | null;
   readonly from: number;
   readonly to: number;
 }
@@ -16,7 +21,7 @@ export type TrimState =
   | (Range & { readonly status: 'writing'; readonly done: number });
 
 export type TrimEvent =
-  | { readonly type: 'opened'; readonly video: Blob; readonly frames: number }
+  | ({ readonly type: 'opened' } & Pick<Range, 'video' | 'frames' | 'reasonFor'>)
   | { readonly type: 'failed'; readonly error: ErrorRecord }
   /** Frames from 0; `last` is kept. */
   | { readonly type: 'startMoved'; readonly first: number }
@@ -28,8 +33,8 @@ export type TrimEvent =
 /** Pure reducer of the dialog. At least one frame is kept. */
 export function changeTrim(state: TrimState, event: TrimEvent): TrimState {
   if (event.type === 'opened') {
-    const { video, frames } = event;
-    return { status: 'ready', video, frames, from: 0, to: frames, problem: null };
+    const { type: _, ...opened } = event;
+    return { ...opened, status: 'ready', from: 0, to: event.frames, problem: null };
   }
   if (event.type === 'failed') {
     if (state.status !== 'writing') return { status: 'failed', error: event.error };
@@ -53,6 +58,6 @@ export function changeTrim(state: TrimState, event: TrimEvent): TrimState {
   return state;
 }
 
-function rangeOf({ video, frames, from, to }: Range): Range {
-  return { video, frames, from, to };
+function rangeOf({ video, frames, reasonFor, from, to }: Range): Range {
+  return { video, frames, reasonFor, from, to };
 }

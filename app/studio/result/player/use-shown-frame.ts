@@ -21,7 +21,9 @@ export function useShownFrame(
     if (!video || !url) return;
     let handle = 0;
     const onFrame = (_now: number, { mediaTime }: VideoFrameCallbackMetadata) => {
-      setFrame(Math.round(mediaTime * framesPerSecond));
+      // Firefox goes on counting where the video begins again.
+      const frames = Math.round(video.duration * framesPerSecond);
+      setFrame(Math.round(mediaTime * framesPerSecond) % frames);
       handle = video.requestVideoFrameCallback(onFrame);
     };
     handle = video.requestVideoFrameCallback(onFrame);
