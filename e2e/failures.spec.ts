@@ -1,5 +1,5 @@
 import { openAsBlob } from 'node:fs';
-import type { Page } from 'playwright';
+import type { Locator, Page } from 'playwright';
 import { inspectVideo } from '../lib/video/inspect';
 import { StudioPage } from './pages/studio-page';
 import { expect, expectAccessible, full, picturePath, test, views } from './support/fixtures';
@@ -56,14 +56,14 @@ test('a full disk is shown with its remedy', full, async ({ page, baseURL }) => 
   await studio.generate();
   await client.send('Storage.overrideQuotaForOrigin', { origin: baseURL ?? '', quotaSize: 1 });
   await expectFailure(studio, 'STORAGE_FULL', /storage/);
-  await expectDownload(studio);
+  await expectDownload(studio.failure);
 });
 
 /** The finished video that could not be stored is offered from memory, whole. */
-async function expectDownload(studio: StudioPage): Promise<void> {
+async function expectDownload(card: Locator): Promise<void> {
   const [download] = await Promise.all([
-    studio.page.waitForEvent('download'),
-    studio.failure.getByRole('button', { name: 'Download the video' }).click(),
+    card.page().waitForEvent('download'),
+    card.getByRole('button', { name: 'Download the video' }).click(),
   ]);
   const file = test.info().outputPath('unsaved.mp4');
   await download.saveAs(file);
@@ -75,6 +75,7 @@ test(
   'storage that is full from the start is said before the run',
   full,
   async ({ page, baseURL }) => {
+    test.slow();
     const client = await page.context().newCDPSession(page);
     const origin = baseURL ?? '';
     const note = page.getByRole('form').locator('[data-code="STORAGE_FULL"]');
@@ -86,15 +87,19 @@ test(
     await expect(studio.generateButton).toBeEnabled();
     await expect(note).toContainText('Free some space first');
     await studio.generate();
-    await expectFailure(studio, 'STORAGE_FULL', /storage/);
-    await expectDownload(studio);
+    // There is room for the state of the run, but not for the video.
+    const { interrupted } = studio;
+    const problem = interrupted.locator('[data-code="STORAGE_FULL"]');
+    await expect(problem).toBeVisible({ timeout: 240_000 });
+    expect(await storedVideos(page)).toEqual([]);
+    await expectDownload(interrupted);
     await expectAccessible(page, views.slice(0, 2));
 
     // A person frees space, and comes back.
     await client.send('Storage.overrideQuotaForOrigin', { origin });
     await page.evaluate(() => window.dispatchEvent(new Event('focus')));
     await expect(note).toHaveCount(0);
-    await studio.failure.getByRole('button', { name: 'Run again' }).click();
+    await interrupted.getByRole('button', { name: 'Resume' }).click();
     await studio.waitForResult();
   },
 );

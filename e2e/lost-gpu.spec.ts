@@ -48,6 +48,8 @@ async function startOnGpu(studio: StudioPage): Promise<void> {
   await studio.page.getByText('Advanced', { exact: true }).click();
   await studio.page.getByRole('radio', { name: 'WebGPU' }).check();
   await studio.generate();
+  // An emulated GPU begins slowly.
+  await expect(studio.stepLine(6)).toBeVisible({ timeout: 240_000 });
   await studio.waitForStep(3, 6);
 }
 
@@ -108,7 +110,7 @@ test('npm run generate goes on when the GPU process of its browser ends', full, 
   test.slow();
   const args = ['--model', 'tiny', '--backend', 'webgpu', '--steps', '6'];
   const run = await startCommand('generate', args, test.info().outputPath('run'));
-  await expect.poll(run.stdout, { timeout: 120_000, intervals: [50] }).toContain('step 3 of 6');
+  await expect.poll(run.stdout, { timeout: 300_000, intervals: [50] }).toContain('step 3 of 6');
   process.kill(gpuProcessBelow(run.pid), 'SIGKILL');
   const before = run.stdout().length;
   expect(await run.code, run.stderr()).toBe(0);

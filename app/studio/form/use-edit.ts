@@ -1,4 +1,4 @@
-import { type Dispatch, useState } from 'react';
+import { type Dispatch, useEffect, useState } from 'react';
 import { KinoraError } from '../../../lib/contract/errors';
 import type { Parameters } from '../../../lib/contract/request';
 import { withScales } from '../../../lib/predictions/loras';
@@ -43,6 +43,8 @@ export function useEdit(
   entries: readonly QueueEntry[],
 ): Edit {
   const [edit, setEdit] = useState<Begun | null>(null);
+  // What is edited runs when the page is left.
+  useEffect(() => () => edit?.release(), [edit]);
   const current = entries.some(({ id }) => id === edit?.id) ? edit : null;
   return {
     id: current?.id ?? null,
@@ -55,7 +57,6 @@ export function useEdit(
         throw new KinoraError('BUSY', t('studio.notEditable'), {
           remedy: t('studio.turnCameRemedy'),
         });
-      edit?.release();
       const { values, files } = current ?? form;
       setEdit({ id, values, files, release });
       change({
@@ -67,7 +68,6 @@ export function useEdit(
     },
     end() {
       if (current) change({ type: 'restored', values: current.values, files: current.files });
-      edit?.release();
       setEdit(null);
     },
   };
