@@ -1,6 +1,10 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { Size } from '../../../lib/contract/parameters';
-import type { RunProgress, RunState } from '../../../lib/predictions/run-state';
+import {
+  initialProgress,
+  type RunProgress,
+  type RunState,
+} from '../../../lib/predictions/run-state';
 import { getRunner } from '../../runner';
 import { useNow } from '../../shared/browser';
 import { LiveText } from '../../shared/messages';
@@ -14,6 +18,7 @@ import { formatTime } from '../../texts/format';
 /** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
   const { ending, continuation } = run;
+  const { parameters } = run.prediction;
   const running = run.status === 'running';
   // The other runs only decode.
   const denoises = continuation === null || continuation === 'resume';
@@ -42,17 +47,14 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
           {run.progress.checkpointProblem.sentence}
         </p>
       )}
-      {running ? (
+      {running || !run.elsewhere ? (
         <Details
-          progress={run.progress}
-          size={run.prediction.parameters.size}
-          startedAt={run.startedAt}
+          progress={running ? run.progress : initialProgress(parameters)}
+          size={parameters.size}
+          startedAt={running ? run.startedAt : null}
         />
       ) : (
-        <>
-          <div className="preview-place" data-size={run.prediction.parameters.size} />
-          <progress aria-label={t('run.waiting')} />
-        </>
+        <progress aria-label={t('run.waiting')} />
       )}
       <div className="actions">
         {running && run.progress.tuning && ending === null && (
@@ -138,17 +140,17 @@ function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
   );
 }
 
-function Details(props: { progress: RunProgress; size: Size; startedAt: number }) {
+function Details(props: { progress: RunProgress; size: Size; startedAt: number | null }) {
   const { progress, size, startedAt } = props;
   const { secondsPerStep, secondsRemaining } = progress;
-  const elapsedSeconds = (useNow() - startedAt) / 1000;
+  const now = useNow();
   return (
     <>
       <RunStage {...{ progress, size }} />
       <dl className="facts">
         <div>
           <dt>{t('run.elapsed')}</dt>
-          <dd>{formatTime(elapsedSeconds)}</dd>
+          <dd>{startedAt === null ? '–' : formatTime((now - startedAt) / 1000)}</dd>
         </div>
         <div>
           <dt>{t('run.remaining')}</dt>
