@@ -41,7 +41,7 @@ async function fill(studio: StudioPage, steps = 1): Promise<void> {
 
 /** Downloads the hub's checker by the switch in the form. */
 async function downloadChecker(page: Page): Promise<void> {
-  await page.getByRole('button', { name: /^Download the checker/ }).click();
+  await page.getByRole('button', { name: /^Download the larger checker/ }).click();
   await expect(page.getByText('quick check that comes with Kinora')).toHaveCount(0, {
     timeout: 60_000,
   });
@@ -64,7 +64,7 @@ test(
     await studio.play();
 
     const download = studio.verdict.getByRole('button', {
-      name: /^Download the checker \(.*B\) and check$/,
+      name: /^Download the larger checker \(.*B\) and check$/,
     });
     await test.step('nothing is fetched before the terms are accepted', async () => {
       hub.forget();
@@ -174,7 +174,7 @@ test(
     await expect(studio.verdict).toContainText(/^Quick check: clear by nsfwjs-mobilenet-v2/);
     await studio.play();
     await studio.verdict
-      .getByRole('button', { name: /^Download the checker .* and check$/ })
+      .getByRole('button', { name: /^Download the larger checker .* and check$/ })
       .click();
     await expect(studio.verdict).toContainText(/^Clear by/, { timeout: 60_000 });
     await studio.play();

@@ -15,7 +15,7 @@ import { withTerms } from './terms-store';
 export function PartDownload(props: {
   entry: LibraryEntry<ToolManifest>;
   component: ComponentId;
-  /** Of the part, as in "Download the checker". */
+  /** Of the part, as in "Download the larger checker". */
   name: string;
   /** Its size, about, until the hub has told it. */
   bytes?: number;
