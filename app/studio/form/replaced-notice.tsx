@@ -43,7 +43,7 @@ export function SharedQuestion({ shared, content }: { shared: SharedFiles; conte
     place.current?.scrollIntoView({ block: 'nearest' });
   }, []);
   return (
-    <div ref={place}>
+    <div ref={place} className="shared-question">
       <Notice
         title={t('form.shared.title')}
         text={t('form.shared.text', { names })}

@@ -105,6 +105,18 @@ export function RequestForm(props: {
       }}
     >
       <div className="request-fields">
+        <div role="status" className="notice">
+          {shared.files.length > 0 && (
+            <Suspense>
+              <SharedQuestion shared={shared} content={form} />
+            </Suspense>
+          )}
+          {replaced && (
+            <Suspense>
+              <ReplacedNotice last={replaced} change={change} />
+            </Suspense>
+          )}
+        </div>
         <ImageField
           image={files.image}
           error={errors.image}
@@ -117,18 +129,6 @@ export function RequestForm(props: {
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
-        </div>
-        <div role="status" className="notice">
-          {shared.files.length > 0 && (
-            <Suspense>
-              <SharedQuestion shared={shared} content={form} />
-            </Suspense>
-          )}
-          {replaced && (
-            <Suspense>
-              <ReplacedNotice last={replaced} change={change} />
-            </Suspense>
-          )}
         </div>
         <PromptField
           {...{ values, improve, busy, change }}
