@@ -153,7 +153,8 @@ test(
 
     await client.send('Storage.overrideQuotaForOrigin', { origin });
     await ended.getByRole('button', { name: /^(Resume|Run again)$/ }).click();
-    await studio.waitForResult();
+    // The card of the failed run may be there for a moment more.
+    await expect(studio.result).toBeVisible({ timeout: 240_000 });
   },
 );
 

@@ -10,17 +10,15 @@ export function UnsavedVideo({ prediction }: { prediction: Prediction }) {
   const video = getRunner().unsavedVideo(prediction.id);
   if (!video) return null;
   return (
-    <div className="run-notice" role="status">
+    <div className="input-notice" role="status">
       <p>{t('result.unsaved')}</p>
-      <div className="actions">
-        <button
-          type="button"
-          className="primary"
-          onClick={() => downloadFile(video, videoName(prediction))}
-        >
-          {t('result.downloadUnsaved')}
-        </button>
-      </div>
+      <button
+        type="button"
+        className="primary"
+        onClick={() => downloadFile(video, videoName(prediction))}
+      >
+        {t('result.downloadUnsaved')}
+      </button>
     </div>
   );
 }
