@@ -30,7 +30,7 @@ const exempt = [
   // Prompts, which are English for the model.
   /^app\/studio\/form\/(examples|request-code|phrases)\.ts$/,
   // Scripts as texts.
-  /^app\/shared\/(install-offer|theme-script)\.ts$/,
+  /^app\/shared\/(expected-image|install-offer|theme-script)\.ts$/,
 ];
 const files = sources.filter((file) => !exempt.some((pattern) => pattern.test(file)));
 

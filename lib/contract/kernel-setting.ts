@@ -15,6 +15,18 @@ export function usualKernels(software: boolean): KernelSetting {
   return software ? 'runtime' : 'exact';
 }
 
+/** Whether an adapter is a CPU emulation. Chrome does not always flag SwiftShader as fallback. */
+export function isSoftware(
+  info: Readonly<Record<'architecture' | 'device' | 'description', string>> & {
+    readonly isFallbackAdapter: boolean;
+  },
+): boolean {
+  const names = `${info.architecture} ${info.device} ${info.description}`.toLowerCase();
+  return (
+    info.isFallbackAdapter || /swiftshader|llvmpipe|lavapipe|basic render|software/.test(names)
+  );
+}
+
 /**
  * What computes where a person has chosen nothing: the CPU where there is no GPU, or the CPU emulates one, which
  * takes many times longer.

@@ -1,5 +1,5 @@
 import { type DeviceReport, KinoraError } from '../contract';
-import { matrixFeature } from '../contract/kernel-setting';
+import { isSoftware, matrixFeature } from '../contract/kernel-setting';
 import type { Compute } from './kernels/compute';
 
 /** Limits that are raised to what the adapter has; ONNX Runtime asks for the same list. */
@@ -54,16 +54,6 @@ function limitsOf(adapter: GPUAdapter): Record<string, number> {
       const limit: number | undefined = adapter.limits[name];
       return limit === undefined ? [] : [[name, limit]];
     }),
-  );
-}
-
-/** Whether an adapter is a CPU emulation. Chrome does not always flag SwiftShader as fallback. */
-export function isSoftware(
-  info: Pick<GPUAdapterInfo, 'architecture' | 'device' | 'description' | 'isFallbackAdapter'>,
-): boolean {
-  const names = `${info.architecture} ${info.device} ${info.description}`.toLowerCase();
-  return (
-    info.isFallbackAdapter || /swiftshader|llvmpipe|lavapipe|basic render|software/.test(names)
   );
 }
 

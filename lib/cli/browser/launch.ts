@@ -1,5 +1,5 @@
 import { type Browser, type BrowserContext, chromium, type LaunchOptions } from 'playwright';
-import { isSoftware } from '../../gpu/device';
+import { isSoftware } from '../../contract/kernel-setting';
 import { ensureBrowser } from './find';
 
 /** Keeps Chromium from calling outside hosts and from asking first-run questions. */
