@@ -24,7 +24,7 @@ export interface EngineTools {
 export const installedTools: EngineTools = {
   async safetyChecker(modelId) {
     const found = await findSafetyChecker(await openModelStore(), modelId);
-    if (!found) return openQuickChecker(httpFolder(new URL('/nsfwjs/', self.location.origin)));
+    if (!found) return openQuickChecker(httpFolder(appUrl('/nsfwjs/')));
     const { folder, model, sha256 } = found;
     return openSafetyChecker(folder, { model, sha256 });
   },
