@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KinoraDatabase, loadDraft, saveDraft } from './database';
 import { predictionLock } from './locks';
 import { PredictionStore } from './store';
-import { recoverInterrupted, sweep } from './sweep';
+import { recoverInterrupted, sweep, watchRuns } from './sweep';
 import { cleanUp } from './testing/clean-up';
 import { newPrediction, resultOf } from './testing/prediction';
 import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
@@ -145,10 +145,12 @@ test('a run without a tab is interrupted; a run of another tab when that tab rel
   expect(await store.get(owned)).toMatchObject({ status: 'created' });
   expect(await store.get(done)).toMatchObject({ status: 'completed' });
 
+  const end = watchRuns(store, () => false);
   release();
   await held;
   const statusOfOwned = async () => (await store.get(owned))?.status;
   await expect.poll(statusOfOwned, { timeout: 30_000 }).toBe('failed');
+  end();
 });
 
 test('drafts are restored, files included', async () => {

@@ -84,8 +84,9 @@ export function createGuard(options: GuardOptions): Guard {
       lookup: publicLookup(lookup, allowPrivate),
       timeout: options.connectMs ?? 5000,
       ...(options.ca !== undefined && { ca: options.ca }),
-      ...(options.localAddress !== undefined && { localAddress: options.localAddress }),
     },
+    // Among the options of `connect` undici replaces it by its own.
+    ...(options.localAddress !== undefined && { localAddress: options.localAddress }),
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });
