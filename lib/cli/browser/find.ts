@@ -100,13 +100,22 @@ export async function ensureBrowser(): Promise<string> {
 }
 
 function installWithApt(): string | undefined {
-  const prefix = rootPrefix();
-  if (process.platform !== 'linux' || !onPath('apt-get') || prefix === undefined) return undefined;
-  const apt = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get'];
-  say('No browser found: installing the package chromium with apt-get …');
-  quietly([...apt, 'update']);
-  quietly([...apt, 'install', '-y', '--no-install-recommends', 'chromium']);
+  installPackages(['chromium']);
   return findBrowser();
+}
+
+/**
+ * Installs a browser as Debian's packages where `apt-get` may be used, and says so on stderr.
+ *
+ * @returns whether they are there now
+ */
+export function installPackages(packages: readonly string[]): boolean {
+  const prefix = rootPrefix();
+  if (process.platform !== 'linux' || !onPath('apt-get') || prefix === undefined) return false;
+  const apt = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get'];
+  say(`No browser found: installing the packages ${packages.join(', ')} with apt-get …`);
+  quietly([...apt, 'update']);
+  return quietly([...apt, 'install', '-y', '--no-install-recommends', ...packages]);
 }
 
 function installWithPlaywright(): string | undefined {
