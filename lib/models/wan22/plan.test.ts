@@ -127,6 +127,7 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
 
   test('a buffer that the device does not take is not planned, where it can be helped', {
     tags: ['full'],
+    timeout: 240_000,
   }, async () => {
     // As kernels of our own nothing is larger than a tensor of the tokens.
     const { largest } = (await plannerOf('int8', { kernels: null })).full;
