@@ -134,8 +134,8 @@ for (const kind of [firefox, webKit]) {
           const status = () => browser.evaluate(() => window.kinoraServe?.status(), null);
           await expect.poll(status, { timeout: 60_000 }).toBe('idle');
           const caller = new ApiCaller(origin, apiKey);
-          const job = await caller.ended(await caller.submit());
-          expect(job.status).toBe('completed');
+          const job = await caller.ended(await caller.submit(), 6);
+          expect(job).toMatchObject({ status: 'completed', error: '' });
           const video = await fetch(String(job.outputs[0]));
           expect(await inspectVideo(await video.blob())).toMatchObject(format);
         });

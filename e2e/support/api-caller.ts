@@ -40,9 +40,9 @@ export class ApiCaller {
     return this.json('GET', `/api/v3/predictions/${id}/result${wait > 0 ? `?wait=${wait}` : ''}`);
   }
 
-  /** Waits for the end. @throws Error after three minutes */
-  async ended(id: string): Promise<ApiPrediction> {
-    const deadline = performance.now() + 180_000;
+  /** Waits for the end. @throws Error after so many minutes */
+  async ended(id: string, minutes = 3): Promise<ApiPrediction> {
+    const deadline = performance.now() + minutes * 60_000;
     for (;;) {
       const prediction = await this.result(id, 8);
       if (['completed', 'failed'].includes(prediction.status)) return prediction;

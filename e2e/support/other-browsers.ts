@@ -176,6 +176,16 @@ export const webKit: OtherBrowserKind = {
     return {
       downloads,
       async goto(url) {
+        // A page may ask whether to leave it, which nobody would answer.
+        await evaluate(
+          asJson(() => {
+            window.addEventListener(
+              'beforeunload',
+              (event) => event.stopImmediatePropagation(),
+              true,
+            );
+          }, null),
+        );
         await send('Page.navigate', { url }).catch(() => {});
         const there = asJson((wanted: string) => {
           return document.readyState === 'complete' && location.href.startsWith(wanted);
