@@ -45,8 +45,7 @@ async function killGpu(context: BrowserContext): Promise<void> {
 async function startOnGpu(studio: StudioPage): Promise<void> {
   await studio.open();
   await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 6 });
-  await studio.page.getByText('Advanced', { exact: true }).click();
-  await studio.page.getByRole('radio', { name: 'WebGPU' }).check();
+  await studio.chooseGpu();
   await studio.generate();
   // An emulated GPU begins slowly.
   await expect(studio.stepLine(6)).toBeVisible({ timeout: 240_000 });
