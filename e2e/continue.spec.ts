@@ -65,7 +65,9 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   const dialog = page.getByRole('dialog', { name: 'Join and trim' });
   await test.step('join it with the one before', async () => {
     await button('Join and trim').click();
-    await expect(dialog.getByText(/^241 of 241 frames, 10\.04 s/)).toBeVisible();
+    await expect(
+      dialog.getByText(/^241 of 241 frames, 10\.04 s\. They stay as they are\./),
+    ).toBeVisible();
     await expectAccessible(page);
     const download = dialog.getByRole('button', { name: /^Download/ });
     const file = await openAsBlob(await save(download, /-joined\.mp4$/));
@@ -82,7 +84,9 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   await test.step('trim it', async () => {
     await dialog.getByLabel('Start').fill('100');
     await dialog.getByLabel('End').fill('149');
-    await expect(dialog.getByText(/^50 of 241 frames, 2\.08 s/)).toBeVisible();
+    await expect(
+      dialog.getByText(/^50 of 241 frames, 2\.08 s\. They will be encoded again/),
+    ).toBeVisible();
     const download = dialog.getByRole('button', { name: /^Download/ });
     const file = await openAsBlob(await save(download, /-joined-trimmed\.mp4$/));
     expect(await inspectVideo(file)).toMatchObject({ frames: 50, frameRate: 24 });
