@@ -47,8 +47,6 @@ export interface LinearEpilogue {
   readonly activation?: 'gelu';
   /** The result is added to it, [L, outFeatures]. */
   readonly residual?: Value<'float32'>;
-  /** Factors of the result before it is added to `residual`, [outFeatures]. */
-  readonly gate?: Value<'float32'>;
 }
 
 /**
@@ -66,7 +64,7 @@ export function linear(
   epilogue: LinearEpilogue = {},
 ): Value<'float32'> {
   const { inFeatures: k, outFeatures: n, lora } = spec;
-  const { activation = 'none', residual, gate } = epilogue;
+  const { activation = 'none', residual } = epilogue;
   const bits = bitsOf(spec.precision);
   const bias = spec.bias && { bias: g.input(`${name}.bias`, 'float32', [n]) };
   const weight =
@@ -89,9 +87,9 @@ export function linear(
       bias: spec.bias,
       lora,
       activation,
-      residual: residual ? (gate ? 'gated' : 'added') : 'none',
+      residual: residual ? 'added' : 'none',
     },
-    { x, ...weight, ...bias, ...branch, ...(residual && { residual }), ...(gate && { gate }) },
+    { x, ...weight, ...bias, ...branch, ...(residual && { residual }) },
   );
 }
 
