@@ -34,10 +34,10 @@ export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
         ))}
       </dl>
       <form method="dialog" className="actions">
+        <button type="submit">{t('shared.close')}</button>
         <Link href="/help" prefetch={false} className="button">
           {t('common.help')}
         </Link>
-        <button type="submit">{t('shared.close')}</button>
       </form>
     </Modal>
   );
