@@ -1,5 +1,4 @@
 import { inspectVideo } from '../lib/video/inspect';
-import { readVideoMetadata } from '../lib/video/metadata';
 import { ServePage } from './pages/serve-page';
 import { StudioPage } from './pages/studio-page';
 import { expectAccessible, full, loraPath, picturePath } from './support/fixtures';
@@ -53,7 +52,7 @@ test('a tab that a person connects makes the video of an API call, and lists it'
   const facts = await inspectVideo(file);
   expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
   // The model's own negative prompt is for the studio: a request that names none has none.
-  expect((await readVideoMetadata(file)).negative_prompt).toBe('');
+  expect(await file.text()).toContain('"negative_prompt":""');
 
   await serve.press('Disconnect');
   await serve.waitFor('disconnected');
