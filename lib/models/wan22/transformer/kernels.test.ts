@@ -1,18 +1,29 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Precision } from '../../../contract';
-import { Program } from '../../../gpu';
+import { CountingBackend, Program } from '../../../gpu';
 import { wrongAccesses } from '../../../gpu/compiler/testing/provenance';
-import { type Dispatch, hash, type KernelChoice, type Storage } from '../../../gpu/kernels';
+import {
+  type Dispatch,
+  hash,
+  type Kernel,
+  type KernelMode,
+  type Storage,
+} from '../../../gpu/kernels';
+import { completeDevice } from '../../../gpu/kernels/testing/texts';
+import { defaultChoice } from '../../../gpu/kernels/variants';
+import { syntheticCheckpoint } from '../benchmark/synthetic';
 import { readModelConfig, type TransformerConfig, transformerDim } from '../config';
 import type { Linear, LinearSpec } from '../layers';
-import { usualChoice } from '../plan';
+import { transformerTensors } from '../tensors';
+import { denoiseTokens, tokenRequest } from '../testing/denoise';
 import { realFolder } from '../testing/model';
 import { tokensOf } from './clip';
 import { clipGraphs } from './kernels';
 import { type BlockSpecs, blockLinears } from './network';
+import { Transformer } from './transformer';
 
 interface Setting {
-  readonly mode: 'exact' | 'fast';
+  readonly mode: KernelMode;
   readonly precision: Precision;
   /** Of a LoRA beside all layers of a block; 0 without one. */
   readonly rank: number;
@@ -44,8 +55,8 @@ function programOf(setting: Setting): Program {
   const weights = { patchEmbedding: plain(patch, d), projOut: plain(d, patch) };
   const ranks = new Map(rank > 0 ? blockLinears.map((role) => [role, rank]) : []);
   const { graphs, ranks: all } = clipGraphs(config, weights, [{ specs, ranks }], true);
-  const { linear, attention, ...choice } = usualChoice(mode) as KernelChoice;
-  if (!linear || !attention) throw new Error('a usual device has kernels');
+  const { linear, attention, ...choice } = defaultChoice(completeDevice, mode);
+  if (!linear || !attention) throw new Error('the device has no kernels');
   const { fastLinear = null, fastAttention = null } = choice;
   const { storage = 'f16' } = setting;
   const { chunks } = tokensOf(
@@ -89,7 +100,7 @@ describe("the 5B's graphs as dispatches", () => {
   };
 
   // Recorded from the code that made them by hand, before there was a compiler. Only another kernel text, or another
-  // choice of a usual device, may change them.
+  // best guess of a variant, may change them.
   test.each([
     [
       '8 bits',
@@ -105,6 +116,11 @@ describe("the 5B's graphs as dispatches", () => {
       'fast',
       fast,
       { 'self-attention': '158, e6d0c5ff', 'cross-attention-feed-forward': '137, d8a0487c' },
+    ],
+    [
+      'matrix units, LoRA',
+      { ...exact, mode: 'matrix', rank: 16 },
+      { 'self-attention': '156, 929fc338', 'cross-attention-feed-forward': '139, 2d1e379c' },
     ],
   ] as const)('%s: as they were', (_, setting, blocks) => {
     expect(summaryOf(programOf(setting))).toEqual({ ...shared, ...blocks });
@@ -135,4 +151,51 @@ describe("the 5B's graphs as dispatches", () => {
       /^cross-attention-feed-forward: linear q8 .* does not fit/,
     );
   });
+});
+
+test('blocks with LoRAs of different ranks, or none, run by kernels that were compiled before', async () => {
+  const small = {
+    ...config,
+    num_attention_heads: 2,
+    attention_head_dim: 32,
+    ffn_dim: 128,
+    num_layers: 3,
+  };
+  const backend = new CountingBackend(defaultChoice(completeDevice, 'exact'));
+  const compiled = new Set<Kernel>();
+  const used = new Set<Kernel>();
+  const { compute } = backend;
+  Object.defineProperty(backend, 'compute', {
+    value: {
+      ...compute,
+      compile: async (kernels: readonly Kernel[]) => {
+        for (const kernel of kernels) compiled.add(kernel);
+        return [];
+      },
+      dispatch: (jobs: readonly Dispatch[]) => {
+        for (const { kernel } of jobs) used.add(kernel);
+        return compute.dispatch(jobs);
+      },
+    },
+  });
+  // The embeddings' calls are the runtime's.
+  backend.kernels = { choice: defaultChoice(completeDevice, 'exact'), run: async () => false };
+  const branch = (rank: number) => {
+    return { rank, down: new Float32Array(rank * 64), up: new Float32Array(64 * rank) };
+  };
+  const branches = new Map([
+    ['blocks.0.attn1.to_q', branch(4)],
+    ['blocks.1.attn1.to_q', branch(16)],
+    ['blocks.1.attn2.to_v', branch(8)],
+    ['patch_embedding', { rank: 2, down: new Float32Array(2 * 192), up: new Float32Array(2 * 64) }],
+  ]);
+  const options = { precision: 'int8', lora: { branches, deltas: new Map() } } as const;
+  const checkpoint = syntheticCheckpoint(transformerTensors(small), 'int8');
+  const model = await Transformer.load(backend, checkpoint, small, options);
+  await denoiseTokens(backend, model, tokenRequest(small, 1, 5));
+  model.dispose();
+  const ranks = [...used].flatMap(({ name }) => /^linear .* rank (\d+)/.exec(name)?.[1] ?? []);
+  expect(new Set(ranks)).toEqual(new Set(['2', '4', '8', '16']));
+  const names = (kernels: Iterable<Kernel>) => [...kernels].map(({ name }) => name).sort();
+  expect(names(used)).toEqual(names(compiled));
 });
