@@ -64,6 +64,7 @@ export class CountingBackend extends Counted implements Backend {
       workgroupBytes: Number.POSITIVE_INFINITY,
       threads: Number.POSITIVE_INFINITY,
       bindingBytes: Number.POSITIVE_INFINITY,
+      storageBuffers: Number.POSITIVE_INFINITY,
     },
     rates: new Map(),
     compile: async () => [],

@@ -1,13 +1,15 @@
 export * from './backend';
 export { gpuCanHold, probeBudget } from './budget';
+export { type KernelSet, Program, Refusal } from './compiler';
 export { CountingBackend, type DeviceBytes } from './counting-backend';
 export { createBackend, createTestedBackend } from './create';
 export { probeDevice } from './device';
+export type { Executor, GraphBindings, RowChunk } from './executor';
 export type { Compute } from './kernels';
 export type { Category } from './ledger';
 export type { Kernels } from './parts';
 export { TensorPool } from './pool';
-export { type GraphBindings, type RowChunk, RuntimeExecutor } from './runtime/executor';
+export { RuntimeExecutor } from './runtime/executor';
 export { browserRuntime, type Runtime } from './runtime/session';
 export { relativeRms, requireUsable, selfTest } from './self-test';
 export { WasmBackend } from './wasm-backend';

@@ -19,7 +19,7 @@ import {
   place,
   rowsBinding,
 } from './attention-tile';
-import type { Compute, Dispatch } from './compute';
+import type { Compute, Dispatch, Operand } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
 import { integerDots } from './linear-dp4a';
 import { halfFunctions } from './text';
@@ -32,8 +32,8 @@ import { halfFunctions } from './text';
 
 /** Rows of heads in 8 bits: values int32 [heads, rows, {@link packedWidth}], scales float32 [heads, rows]. */
 export interface QuantisedHeads {
-  readonly values: DeviceTensor;
-  readonly scales: DeviceTensor;
+  readonly values: DeviceTensor | Operand;
+  readonly scales: DeviceTensor | Operand;
 }
 
 /** 32-bit words of a row in 8 bits. */
@@ -50,7 +50,7 @@ export interface QuantiseRun {
   readonly rows: number;
   readonly y: QuantisedHeads;
   /** float32 [heads, headSize], for keys: takes the means that are subtracted. */
-  readonly mean?: DeviceTensor;
+  readonly mean?: DeviceTensor | Operand;
 }
 
 const needs = [integerDots];

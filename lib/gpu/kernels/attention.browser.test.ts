@@ -25,7 +25,7 @@ const small: AttentionVariant = { queries: 16, keys: 32, shared: 'f32' };
 
 const f32 = { q: 'f32', kv: 'f32', out: 'f32', bias: 'none' } as const;
 const f16 = { ...f32, q: 'f16', kv: 'f16', out: 'f16' } as const;
-const least = { workgroupBytes: 16384, threads: 256, bindingBytes: 2 ** 27 };
+const least = { workgroupBytes: 16384, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 };
 
 let backend: Backend;
 beforeAll(async () => {

@@ -47,6 +47,8 @@ export interface Compute {
     readonly threads: number;
     /** Bytes of a binding. */
     readonly bindingBytes: number;
+    /** Storage buffers of a kernel. */
+    readonly storageBuffers: number;
   };
   /** What its matrix units compute, and the size of the largest subgroup; absent where there are none to be used. */
   readonly matrices?: { readonly configs: readonly MatrixConfig[]; readonly subgroupSize: number };

@@ -195,7 +195,7 @@ test('a choice has the best guess of each family; a device with less gives anoth
     attention: variants.attention[0],
     convolution: variants.convolution[0],
   });
-  const limits = { workgroupBytes: 16_384, threads: 256, bindingBytes: 2 ** 27 };
+  const limits = { workgroupBytes: 16_384, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 };
   const least = { features: new Set<string>(), limits };
   const fitting = variantsOf(least);
   expect(fitting.linear.length).toBeGreaterThan(0);

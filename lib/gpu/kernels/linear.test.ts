@@ -10,7 +10,7 @@ import {
 import { createDawnBackend } from './testing/dawn';
 import { expectedLinear, linearOperands, runLinear } from './testing/linear';
 
-const limits = { workgroupBytes: 16384, threads: 256, bindingBytes: 2 ** 27 };
+const limits = { workgroupBytes: 16384, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 };
 const shape: LinearShape = {
   k: 96,
   n: 52,

@@ -102,11 +102,16 @@ describe('kernels on a device that they share with the runtime', () => {
     const broken = defineKernel({ ...increase, name: 'broken', body: 'x[0] = nothing;' });
     const large = defineKernel({ ...increase, name: 'large', threads: 65536, body: 'x[0] = 1.0;' });
     const f16 = defineKernel({ ...increase, name: 'f16', needs: ['no-such-feature'], body: '' });
-    const failures = await compute.compile([increase, broken, large, f16]);
-    expect(failures.map(({ kernel }) => kernel.name)).toEqual(['broken', 'large', 'f16']);
+    const bindings = Array.from({ length: compute.limits.storageBuffers + 1 }, (_, i) => {
+      return { name: i === 0 ? 'x' : `x${i}`, access: 'write', element: 'f32' } as const;
+    });
+    const many = defineKernel({ ...increase, name: 'many', bindings, body: '' });
+    const failures = await compute.compile([increase, broken, large, f16, many]);
+    expect(failures.map(({ kernel }) => kernel.name)).toEqual(['broken', 'large', 'f16', 'many']);
     expect(failures[0]?.reason).toContain('nothing');
     expect(failures[1]?.reason).toContain('65536 threads');
     expect(failures[2]?.reason).toBe('the device has no no-such-feature');
+    expect(failures[3]?.reason).toContain(`${bindings.length} storage buffers`);
   });
 
   test('wrong operands and uniforms are a TypeError that names them', async () => {

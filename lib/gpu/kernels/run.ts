@@ -68,6 +68,7 @@ export class KernelRunner implements Compute {
       workgroupBytes: limits.maxComputeWorkgroupStorageSize,
       threads: Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
       bindingBytes: limits.maxStorageBufferBindingSize,
+      storageBuffers: limits.maxStorageBuffersPerShaderStage,
     };
   }
 
@@ -126,7 +127,7 @@ export class KernelRunner implements Compute {
     this.#prepared.clear();
   }
 
-  #unusable({ needs, threads, workgroupBytes }: Kernel): string | null {
+  #unusable({ needs, threads, workgroupBytes, bindings }: Kernel): string | null {
     const missing = needs.filter((feature) => !this.features.has(feature));
     if (missing.length > 0) return `the device has no ${missing.join(', ')}`;
     if (threads > this.limits.threads) {
@@ -134,6 +135,9 @@ export class KernelRunner implements Compute {
     }
     if (workgroupBytes > this.limits.workgroupBytes) {
       return `${workgroupBytes} bytes of workgroup memory are needed, the device has ${this.limits.workgroupBytes}`;
+    }
+    if (bindings.length > this.limits.storageBuffers) {
+      return `${bindings.length} storage buffers are needed, the device has ${this.limits.storageBuffers}`;
     }
     return null;
   }

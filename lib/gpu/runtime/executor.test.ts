@@ -2,7 +2,8 @@ import * as ort from 'onnxruntime-web';
 import { expect, test } from 'vitest';
 import { add, attention, Graph, layerNorm, linear, modulate, row } from '../../graph';
 import { type Backend, type DeviceTensor, type Runtime, WasmBackend } from '..';
-import { type RowChunk, RuntimeExecutor } from './executor';
+import type { RowChunk } from '../executor';
+import { RuntimeExecutor } from './executor';
 
 const [tokens, width] = [11, 8];
 const noise = (count: number, seed: number) =>

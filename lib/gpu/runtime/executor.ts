@@ -1,29 +1,17 @@
 import { cut, type Graph, hasTokenRows, tokenRows, type Value } from '../../graph';
 import type { Backend, DeviceTensor } from '../backend';
 import { elementCount } from '../backend';
+import {
+  BoundGraph,
+  type Executor,
+  type GraphBindings,
+  type RowChunk,
+  type RowTensor,
+} from '../executor';
 import { TensorPool } from '../pool';
 import { emit, type PassGraph, portOf, type Source } from './emit';
 
 type Tensor = DeviceTensor<'float32'>;
-
-/** Rows of tokens that are computed together. */
-export interface RowChunk {
-  /** First token. */
-  readonly start: number;
-  readonly count: number;
-  /** Index of its class: which of the tensors of a classed input belong to it. */
-  readonly class: number;
-}
-
-/** A tensor with rows of the clip, of which the first is row `first`. */
-export interface RowTensor {
-  readonly tensor: DeviceTensor;
-  readonly first: number;
-}
-
-/** What a caller binds to an input, an output or a weight: a tensor, one for each class of tokens, or a number. */
-export type Bound = DeviceTensor | RowTensor | readonly DeviceTensor[] | number;
-export type GraphBindings = Readonly<Record<string, Bound>>;
 
 /**
  * Runs graphs by ONNX Runtime, in f32: each pass is one session, which serves all graphs that are alike. It is the
@@ -32,7 +20,7 @@ export type GraphBindings = Readonly<Record<string, Bound>>;
  * What passes store for each other, and chunks of rows where the runtime knows no offsets, are tensors of a pool,
  * which the next run uses again.
  */
-export class RuntimeExecutor {
+export class RuntimeExecutor implements Executor {
   readonly #pool: TensorPool;
   /** By graph and names of its classed inputs. */
   readonly #passes = new Map<Graph, Map<string, readonly PassGraph[]>>();
@@ -43,14 +31,6 @@ export class RuntimeExecutor {
     this.#pool = new TensorPool(backend, 'activations');
   }
 
-  /**
-   * Computes a graph; resolves when the work is submitted.
-   *
-   * @param bindings by name: inputs, outputs, and weights as `layer.role`. An updated input is bound once.
-   * @param chunks the rows that are computed; other rows of outputs stay as they are
-   * @throws TypeError where something is not bound or does not fit
-   * @throws KinoraError `OUT_OF_MEMORY`
-   */
   async run(
     graph: Graph,
     bindings: GraphBindings,
@@ -63,6 +43,9 @@ export class RuntimeExecutor {
       run.end();
     }
   }
+
+  /** The runtime counts nothing. */
+  async finish(): Promise<void> {}
 
   dispose(): void {
     for (const tensor of this.#lastBiases.values()) tensor.dispose();
@@ -91,7 +74,9 @@ export class RuntimeExecutor {
 class Run {
   /** What earlier passes have stored: one tensor, or one for each class. */
   readonly #stored = new Map<Value, readonly Tensor[]>();
-  readonly #outputs: ReadonlyMap<Value, Bound>;
+  /** Names under which the tensors of results are bound. */
+  readonly #outputs = new Map<Value, string>();
+  readonly #bound: BoundGraph;
   readonly #classes: readonly number[];
   /** Tokens of the clip. */
   readonly #tokens: number;
@@ -101,15 +86,14 @@ class Run {
     readonly pool: TensorPool,
     readonly lastBiases: Map<string, Tensor>,
     readonly graph: Graph,
-    readonly bindings: GraphBindings,
+    bindings: GraphBindings,
     readonly chunks: readonly RowChunk[],
   ) {
-    const outputs = [...graph.outputs].map(([name, { value }]) => [value, this.#bound(name)]);
-    const updates = [...graph.updates].map(([{ call }, value]) => [
-      value,
-      this.#bound(call.op === 'input' ? call.name : ''),
-    ]);
-    this.#outputs = new Map([...outputs, ...updates] as [Value, Bound][]);
+    this.#bound = new BoundGraph(graph, bindings);
+    for (const [name, { value }] of graph.outputs) this.#outputs.set(value, name);
+    for (const [{ call }, value] of graph.updates) {
+      if (call.op === 'input') this.#outputs.set(value, call.name);
+    }
     this.#classes = [...new Set(chunks.map((chunk) => chunk.class))];
     this.#tokens = Math.max(0, ...chunks.map(({ start, count }) => start + count));
   }
@@ -141,18 +125,12 @@ class Run {
     this.#stored.clear();
   }
 
-  #bound(name: string): Bound {
-    const bound = this.bindings[name];
-    if (bound === undefined) throw new TypeError(`${this.graph.name}: ${name} is not bound`);
-    return bound;
-  }
-
   #input(source: Source, chunk: RowChunk, pieces: Tensor[]): DeviceTensor {
     switch (source.kind) {
       case 'bound':
-        return tensorOf(this.#bound(source.name), chunk);
+        return this.#bound.tensor(source.name, chunk.class);
       case 'rows':
-        return this.#readRows(rowsOf(this.#bound(source.name)), chunk, pieces);
+        return this.#readRows(this.#bound.rows(source.name), chunk, pieces);
       case 'stored':
         return this.#storedOf(source.value, chunk);
       case 'storedRows':
@@ -191,12 +169,16 @@ class Run {
     pieces: Tensor[],
     after: (() => void)[],
   ): DeviceTensor {
-    const bound = this.#outputs.get(value);
+    const name = this.#outputs.get(value);
     if (!hasTokenRows(value)) {
-      return bound === undefined ? this.#store(value, ofClass, chunk) : tensorOf(bound, chunk);
+      return name === undefined
+        ? this.#store(value, ofClass, chunk)
+        : this.#bound.tensor(name, chunk.class);
     }
     const target =
-      bound === undefined ? { tensor: this.#store(value, false, chunk), first: 0 } : rowsOf(bound);
+      name === undefined
+        ? { tensor: this.#store(value, false, chunk), first: 0 }
+        : this.#bound.rows(name);
     const to = chunk.start - target.first;
     const view = this.backend.rows(target.tensor, to, chunk.count);
     if (view) return view;
@@ -227,21 +209,12 @@ class Run {
   }
 
   #sizeOf(dim: number | string): number {
-    if (typeof dim === 'number') return dim;
-    if (dim === tokenRows) return this.#tokens;
-    for (const { call, dims } of this.graph.values) {
-      const axis = call.op === 'input' ? dims.indexOf(dim) : -1;
-      if (call.op !== 'input' || axis < 0) continue;
-      const size = tensorOf(this.#bound(call.name), { class: 0 }).dims[axis];
-      if (size !== undefined) return size;
-    }
-    throw new TypeError(`${this.graph.name}: the size ${dim} is not known`);
+    return dim === tokenRows ? this.#tokens : this.#bound.size(dim);
   }
 
   /** What is added to the logits of R rows and K keys: 0 but for the last key, [1, 1, R, K]. */
   #lastBias({ name, keys }: Extract<Source, { kind: 'lastBias' }>, { count }: RowChunk): Tensor {
-    const last = this.#bound(name);
-    if (typeof last !== 'number') throw new TypeError(`${name} is a number`);
+    const last = this.#bound.number(name);
     const [size = 0] = keys.dims;
     const width = this.#sizeOf(size);
     const key = `${count} ${width} ${last}`;
@@ -253,24 +226,4 @@ class Run {
     this.lastBiases.set(key, bias);
     return bias;
   }
-}
-
-function rowsOf(bound: Bound): RowTensor {
-  if (typeof bound === 'object' && 'tensor' in bound) return bound;
-  return { tensor: tensorOf(bound, { class: 0 }), first: 0 };
-}
-
-function tensorOf(bound: Bound, chunk: Pick<RowChunk, 'class'>): DeviceTensor {
-  if (typeof bound === 'number') throw new TypeError('a number is bound where a tensor is wanted');
-  if ('tensor' in bound) return bound.tensor;
-  if (!isClassed(bound)) return bound;
-  const tensor = bound[chunk.class];
-  if (!tensor) throw new TypeError(`nothing is bound for the class ${chunk.class}`);
-  return tensor;
-}
-
-function isClassed(
-  bound: DeviceTensor | readonly DeviceTensor[],
-): bound is readonly DeviceTensor[] {
-  return Array.isArray(bound);
 }

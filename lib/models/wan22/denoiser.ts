@@ -41,7 +41,7 @@ export class Wan22Denoiser implements Denoiser {
         reusesBlocks: clip.reusesBlocks ?? false,
       });
       made.push(memory);
-      const texts = await transformer.prepareTexts(clip.texts, memory);
+      const texts = await transformer.prepareTexts(clip.texts);
       made.push(...texts);
       const times = {
         conditioning: transformer.createTimeEmbedding(scope),

@@ -3,22 +3,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Precision } from '../../contract';
 import { type Backend, createBackend, relativeRms } from '../../gpu';
-import {
-  type Compute,
-  familyOf,
-  type KernelChoice,
-  OwnKernels,
-  type Storage,
-} from '../../gpu/kernels';
+import { familyOf, type KernelChoice, OwnKernels, type Storage } from '../../gpu/kernels';
 import type { Residency } from '../../pipeline/memory/plan';
 import type { ParityLine } from '../../pipeline/parity';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
-import { syntheticCheckpoint } from './benchmark/synthetic';
 import { readModelConfig, type TransformerConfig } from './config';
 import { openGolden, type ParityContext } from './parity/golden';
 import { stages } from './parity/stages';
 import { countDenoising } from './plan';
-import { transformerTensors } from './tensors';
 import { denoiseTokens, tokenRequest, tokens } from './testing/denoise';
 import { parityContext } from './testing/parity';
 import { checkReuse } from './testing/reuse';
@@ -172,52 +164,6 @@ describe('the transformer in kernels of our own', () => {
       const counted = { precision: 'int8', promptTokens, kernels } as const;
       const plan = await countDenoising({ transformer: config }, size, tokens, counted);
       expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
-    },
-  );
-
-  test.each([
-    ['exact', choice],
-    ['fast', fastChoice],
-  ] as const)(
-    '%s: bindings that see a part of the heads only change no bit',
-    {
-      timeout: 250_000,
-    },
-    async (_, kernels) => {
-      storeIn('f16', kernels);
-      const wide = { ...config, attention_head_dim: 128, ffn_dim: 256, num_layers: 1 };
-      const random = syntheticCheckpoint(transformerTensors(wide), 'int8');
-      const expected = await denoised(random, wide, tokens);
-      const { compute } = backend;
-      if (!compute) throw new Error('the GPU runs no kernels');
-      const valueBytes: unknown[] = [];
-      const narrow: Compute = {
-        features: compute.features,
-        // The values of one head: 16 rows of 128 in f16.
-        limits: { ...compute.limits, bindingBytes: 4096 },
-        rates: compute.rates,
-        used: compute.used,
-        clamped: compute.clamped,
-        unfinished: compute.unfinished,
-        compile: (kernels) => compute.compile(kernels),
-        dispatch: (jobs) => {
-          for (const { kernel, operands } of jobs) {
-            const { v } = operands;
-            if (/^(fast )?attention/.test(kernel.name) && v && 'tensor' in v) {
-              valueBytes.push(v.byteSize);
-            }
-          }
-          return compute.dispatch(jobs);
-        },
-      };
-      Object.defineProperty(backend, 'compute', { value: narrow, configurable: true });
-      try {
-        expect(await denoised(random, wide, tokens)).toEqual(expected);
-      } finally {
-        Object.defineProperty(backend, 'compute', { value: compute, configurable: true });
-      }
-      // 2 steps, 2 branches of which one is shared, 3 chunks, 2 heads; the text's values are smaller.
-      expect(valueBytes.filter((bytes) => bytes === 4096)).toHaveLength(2 * 2 * 2);
     },
   );
 

@@ -24,7 +24,7 @@ import {
 import { encodePrompts } from './text-encoder';
 import { createTinyDecoder } from './tiny-decoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
-import { stepKernels, Transformer } from './transformer';
+import { Transformer, transformerKernels } from './transformer';
 import { decodeOptions, measureEncoder } from './vae';
 
 /** What the memory is planned for. */
@@ -51,7 +51,7 @@ export interface Wan22PlanRequest {
 /** What every device with WebGPU has. */
 const usualDevice = {
   features: new Set([integerDots]),
-  limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27 },
+  limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 },
 };
 
 /** What computes on a usual device; null where the runtime does. `matrix` takes the memory of `exact`. */
@@ -82,7 +82,7 @@ export async function planWan22(
   const tokens = size.frames * perFrame;
   const kernels = request.kernels === undefined ? usualChoice('exact') : request.kernels;
   const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
-  const usual = stepKernels(new CountingBackend(kernels), config.transformer)
+  const usual = transformerKernels(new CountingBackend(kernels), config.transformer)
     ? mostTokens
     : queryChunkTokens(config.transformer, tokens, flops);
   const wanted = request.chunkTokens ?? usual;

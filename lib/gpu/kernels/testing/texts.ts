@@ -18,7 +18,7 @@ import { variantsOf } from '../variants';
 /** A device that runs every variant. */
 export const completeDevice = {
   features: new Set(['shader-f16', 'subgroups', 'subgroup_id', matrixFeature, integerDots]),
-  limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31 },
+  limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31, storageBuffers: 8 },
   matrices: { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 },
 };
 

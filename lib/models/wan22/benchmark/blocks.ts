@@ -92,7 +92,7 @@ export async function openBlocks(
     await model.embedTime(0, conditioning);
     await model.embedTime(700, noisy);
     const embeds = noise('text', textTokens * transformer.text_dim, 1);
-    const text = await model.prepareText(embeds, clip);
+    const text = await model.prepareText(embeds);
     owned.push(text);
     const branches = [{ text, velocity: { conditioning: null, free } }];
     return {

@@ -122,7 +122,7 @@ async function forward(
     guided: false,
   });
   const embeds = await goldenEmbeds(context, 'prompt_embeds');
-  const prepared = await model.prepareText(embeds, clip);
+  const prepared = await model.prepareText(embeds);
   try {
     const times = {
       conditioning: model.createTimeEmbedding(scope),

@@ -1,9 +1,19 @@
-import type { DeviceTensor, Scope } from '../../../gpu';
+import {
+  type Backend,
+  type DeviceTensor,
+  type Executor,
+  elementCount,
+  type RowChunk,
+  Scope,
+} from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
-import type { Chunk } from '../tokens';
-import type { BlockWeights } from './weights';
+import { type TransformerConfig, transformerDim } from '../config';
+import { bindLinear } from '../layers';
+import { chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
+import * as network from './network';
+import type { BlockWeights, TransformerWeights } from './weights';
 
-export type Tensor = DeviceTensor<'float32'>;
+type Tensor = DeviceTensor<'float32'>;
 
 /** What the blocks need of one timestep. */
 export interface TimeEmbedding {
@@ -18,12 +28,6 @@ export interface Times {
   readonly noisy: TimeEmbedding;
 }
 
-/** Memory for a text's keys and values in one block, in the layout of the clip that made it. */
-export interface TextMemory {
-  readonly keys: DeviceTensor;
-  readonly values: DeviceTensor;
-}
-
 /** A prompt as the blocks see it. */
 export interface TextContext {
   /** T: rows of the context, of keys and of values. */
@@ -31,8 +35,6 @@ export interface TextContext {
   readonly context: Tensor; // [T, D]
   /** Added to the logit of the last key, which stands for all empty rows of the text at once. */
   readonly lastBias: number;
-  /** Null where the clip has memory of its own for it. */
-  readonly memory: TextMemory | null;
   dispose(): void;
 }
 
@@ -41,16 +43,6 @@ export interface TokenRows {
   /** Null where these tokens are left out. */
   readonly conditioning: Tensor | null; // [P, C·ph·pw]
   readonly free: Tensor; // [S − P, C·ph·pw]
-}
-
-/** The tensor with a chunk's rows and the first of them; null where they are left out. */
-export function placeOf(
-  { conditioning, free }: TokenRows,
-  chunk: Chunk,
-  conditioningTokens: number,
-): { readonly tensor: Tensor; readonly start: number } | null {
-  if (!chunk.conditioning) return { tensor: free, start: chunk.start - conditioningTokens };
-  return conditioning && { tensor: conditioning, start: chunk.start };
 }
 
 /** Sizes and work of a clip that are known before it runs. */
@@ -68,45 +60,220 @@ export interface ClipOptions {
 /** Where the head takes its rows from: a residual stream, or the embedded tokens and what the blocks added before. */
 export type HeadSource = { readonly stream: number } | { readonly reused: number };
 
+/** Classes of tokens: index into the tensors of {@link classed}. */
+const [noisy, conditioning] = [0, 1];
+
+/** The tokens of a clip. */
+export interface ClipTokens {
+  /** S */
+  readonly tokens: number;
+  /** Tokens of the conditioning frames. */
+  readonly conditioningTokens: number;
+  /** All of them; no chunk has tokens of both timesteps. */
+  readonly chunks: readonly RowChunk[];
+}
+
+export function tokensOf(
+  config: TransformerConfig,
+  size: LatentSize,
+  { conditioningFrames, maxChunkTokens }: ClipOptions,
+): ClipTokens {
+  const perFrame = tokensPerFrame(config, size);
+  const chunks = chunkTokens(size.frames, perFrame, conditioningFrames, maxChunkTokens);
+  return {
+    tokens: perFrame * size.frames,
+    conditioningTokens: perFrame * conditioningFrames,
+    chunks: chunks.map(({ start, count, ...chunk }) => {
+      return { start, count, class: chunk.conditioning ? conditioning : noisy };
+    }),
+  };
+}
+
 /**
  * The activations of a clip on the device and the steps of a pass over them, in the order of the README. There
  * is a residual stream [S, D] for each guidance branch: 0, and 1 with guidance. Steps resolve when their work is
  * submitted.
  */
-export interface Clip {
-  readonly size: LatentSize;
+export class Clip {
+  readonly #scope: Scope;
+  /** The residual streams, of one guidance branch or two, [S, D] each. */
+  readonly #streams: readonly Tensor[];
+  /** What all blocks together added, by branch, [S, D] each; none where no step reuses it. */
+  readonly #residuals: readonly Tensor[];
+  readonly #rotary: { readonly cos: Tensor; readonly sin: Tensor }; // [S, headDim/2] each
+
+  /**
+   * @param executor what computes the clip, which disposes it
+   * @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device
+   */
+  constructor(
+    readonly backend: Backend,
+    readonly executor: Executor,
+    readonly config: TransformerConfig,
+    readonly weights: TransformerWeights,
+    readonly size: LatentSize,
+    readonly of: ClipTokens,
+    { guided, reusesBlocks }: ClipOptions,
+  ) {
+    this.#scope = new Scope(backend);
+    const branches = guided ? 2 : 1;
+    const make = () => this.#scope.float32([of.tokens, transformerDim(config)], 'activations');
+    try {
+      this.#streams = Array.from({ length: branches }, make);
+      this.#residuals = Array.from({ length: reusesBlocks ? branches : 0 }, make);
+      const { cos, sin } = rotaryTables(config, size);
+      const table = (data: Float32Array) =>
+        this.#scope.float32([of.tokens, config.attention_head_dim / 2], 'activations', data);
+      this.#rotary = { cos: table(cos), sin: table(sin) };
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+  }
+
   /** S */
-  readonly tokens: number;
+  get tokens(): number {
+    return this.of.tokens;
+  }
+
   /** Tokens of the conditioning frames. */
-  readonly conditioningTokens: number;
-  /** Takes memory for the keys and values of a text of T rows. */
-  createTextMemory(scope: Scope, rows: number): TextMemory | null;
+  get conditioningTokens(): number {
+    return this.of.conditioningTokens;
+  }
+
   /** Patch embedding of tokens into stream 0. Tokens that are left out have no defined content then. */
-  embed(tokens: TokenRows): Promise<void>;
+  async embed(tokens: TokenRows): Promise<void> {
+    const { patchEmbedding } = this.weights;
+    const graph = network.patchEmbedding(patchEmbedding.spec);
+    const bindings = { hidden: this.#stream(0), ...bindLinear('patch_embedding', patchEmbedding) };
+    for (const [rows, chunks] of this.#parts(tokens)) {
+      await this.executor.run(graph, { ...bindings, tokens: rows }, chunks);
+    }
+  }
+
   /** Stream 1 becomes a copy of stream 0. */
-  fork(): void;
+  fork(): void {
+    this.#copy(this.#stream(0), this.#stream(1));
+  }
+
   /** Steps 1 and 2. */
-  selfAttention(stream: number, block: BlockWeights, times: Times): Promise<void>;
+  selfAttention(index: number, block: BlockWeights, times: Times): Promise<void> {
+    return this.executor.run(
+      network.selfAttention(this.config, block.specs),
+      { x: this.#stream(index), ...this.#rotary, ...blockBindings(block, times) },
+      this.of.chunks,
+    );
+  }
+
   /** Steps 3 and 4. The keys and values of the text are computed before. */
   crossFeedForward(
-    stream: number,
+    index: number,
     block: BlockWeights,
     times: Times,
-    text: TextContext,
-  ): Promise<void>;
+    { context, lastBias }: TextContext,
+  ): Promise<void> {
+    return this.executor.run(
+      network.crossFeedForward(this.config, block.specs),
+      { x: this.#stream(index), context, lastBias, ...blockBindings(block, times) },
+      this.of.chunks,
+    );
+  }
+
   /**
    * Holds stream 0, the embedded tokens, for {@link keepResidual}.
    *
    * @throws TypeError where the clip was not made to reuse its blocks
    */
-  holdEmbedded(branch: number): void;
+  holdEmbedded(branch: number): void {
+    this.#copy(this.#stream(0), this.#residual(branch));
+  }
+
   /** Keeps what the blocks added to what was held. */
-  keepResidual(branch: number, stream: number): Promise<void>;
+  keepResidual(branch: number, index: number): Promise<void> {
+    return this.executor.run(
+      network.blocksResidual(transformerDim(this.config)),
+      { x: this.#stream(index), residual: this.#residual(branch) },
+      this.of.chunks,
+    );
+  }
+
   /** @param velocity where the result goes */
-  head(source: HeadSource, times: Times, velocity: TokenRows): Promise<void>;
+  async head(source: HeadSource, times: Times, velocity: TokenRows): Promise<void> {
+    const { projOut, scaleShiftTable } = this.weights;
+    const reuses = 'reused' in source;
+    const graph = network.head(this.config, projOut.spec, reuses);
+    const bindings = {
+      ...(reuses
+        ? { x: this.#stream(0), residual: this.#residual(source.reused) }
+        : { x: this.#stream(source.stream) }),
+      scale_shift_table: scaleShiftTable,
+      temb: classed(times, 'temb'),
+      ...bindLinear('proj_out', projOut),
+    };
+    for (const [rows, chunks] of this.#parts(velocity)) {
+      await this.executor.run(graph, { ...bindings, velocity: rows }, chunks);
+    }
+  }
+
   /** Ends a pass: brings what its kernels have counted to the CPU. */
-  finish(): Promise<void>;
+  finish(): Promise<void> {
+    return this.executor.finish();
+  }
+
   /** Stream 0, [S, D]. */
-  read(): Promise<Float32Array>;
-  dispose(): void;
+  read(): Promise<Float32Array> {
+    return this.backend.read(this.#stream(0));
+  }
+
+  dispose(): void {
+    this.executor.dispose();
+    this.#scope.dispose();
+  }
+
+  /** The tensors of tokens with the chunks whose rows they have; those that are left out are not among them. */
+  #parts(rows: TokenRows) {
+    const part = (tensor: Tensor, first: number, wanted: number) =>
+      [{ tensor, first }, this.of.chunks.filter((chunk) => chunk.class === wanted)] as const;
+    return [
+      ...(rows.conditioning ? [part(rows.conditioning, 0, conditioning)] : []),
+      part(rows.free, this.conditioningTokens, noisy),
+    ];
+  }
+
+  #stream(index: number): Tensor {
+    const stream = this.#streams[index];
+    if (!stream) throw new TypeError('the clip was not made for guidance');
+    return stream;
+  }
+
+  #residual(branch: number): Tensor {
+    const residual = this.#residuals[branch];
+    if (!residual) throw new TypeError('the clip was not made to reuse its blocks');
+    return residual;
+  }
+
+  #copy(from: Tensor, to: Tensor): void {
+    this.backend.copy(from, 0, to, 0, elementCount(from.dims));
+  }
+}
+
+/** What the graphs of a block read beside the streams. */
+function blockBindings({ linears, ...block }: BlockWeights, times: Times) {
+  return {
+    ...Object.fromEntries(
+      network.blockLinears.flatMap((name) => Object.entries(bindLinear(name, linears[name]))),
+    ),
+    scale_shift_table: block.scaleShiftTable,
+    modulation: classed(times, 'modulation'),
+    'attn1.norm_q': block.attn1.normQ,
+    'attn1.norm_k': block.attn1.normK,
+    'attn2.norm_q': block.attn2.normQ,
+    'attn2.norm_k': block.attn2.normK,
+    'norm2.weight': block.norm2.weight,
+    'norm2.bias': block.norm2.bias,
+  };
+}
+
+function classed(times: Times, part: 'temb' | 'modulation'): readonly Tensor[] {
+  return [times.noisy[part], times.conditioning[part]];
 }

@@ -1,4 +1,12 @@
-import { type Backend, type DeviceTensor, RuntimeExecutor, Scope } from '../../../gpu';
+import {
+  type Backend,
+  type DeviceTensor,
+  type Executor,
+  Program,
+  Refusal,
+  RuntimeExecutor,
+  Scope,
+} from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
@@ -7,11 +15,18 @@ import { maxPromptTokens, type TransformerConfig, transformerDim } from '../conf
 import type { ReadOptions } from '../layer-data';
 import { bindLinear } from '../layers';
 import { BlockStore } from './blocks';
-import type { Clip, ClipOptions, TextContext, TimeEmbedding, Times, TokenRows } from './clip';
-import { KernelClip } from './kernel-clip';
-import { stepKernels } from './kernel-steps';
+import {
+  Clip,
+  type ClipOptions,
+  type ClipTokens,
+  type TextContext,
+  type TimeEmbedding,
+  type Times,
+  type TokenRows,
+  tokensOf,
+} from './clip';
+import { clipGraphs, transformerKernels } from './kernels';
 import * as network from './network';
-import { RuntimeClip } from './runtime-clip';
 import { loadNonBlockWeights, type TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
@@ -96,19 +111,28 @@ export class Transformer {
    */
   async createClip(size: LatentSize, options: ClipOptions): Promise<Clip> {
     const { backend, config, weights } = this;
-    const kernels = stepKernels(backend, config);
-    if (kernels) {
-      const clip = new KernelClip(backend, kernels, config, weights, size, options);
-      try {
-        const failures = await clip.compile(await this.blocks.get(0));
-        if (failures.length === 0) return clip;
-      } catch (error) {
-        clip.dispose();
-        throw error;
-      }
-      clip.dispose();
+    const tokens = tokensOf(config, size, options);
+    const executor = await this.#executorOf(tokens, options);
+    return new Clip(backend, executor, config, weights, size, tokens, options);
+  }
+
+  async #executorOf({ chunks }: ClipTokens, { reusesBlocks }: ClipOptions): Promise<Executor> {
+    const { backend, config, weights } = this;
+    const { compute } = backend;
+    const kernels = transformerKernels(backend, config);
+    if (!kernels || !compute) return new RuntimeExecutor(backend);
+    const { specs } = await this.blocks.get(0);
+    const { graphs, ranks } = clipGraphs(config, weights, this.blocks.adapted(specs), reusesBlocks);
+    try {
+      const { limits } = compute;
+      const sizes = { T: maxPromptTokens };
+      const classed = new Set(['modulation', 'temb']);
+      const compiled = { kernels, limits, chunks, sizes, classed, ranks };
+      return await new Program(graphs, compiled, backend.maxBufferBytes).open(backend);
+    } catch (error) {
+      if (error instanceof Refusal) return new RuntimeExecutor(backend);
+      throw error;
     }
-    return new RuntimeClip(backend, config, weights, size, options);
   }
 
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */
@@ -144,14 +168,14 @@ export class Transformer {
   }
 
   /** {@link prepareTexts} for a single prompt. */
-  async prepareText(embeds: Float32Array, clip: Clip): Promise<TextContext> {
-    const [text] = await this.prepareTexts([embeds], clip);
+  async prepareText(embeds: Float32Array): Promise<TextContext> {
+    const [text] = await this.prepareTexts([embeds]);
     if (!text) throw new TypeError('there is no text');
     return text;
   }
 
   /**
-   * Embeds prompts for a clip. Their keys and values are computed block by block in every pass: for two prompts of
+   * Embeds prompts. Their keys and values are computed block by block in every pass: for two prompts of
    * 512 tokens they would take 0.35 GiB for all blocks of the 5B, and cost 0.1 % of a pass over its longest clip.
    *
    * The model was trained with embeddings padded to 512 zero rows that are *not* masked. Those rows are all
@@ -159,9 +183,8 @@ export class Transformer {
    * "Empty text rows").
    *
    * @param prompts text embeddings [L, textDim] each, L ≤ 512
-   * @param clip the only one that the contexts are for
    */
-  async prepareTexts(prompts: readonly Float32Array[], clip: Clip): Promise<TextContext[]> {
+  async prepareTexts(prompts: readonly Float32Array[]): Promise<TextContext[]> {
     const { config, backend } = this;
     const scopes: Scope[] = [];
     try {
@@ -175,7 +198,6 @@ export class Transformer {
           rows,
           lastBias: empty > 0 ? Math.log(empty) : 0,
           context: await this.#embedText(scope, embeds, rows),
-          memory: clip.createTextMemory(scope, rows),
           dispose: () => scope.dispose(),
         });
       }

@@ -1,0 +1,193 @@
+import { columns, hasTokenRows, type Value } from '../../graph';
+import {
+  type AttentionShape,
+  type AttentionVariant,
+  attentionDispatch,
+  fastAttentionDispatch,
+  hasAttention,
+  packedWidth,
+  quantiseRows,
+} from '../kernels';
+import type { Slot } from './arena';
+import { operandOf } from './patterns';
+import {
+  type HeadRange,
+  headRanges,
+  headView,
+  type Listing,
+  type Place,
+  rowsOf,
+  slotOperand,
+  slotsOf,
+} from './places';
+import type { GraphScope } from './scope';
+
+interface Placed {
+  readonly value: Value;
+  readonly place: Place;
+}
+
+/** Rows of heads in 8 bits, with a scale for each. */
+interface RoundedHeads {
+  readonly values: Slot;
+  readonly scales: Slot;
+}
+
+/** An attention, in ranges of heads where one binding does not see all keys. */
+class AttentionSteps {
+  readonly q: Placed;
+  readonly k: Placed;
+  readonly v: Placed;
+  readonly headSize: number;
+  readonly ranges: readonly HeadRange[];
+  readonly lastBias: string | null;
+
+  constructor(
+    readonly scope: GraphScope,
+    readonly value: Value,
+  ) {
+    if (value.call.op !== 'attention') throw new TypeError(`${value.call.op} is no attention`);
+    const { heads, lastBias } = value.call;
+    const placed = (index: number) => {
+      const operand = operandOf(value, index);
+      return { value: operand, place: scope.at(operand) };
+    };
+    [this.q, this.k, this.v] = [placed(0), placed(1), placed(2)];
+    for (const { value: whole, place } of [this.k, this.v]) {
+      if (hasTokenRows(whole) && place.kind !== 'heads') {
+        scope.refuse(value, 'reads all rows of what no linear layer gives');
+      }
+    }
+    this.headSize = columns(value) / heads;
+    if (!hasAttention(this.headSize)) scope.refuse(value, `has heads of ${this.headSize}`);
+    this.lastBias = lastBias;
+    const { place } = this.k;
+    this.ranges =
+      place.kind === 'heads'
+        ? headRanges(place.layout, place.storage, scope.options.limits)
+        : [{ first: 0, count: heads }];
+  }
+
+  exact(): void {
+    const { scope, value, lastBias } = this;
+    const y = scope.make(value);
+    const reads = [this.q, this.k, this.v].flatMap(({ place }) => slotsOf(place));
+    scope.step(value, reads, slotsOf(y), (listing) =>
+      this.ranges.map((range) =>
+        attentionDispatch(scope.kernels.attention, this.#shape(y), {
+          ...this.#run(y, range, listing),
+          q: this.#heads(this.q, range, listing),
+          k: this.#heads(this.k, range, listing),
+          ...(lastBias !== null && { lastBias: listing.bindings.number(lastBias) }),
+        }),
+      ),
+    );
+  }
+
+  /** Queries and keys in 8 bits, the keys less their mean over the clip. */
+  fast(variant: AttentionVariant): void {
+    const { scope, value, q, v } = this;
+    const keys = this.#roundKeys();
+    const most = Math.max(...this.ranges.map(({ count }) => count));
+    const queries = this.#take(scope.chunkRows * most);
+    const y = scope.make(value);
+    const rounded = [queries.values, queries.scales];
+    scope.lifetimes.step(slotsOf(q.place), rounded);
+    const reads = [
+      ...slotsOf(v.place),
+      ...rounded,
+      ...keys.flatMap(({ values, scales }) => [values, scales]),
+      // Each range's queries take the place of those before, so that the rows are read again.
+      ...(keys.length > 1 ? slotsOf(q.place) : []),
+    ];
+    scope.step(value, reads, slotsOf(y), (listing) =>
+      keys.flatMap(({ range, ...of }) => [
+        ...quantiseRows({
+          x: this.#heads(q, range, listing),
+          storage: q.place.storage,
+          headSize: this.headSize,
+          heads: range.count,
+          rows: rowsOf(q.value, listing),
+          y: operandsOf(queries, listing),
+        }),
+        fastAttentionDispatch(variant, this.#shape(y), {
+          ...this.#run(y, range, listing),
+          q: operandsOf(queries, listing),
+          k: operandsOf(of, listing),
+        }),
+      ]),
+    );
+  }
+
+  /** All keys in 8 bits by ranges: once, as all chunks' keys are there before the first queries. */
+  #roundKeys(): readonly (RoundedHeads & { readonly range: HeadRange })[] {
+    const { scope, k, headSize, ranges } = this;
+    const heads = columns(k.value) / headSize;
+    const mean = scope.lifetimes.take(4 * heads * headSize);
+    return ranges.map((range) => {
+      const of = this.#take(range.count * scope.tokens);
+      scope.stepBefore(k.value, slotsOf(k.place), [mean, of.values, of.scales], (listing) =>
+        quantiseRows({
+          x: this.#heads(k, range, listing),
+          storage: k.place.storage,
+          headSize,
+          heads: range.count,
+          rows: scope.tokens,
+          y: operandsOf(of, listing),
+          mean: slotOperand(mean, listing),
+        }),
+      );
+      // The rows are rounded by a second dispatch, which reads the mean.
+      scope.lifetimes.step([mean], [of.values, of.scales]);
+      return { range, ...of };
+    });
+  }
+
+  #take(rows: number): RoundedHeads {
+    const { lifetimes } = this.scope;
+    const words = packedWidth(this.headSize);
+    return { values: lifetimes.take(4 * rows * words), scales: lifetimes.take(4 * rows) };
+  }
+
+  #heads({ value, place }: Placed, range: HeadRange, listing: Listing) {
+    return headView(value, place, this.headSize, range, listing);
+  }
+
+  #shape(y: Place): AttentionShape {
+    return {
+      headSize: this.headSize,
+      q: this.q.place.storage,
+      kv: this.v.place.storage,
+      out: y.storage,
+      bias: this.lastBias === null ? 'none' : 'last',
+    };
+  }
+
+  /** What the dispatches of both kinds have. */
+  #run(y: Place, range: HeadRange, listing: Listing) {
+    const { value, v, k, q, scope } = this;
+    return {
+      v: this.#heads(v, range, listing),
+      out: this.#heads({ value, place: y }, range, listing),
+      heads: range.count,
+      rows: rowsOf(q.value, listing),
+      keys: hasTokenRows(k.value) ? scope.tokens : rowsOf(k.value, listing),
+      scale: 1 / Math.sqrt(this.headSize),
+    };
+  }
+}
+
+function operandsOf({ values, scales }: RoundedHeads, listing: Listing) {
+  return { values: slotOperand(values, listing), scales: slotOperand(scales, listing) };
+}
+
+/** `softmax(q·kᵀ/√headSize)·v`; that of the clip's tokens to each other is fast where there is a kernel for it. */
+export function attentionSteps(scope: GraphScope, value: Value): void {
+  const steps = new AttentionSteps(scope, value);
+  const { fastAttention } = scope.kernels;
+  if (fastAttention && steps.k.place.kind === 'heads' && steps.lastBias === null) {
+    steps.fast(fastAttention);
+  } else {
+    steps.exact();
+  }
+}

@@ -1,0 +1,4 @@
+export { KernelExecutor } from './kernel-executor';
+export { Program } from './program';
+export { Refusal } from './refusal';
+export type { CompileOptions, KernelSet } from './scope';

@@ -1,0 +1,61 @@
+import { type Dim, type Graph, type LinearLayer, tokenRows } from '../../graph';
+import type { ElementType } from '../../onnx';
+import { type DeviceTensor, elementBytes, elementCount } from '../backend';
+import type { Bound, GraphBindings } from '../executor';
+import type { CompileOptions } from './scope';
+
+/** A tensor that has sizes only. */
+export function placeholder(dtype: ElementType, dims: readonly number[]): DeviceTensor {
+  const bytes = Math.ceil((elementBytes[dtype] * elementCount(dims)) / 16) * 16;
+  const dispose = () => undefined;
+  return { dtype, dims, bytes, category: 'activations', disposed: false, dispose };
+}
+
+/** BoundGraph of sizes only for a graph, one for each of the ranks that the LoRA of a layer may have. */
+export function placeholderBindings(graph: Graph, options: CompileOptions): GraphBindings[] {
+  const { chunks, sizes, classed, ranks } = options;
+  const tokens = Math.max(0, ...chunks.map(({ start, count }) => start + count));
+  const sizeOf = (dim: Dim) => {
+    if (typeof dim === 'number') return dim;
+    return dim === tokenRows ? tokens : (sizes[dim] ?? 1);
+  };
+  const float32 = (...dims: readonly Dim[]) => placeholder('float32', dims.map(sizeOf));
+  const classes = 1 + Math.max(0, ...chunks.map((chunk) => chunk.class));
+  const common: Record<string, Bound> = {};
+  const layers: LinearLayer[] = [];
+  for (const { call, dims } of graph.values) {
+    if (call.op === 'input') {
+      common[call.name] = classed.has(call.name)
+        ? Array.from({ length: classes }, () => float32(...dims))
+        : float32(...dims);
+    }
+    if (call.op === 'attention' && call.lastBias !== null) common[call.lastBias] = 0;
+    if (call.op === 'linear') layers.push(call.layer);
+  }
+  for (const [name, { dims }] of graph.outputs) common[name] = float32(...dims);
+  for (const { name, inFeatures: k, outFeatures: n, bits, bias } of layers) {
+    if (bits === null) common[`${name}.weight`] = float32(n, k);
+    else {
+      common[`${name}.values`] = placeholder('uint8', [n, k / 32, 4 * bits]);
+      common[`${name}.scales`] = float32(n, k / 32);
+    }
+    if (bias) common[`${name}.bias`] = float32(n);
+  }
+
+  const adapted = layers.filter(({ lora }) => lora);
+  const ranksOf = ({ name }: LinearLayer) => ranks.get(name) ?? [];
+  const variants = Math.max(1, ...adapted.map((layer) => ranksOf(layer).length));
+  return Array.from({ length: variants }, (_, variant) => ({
+    ...common,
+    ...Object.fromEntries(
+      adapted.flatMap((layer) => {
+        const { name, inFeatures, outFeatures } = layer;
+        const rank = ranksOf(layer)[variant] ?? ranksOf(layer)[0] ?? 0;
+        return [
+          [`${name}.down`, float32(rank, inFeatures)],
+          [`${name}.up`, float32(outFeatures, rank)],
+        ];
+      }),
+    ),
+  }));
+}

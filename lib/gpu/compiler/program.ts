@@ -1,0 +1,118 @@
+import type { Graph } from '../../graph';
+import type { Backend } from '../backend';
+import { BoundGraph, type GraphBindings, type RowChunk } from '../executor';
+import type { Dispatch, Kernel } from '../kernels';
+import { checkJob } from '../kernels/run';
+import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';
+import { compileGraph } from './compile';
+import { KernelExecutor } from './kernel-executor';
+import { placeholder, placeholderBindings } from './placeholders';
+import type { Listing } from './places';
+import { Refusal } from './refusal';
+import type { CompiledPass, CompileOptions, Step } from './scope';
+
+/** Where the values of a program lie. */
+export type ProgramMemory = Pick<Listing, 'bins' | 'overflows'>;
+
+/** Graphs as dispatches, and the memory that they share. They run one after the other, in any order. */
+export class Program {
+  readonly slots: readonly Slot[];
+  /** Buffers of the values between dispatches. */
+  readonly bins: readonly Bin[];
+  /** What has to be compiled, with a graph that it is for. */
+  readonly kernels: ReadonlyMap<Kernel, Graph>;
+  readonly #passes = new Map<Graph, readonly CompiledPass[]>();
+
+  /**
+   * Compiles graphs; no device is needed for it.
+   *
+   * @param largestBuffer most bytes of a buffer
+   * @throws Refusal where no kernel computes a call, or a binding would be larger than the device allows
+   */
+  constructor(
+    graphs: Iterable<Graph>,
+    readonly options: CompileOptions,
+    largestBuffer = Number.POSITIVE_INFINITY,
+  ) {
+    const lifetimes = new Lifetimes();
+    for (const graph of graphs) this.#passes.set(graph, compileGraph(graph, options, lifetimes));
+    this.slots = lifetimes.slots;
+    this.bins = placeSlots(this.slots, largestBuffer);
+    this.kernels = this.#check();
+  }
+
+  /** Bytes of its bins. */
+  get bytes(): number {
+    return this.bins.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /**
+   * The dispatches of a graph in order, those of a chunk together.
+   *
+   * @throws TypeError for a graph that the program does not have, or where something is not bound
+   */
+  *list(
+    graph: Graph,
+    bound: GraphBindings,
+    chunks: readonly RowChunk[],
+    memory: ProgramMemory,
+  ): Generator<readonly Dispatch[]> {
+    const passes = this.#passes.get(graph);
+    if (!passes) throw new TypeError(`${graph.name} is not of this program`);
+    const bindings = new BoundGraph(graph, bound);
+    const list = (steps: readonly Step[], chunk: RowChunk) =>
+      steps.flatMap((step) => step({ ...memory, bindings, chunk }));
+    const ofClass = (index: number) => ({ start: 0, count: 0, class: index });
+    const classes = [...new Set(chunks.map((chunk) => chunk.class))].sort((a, b) => a - b);
+    for (const { kind, before, steps } of passes) {
+      if (kind === 'once') yield list(steps, ofClass(0));
+      else if (kind === 'class') for (const index of classes) yield list(steps, ofClass(index));
+      else {
+        if (before.length > 0) yield list(before, ofClass(0));
+        for (const chunk of chunks) yield list(steps, chunk);
+      }
+    }
+  }
+
+  /** As {@link list}, with tensors that have sizes only, for each of the ranks that a LoRA may have. */
+  *listWithoutDevice(chunks = this.options.chunks): Generator<[Graph, readonly Dispatch[]]> {
+    const memory = {
+      bins: new Map(this.bins.map((bin) => [bin, placeholder('int32', [bin.bytes / 4])])),
+      overflows: placeholder('int32', [1]),
+    };
+    for (const graph of this.#passes.keys()) {
+      for (const bound of placeholderBindings(graph, this.options)) {
+        for (const jobs of this.list(graph, bound, chunks, memory)) yield [graph, jobs];
+      }
+    }
+  }
+
+  #check(): ReadonlyMap<Kernel, Graph> {
+    const { chunks, limits } = this.options;
+    // Chunks of one size and class differ by offsets only.
+    const kinds = new Map(chunks.map((chunk) => [`${chunk.count} ${chunk.class}`, chunk]));
+    const kernels = new Map<Kernel, Graph>();
+    for (const [graph, jobs] of this.listWithoutDevice([...kinds.values()])) {
+      for (const job of jobs) {
+        kernels.set(job.kernel, graph);
+        try {
+          checkJob(job, limits.bindingBytes);
+        } catch (error) {
+          const reason = error instanceof Error ? error.message : String(error);
+          throw new Refusal(graph.name, job.kernel.name, `does not fit: ${reason}`);
+        }
+      }
+    }
+    return kernels;
+  }
+
+  /**
+   * Takes the program's memory on a device and compiles its kernels there.
+   *
+   * @throws Refusal for a kernel that the device does not compile
+   * @throws KinoraError `OUT_OF_MEMORY`, `DEVICE_LOST`; then nothing stays on the device
+   */
+  open(backend: Backend): Promise<KernelExecutor> {
+    return KernelExecutor.open(backend, this);
+  }
+}

@@ -1,0 +1,17 @@
+/** A graph that no kernels compute on a device. It is known before anything runs. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+
+  /**
+   * @param graph its name
+   * @param call the call that is refused: its layer or operation
+   * @param reason one clause: `has heads of 12`
+   */
+  constructor(
+    readonly graph: string,
+    readonly call: string,
+    readonly reason: string,
+  ) {
+    super(`${graph}: ${call} ${reason}`);
+  }
+}
