@@ -235,7 +235,10 @@ test('what fails while the page is being left is not noted, unless the page stay
     expect(await store.get(id)).toMatchObject({ status: 'processing' });
     await vi.advanceTimersByTimeAsync(2000);
     vi.useRealTimers();
-    expect(await ended).toMatchObject({ status: 'failed', error: { code: 'FILE_UNREADABLE' } });
+    expect(await ended).toMatchObject({
+      status: 'interrupted',
+      error: { code: 'FILE_UNREADABLE' },
+    });
   } finally {
     vi.useRealTimers();
   }
