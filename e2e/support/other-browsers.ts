@@ -183,8 +183,7 @@ export const webKit: OtherBrowserKind = {
         // A page may ask whether to leave it, which nobody would answer.
         await evaluate(
           asJson(() => {
-            const leave = (event: Event) => Object.assign(event, { preventDefault() {} });
-            window.addEventListener('beforeunload', leave, true);
+            Object.assign(BeforeUnloadEvent.prototype, { preventDefault() {} });
           }, null),
         );
         await send('Page.navigate', { url }).catch(() => {});
