@@ -126,6 +126,9 @@ for (const kind of [firefox, webKit]) {
         await test.step('it computes a job of the API', async () => {
           server = await startServer(place);
           await browser.goto(`${origin}/serve`);
+          // A loaded page takes no calls before its scripts have run.
+          const ready = () => browser.evaluate(() => window.kinoraServe !== undefined, null);
+          await expect.poll(ready).toBe(true);
           await browser.evaluate(
             (token) =>
               window.kinoraServe?.connect({ token, model: 'tiny', backend: 'wasm', name: 'Tab' }),
@@ -139,6 +142,12 @@ for (const kind of [firefox, webKit]) {
           const video = await fetch(String(job.outputs[0]));
           expect(await inspectVideo(await video.blob())).toMatchObject(format);
         });
+      } catch (thrown) {
+        const text = () => document.querySelector('main')?.innerText ?? '';
+        const page = await browser.evaluate(text, null).catch(String);
+        console.log(`The page:\n${page}\nIts console:\n${browser.log()}`);
+        console.log(`The server:\n${server.output()}`);
+        throw thrown;
       } finally {
         await browser.close();
         await server.stop();

@@ -21,6 +21,8 @@ export interface OtherBrowser {
    * @param run is sent as text, so it can use nothing but its argument; its value must be JSON
    */
   evaluate<T, A>(run: (value: A) => T | Promise<T>, value: A): Promise<T>;
+  /** What its pages have written to the console so far. */
+  log(): string;
   close(): Promise<void>;
 }
 
@@ -71,6 +73,7 @@ export const firefox: OtherBrowserKind = {
     const send = (method: string, params: object) =>
       connection.call((id) => ({ id, method, params }));
     await send('session.new', { capabilities: {} });
+    await send('session.subscribe', { events: ['log.entryAdded'] });
     const { contexts } = (await send('browsingContext.getTree', {})) as {
       contexts: { context: string }[];
     };
@@ -93,6 +96,7 @@ export const firefox: OtherBrowserKind = {
         if (answer.exceptionDetails) throw new Error(answer.exceptionDetails.text);
         return parsed<T>(answer.result?.value);
       },
+      log: connection.log,
       async close() {
         connection.close();
         await stopTree(child);
@@ -179,11 +183,7 @@ export const webKit: OtherBrowserKind = {
         // A page may ask whether to leave it, which nobody would answer.
         await evaluate(
           asJson(() => {
-            window.addEventListener(
-              'beforeunload',
-              (event) => event.stopImmediatePropagation(),
-              true,
-            );
+            Object.assign(BeforeUnloadEvent.prototype, { preventDefault() {} });
           }, null),
         );
         await send('Page.navigate', { url }).catch(() => {});
@@ -194,6 +194,7 @@ export const webKit: OtherBrowserKind = {
         await waitFor(child, String, async () => {
           return (await evaluate(there).catch(() => 'false')) === 'true' || undefined;
         });
+        await send('Console.enable', {});
         // Its media library crashes the page where the first to use it is an encoder in a worker.
         await evaluate(
           asJson(() => document.createElement('video').canPlayType('video/mp4'), null),
@@ -202,6 +203,7 @@ export const webKit: OtherBrowserKind = {
       async evaluate<T, A>(run: (value: A) => T | Promise<T>, value: A) {
         return parsed<T>(await evaluate(asJson(run, value)));
       },
+      log: connection.log,
       async close() {
         connection.close();
         await stopTree(child);
@@ -261,6 +263,7 @@ async function connect(url: string) {
   const waiting = new Map<number, (message: Answer) => void>();
   let target: string | undefined;
   let count = 0;
+  const lines: string[] = [];
   socket.addEventListener('message', ({ data }) => receive(JSON.parse(String(data))));
   await once(socket, 'open');
 
@@ -273,7 +276,11 @@ async function connect(url: string) {
       // The page has another process now, and the one before answers no more.
       for (const answer of waiting.values()) answer({ error: 'the page was replaced' });
     } else if (method === 'Target.dispatchMessageFromTarget') {
-      receive(JSON.parse(params?.message ?? '{}'));
+      if (typeof params?.message === 'string') receive(JSON.parse(params.message));
+    } else if (method === 'log.entryAdded') {
+      lines.push(`${params?.level}: ${params?.text}`);
+    } else if (method === 'Console.messageAdded' && typeof params?.message === 'object') {
+      lines.push(`${params.message.level}: ${params.message.text}`);
     } else if (message.id !== undefined) {
       waiting.get(message.id)?.(message);
       waiting.delete(message.id);
@@ -281,6 +288,7 @@ async function connect(url: string) {
   }
   return {
     close: () => socket.close(),
+    log: () => lines.join('\n'),
     async target(): Promise<string> {
       while (target === undefined) await delay(20);
       return target;
@@ -308,6 +316,11 @@ interface Answer {
   readonly params?: {
     readonly targetInfo?: { targetId: string; type: string; isProvisional?: boolean };
     readonly newTargetId?: string;
-    readonly message?: string;
-  };
+    readonly message?: string | ConsoleMessage;
+  } & Partial<ConsoleMessage>;
+}
+
+interface ConsoleMessage {
+  readonly level: string;
+  readonly text: string | null;
 }

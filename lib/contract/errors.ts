@@ -274,6 +274,7 @@ const passing: readonly ErrorCode[] = [
   ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED', 'STORAGE_MISSING'] as const),
   'CHECKPOINT_MISMATCH',
   ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),
+  'FILE_UNREADABLE',
 ];
 
 /** Whether a run that ended with this error can be resumed, where it has a checkpoint. */

@@ -4,6 +4,12 @@ import type { Prediction } from '../contract/prediction';
 import { predictionLock } from './locks';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 
+/**
+ * How long a run waits for the lock of its prediction, in milliseconds. Who sweeps, or notes that a run was
+ * interrupted, holds it for a moment: just then the page shows that the run can be resumed.
+ */
+const lockWaitMs = 3000;
+
 /** A run whose row exists. */
 export interface StartedRun {
   readonly id: string;
@@ -29,7 +35,7 @@ export class CurrentRun {
    *
    * @param work runs with the lock of the prediction
    * @param afterwards runs when the lock is released, and before the run has ended; its errors are ignored
-   * @throws KinoraError `BUSY` while there is a run, or while another tab holds the lock
+   * @throws KinoraError `BUSY` while there is a run, or where another tab goes on holding the lock
    */
   async begin(
     prediction: Prediction,
@@ -59,12 +65,15 @@ export class CurrentRun {
     work: () => Promise<T>,
     afterwards: () => Promise<void>,
   ): Promise<T> {
+    const signal = AbortSignal.timeout(lockWaitMs);
+    let acquired = false;
     try {
-      const options = { ifAvailable: true };
-      return await navigator.locks.request(predictionLock(id), options, async (lock) => {
-        if (!lock) throw inUse();
+      return await navigator.locks.request(predictionLock(id), { signal }, () => {
+        acquired = true;
         return work();
       });
+    } catch (thrown) {
+      throw signal.aborted && !acquired ? inUse() : thrown;
     } finally {
       await afterwards().catch(() => {});
       this.apply({ type: 'ended' });

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { type ErrorCode, KinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import { gpuLock, predictionLock } from './locks';
@@ -206,6 +206,42 @@ test('who cancels a resumed run while it waits for the GPU has it as it was', as
   expect(await idsOfRuns()).toEqual([before.id]);
   open();
   await other;
+});
+
+test('a run is resumed also where its lock is held for a moment, as a sweep does', async () => {
+  const { id } = await interruptedBy('DEVICE_LOST');
+  const { opened, open } = gate();
+  const sweeping = navigator.locks.request(predictionLock(id), () => opened);
+  const resumed = runner.resumeInterrupted(id);
+  resumed.catch(() => {});
+  setTimeout(open, 300);
+  expect(await (await resumed).ended).toMatchObject({ status: 'completed' });
+  await sweeping;
+});
+
+test('what fails while the page is being left is not noted, unless the page stays', async () => {
+  const { id } = await interruptedBy('DEVICE_LOST');
+  const { opened, open } = gate();
+  engine.script = async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    window.dispatchEvent(new Event('beforeunload'));
+    open();
+    throw new KinoraError('FILE_UNREADABLE');
+  };
+  try {
+    const { ended } = await runner.resumeInterrupted(id);
+    await opened;
+    await vi.advanceTimersByTimeAsync(9000);
+    expect(await store.get(id)).toMatchObject({ status: 'processing' });
+    await vi.advanceTimersByTimeAsync(2000);
+    vi.useRealTimers();
+    expect(await ended).toMatchObject({
+      status: 'interrupted',
+      error: { code: 'FILE_UNREADABLE' },
+    });
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('two tabs do not resume one run', async () => {

@@ -32,6 +32,9 @@ type ResumeOptions = DeviceOptions & Partial<Pick<RunInput, 'backend'>>;
 
 type OnProgress = (event: ProgressEvent) => void;
 
+/** How long the scripts of a page may go on when it is left, in milliseconds: until the next page answers. */
+const leavingMs = 10_000;
+
 /**
  * Runs predictions, one at a time: creates the row, holds the locks, calls the engine and stores the
  * outcome. {@link subscribe} and {@link getSnapshot} fit React's `useSyncExternalStore`.
@@ -42,13 +45,20 @@ export class Runner {
   readonly #unsavedVideos = new Map<string, Blob>();
   readonly getSnapshot = this.#run.getSnapshot;
   readonly subscribe = this.#run.subscribe;
+  /** Pending while this page is being left; resolves if it is still there after {@link leavingMs}. */
+  #staying: Promise<void> = Promise.resolve();
 
   constructor(
     readonly store: PredictionStore,
     readonly engine: EngineClient,
     /** Rejects with a KinoraError if the bytes are not a usable image; does not decode it. */
     readonly checkImage: (image: Blob) => Promise<unknown>,
-  ) {}
+  ) {
+    window.addEventListener('beforeunload', () => {
+      // The inner timer starts after the browser's question whether to leave, which may stay open for long.
+      this.#staying = new Promise((stay) => setTimeout(() => setTimeout(stay, leavingMs)));
+    });
+  }
 
   /**
    * Creates a prediction and starts it. Resolves when the row exists, with its explicit seed.
@@ -331,6 +341,9 @@ export class Runner {
     try {
       return await withGpu(work, () => this.#run.apply({ type: 'queued' }), signal);
     } catch (thrown) {
+      // Firefox and WebKit cancel what a page reads when it is left, while its scripts still run: that is not a
+      // failure of the run, which the next page finds interrupted.
+      if (!signal.aborted) await this.#staying;
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       // Who cancels a resumed run while it waits for the GPU has it as it was.
       const reason = resumed && !hasGpu ? resumed.error : error.toRecord();
