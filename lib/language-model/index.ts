@@ -1,9 +1,3 @@
-export {
-  type BrowserModelState,
-  browserModelName,
-  browserModelState,
-  openBrowserModel,
-} from './browser-model';
 export type { OpenLanguageModel, TextRequest } from './language-model';
 export {
   type InstalledLanguageModel,

@@ -94,7 +94,6 @@ export async function openLanguageModel(
 class WllamaModel implements OpenLanguageModel {
   readonly name: string;
   readonly sha256: string;
-  readonly repeatable = true;
   readonly #wllama: Wllama;
   /** Ends with the last request, also with one that was aborted and that llama.cpp still computes. */
   #last: Promise<unknown> = Promise.resolve();
