@@ -4,8 +4,9 @@ import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promi
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../../lib/contract/v3';
+import { idForm } from '../../jobs/reader';
 import { hashFile, isMissing, onStorage, tooLarge, writeAll } from '../blobs';
-import { bodyOf } from '../requests';
+import { bodyOf, invalidField } from '../requests';
 
 /** Identifies an upload of a worker: one video of one lease. */
 export interface OutputName {
@@ -13,6 +14,15 @@ export interface OutputName {
   readonly leaseToken: string;
   /** Hex, as declared by the worker. */
   readonly sha256: string;
+}
+
+/** @throws ApiError `NOT_FOUND` for what is no id, `INVALID_PARAMETER` for what is no SHA-256 */
+export function outputName(jobId: string, leaseToken: string, sha256: string): OutputName {
+  if (!idForm.test(jobId)) throw new ApiError('NOT_FOUND');
+  if (!/^[0-9a-f]{64}$/.test(sha256)) {
+    throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
+  }
+  return { jobId, leaseToken, sha256 };
 }
 
 /** Blob key of a video, different for each lease and content. */

@@ -38,8 +38,8 @@ export function createTicket({ config, rows, space }: FilesContext) {
  */
 export function putUpload(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const end = context.links.verify('upload', id, '', queryOf(request));
-    const upload = end && end.getTime() > Date.now() ? await context.rows.get(id) : null;
+    const isOpen = context.links.isOpen('upload', id, '', queryOf(request));
+    const upload = isOpen ? await context.rows.get(id) : null;
     if (!upload)
       throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
     if (lengthOf(request) !== upload.bytes) {
@@ -105,8 +105,8 @@ function otherBytes(): ApiError {
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
 export function getUpload({ blobs, links, rows }: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const end = links.verify('download', id, '', queryOf(request));
-    const upload = end && end.getTime() > Date.now() ? await rows.get(id) : null;
+    const isOpen = links.isOpen('download', id, '', queryOf(request));
+    const upload = isOpen ? await rows.get(id) : null;
     if (!upload?.blobKey) throw new ApiError('NOT_FOUND');
     await serveBlob(request, response, blobs, upload.blobKey, {
       type: upload.contentType,
