@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../../lib/contract/v3';
 import { idForm } from '../../jobs/reader';
-import { hashFile, isMissing, onStorage, tooLarge, writeAll } from '../blobs';
+import { hashFile, isMissing, keyOf, onStorage, tooLarge, writeAll } from '../blobs';
 import { bodyOf, invalidField } from '../requests';
 
 /** Identifies an upload of a worker: one video of one lease. */
@@ -27,7 +27,7 @@ export function outputName(jobId: string, leaseToken: string, sha256: string): O
 
 /** Blob key of a video, different for each lease and content. */
 export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
-  return `outputs/${jobId.slice(0, 2)}/${jobId}-${leaseHash(leaseToken)}-${sha256.slice(0, 32)}`;
+  return keyOf('outputs', jobId, `-${leaseHash(leaseToken)}-${sha256.slice(0, 32)}`);
 }
 
 /** A hash of the lease token, for names that may be seen. */

@@ -6,11 +6,11 @@ import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
+import { keyOf } from '../blobs';
 import type { FilesContext } from '../context';
 import { takeVideo, videoRoutes } from '../outputs/handlers';
 import { type OutputName, outputKey, outputName } from '../outputs/parts';
 import { invalidField, queryOf } from '../requests';
-import { posterKey } from '../retention';
 
 const dayMs = 86_400_000;
 
@@ -42,7 +42,7 @@ export function takeOwnVideo(context: FilesContext) {
     // The job comes first: another owner's may have this id.
     if (poster) {
       const options = { type: 'image/jpeg', maxBytes: poster.length };
-      await blobs.put(posterKey(id), poster, options);
+      await blobs.put(keyOf('posters', id), poster, options);
     }
     return job;
   };

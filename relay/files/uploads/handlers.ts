@@ -3,13 +3,13 @@ import { ApiError } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { NodeHandler } from '../../http/router';
 import type { UploadRow } from '../../store/schema';
-import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
+import { keyOf, temporaryFile, tooLarge, writeNewFile } from '../blobs';
 import type { BlobStore } from '../blobs/index';
 import type { FilesContext } from '../context';
 import { bodyOf, invalidField, lengthOf, queryOf, sendData, typeOf } from '../requests';
 import { serveBlob } from '../serving';
 import { announcedKind, checkContent, checkFilename, loraType, maxBytesOf } from './kinds';
-import { newUpload, uploadKey } from './rows';
+import { newUpload } from './rows';
 
 /**
  * Makes the row of an upload that is announced, and the headers that its PUT must carry.
@@ -78,7 +78,7 @@ export async function storeBytes(
   const kind = upload.contentType === loraType ? 'lora' : 'image';
   const contentType = await checkContent(file, kind, upload.filename);
   // The key holds the hash of the bytes: a second request cannot replace the first one's.
-  const blobKey = `${uploadKey(upload.id)}-${sha256.slice(0, 16)}`;
+  const blobKey = keyOf('uploads', upload.id, `-${sha256.slice(0, 16)}`);
   await blobs.putFile(blobKey, file, contentType);
   return { sha256, blobKey, contentType };
 }
