@@ -103,7 +103,7 @@ function OneEndpoint({ endpoint }: { endpoint: Endpoint }) {
         <Send
           {...{ method, path }}
           parameters={parameters.map(({ name, in: place, example = '', required = false }) => {
-            return { name, in: place, example: String(example), required };
+            return { name, in: place, example: required ? String(example) : '', required };
           })}
           body={bodyOf(requestBody?.content)}
         />

@@ -90,7 +90,12 @@ export function Send({ method, path, parameters, body }: SendProps) {
         {parameters.map(({ name, example, required }) => (
           <label key={name}>
             {name}
-            <input name={`parameter ${name}`} defaultValue={example} required={required} />
+            <input
+              type="text"
+              name={`parameter ${name}`}
+              defaultValue={example}
+              required={required}
+            />
           </label>
         ))}
         {body === 'file' && (
