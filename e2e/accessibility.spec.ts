@@ -5,7 +5,15 @@ import {
   goldenRepository,
   holdVae,
 } from '../lib/models/wan22/testing/golden-model';
-import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+import {
+  expect,
+  expectAccessible,
+  full,
+  picturePath,
+  test,
+  views,
+  withSilentConsole,
+} from './support/fixtures';
 import { forgetTerms } from './support/terms';
 
 test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
@@ -27,6 +35,26 @@ test('the page for an unknown address has the navigation, and a link that skips 
   await expect(page.getByRole('main')).toBeFocused();
   await page.getByRole('link', { name: 'Studio', exact: true }).click();
   await expect(page.getByRole('form', { name: 'Video settings' })).toBeVisible();
+});
+
+test('the help opens at a section, and axe finds nothing on it', async ({ page }) => {
+  await withSilentConsole(page, async () => {
+    await page.goto('/help#problems');
+    await expect(page).toHaveTitle('Help · Kinora');
+    const problems = page.getByRole('region', { name: 'When something fails' });
+    await expect(problems.getByText('No WebGPU, or no GPU found')).toBeInViewport();
+    await expectAccessible(page, [views[0], views[3]]);
+    const contents = page.getByRole('navigation', { name: 'Contents' });
+    for (const link of await contents.getByRole('link').all()) {
+      await link.click();
+      const title = await link.innerText();
+      await expect(page.getByRole('heading', { name: title, exact: true })).toBeInViewport();
+    }
+    await expect(problems.getByRole('link', { name: 'settings' }).first()).toHaveAttribute(
+      'href',
+      '/settings',
+    );
+  });
 });
 
 test(

@@ -16,6 +16,10 @@ const pages = [
 test('pages are in the language of the browser, until another one is chosen', async ({ page }) => {
   await withSilentConsole(page, async () => {
     await page.goto('/');
+    await page.getByRole('contentinfo').getByRole('link', { name: '帮助' }).click();
+    await expect(page).toHaveTitle('帮助 · Kinora');
+    await expect(page.getByRole('heading', { name: '出现问题时' })).toBeVisible();
+    await expectAccessible(page, light);
     const navigation = page.getByRole('navigation', { name: '页面' });
     for (const { path, title, link, ...more } of pages) {
       await test.step(path, async () => {
@@ -52,7 +56,7 @@ test('pages are in the language of the browser, until another one is chosen', as
 test('axe finds nothing in Chinese, on every page and in each view', full, async ({ page }) => {
   test.slow();
   await withSilentConsole(page, async () => {
-    for (const path of [...pages.map((one) => one.path), '/terms', '/docs']) {
+    for (const path of [...pages.map((one) => one.path), '/help', '/terms', '/docs']) {
       await test.step(path, async () => {
         await page.goto(path);
         await expect(page.getByRole('navigation', { name: '页面' })).toBeVisible();

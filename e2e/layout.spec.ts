@@ -104,7 +104,16 @@ test('the logo is at the same place on all pages', async ({ page }) => {
   for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 900 });
     const places: unknown[] = [];
-    for (const path of ['/', '/models', '/serve', '/keys', '/docs', '/settings', '/terms']) {
+    for (const path of [
+      '/',
+      '/models',
+      '/serve',
+      '/keys',
+      '/docs',
+      '/settings',
+      '/help',
+      '/terms',
+    ]) {
       await page.goto(path);
       places.push(await page.locator('.brand').boundingBox());
     }

@@ -183,6 +183,8 @@ test('with the server stopped the app starts cold, makes a video and says what n
     await expect(studio.result).toBeVisible();
     await page.getByRole('link', { name: 'Docs' }).click();
     await expect(page.getByRole('heading', { name: 'The v3 API' })).toBeVisible();
+    await page.getByRole('link', { name: 'Help' }).click();
+    await expect(page.getByRole('heading', { name: 'When something fails' })).toBeVisible();
     // Pages that only the server has, and one that nobody has.
     for (const path of ['/s/0123456789abcdef', '/api/v3/models', '/metrics', '/somewhere']) {
       await page.goto(origin + path);

@@ -32,7 +32,8 @@ test('a request is put together by buttons: preset, example, camera, negative pr
 
   await test.step('the model’s own negative prompt and another list', async () => {
     const negative = await studio.field('Negative prompt');
-    await press('The model’s own');
+    await expect(negative).toHaveValue(/^色调艳丽，.*倒着走$/);
+    await isOn('The model’s own', true);
     await press('Text');
     await expect(negative).toHaveValue(/^色调艳丽，.*倒着走, subtitles, text, logo, watermark$/);
     await press('The model’s own');

@@ -48,8 +48,11 @@ test('a tab that a person connects makes the video of an API call, and lists it'
   expect(status).toBe('completed');
   expect(timings.inference).toBeGreaterThan(0);
   const video = await fetch(String(outputs[0]));
-  const facts = await inspectVideo(await video.blob());
+  const file = await video.blob();
+  const facts = await inspectVideo(file);
   expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
+  // The model's own negative prompt is for the studio: a request that names none has none.
+  expect(await file.text()).toContain('"negative_prompt":""');
 
   await serve.press('Disconnect');
   await serve.waitFor('disconnected');

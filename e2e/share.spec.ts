@@ -88,8 +88,8 @@ test('other sites show no page of ours in a frame, but the player of a link', as
       await frame?.waitForLoadState();
       return frame?.url();
     };
-    const paths = ['/', '/models', '/settings', '/keys', '/serve', '/docs', '/docs/api', '/terms'];
-    for (const path of [...paths, '/offline', '/no-such-page']) {
+    const paths = ['/', '/models', '/settings', '/keys', '/serve', '/docs', '/docs/api', '/help'];
+    for (const path of [...paths, '/terms', '/offline', '/no-such-page']) {
       const { headers } = await fetch(caller.origin + path);
       expect(headers.get('content-security-policy'), path).toContain("frame-ancestors 'none'");
     }

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { configSchema, readConfig } from './config';
 
-const readme = fileURLToPath(new URL('../README.md', import.meta.url));
+const readme = fileURLToPath(new URL('README.md', import.meta.url));
 
 /** Rows of README's table of settings: name and default. */
 async function tableOfReadme(): Promise<Map<string, string>> {

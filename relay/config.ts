@@ -31,7 +31,7 @@ const seconds = (value: number) => {
 };
 
 /**
- * Every setting of the server, read from the environment. README's table lists them; a test compares.
+ * Every setting of the server, read from the environment. The table of README.md lists them; a test compares.
  * Durations are in seconds, sizes in bytes.
  */
 export const configSchema = z

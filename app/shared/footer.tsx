@@ -7,6 +7,9 @@ import { t } from '../texts';
 export function Footer() {
   return (
     <footer className="bottom">
+      <Link href="/help" prefetch={false}>
+        {t('common.help')}
+      </Link>
       <Link href="/terms" prefetch={false}>
         {t('common.termsOfUse')}
       </Link>

@@ -4,11 +4,10 @@ import type { RunProgress } from '../../lib/predictions/run-state';
 import { t } from '../texts';
 
 /** The phases of this run in order: `optimise` and `check` only where they are part of it. */
-export function runPhases({ phase, optimises, inputCheck }: RunProgress): readonly Phase[] {
+export function runPhases({ optimises, checks }: RunProgress): readonly Phase[] {
   const absent: readonly Phase[] = [
     ...(optimises ? [] : (['optimise'] as const)),
-    // A checker that runs has looked at the start image first.
-    ...(inputCheck || phase === 'check' ? [] : (['check'] as const)),
+    ...(checks ? [] : (['check'] as const)),
   ];
   return phases.filter((name) => !absent.includes(name));
 }

@@ -1,3 +1,4 @@
+import Link from 'next/link';
 import { Modal } from '../models/modal';
 import { type TextKey, t } from '../texts';
 import '../texts/en/run';
@@ -34,6 +35,9 @@ export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
       </dl>
       <form method="dialog" className="actions">
         <button type="submit">{t('shared.close')}</button>
+        <Link href="/help" prefetch={false} className="button">
+          {t('common.help')}
+        </Link>
       </form>
     </Modal>
   );

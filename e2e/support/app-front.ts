@@ -15,7 +15,7 @@ export interface AppFront {
   readonly origin: string;
   /** Number of the version: 1 is the app as it was built. */
   version: number;
-  /** Path that is answered with 503. */
+  /** Path that is answered with 503, whatever its query. */
   broken: string | null;
   /** Whether requests stay without an answer, as behind a connection that is gone without a word. */
   silent: boolean;
@@ -61,8 +61,9 @@ export async function startFront(app: string): Promise<AppFront> {
   async function ofServer(path: string, headers: Headers): Promise<Answer> {
     const { version } = front;
     const list = /^\/_next\/static\/([^/]+)\/files\.json$/.exec(path);
-    if (path === front.broken || (list && list[1] !== idOf(version))) {
-      return { status: path === front.broken ? 503 : 404, headers: {}, body: Buffer.alloc(0) };
+    const isBroken = path.split('?')[0] === front.broken;
+    if (isBroken || (list && list[1] !== idOf(version))) {
+      return { status: isBroken ? 503 : 404, headers: {}, body: Buffer.alloc(0) };
     }
     const upstream = await fetch(app + (list ? path.replace(idOf(version), id as string) : path), {
       headers,

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { KinoraError } from '../contract';
 import { parseParameters, samplePrompt } from '../contract/request';
-import { type GenerateOptions, generateHelp, parseGenerateOptions } from './generate-options';
+import {
+  type GenerateOptions,
+  generateHelp,
+  parseGenerateOptions,
+  withModelDefaults,
+} from './generate-options';
 
 function options(...args: string[]): GenerateOptions {
   const parsed = parseGenerateOptions(args);
@@ -64,7 +69,7 @@ describe('the options of generate', () => {
         flow_shift: 2.5,
         seed: 9_999_999_999,
       },
-      given: ['num_inference_steps', 'guidance_scale', 'flow_shift'],
+      given: ['negative_prompt', 'num_inference_steps', 'guidance_scale', 'flow_shift'],
       model: 'other',
       profile: 'ultra-fast',
       backend: 'wasm',
@@ -85,6 +90,17 @@ describe('the options of generate', () => {
     const whole = { zoom: 0, x: 0.5, y: 0.5 };
     expect(options('--fit', 'blur').framing).toEqual({ ...whole, background: 'blur' });
     expect(options('--fit', '#20A040').framing).toEqual({ ...whole, background: '#20A040' });
+  });
+
+  it('leave what was not typed to the model', () => {
+    const defaults = { num_inference_steps: 8, negative_prompt: 'three legs' };
+    const run = (...args: string[]) => withModelDefaults(options(...args), defaults);
+    expect(run()).toMatchObject({ ...defaults, guidance_scale: 5 });
+    expect(run('--negative-prompt', '', '--steps', '30')).toMatchObject({
+      negative_prompt: '',
+      num_inference_steps: 30,
+    });
+    expect(withModelDefaults(options(), {}).negative_prompt).toBe('');
   });
 
   it('take a negative seed as people write it', () => {

@@ -10,6 +10,7 @@ import {
   type KernelSetting,
   KinoraError,
   kernelSettings,
+  type ModelManifest,
   maxZoom,
   type Parameters,
   type Precision,
@@ -18,7 +19,7 @@ import {
   parameterRanges as ranges,
   sizes,
 } from '../contract';
-import { samplePrompt, type unusedParameters } from '../contract/request';
+import { samplePrompt } from '../contract/request';
 import {
   type Arguments,
   readArguments,
@@ -39,7 +40,7 @@ export interface GenerateOptions {
   readonly framing: Framing | undefined;
   readonly parameters: Parameters;
   /** Which of them were typed: the others are the model's own defaults, where it has some. */
-  readonly given: readonly (typeof unusedParameters)[number][];
+  readonly given: readonly (keyof ModelManifest['defaults'])[];
   readonly model: string;
   readonly profile: ProfileName;
   /** Undefined: the profile's. */
@@ -125,7 +126,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --fit blur|#RRGGBB      the whole image, with bars that show it blurred, or one colour
   --prompt TEXT           what should happen (default: a prompt for the sample)
   --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
-  --negative-prompt TEXT  what should not appear
+  --negative-prompt TEXT  what should not appear (default: what the model's makers use, if anything);
+                          '' for none
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
   --duration SECONDS      ${between('duration')}
   --steps N               ${between('num_inference_steps')}
@@ -244,8 +246,18 @@ function joinNegative(args: readonly string[]): string[] {
   return joined;
 }
 
+/** The parameters of a run: what was typed, and for the others the model's own defaults, where it has some. */
+export function withModelDefaults(
+  { parameters, given }: Pick<GenerateOptions, 'parameters' | 'given'>,
+  defaults: ModelManifest['defaults'],
+): Parameters {
+  const typed = Object.fromEntries(given.map((name) => [name, parameters[name]]));
+  return parseParameters({ ...parameters, ...defaults, ...typed });
+}
+
 function givenParameters(values: Values): GenerateOptions['given'] {
   return [
+    ...(values['negative-prompt'] === undefined ? [] : ['negative_prompt' as const]),
     ...(values.steps === undefined ? [] : ['num_inference_steps' as const]),
     ...(values.guidance === undefined ? [] : ['guidance_scale' as const]),
     ...(values['flow-shift'] === undefined ? [] : ['flow_shift' as const]),

@@ -15,7 +15,12 @@ import { usualBackend } from '../contract/kernel-setting';
 import { inspectVideo } from '../video/inspect';
 import { Command } from './command';
 import { fetchModel } from './fetch-model';
-import { type GenerateOptions, generateHelp, parseGenerateOptions } from './generate-options';
+import {
+  type GenerateOptions,
+  generateHelp,
+  parseGenerateOptions,
+  withModelDefaults,
+} from './generate-options';
 import { addedIds, kinoraHome, notedSafetyChecker } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
 import { checkWritable, fromUser, makeFolders } from './paths';
@@ -33,8 +38,7 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   const home = kinoraHome();
   const listed = await readManifest(options.model, await addedIds(home));
   const bundled = listed !== null && isBundled(listed);
-  const { loras: named, ...asked } = options.parameters;
-  const { loras, libraryLoras } = await sortLoras(named, !bundled);
+  const { loras, libraryLoras } = await sortLoras(options.parameters.loras, !bundled);
   const image = await readImage(options.image, command.signal);
   const out = options.out === undefined ? undefined : fromUser(options.out);
   await checkWritable(out ?? path.resolve('out', 'video.mp4'));
@@ -47,12 +51,11 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, options, onProgress);
-  const parameters = {
-    ...asked,
-    ...manifest.defaults,
-    ...Object.fromEntries(options.given.map((name) => [name, asked[name]])),
-    seed: resolveSeed(asked.seed),
-  };
+  const { loras: _, ...asked } = withModelDefaults(options, manifest.defaults);
+  const parameters = { ...asked, seed: resolveSeed(asked.seed) };
+  if (asked.negative_prompt !== options.parameters.negative_prompt) {
+    command.say(`Negative prompt of the model: ${asked.negative_prompt}`);
+  }
   const backend = options.backend ?? usualBackend(software);
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 

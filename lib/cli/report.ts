@@ -47,7 +47,7 @@ export class ProgressReport {
   #onEstimate(event: Extract<HeadlessEvent, { type: 'estimate' }>): void {
     const { share, secondsRemaining, reason } = event;
     this.#share = share;
-    this.#left = secondsRemaining === null ? '' : `about ${formatSeconds(secondsRemaining)} left`;
+    this.#left = `about ${formatSeconds(secondsRemaining)} left`;
     if (reason && reason !== this.#reason) this.screen.line(`  ${reason}`);
     this.#reason = reason;
     this.#draw(this.#text);

@@ -98,7 +98,13 @@ describe('manifests', () => {
     JSON.parse(await readFile(new URL(`../../public/models/${id}.json`, import.meta.url), 'utf8'));
 
   test.each(['tiny', 'wan2.2-ti2v-5b'])('%s is valid', async (id) => {
-    expect(parseManifest(await read(id)).id).toBe(id);
+    const { id: found, defaults } = parseManifest(await read(id));
+    expect(found).toBe(id);
+    expect(defaults.negative_prompt).toMatch(/^色调艳丽，.*倒着走$/);
+  });
+
+  test('the demonstration model was trained without a negative prompt', async () => {
+    expect(parseManifest(await read('mini')).defaults.negative_prompt).toBeUndefined();
   });
 
   test.each([
@@ -106,6 +112,7 @@ describe('manifests', () => {
     ['maxClipFrames', 120],
     ['nativeSizes', { '1280*720': { width: 160, height: 90 } }],
     ['precision', 'int3'],
+    ['defaults', { negative_prompt: 'a'.repeat(10_001) }],
   ])('a wrong %s is named', async (field, value) => {
     const manifest = { ...(await read('tiny')), [field]: value };
     expect(() => parseManifest(manifest)).toThrow(

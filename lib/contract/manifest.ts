@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
 import { componentIds, precisions } from './manifest-parts';
-import { sizes } from './parameters';
+import { maxPromptLength, sizes } from './parameters';
 import { magCacheSchema, profilesSchema } from './profile';
 
 export * from './manifest-parts';
@@ -110,10 +110,10 @@ export const manifestSchema = z.object({
       num_inference_steps: z.int().min(1).max(40).optional(),
       guidance_scale: z.number().min(1).max(10).optional(),
       flow_shift: z.number().min(1).max(10).optional(),
+      /** The negative prompt that its makers use. The API does not use it: without one, a request has none. */
+      negative_prompt: z.string().max(maxPromptLength).optional(),
     })
     .default({}),
-  /** The negative prompt that its makers use. It is offered, and never used unasked. */
-  negativePrompt: z.string().min(1).optional(),
   /** Calibration of MagCache; steps are reused by EasyCache where it is absent. */
   magcache: magCacheSchema.optional(),
   /** What each variant means for this model. */

@@ -156,8 +156,8 @@ export type ProgressEvent =
       readonly type: 'estimate';
       /** Share of the expected time that has passed, 0 … 1; never falls. */
       readonly share: number;
-      /** Seconds until the video is finished; null until there is something to estimate from. */
-      readonly secondsRemaining: number | null;
+      /** Until the video is finished. */
+      readonly secondsRemaining: number;
       /** Why the time left has grown, where it has by more than 20 %. */
       readonly reason: string | null;
     }

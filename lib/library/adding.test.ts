@@ -34,6 +34,7 @@ describe('adding a model', () => {
     expect(transformer?.files[0]?.path).toBe('transformer/diffusion_pytorch_model.safetensors');
     // What the base's choices say of memory is not true of a model of another size.
     expect(manifest.choices).toEqual([]);
+    expect(manifest.defaults.negative_prompt).toMatch(/^色调艳丽，/);
     expect(manifest.nativeSizes['1280*720']).toEqual({ width: 1280, height: 704 });
     const again = await library.addModel({ address: 'kinora/diffusers' });
     expect(again.manifest.id).toBe('diffusers-2');

@@ -45,6 +45,8 @@ export interface RunProgress {
   readonly sampling: string | null;
   /** What the safety checker says of the input image. */
   readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
+  /** Whether the safety checker looks at this run's frames. */
+  readonly checks: boolean;
   /** Whether the prompt is optimised in this run. */
   readonly optimises: boolean;
   /** The latest memory plan. */
@@ -118,7 +120,7 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
         continuation: state.continuation,
         startedAt: event.at,
         progress: {
-          ...initialProgress(state.prediction.parameters),
+          ...initialProgress(state.prediction.parameters, state.prediction.safetyChecker),
           checkpoint: checkpointOf(state),
         },
         ending: state.ending,
@@ -156,8 +158,11 @@ function checkpointOf(state: Extract<RunState, { status: 'waiting' }>): Checkpoi
     : null;
 }
 
-/** The progress at the start: only the number of steps is known. */
-export function initialProgress(parameters: Pick<Parameters, 'num_inference_steps'>): RunProgress {
+/** The progress at the start: only what the request says is known. @param checks as in the progress */
+export function initialProgress(
+  parameters: Pick<Parameters, 'num_inference_steps'>,
+  checks = false,
+): RunProgress {
   return {
     phase: null,
     clip: 0,
@@ -176,6 +181,7 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     preview: null,
     sampling: null,
     inputCheck: null,
+    checks,
     optimises: false,
     memory: null,
     paused: false,

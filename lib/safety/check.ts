@@ -56,7 +56,6 @@ export class SafetyCheck {
   /**
    * Scores the input image and keeps the score for the record.
    *
-   * @param onSquares told how many squares are done; first that the network is ready and none is
    * @returns null when every backend has failed
    * @throws the signal's reason
    */
@@ -64,9 +63,8 @@ export class SafetyCheck {
     squares: Squares,
     backends: Backends,
     signal: AbortSignal,
-    onSquares?: SafetyCheckHooks['onSquares'],
   ): Promise<number | null> {
-    const scores = await this.#score([squares], backends, signal, onSquares);
+    const scores = await this.#score([squares], backends, signal);
     this.#input = scores?.[0] ?? null;
     return this.#input;
   }

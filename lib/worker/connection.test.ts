@@ -17,7 +17,12 @@ const job: CurrentJob = {
   loras: 0,
   startedAt: 1000,
 };
-const claimed = { type: 'claimed', job, parameters: { num_inference_steps: 4 } } as const;
+const claimed = {
+  type: 'claimed',
+  job,
+  parameters: { num_inference_steps: 4 },
+  checks: true,
+} as const;
 const served: ServedJob = {
   id: job.id,
   attempt: 1,
@@ -66,7 +71,7 @@ test('a job from connecting to its end', () => {
   ]);
   expect(states[2]).toEqual({ status: 'idle', identity, skipped: { model: 2 } });
   expect(states[4]).toMatchObject({
-    progress: { step: 1, steps: 4 },
+    progress: { step: 1, steps: 4, checks: true },
     answered: true,
     next: 'claim',
   });

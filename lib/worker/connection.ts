@@ -73,6 +73,8 @@ export type ConnectionEvent =
       readonly type: 'claimed';
       readonly job: CurrentJob;
       readonly parameters: Pick<Parameters, 'num_inference_steps'>;
+      /** Whether the safety checker looks at the frames. */
+      readonly checks: boolean;
     }
   | { readonly type: 'progress'; readonly event: ProgressEvent }
   | { readonly type: 'heartbeat'; readonly answered: boolean }
@@ -140,8 +142,8 @@ function advanceConnected(state: ConnectedState, event: ConnectedEvent): Connect
       return state.status === 'paused' ? { ...base, status: 'idle', skipped: {} } : state;
     case 'claimed': {
       if (busy) return state;
-      const { job, parameters } = event;
-      const progress = initialProgress(parameters);
+      const { job, parameters, checks } = event;
+      const progress = initialProgress(parameters, checks);
       return { ...base, status: 'working', job, progress, answered: true, next: 'claim' };
     }
     case 'progress':

@@ -262,7 +262,8 @@ export class ServeLoop {
       { ifAvailable: true },
       async (lock): Promise<[Attempt, FinishedJob | null] | null> => {
         if (!lock) return null;
-        onEvent({ type: 'claimed', job: current, parameters });
+        const checks = job.enable_safety_checker;
+        onEvent({ type: 'claimed', job: current, parameters, checks });
         const lease = { job: current, token, heartbeatMs: job.heartbeat_interval_ms };
         const steps = parameters.num_inference_steps;
         const attempt = new Attempt(this.#dependencies, lease, this.#stop.signal, steps);

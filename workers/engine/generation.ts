@@ -145,7 +145,7 @@ export class Generation {
     });
     const shown = () => ({ data: frameImage(pixels, request.framing, delivered), ...delivered });
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
-    estimate.expectCheck(safety.seconds);
+    if (!safety.checks) estimate.expectNoCheck();
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
@@ -196,7 +196,7 @@ export class Generation {
           control: context.control,
           onProgress: report,
           onPlan: (plan) => estimate.plan(plan),
-          onFrame: (frame) => estimate.encoding(async () => output.add(await chain.next(frame))),
+          onFrame: async (frame) => output.add(await chain.next(frame)),
           saving,
         },
       );

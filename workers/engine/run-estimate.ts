@@ -11,13 +11,11 @@ import {
   readRates,
   stagesOf,
   usualRates,
-  workOf,
 } from '../../lib/pipeline/estimate';
 import type { MemoryPlan } from '../../lib/pipeline/memory/plan';
 import type { VideoModel } from '../../lib/pipeline/model';
 import { sampledFrames } from '../../lib/safety';
 import { opfsFolder } from '../../lib/weights/store';
-import type { RunSafety } from './run-safety';
 
 /** What the estimate of a run is made with. */
 export interface RunEstimateOptions extends Pick<CountedRun, 'sampling' | 'frames' | 'optimises'> {
@@ -61,16 +59,14 @@ export class RunEstimate {
     const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, request);
     const key = `${name} | ${request.model}`;
     const remembered = await readRates(opfsFolder(ratesFolder), key).catch(() => ({}));
-    const stages = stagesOf(
-      workOf({
-        ...options,
-        manifest: model.manifest,
-        counts: model,
-        size: parameters.size,
-        decodesOnly: continuation === 'finish' || continuation === 'refine',
-        checkedFrames: safetyChecker ? sampledFrames(options.frames).length : 0,
-      }),
-    );
+    const stages = stagesOf({
+      ...options,
+      manifest: model.manifest,
+      counts: model,
+      size: parameters.size,
+      decodesOnly: continuation === 'finish' || continuation === 'refine',
+      checkedFrames: safetyChecker ? sampledFrames(options.frames).length : 0,
+    });
     const usual = usualRates[kind];
     const finishing = () => control.finishing || continuation === 'finish';
     const estimator = new RunEstimator({ stages, usual, remembered, finishing });
@@ -91,16 +87,9 @@ export class RunEstimate {
     this.#estimator.decodeFactor(decodeWork);
   }
 
-  /** Times what is done with a frame after it was decoded. */
-  async encoding(work: () => Promise<void>): Promise<void> {
-    const begin = performance.now();
-    await work();
-    this.#estimator.encoded((performance.now() - begin) / 1000);
-  }
-
-  /** The check of a frame takes so many seconds, as that of the input did; 0 where none is checked. */
-  expectCheck(seconds: RunSafety['seconds']): void {
-    this.#estimator.expect('check', seconds);
+  /** No checker can run: the frames are not checked. */
+  expectNoCheck(): void {
+    this.#estimator.expect('check', { perUnit: 0, startup: 0 });
   }
 
   /** What the kernels were measured at, where no run has found it: FLOP/s of each family. */

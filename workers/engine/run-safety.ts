@@ -19,8 +19,6 @@ export interface RunSafetyOptions {
 
 /** The safety check of one run: the input before it, sampled frames after it. */
 export class RunSafety {
-  /** What the input took, as each frame of {@link verdict} will, and the loading before it, in seconds. */
-  readonly seconds = { perUnit: 0, startup: 0 };
   readonly #check: SafetyCheck | null;
 
   private constructor(
@@ -47,6 +45,11 @@ export class RunSafety {
     }
   }
 
+  /** Whether a checker looks at the frames. */
+  get checks(): boolean {
+    return this.#check !== null;
+  }
+
   /** To be placed between decoder and encoder. */
   get steps(): readonly FrameStep[] {
     return this.#check ? [this.#check.step] : [];
@@ -63,13 +66,7 @@ export class RunSafety {
     if (!checker || !this.#check) return false;
     const { backends, signal, report } = options;
     const squares = checker.squaresOfFrame(shown());
-    const begin = performance.now();
-    let ready = begin;
-    const score = await this.#check.scoreInput(squares, backends, signal, (done) => {
-      if (done === 0) ready = performance.now();
-    });
-    this.seconds.startup = (ready - begin) / 1000;
-    this.seconds.perUnit = (performance.now() - ready) / 1000;
+    const score = await this.#check.scoreInput(squares, backends, signal);
     const flagged = score !== null && score >= checker.threshold;
     report({ type: 'input-check', score, flagged });
     return flagged;

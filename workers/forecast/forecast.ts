@@ -18,7 +18,6 @@ import {
   stagesOf,
   type TimeForecast,
   usualRates,
-  workOf,
 } from '../../lib/pipeline/estimate';
 import { longestClip, type MemoryPlan, MemoryPlanner } from '../../lib/pipeline/memory/plan';
 import type { ModelCounts, ModelFamilies } from '../../lib/pipeline/model';
@@ -90,9 +89,7 @@ export async function forecast(
     () => ({}),
   );
   const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
-  const stages = stagesOf(
-    workOf({ manifest, counts, sampling, size, frames, optimises: false, checkedFrames }),
-  );
+  const counted = { manifest, counts, sampling, size, frames, optimises: false, checkedFrames };
   const installation = await family.installation?.plan(configuration);
   const stored = (['transformer', 'text_encoder', 'vae'] as const).map((component) => {
     const source = sourcesFor(manifest, precision).find((each) => each.component === component);
@@ -100,7 +97,7 @@ export async function forecast(
     return installation?.storedBytes(component, precision, blocks) ?? 0;
   });
   return {
-    time: forecastTime(stages, usualRates[device.kind], rates, plan?.decodeWork),
+    time: forecastTime(stagesOf(counted), usualRates[device.kind], rates, plan?.decodeWork),
     memory: planner && {
       full: planner.full.peak,
       least: planner.least.peak,

@@ -94,7 +94,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
       guidance_scale: '2.5',
       flow_shift: '5',
       // Numbers of a video stay with every model.
-      samplingDefaults: { num_inference_steps: '', guidance_scale: '', flow_shift: '' },
+      samplingDefaults: null,
       seed: '1234567890',
       model: 'tiny',
       profile: 'ultra-fast',

@@ -9,8 +9,11 @@ import {
   type FormState,
   fromDraft,
   fromParameters,
+  type ModelDefaults,
+  modelDefaults,
   toParameters,
 } from './form-state';
+import { builtInPresets } from './presets';
 import { findErrors, shownErrors } from './validation';
 
 const lora = (key: string): ChosenLora => ({
@@ -186,22 +189,47 @@ test('a draft of an earlier version gets the defaults of newer fields', () => {
   expect(fromDraft({ profile: 'ultra-fast' }).profile).toBe('ultra-fast');
 });
 
+/** The form once it shows a model with these defaults. */
+const shown = (state: FormState, defaults: ModelDefaults) =>
+  changeForm(state, { type: 'modelShown', defaults });
+
+test('the negative prompt is the model’s until it is edited, and no other model’s', () => {
+  const makers = modelDefaults({ defaults: { negative_prompt: 'blurred, three legs' } });
+  const first = shown(emptyForm, makers);
+  expect(toParameters(first).negative_prompt).toBe('blurred, three legs');
+  expect(shown(first, modelDefaults()).values.negative_prompt).toBe('');
+  const change = (negative_prompt: string) =>
+    changeForm(first, { type: 'changed', values: { negative_prompt } });
+  for (const own of ['', 'blurred, three legs, rain']) {
+    expect(shown(change(own), modelDefaults()).values.negative_prompt).toBe(own);
+  }
+  // A preset that comes with Kinora leaves it alone.
+  for (const { values } of builtInPresets(makers))
+    expect(values).not.toHaveProperty('negative_prompt');
+});
+
+test('drafts and earlier videos keep their negative prompt, also none', () => {
+  const makers = modelDefaults({ defaults: { negative_prompt: 'blurred' } });
+  const values = fromParameters(parseParameters({ prompt: 'a' }));
+  const video = changeForm(emptyForm, { type: 'changed', values });
+  expect(shown(video, makers).values.negative_prompt).toBe('');
+  // A draft of a version in which the negative prompt did not follow the model.
+  const { negative_prompt: _, ...numbers } = modelDefaults();
+  const draft = { ...emptyForm.values, samplingDefaults: numbers as ModelDefaults };
+  const restored = changeForm(emptyForm, { type: 'restored', values: fromDraft(draft) });
+  expect(shown(restored, makers).values.negative_prompt).toBe('');
+});
+
 test('numbers that nobody changed follow the model, others stay', () => {
-  const ofModel = { num_inference_steps: '8', guidance_scale: '2', flow_shift: '5' };
+  const ofModel = modelDefaults({ defaults: { num_inference_steps: 8, guidance_scale: 2 } });
   const typed = changeForm(emptyForm, { type: 'changed', values: { guidance_scale: '3' } });
-  const shown = changeForm(typed, { type: 'modelShown', defaults: ofModel });
-  expect(shown.values).toMatchObject({ ...ofModel, guidance_scale: '3' });
-  const back = changeForm(shown, {
-    type: 'modelShown',
-    defaults: emptyForm.values.samplingDefaults,
-  });
+  const followed = shown(typed, ofModel);
+  expect(followed.values).toMatchObject({ ...ofModel, guidance_scale: '3' });
+  const back = shown(followed, modelDefaults());
   expect(back.values).toMatchObject({ num_inference_steps: '30', guidance_scale: '3' });
   // Settings of an earlier video are chosen ones, also where they are a model's defaults.
   const { parameters } = { parameters: parseParameters({ prompt: 'a', num_inference_steps: 8 }) };
-  const restored = changeForm(shown, { type: 'changed', values: fromParameters(parameters) });
-  const other = changeForm(restored, {
-    type: 'modelShown',
-    defaults: emptyForm.values.samplingDefaults,
-  });
+  const restored = changeForm(followed, { type: 'changed', values: fromParameters(parameters) });
+  const other = shown(restored, modelDefaults());
   expect(other.values.num_inference_steps).toBe('8');
 });

@@ -11,14 +11,17 @@ import '../../texts/en/form';
 /** Names of the numeric parameters. */
 export type NumberName = keyof typeof parameterRanges;
 
-/** The numbers for which a model may have defaults of its own, as texts. */
-export type SamplingValues = Readonly<Record<(typeof unusedParameters)[number], string>>;
+/** What a model may have defaults of its own for. */
+const ofModel = [...unusedParameters, 'negative_prompt'] as const;
+/** Their values; numbers as texts. */
+export type ModelDefaults = Readonly<Record<(typeof ofModel)[number], string>>;
 
-/** The numbers with which the form begins for a model; without one, those of the API. */
-export function samplingDefaults(model?: Pick<ModelManifest, 'defaults'>): SamplingValues {
-  const of = (name: keyof SamplingValues) =>
+/** The values with which the form begins for a model; without one, those of the API. */
+export function modelDefaults(model?: Pick<ModelManifest, 'defaults'>): ModelDefaults {
+  const of = (name: (typeof unusedParameters)[number]) =>
     String(model?.defaults[name] ?? parameterRanges[name].default);
   return {
+    negative_prompt: model?.defaults.negative_prompt ?? '',
     num_inference_steps: of('num_inference_steps'),
     guidance_scale: of('guidance_scale'),
     flow_shift: of('flow_shift'),
@@ -51,8 +54,11 @@ export interface FormValues extends Record<NumberName, string> {
   readonly memoryBudget: string;
   /** Whether image and frames are checked. */
   readonly safetyChecker: boolean;
-  /** The defaults of the model that was shown last: a number that is still one of them follows the model. */
-  readonly samplingDefaults: SamplingValues;
+  /**
+   * The defaults of the model that was shown last: a value that is still one of them follows the model. Null
+   * where all values were chosen, as those of an earlier video.
+   */
+  readonly samplingDefaults: ModelDefaults | null;
   /** How the prompt was improved; null where it was not, or was replaced since. */
   readonly optimization: PromptOptimization | null;
 }
@@ -118,7 +124,7 @@ export type FormAction =
   /** The replacements stay: what was before them is not needed any more. */
   | { readonly type: 'replacementsKept' }
   /** The form now shows this model. */
-  | { readonly type: 'modelShown'; readonly defaults: SamplingValues }
+  | { readonly type: 'modelShown'; readonly defaults: ModelDefaults }
   | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
   | { readonly type: 'imageFramed'; readonly framing: Framing }
   | { readonly type: 'loraAdded'; readonly lora: ChosenLora }
@@ -133,11 +139,10 @@ export const maxLoras = 3;
 export const emptyForm: FormState = {
   values: {
     prompt: '',
-    negative_prompt: '',
     size: '1280*720',
     sizeChosen: false,
-    ...samplingDefaults(),
-    samplingDefaults: samplingDefaults(),
+    ...modelDefaults(),
+    samplingDefaults: modelDefaults(),
     duration: String(parameterRanges.duration.default),
     seed: String(parameterRanges.seed.default),
     model: '',
@@ -225,10 +230,14 @@ function replaced(
   return { ...actions.reduce(changeForm, state), replaced: [...state.replaced, before] };
 }
 
-/** The values with the defaults of a model, where a number is still the default of the one before. */
-function followModel(values: FormValues, defaults: SamplingValues): FormValues {
-  const before = values.samplingDefaults;
-  const kept = unusedParameters.filter((name) => values[name] !== before[name]);
+/** Whether the form shows the defaults of another model, or none. */
+export function showsOthers({ samplingDefaults }: FormValues, defaults: ModelDefaults): boolean {
+  return ofModel.some((name) => defaults[name] !== samplingDefaults?.[name]);
+}
+
+/** The values with the defaults of a model, where a value is still the default of the one before. */
+function followModel(values: FormValues, defaults: ModelDefaults): FormValues {
+  const kept = ofModel.filter((name) => values[name] !== values.samplingDefaults?.[name]);
   const chosen = Object.fromEntries(kept.map((name) => [name, values[name]]));
   return { ...values, ...defaults, ...chosen, samplingDefaults: defaults };
 }
@@ -278,8 +287,7 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     guidance_scale: String(parameters.guidance_scale),
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),
-    // They were chosen: none of them follows the model.
-    samplingDefaults: { num_inference_steps: '', guidance_scale: '', flow_shift: '' },
+    samplingDefaults: null,
   };
 }
 

@@ -4,7 +4,7 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormValues, SamplingValues } from './form-state';
+import type { FormValues, ModelDefaults } from './form-state';
 import {
   builtInPresets,
   hasPreset,
@@ -21,7 +21,7 @@ import { usePresets } from './use-presets';
 export function PresetField(props: {
   values: FormValues;
   /** Of the model. */
-  defaults: SamplingValues;
+  defaults: ModelDefaults;
   onChange: (values: Partial<FormValues>) => void;
 }) {
   const { values, onChange } = props;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseParameters } from '../../../lib/contract/request';
-import { changeForm, emptyForm, samplingDefaults, toParameters } from './form-state';
+import { changeForm, emptyForm, modelDefaults, toParameters } from './form-state';
 import { builtInPresets, changePresets, hasPreset, type Preset, presetValues } from './presets';
 import { parsePresets } from './presets-schema';
 
@@ -32,15 +32,15 @@ test('a preset is on when the form has all of its values, whatever the others ar
   const prompt = { ...emptyForm.values, prompt: 'a boat', seed: '7' };
   expect(hasPreset({ ...prompt, ...values }, values)).toBe(true);
   expect(hasPreset({ ...prompt, ...values, flow_shift: '4' }, values)).toBe(false);
-  const on = builtInPresets(samplingDefaults()).filter((preset) =>
+  const on = builtInPresets(modelDefaults()).filter((preset) =>
     hasPreset(emptyForm.values, preset.values),
   );
   expect(on.map(({ name }) => name)).toEqual(['form.presets.standard']);
 });
 
 test('every preset that comes with Kinora is a valid request', () => {
-  const ofModel = samplingDefaults({ defaults: { num_inference_steps: 8, guidance_scale: 2 } });
-  const presets = [...builtInPresets(samplingDefaults()), ...builtInPresets(ofModel)];
+  const ofModel = modelDefaults({ defaults: { num_inference_steps: 8, guidance_scale: 2 } });
+  const presets = [...builtInPresets(modelDefaults()), ...builtInPresets(ofModel)];
   const steps = presets.map(({ values: { num_inference_steps } }) => num_inference_steps);
   expect(steps).toEqual(['10', '30', '40', '5', '8', '11']);
   for (const preset of presets) {

@@ -1,6 +1,6 @@
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/form';
-import { type FormValues, type SamplingValues, toNumber } from './form-state';
+import { type FormValues, type ModelDefaults, toNumber } from './form-state';
 
 /** What of the form a preset of one's own holds: everything but image, prompt, seed, model and adapters. */
 const presetFields = [
@@ -72,10 +72,11 @@ export interface BuiltInPreset {
 const builtInNames = ['form.presets.draft', 'form.presets.standard', 'form.presets.best'] as const;
 
 /** The presets that come with Kinora, by the defaults of the model. */
-export function builtInPresets(defaults: SamplingValues): readonly BuiltInPreset[] {
+export function builtInPresets(defaults: ModelDefaults): readonly BuiltInPreset[] {
   const [draft, standard, best] = builtInNames;
   const steps = toNumber(defaults.num_inference_steps);
-  const usual = { ...defaults, profile: 'standard', fullDecode: false, cache: false } as const;
+  const { negative_prompt: _, ...numbers } = defaults;
+  const usual = { ...numbers, profile: 'standard', fullDecode: false, cache: false } as const;
   return [
     {
       name: draft,

@@ -11,7 +11,7 @@ import { parseParameters } from '../../../lib/contract/request';
 import { inspectVideo } from '../../../lib/video/inspect';
 import { ProtocolWorker } from '../../../relay/testing/protocol-worker';
 import { startTestRelay, type TestRelay } from '../../../relay/testing/server';
-import { changeForm, emptyForm, type FormState, toParameters } from './form-state';
+import { changeForm, emptyForm, type FormState, modelDefaults, toParameters } from './form-state';
 import { type CodeLanguage, requestCode } from './request-code';
 
 const goldens = fileURLToPath(new URL('../../../lib/models/wan22/goldens/', import.meta.url));
@@ -145,4 +145,19 @@ test('the command is read as it was written, by a shell and by its own options',
   --backend wasm \\
   --memory 6.5
 `);
+});
+
+test('what differs from the model’s defaults is in the command, and from the API’s in a program', () => {
+  const defaults = { num_inference_steps: 8, negative_prompt: 'three legs' };
+  const asOffered = changeForm(emptyForm, {
+    ...{ type: 'modelShown', defaults: modelDefaults({ defaults }) },
+  });
+  const code = (language: 'command' | 'curl', form: FormState) =>
+    requestCode(language, form, '', sourceOf);
+  expect(code('command', asOffered)).not.toMatch(/--steps|--negative-prompt/);
+  expect(code('curl', asOffered)).toMatch(/"negative_prompt": "three legs"/);
+  const values = { num_inference_steps: '30', negative_prompt: '' };
+  const changed = changeForm(asOffered, { type: 'changed', values });
+  expect(code('command', changed)).toMatch(/--negative-prompt '' .*--steps 30/s);
+  expect(code('curl', changed)).not.toMatch(/negative_prompt|num_inference_steps/);
 });

@@ -2,7 +2,7 @@ import type { Framing } from '../../../lib/contract/framing';
 import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
-import { type FormState, toParameters } from './form-state';
+import { emptyForm, type FormState, toParameters } from './form-state';
 
 /** The languages in which a request of the form can be written. */
 export const codeLanguages = ['curl', 'javascript', 'python', 'command'] as const;
@@ -39,18 +39,18 @@ export function requestCode(
 }
 
 /** The parameters that are not the default, and the prompt. */
-function chosenParameters(form: FormState): ParametersInput {
+function chosenParameters(form: FormState, defaults: ParametersInput): ParametersInput {
   const { prompt, ...given } = toParameters(form);
-  const defaults: Readonly<Record<string, unknown>> = parseParameters({ prompt: '-' });
+  const usual: Readonly<Record<string, unknown>> = { ...defaults };
   const chosen = Object.entries(given).filter(
-    ([name, value]) => JSON.stringify(value) !== JSON.stringify(defaults[name]),
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(usual[name]),
   );
   return { prompt, ...Object.fromEntries(chosen) };
 }
 
 function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
   const { values, files } = form;
-  const { loras = [], ...parameters } = chosenParameters(form);
+  const { loras = [], ...parameters } = chosenParameters(form, parseParameters({ prompt: '-' }));
   const located = loras.map(({ path, scale }, index) => {
     const source = files.loras[index]?.file ? undefined : sourceOf(path);
     // A LoRA that came from a hub or a link needs no upload.
@@ -170,7 +170,10 @@ const options = {
 
 function command(form: FormState): string {
   const { values, files } = form;
-  const parameters: Readonly<Record<string, unknown>> = chosenParameters(form);
+  const parameters: Readonly<Record<string, unknown>> = chosenParameters(
+    form,
+    commandDefaults(form),
+  );
   const given = Object.entries(options).flatMap(([name, flag]) =>
     parameters[name] === undefined ? [] : [option(flag, String(parameters[name]))],
   );
@@ -192,6 +195,15 @@ function command(form: FormState): string {
     ...(budget ? [option('--memory', budget)] : []),
   ];
   return `${unsaid(files.image?.framing)}${parts.join(' \\\n  ')}\n`;
+}
+
+/** What the command starts with: the defaults of the model. Nothing where the form has not shown them. */
+function commandDefaults({ values, files }: FormState): ParametersInput {
+  if (!values.samplingDefaults) return { prompt: '' };
+  return toParameters({
+    ...{ ...emptyForm, files },
+    values: { ...emptyForm.values, ...values.samplingDefaults },
+  });
 }
 
 /** How the image lies in the frame; nothing where it fills it from the centre. */

@@ -1,7 +1,6 @@
 import { type Dispatch, lazy, type ReactNode, type RefObject, Suspense, useEffect } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
-import { unusedParameters } from '../../../lib/contract/parameters';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
@@ -16,8 +15,9 @@ import {
   type FormAction,
   type FormState,
   type FormValues,
-  type SamplingValues,
-  samplingDefaults,
+  type ModelDefaults,
+  modelDefaults,
+  showsOthers,
   typedPrompt,
 } from './form-state';
 import { GenerateBar } from './generate-bar';
@@ -85,7 +85,7 @@ export function RequestForm(props: {
   const { values, files } = form;
   const replaced = form.replaced.at(-1);
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
-  const defaults = samplingDefaults(model?.manifest);
+  const defaults = modelDefaults(model?.manifest);
   useModelDefaults(model && defaults, values, change);
   const resolved = samplingOf(model, values);
   const unguided = resolved?.applied.guidance_scale === 1;
@@ -166,7 +166,7 @@ export function RequestForm(props: {
           <NegativePromptField
             value={values.negative_prompt}
             unused={unguided}
-            ofModel={model?.manifest.negativePrompt}
+            ofModel={model?.manifest.defaults.negative_prompt}
             onChange={(negative_prompt) => set({ negative_prompt })}
           />
           <div className="field-pair">
@@ -254,14 +254,13 @@ export function RequestForm(props: {
   );
 }
 
-/** Lets the numbers that nobody has changed follow the model; a draft may come with those of another one. */
+/** Lets the values that nobody has changed follow the model; a draft may come with those of another one. */
 function useModelDefaults(
-  defaults: SamplingValues | undefined,
+  defaults: ModelDefaults | undefined,
   values: FormValues,
   change: Dispatch<FormAction>,
 ): void {
-  const before = values.samplingDefaults;
-  const differs = defaults && unusedParameters.some((name) => defaults[name] !== before[name]);
+  const differs = defaults && showsOthers(values, defaults);
   useEffect(() => {
     if (defaults && differs) change({ type: 'modelShown', defaults });
   });

@@ -17,7 +17,7 @@ import {
   changeForm,
   type FormAction,
   type FormState,
-  samplingDefaults,
+  modelDefaults,
   toParameters,
 } from '../form/form-state';
 import { chosenSampling } from '../form/sampling';
@@ -216,7 +216,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     ...(image.framing && { framing: image.framing }),
     // The form may not have shown the model yet.
     parameters: toParameters(
-      changeForm(form, { type: 'modelShown', defaults: samplingDefaults(model.manifest) }),
+      changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) }),
     ),
     model: id,
     profile: values.profile,

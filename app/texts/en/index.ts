@@ -1,6 +1,7 @@
 import common from './common.json';
 import form from './form.json';
 import gallery from './gallery.json';
+import help from './help.json';
 import keys from './keys.json';
 import models from './models.json';
 import { names } from './names';
@@ -29,5 +30,6 @@ export const messages = {
   serve,
   settings,
   studio,
+  help,
   names,
 };

@@ -3,6 +3,7 @@ import common from './common.json';
 import { errors } from './errors';
 import form from './form.json';
 import gallery from './gallery.json';
+import help from './help.json';
 import keys from './keys.json';
 import { manifests } from './manifests';
 import models from './models.json';
@@ -31,6 +32,7 @@ export const zh: Texts = {
     serve,
     settings,
     studio,
+    help,
     names,
   },
   errors,

@@ -1,5 +1,4 @@
-export { type Estimate, RunEstimator } from './estimator';
-export { forecastTime, type TimeForecast } from './forecast';
+export { type Estimate, forecastTime, RunEstimator, type TimeForecast } from './estimator';
 export {
   type DeviceClass,
   deviceOf,
@@ -9,5 +8,4 @@ export {
   readRates,
   usualRates,
 } from './rates';
-export { type CountedRun, workOf } from './run-work';
-export { type RunWork, stagesOf } from './work';
+export { type CountedRun, type Stage, stagesOf } from './stages';

@@ -1,80 +1,95 @@
-import type { Rate } from './rates';
+import type { Rate, Rates, UsualRate } from './rates';
+import type { Cost, Stage } from './stages';
 
-/** What is known of the rate of one cost while a run goes on. */
-export interface Pace extends Rate {
-  /** Whether it was measured, in this run or an earlier one; else it is what is usual. */
-  readonly known: boolean;
-  /** The first unit, which has the startup in it; null before. */
-  readonly first: Measured | null;
-  /** All later units, for the next run. */
-  readonly later: Measured;
-  /** The latest units, of which `perUnit` is the mean. */
-  readonly recent: Measured;
-}
+/** Pieces of work of which the median is taken: a few, so that a device that becomes slower is seen. */
+const latest = 5;
 
-interface Measured {
-  readonly work: number;
-  readonly seconds: number;
-}
+/** How fast one cost goes in a run: what was expected, until it was measured. */
+export class Pace {
+  /** What this run has found; before that, what was expected. */
+  rate: Rate;
+  /** Seconds per unit of the latest pieces, without the first, which has the startup in it. */
+  readonly #pieces: number[] = [];
+  #first: { readonly work: number; readonly seconds: number } | null = null;
 
-const nothing: Measured = { work: 0, seconds: 0 };
+  /** @param isKnown whether the rate was measured, in this run or an earlier one; else it is what is usual */
+  constructor(
+    rate: Rate,
+    public isKnown: boolean,
+    readonly usual: Rate = rate,
+  ) {
+    this.rate = rate;
+  }
 
-/** The pace before a run. @param known see {@link Pace.known} */
-export function paceOf(rate: Rate, known: boolean): Pace {
-  return { ...rate, known, first: null, later: nothing, recent: nothing };
-}
+  get isMeasured(): boolean {
+    return this.#first !== null;
+  }
 
-/** Seconds that some work takes, with the startup where nothing of it was done yet. */
-export function secondsFor(pace: Pace, work: number): number {
-  return (pace.first ? 0 : pace.startup) + pace.perUnit * work;
-}
+  /** Seconds before the next unit. */
+  get startupLeft(): number {
+    return this.#first ? 0 : this.rate.startup;
+  }
 
-/** Share of all work that the mean of the latest units looks back, and weight of what was known before. */
-const window = 0.15;
-const knownWeight = 0.1;
-
-/**
- * The pace after some work was done.
- *
- * @param total all work of its kind in the stage
- */
-export function paceAfter(pace: Pace, done: Measured, total: number): Pace {
-  if (!pace.first) return afterFirst(pace, done);
-  const before =
-    pace.recent.work > 0
-      ? pace.recent
-      : weighted(pace.perUnit, pace.known ? knownWeight * total : 0);
-  const kept = Math.exp(-done.work / Math.max(window * total, 2 * done.work));
-  const recent = plus({ work: kept * before.work, seconds: kept * before.seconds }, done);
-  const perUnit = recent.seconds / recent.work;
-  return { ...pace, known: true, perUnit, recent, later: plus(pace.later, done) };
+  /** Some work was done. @param expected the rate that the estimate had for it */
+  take(piece: { readonly work: number; readonly seconds: number }, expected: Rate): void {
+    if (!this.#first) {
+      this.#first = piece;
+      this.rate = afterFirst(expected, this.isKnown, piece);
+    } else {
+      this.#pieces.push(piece.seconds / piece.work);
+      if (this.#pieces.length > latest) this.#pieces.shift();
+      const perUnit = medianOf(this.#pieces);
+      const startup = Math.max(0, this.#first.seconds - perUnit * this.#first.work);
+      this.rate = { perUnit, startup };
+    }
+    this.isKnown = true;
+  }
 }
 
 /**
  * Less than was expected is less startup, as where kernels are compiled already. More is more of both, in
  * the same proportion.
  */
-function afterFirst(pace: Pace, first: Measured): Pace {
-  const expected = secondsFor(pace, first.work);
-  const rest = first.seconds - pace.perUnit * first.work;
-  const isFaster = first.seconds < expected && rest >= 0 && pace.known;
-  const factor = isFaster || expected === 0 ? 1 : first.seconds / expected;
-  const startup = isFaster ? rest : pace.startup * factor;
-  return { ...pace, known: true, first, startup, perUnit: pace.perUnit * factor };
+function afterFirst(rate: Rate, known: boolean, first: { work: number; seconds: number }): Rate {
+  const ofWork = rate.perUnit * first.work;
+  const rest = first.seconds - ofWork;
+  if (known && rest >= 0 && rest < rate.startup) return { perUnit: rate.perUnit, startup: rest };
+  const expected = rate.startup + ofWork;
+  const factor = expected > 0 ? first.seconds / expected : 1;
+  return { perUnit: rate.perUnit * factor, startup: rate.startup * factor };
 }
 
-/** What a run measured, to be remembered; null where the work was not done. */
-export function measuredRate({ first, later, perUnit, startup }: Pace): Rate | null {
-  if (!first) return null;
-  if (later.work === 0) return { perUnit, startup };
-  const mean = later.seconds / later.work;
-  return { perUnit: mean, startup: Math.max(0, first.seconds - mean * first.work) };
+function medianOf(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
 }
 
-function weighted(perUnit: number, work: number): Measured {
-  return { work, seconds: perUnit * work };
+/** The paces before a run. */
+export function usualPaces(
+  stages: readonly Stage[],
+  usual: Readonly<Record<Cost, UsualRate>>,
+  remembered: Rates,
+): Record<Cost, Pace> {
+  const paces = Object.entries(usual).map(([name, rate]) => {
+    const cost = name as Cost;
+    const expected = withCalls(rate, cost, stages);
+    const known = remembered[cost];
+    return [cost, new Pace(known ?? expected, known !== undefined, expected)] as const;
+  });
+  return Object.fromEntries(paces) as Record<Cost, Pace>;
 }
 
-function plus(a: Measured, b: Measured): Measured {
-  return { work: a.work + b.work, seconds: a.seconds + b.seconds };
+/** A rate that has the calls and pixels of all work of its cost in its units. */
+function withCalls(
+  { perUnit, startup, perCall = 0, perPixel = 0 }: UsualRate,
+  cost: Cost,
+  stages: readonly Stage[],
+): Rate {
+  let [units, seconds] = [0, 0];
+  for (const { total, calls = 0, pixels = 0 } of stages.filter((stage) => stage.cost === cost)) {
+    units += total;
+    seconds += perCall * calls + perPixel * pixels;
+  }
+  return { startup, perUnit: perUnit + (units > 0 ? seconds / units : 0) };
 }

@@ -1,7 +1,7 @@
 import type { DeviceReport } from '../../contract';
 import { type KernelSetting, usualKernels } from '../../contract/kernel-setting';
 import type { StoreFolder } from '../../weights/store';
-import type { Cost } from './work';
+import type { Cost } from './stages';
 
 /** How fast a device does the work of one cost. */
 export interface Rate {
@@ -15,6 +15,8 @@ export interface Rate {
 export interface UsualRate extends Rate {
   /** Seconds for each graph that is run, besides its units; none when absent. A measured rate has them in its units. */
   readonly perCall?: number;
+  /** Seconds for each pixel that is scaled and encoded on the way; as `perCall`. */
+  readonly perPixel?: number;
 }
 
 /** Measured rates of a device with a model. */
@@ -35,9 +37,8 @@ const gpu: Readonly<Record<Cost, UsualRate>> = {
   image: { perUnit: 1e-6, startup: 1 },
   load: { perUnit: 5e-9, startup: 0 },
   denoise: { perUnit: 1e-13, startup: 2 },
-  decode: { perUnit: 1e-13, startup: 2 },
-  'tiny-decode': { perUnit: 1e-13, startup: 2 },
-  encode: { perUnit: 3e-8, startup: 0 },
+  decode: { perUnit: 1e-13, perPixel: 3e-8, startup: 2 },
+  'tiny-decode': { perUnit: 1e-13, perPixel: 3e-8, startup: 2 },
   check: { perUnit: 0.5, startup: 0 },
   finish: { perUnit: 1e-3, startup: 0 },
 };
@@ -49,18 +50,16 @@ export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Usua
     ...gpu,
     text: { perUnit: 5e-9, startup: 4 },
     image: { perUnit: 1e-5, startup: 7 },
-    denoise: { perUnit: 5e-10, perCall: 0.017, startup: 3 },
-    decode: { perUnit: 5e-10, perCall: 0.008, startup: 6 },
-    'tiny-decode': { perUnit: 5e-10, perCall: 0.008, startup: 6 },
-    encode: { perUnit: 1e-7, startup: 0 },
+    denoise: { perUnit: 2e-9, perCall: 0.017, startup: 3 },
+    decode: { perUnit: 2e-9, perCall: 0.008, perPixel: 1e-7, startup: 6 },
+    'tiny-decode': { perUnit: 2e-9, perCall: 0.008, perPixel: 1e-7, startup: 6 },
   },
   cpu: {
     ...gpu,
     text: { perUnit: 5e-9, startup: 0.5 },
     denoise: { perUnit: 1.5e-10, perCall: 0.002, startup: 0.5 },
-    decode: { perUnit: 1.5e-10, perCall: 0.001, startup: 0.5 },
-    'tiny-decode': { perUnit: 1.5e-10, perCall: 0.001, startup: 0.5 },
-    encode: { perUnit: 5e-8, startup: 0 },
+    decode: { perUnit: 1.5e-10, perCall: 0.001, perPixel: 5e-8, startup: 0.5 },
+    'tiny-decode': { perUnit: 1.5e-10, perCall: 0.001, perPixel: 5e-8, startup: 0.5 },
   },
 };
 
@@ -69,7 +68,7 @@ export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Usua
  *
  * @param gpu null for the CPU
  * @param threads of the CPU
- * @param set the kernels, what is usual on the device when absent, and the mask of attention
+ * @param set the kernels, what is usual on the device when absent
  */
 export function deviceOf(
   gpu: Pick<DeviceReport, 'adapter' | 'software'> | null,

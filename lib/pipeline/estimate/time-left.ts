@@ -1,6 +1,6 @@
 /** What is said of the time left. */
 export interface TimeLeft {
-  readonly secondsRemaining: number | null;
+  readonly secondsRemaining: number;
   readonly reason: string | null;
 }
 
@@ -17,12 +17,11 @@ export class TimeLeftTeller {
   #reason: { readonly text: string; readonly at: number; readonly until: number } | null = null;
 
   /**
-   * @param seconds the estimate; null where there is nothing to estimate from
+   * @param seconds the estimate
    * @param now in seconds
    * @param cause why it would rise now
    */
-  say(seconds: number | null, now: number, cause: () => string): TimeLeft {
-    if (seconds === null) return { secondsRemaining: null, reason: null };
+  say(seconds: number, now: number, cause: () => string): TimeLeft {
     const low = this.#low ?? seconds;
     const most = low * mostRise;
     let said = seconds;

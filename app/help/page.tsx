@@ -1,0 +1,12 @@
+import { PageTitle } from '../shared/page-title';
+import '../docs/docs.css';
+import { HelpPage } from './help-page';
+
+export default function Page() {
+  return (
+    <>
+      <PageTitle name="common.help" />
+      <HelpPage />
+    </>
+  );
+}

@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import help from './help.json';
+
+addTexts({ help });
