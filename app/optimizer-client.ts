@@ -15,6 +15,5 @@ function toApi(remote: Remote<OptimizerApi>): OptimizerApi {
       onText ? remote.optimize(request, proxy(onText)) : remote.optimize(request),
     cancel: () => remote.cancel(),
     measurePrompt: (model, text) => remote.measurePrompt(model, text),
-    triggerWords: (loras) => remote.triggerWords(loras),
   };
 }

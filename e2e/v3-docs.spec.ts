@@ -1,8 +1,9 @@
 import { expect, test } from 'playwright/test';
+import { startServer } from '../lib/cli/app-server';
 import { expectAccessible, full, views } from './support/fixtures';
 
 for (const path of ['/docs', '/docs/api']) {
-  // The reference page is Scalar's and slow.
+  // The reference is a long page, which axe reads for some seconds.
   const details = path === '/docs' ? {} : full;
   test(
     `${path} is accessible, isolated, silent, and asks no other host`,
@@ -17,16 +18,14 @@ for (const path of ['/docs', '/docs/api']) {
           said.push(`foreign: ${request.url()}`);
         }
       });
-      // Each scheme and each width once: a look at Scalar's page takes ten seconds.
+      // Each scheme and each width once.
       const [light, , , darkAndNarrow] = views;
       for (const view of [light, darkAndNarrow]) {
-        // Scalar lays its page out for the width at which it was opened.
         await page.emulateMedia({ colorScheme: view.colorScheme });
         await page.setViewportSize({ width: view.width, height: 800 });
         await page.goto(path);
         const first = path === '/docs' ? 'Quick start' : 'Submit an image and a prompt';
         await expect(page.getByText(first).first()).toBeVisible();
-        // Scalar draws its list before the text.
         await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
         expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
         await expectAccessible(page, [view]);
@@ -54,21 +53,49 @@ test('the contents lead to their sections', async ({ page }) => {
   }
 });
 
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+}
+
 test(
-  'Scalar draws its own buttons, and each part has one place in its list',
+  'the reference has a place for each request, and sends one to this server',
   full,
   async ({ page }) => {
-    await page.goto('/docs/api');
-    const disabled = page.getByRole('button', { name: /^Authentication/ });
-    await expect(disabled).toHaveCSS('opacity', '1');
-    const borders = await page
-      .locator('.reference button')
-      .evaluateAll((all) => all.map((one) => getComputedStyle(one).borderTopStyle));
-    // The rules of our elements give way.
-    expect(borders).not.toContain('outset');
-    const places = page.getByRole('complementary').first();
-    await expect(places.getByText('Predictions', { exact: true })).toBeVisible();
-    await expect(places.getByText('Webhooks', { exact: true })).toHaveCount(1);
+    const { origin, apiKey, stop } = await startServer();
+    try {
+      await page.goto(`${origin}/docs/api`);
+      const { paths } = await (await page.request.get(`${origin}/openapi.json`)).json();
+      const contents = page.getByRole('navigation', { name: 'Contents' });
+      for (const methods of Object.values<Record<string, Operation>>(paths)) {
+        for (const { operationId, summary } of Object.values(methods)) {
+          await expect(contents.locator(`a[href="#${operationId}"]`)).toHaveText(summary);
+          await expect(page.locator(`h3[id="${operationId}"]`)).toHaveText(summary);
+        }
+      }
+      // By the keyboard alone.
+      const list = page.getByRole('region', { name: 'GET /api/v3/predictions', exact: true });
+      await list.getByText('Send this request').focus();
+      await page.keyboard.press('Enter');
+      await list.getByLabel('API key').fill(apiKey);
+      await list.getByLabel('page_size').fill('3');
+      await page.keyboard.press('Enter');
+      await expect(list.getByRole('status')).toHaveText(/^200/);
+      await expect(list.getByRole('region', { name: 'Answer' })).toContainText('"items": []');
+      await list.getByLabel('page_size').fill('0');
+      await page.keyboard.press('Enter');
+      await expect(list.getByRole('status')).toHaveText(/^400/);
+      await expectAccessible(page, [views[1]]);
+      // Another form begins with the same key.
+      const events = page.getByRole('region', { name: /^GET .*\/events$/ });
+      await events.getByText('Send this request').click();
+      await expect(events.getByLabel('API key')).toHaveValue(apiKey);
+      await events.getByRole('textbox', { name: 'id', exact: true }).fill('0'.repeat(32));
+      await page.keyboard.press('Enter');
+      await expect(events.getByRole('status')).toHaveText(/^404/);
+    } finally {
+      await stop();
+    }
   },
 );
 

@@ -14,7 +14,7 @@ import {
 const leftOut =
   /^\/(headless|_global-error|_not-found|404)\b|\.(map|ts|md)$|^\/(readme|app\/screenshots|_next\/static\/service-worker)\/|^\/sw\.js$/;
 /** Files that not everybody needs: ffmpeg, llama.cpp, the API's reference, and the model of tests. */
-const whenUsed = /^\/(ffmpeg|wllama|scalar|models\/tiny)\/|^\/openapi\.json$/;
+const whenUsed = /^\/(ffmpeg|wllama|models\/tiny)\/|^\/openapi\.json$/;
 
 /**
  * Ends a build: writes the list of the app's files where the service worker finds it, and the id of the

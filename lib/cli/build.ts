@@ -29,13 +29,7 @@ const sources = [
 ];
 
 /** Not part of a build: the commands, reference data, and what `prepare:assets` puts into `public/`. */
-const excluded = [
-  'lib/cli',
-  'lib/models/wan22/goldens',
-  'public/ffmpeg',
-  'public/models/tiny',
-  'public/scalar',
-];
+const excluded = ['lib/cli', 'lib/models/wan22/goldens', 'public/ffmpeg', 'public/models/tiny'];
 
 const stampFile = path.join('.next', 'kinora-stamp');
 const buildIdFile = path.join('.next', 'BUILD_ID');

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { Script } from 'node:vm';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { quickChecker } from '../contract';
 import { temporaryFolder } from '../contract/testing/folder';
 import { root as project } from './paths';
@@ -26,10 +25,6 @@ beforeEach(async () => {
   // Its weights are known by their hash: the package itself.
   await symlink(join(project, 'node_modules/nsfwjs'), join(root(), 'node_modules/nsfwjs'));
   await put('node_modules/@wllama/wllama/esm/wasm/wllama.wasm', 'wasm');
-  await put(
-    'node_modules/@scalar/api-reference/dist/browser/standalone.js',
-    'globalThis.drawn = [typeof console.error, console.info(1)];',
-  );
 });
 
 test('copies what is missing, then nothing', async () => {
@@ -45,7 +40,6 @@ test('copies what is missing, then nothing', async () => {
     'public/nsfwjs/tensors.json',
     'public/nsfwjs/weights.bin',
     'public/openapi.json',
-    'public/scalar/standalone.js',
     'public/wllama/wllama.wasm',
   ]);
   expect(await readFile(join(root(), 'public/models/tiny/vae/config.json'), 'utf8')).toBe(
@@ -104,16 +98,6 @@ test('other weights for the quick checker are refused', async () => {
   await put(`${models}/model.min.js`, `module.exports = { weightsManifest: [{ weights: [] }] };`);
   await expect(prepareAssets(root())).rejects.toThrow(/^weights\.bin .* has SHA-256 709e80c8/);
   expect(await readdir(join(root(), 'public/nsfwjs'))).not.toContain('weights.bin');
-});
-
-test('the reference page is drawn by a silent program', async () => {
-  await prepareAssets(root());
-  const program = await readFile(join(root(), 'public/scalar/standalone.js'), 'utf8');
-  const info = vi.spyOn(console, 'info').mockImplementation(() => undefined);
-  new Script(program).runInThisContext();
-  expect(info).not.toHaveBeenCalled();
-  info.mockRestore();
-  expect(globalThis).toHaveProperty('drawn', ['function', undefined]);
 });
 
 test('a manifest names exactly the files that lie in the folder of its model', async () => {

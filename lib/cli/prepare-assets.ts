@@ -37,8 +37,6 @@ const ffmpegFolders = [
 const wllama = 'node_modules/@wllama/wllama/esm/wasm/wllama.wasm';
 /** The quick safety checker (lib/safety): the weights of one of its networks are all that is used of it. */
 const nsfwjs = 'node_modules/nsfwjs';
-/** Draws the page of the API's endpoints: one file, with its styles in it. It tells its timings. */
-const scalar = 'node_modules/@scalar/api-reference/dist/browser/standalone.js';
 
 /**
  * Copies every public asset that is missing or differs from its source in size or time. Each file
@@ -75,13 +73,8 @@ export async function prepareAssets(root: string): Promise<string[]> {
   for (const [source, target] of pairs) {
     if (await copyIfChanged(source, target)) copied.push(target.slice(resolve(root).length + 1));
   }
-  const written: [target: string, text: string][] = [
-    ['public/openapi.json', openApiText()],
-    ['public/scalar/standalone.js', silenced(await readFile(join(root, scalar), 'utf8'))],
-  ];
-  for (const [target, text] of written) {
-    if (await writeIfChanged(join(root, target), text)) copied.push(target);
-  }
+  const description = 'public/openapi.json';
+  if (await writeIfChanged(join(root, description), openApiText())) copied.push(description);
   return [...copied, ...(await prepareQuickChecker(root))];
 }
 
@@ -138,12 +131,6 @@ async function prepareQuickChecker(root: string): Promise<string[]> {
 
 function sha256Of(content: Uint8Array | string): string {
   return createHash('sha256').update(content).digest('hex');
-}
-
-/** The program itself, unchanged; but its timings do not reach the console. */
-function silenced(program: string): string {
-  const quiet = '{ ...console, info() {} }';
-  return `(function (console) {\n${program}\n}).call(globalThis, ${quiet});\n`;
 }
 
 async function copyIfChanged(source: string, target: string): Promise<boolean> {

@@ -46,6 +46,4 @@ export interface OptimizerApi {
    * @throws KinoraError `MODEL_UNKNOWN`, and those of the model's files
    */
   measurePrompt(model: string, text: string): Promise<PromptLength>;
-  /** Trigger words of adapters by the metadata of their files. */
-  triggerWords(loras: readonly LoraFile[]): Promise<readonly string[]>;
 }

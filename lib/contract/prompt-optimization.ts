@@ -26,13 +26,13 @@ export const promptOptimizationSchema = z.object({
   reasons: z.array(z.string().max(200)).max(50).default([]),
   /** Name of the language model; null where none ran. */
   model: z.string().max(200).nullable().default(null),
-  /** SHA-256 of its file, in hex; null where it is not known (a browser's own model). */
+  /** SHA-256 of its file, in hex; null where none ran. */
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .nullable()
     .default(null),
-  /** Seed of the sampling; null where the model takes none: the text cannot be made again. */
+  /** Seed of the sampling; null where none ran. */
   seed: z.int().min(0).nullable().default(null),
   milliseconds: z.int().min(0).default(0),
 });

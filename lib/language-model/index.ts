@@ -1,14 +1,1 @@
-export {
-  type BrowserModelState,
-  browserModelName,
-  browserModelState,
-  openBrowserModel,
-} from './browser-model';
-export type { OpenLanguageModel, TextRequest } from './language-model';
-export {
-  type InstalledLanguageModel,
-  type OptimizerParts,
-  optimiserStep,
-  optimizeWithInstalled,
-} from './optimize';
-export { type OpenOptions, openLanguageModel } from './wllama-model';
+export { type OptimizerParts, optimiserStep, optimizeWithInstalled } from './optimize';

@@ -6,11 +6,10 @@ import {
 } from '../contract';
 import { appUrl } from '../contract/site';
 import type { OptimizeOptions } from '../prompts';
-import type { OpenLanguageModel } from './language-model';
-import { openLanguageModel } from './wllama-model';
+import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
 
 /** A language model of this browser's library. */
-export interface InstalledLanguageModel {
+interface InstalledLanguageModel {
   readonly file: File;
   readonly name: string;
   readonly sha256: string;

@@ -1,9 +1,8 @@
 /** @module-tag full */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KinoraError } from '../contract';
-import type { OpenLanguageModel } from './language-model';
 import { requestFor, tinyOptions } from './testing/tiny';
-import { openLanguageModel } from './wllama-model';
+import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
 
 const goldens = '/lib/language-model/goldens';
 const names = ['tiny-qwen3-Q8_0.gguf', 'tiny-llama-Q8_0.gguf'] as const;

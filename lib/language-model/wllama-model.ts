@@ -5,7 +5,15 @@ import type {
 } from '@wllama/wllama/esm/index.js';
 import { KinoraError } from '../contract';
 import { untilAborted } from '../contract/until-aborted';
-import type { OpenLanguageModel, TextRequest } from './language-model';
+import type { LanguageModel } from '../prompts';
+
+/** What a language model is asked. */
+export type TextRequest = Parameters<LanguageModel['generate']>[0];
+
+/** A language model whose memory is held until it is closed. */
+export interface OpenLanguageModel extends LanguageModel {
+  close(): Promise<void>;
+}
 
 /** How a language model is opened. */
 export interface OpenOptions {
@@ -94,7 +102,6 @@ export async function openLanguageModel(
 class WllamaModel implements OpenLanguageModel {
   readonly name: string;
   readonly sha256: string;
-  readonly repeatable = true;
   readonly #wllama: Wllama;
   /** Ends with the last request, also with one that was aborted and that llama.cpp still computes. */
   #last: Promise<unknown> = Promise.resolve();

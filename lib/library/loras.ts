@@ -13,7 +13,7 @@ const entrySchema = z.object({
   rank: z.int().min(0),
   base: z.string(),
   triggerWords: z.array(z.string()),
-  licence: licenceSchema.default({ name: 'unknown' }),
+  licence: licenceSchema,
   addedAt: z.string(),
 });
 

@@ -42,7 +42,7 @@ test('comes with every model, and is verified, healed and deleted as its other p
   expect(await find(goldenId)).toBeNull();
 });
 
-test('is fetched alone for a model of an earlier version, which is ready without it', async () => {
+test('is fetched alone for a model that lost it, which is ready without it', async () => {
   const library = now().openTab();
   await library.addModel({ address: goldenRepository });
   await library.download(goldenId, 'int8');

@@ -54,18 +54,15 @@ export class KinoraDatabase extends Dexie {
   /** @param name tests use other names */
   constructor(name = 'kinora') {
     super(name);
-    this.version(1).stores({
+    this.version(3).stores({
       predictions: 'id, createdAt, status',
       sources: 'predictionId',
       trash: 'id, removedAt',
       drafts: 'id',
+      queue: 'id, position',
+      posters: 'predictionId',
+      settings: 'id',
     });
-    // Rows of version 1 have no profile; every model had only the one that is now `standard`.
-    this.version(2).upgrade(async (transaction) => {
-      await transaction.table('predictions').toCollection().modify({ profile: 'standard' });
-      await transaction.table('trash').toCollection().modify({ 'prediction.profile': 'standard' });
-    });
-    this.version(3).stores({ queue: 'id, position', posters: 'predictionId', settings: 'id' });
   }
 }
 

@@ -160,3 +160,32 @@ test('drafts are restored, files included', async () => {
   const files = (await loadDraft(store.database, 'files')) as { image: Blob };
   expect(await files.image.text()).toBe('pixels');
 });
+
+test('what the full disk held back outlives a lost connection, and is given up with its row', {
+  tags: ['full'],
+}, async () => {
+  const { database } = store;
+  const [kept, gone] = [await create(), await create()];
+  const error = { code: 'INTERNAL', message: 'm', remedy: 'r' } as const;
+  const refuse = () => {
+    throw new DOMException('full', 'QuotaExceededError');
+  };
+  database.predictions.hook('updating', refuse);
+  for (const id of [kept, gone]) {
+    expect(await store.note(id, { type: 'failed', at: 'now', error })).toHaveProperty('error');
+  }
+  database.predictions.hook('updating').unsubscribe(refuse);
+  await database.predictions.delete(gone);
+  database.close();
+  // Both are tried once while there is no connection.
+  await new Promise((resolve) => setTimeout(resolve, 6_000));
+  await database.open();
+  expect(await store.get(kept)).toMatchObject({ status: 'failed' });
+  const stored = async () => (await database.predictions.get(kept))?.status;
+  await expect.poll(stored, { timeout: 8_000, interval: 200 }).toBe('failed');
+  await new Promise((resolve) => setTimeout(resolve, 500)); // The other is tried just after it.
+  expect(await store.get(gone)).toBeUndefined();
+  // A row that comes back under the id is not written over by what was given up.
+  await database.predictions.add(newPrediction({ id: gone }));
+  expect(await store.get(gone)).toMatchObject({ status: 'created' });
+});

@@ -10,7 +10,7 @@ import { removeVideo } from './videos';
 /** How long a deleted prediction can be restored at least, in milliseconds. */
 const undoMs = 60_000;
 
-/** How often it is tried to write what the disk had no space for, in milliseconds. */
+/** How often it is tried to write what could not be written, in milliseconds. */
 const retryMs = 5_000;
 
 /** The predictions of this browser. Only this class writes their rows. */
@@ -191,22 +191,25 @@ export class PredictionStore {
   }
 
   #retryLater(id: string): void {
-    const retry = () => this.#retry(id).catch(() => this.#unwritten.delete(id));
-    setTimeout(() => void retry(), retryMs);
+    setTimeout(() => void this.#retry(id), retryMs);
   }
 
-  /** Writes what is not in a row yet, when no tab works on it, unless this tab has written it since. */
+  /**
+   * Writes what is not in a row yet, when no tab works on it, unless this tab has written it since. Only the
+   * end of its row gives it up: a full disk and a lost connection to the database may pass.
+   */
   async #retry(id: string): Promise<void> {
-    await navigator.locks
-      .request(predictionLock(id), async () => {
+    try {
+      await navigator.locks.request(predictionLock(id), async () => {
         const last = this.#unwritten.get(id)?.at(-1);
+        if (!last) return;
         // To repeat an event changes nothing, but writes the row.
-        if (last) await this.dispatch(id, last);
-      })
-      .catch((thrown) => {
-        if (!isFull(thrown)) throw thrown;
-        this.#retryLater(id);
+        if (await this.database.predictions.get(id)) await this.dispatch(id, last);
+        else this.#unwritten.delete(id);
       });
+    } catch {
+      this.#retryLater(id);
+    }
   }
 
   async #write<T>(work: () => PromiseLike<T>): Promise<T> {

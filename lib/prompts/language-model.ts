@@ -1,10 +1,8 @@
 /** A language model that answers one instruction; its runtime is the caller's. */
 export interface LanguageModel {
   readonly name: string;
-  /** SHA-256 of its file, in hex; null where it is not known. */
-  readonly sha256: string | null;
-  /** Whether the same seed gives the same text again. */
-  readonly repeatable: boolean;
+  /** SHA-256 of its file, in hex. */
+  readonly sha256: string;
   /**
    * The text of the answer. Any rejection counts as "no result". After `signal` is aborted, what came so far
    * is the last text given to `onText`.
@@ -12,7 +10,7 @@ export interface LanguageModel {
   generate(request: {
     system: string;
     user: string;
-    /** GBNF of llama.cpp; a model that takes none ignores it. */
+    /** GBNF of llama.cpp. */
     grammar?: string;
     seed: number;
     maxTokens: number;

@@ -93,7 +93,7 @@ export async function optimizePrompt(
       reasons: [...new Set(reasons)].slice(0, 50),
       model: ran ? model.name : null,
       sha256: ran ? model.sha256 : null,
-      seed: ran && model.repeatable ? seed : null,
+      seed: ran ? seed : null,
       milliseconds: elapsed(),
     };
   };

@@ -31,21 +31,7 @@ export class PendingUploads {
   /** @param name another name keeps tests apart */
   constructor(name = 'kinora-serving') {
     const database = new Dexie(name);
-    database.version(1).stores({ finished: 'id' });
-    const upgrade = (version: number, change: (row: Record<string, unknown>) => void) =>
-      database
-        .version(version)
-        .stores({ finished: 'id' })
-        .upgrade((transaction) => transaction.table('finished').toCollection().modify(change));
-    upgrade(2, (row) => {
-      row.heartbeatMs = row.beatEveryMs;
-      delete row.beatEveryMs;
-    });
-    // Videos of versions without a safety checker were not checked, whatever their jobs asked for.
-    upgrade(3, (row) => {
-      const completion = row.completion as object;
-      row.completion = { safety: notChecked, prompt_optimization: null, ...completion };
-    });
+    database.version(3).stores({ finished: 'id' });
     this.database = database as PendingUploads['database'];
   }
 

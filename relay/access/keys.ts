@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
+import { Kept } from '../kept';
 import { storageErrors } from '../store/errors';
 import { installationSecret } from '../store/secret';
 import type { Store } from '../store/store';
@@ -48,17 +49,11 @@ export function createKeys(options: {
   const log = options.log.child({ part: 'keys' });
   const lookup = new KeyLookup(db, log);
   const secure = config.KINORA_PUBLIC_URL?.startsWith('https:') ?? false;
-  const webhookSecrets = new Map<string, string>();
-  let secret: Promise<string> | null = null;
-
-  /** Read once; after a failure the next caller reads again. */
-  const sessionSecret = (): Promise<string> => {
-    secret ??= installationSecret(db, 'signing_secret').catch((thrown: unknown) => {
-      secret = null;
-      throw thrown;
-    });
-    return secret;
-  };
+  /** Of webhooks, by owner: they never change. */
+  const webhookSecrets = new Kept<string>(Number.POSITIVE_INFINITY, 10_000);
+  const secrets = new Kept<string>(Number.POSITIVE_INFINITY, 1);
+  const sessionSecret = () =>
+    secrets.get('session', () => installationSecret(db, 'signing_secret'));
 
   /** The row of a valid key. @throws ApiError `UNAUTHORIZED` */
   const verified = async (key: string | null): Promise<KeyRow> => {
@@ -190,12 +185,8 @@ export function createKeys(options: {
       });
     },
 
-    async webhookSecret(owner: string): Promise<string> {
-      const known =
-        webhookSecrets.get(owner) ?? (await storageErrors(() => ownerSecret(db, owner)));
-      webhookSecrets.set(owner, known);
-      return known;
-    },
+    webhookSecret: (owner: string): Promise<string> =>
+      webhookSecrets.get(owner, () => storageErrors(() => ownerSecret(db, owner))),
   };
 
   async function signInRow(token: string): Promise<KeyRow> {

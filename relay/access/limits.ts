@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Jobs } from '../jobs';
+import { Kept } from '../kept';
 import type { Store } from '../store/store';
 import type { Caller } from './caller';
 import { type Count, type Counter, memoryCounter, sharedCounters } from './counters';
@@ -63,33 +64,37 @@ export function createLimits(options: {
   const counter = (name: string, limit: number): Counter =>
     shared && limit > 0 ? shared.counter(name, limit) : memoryCounter();
 
-  const submits = counter('submit', config.KINORA_SUBMITS_PER_MINUTE);
-  const shares = counter('share', config.KINORA_SHARES_PER_MINUTE);
+  const ofKey = {
+    submit: {
+      base: config.KINORA_SUBMITS_PER_MINUTE,
+      count: counter('submit', config.KINORA_SUBMITS_PER_MINUTE),
+      sentence: 'This key has submitted too many predictions within a minute.',
+    },
+    share: {
+      base: config.KINORA_SHARES_PER_MINUTE,
+      count: counter('share', config.KINORA_SHARES_PER_MINUTE),
+      sentence: 'This key has shared too often within a minute.',
+    },
+    read: {
+      base: config.KINORA_READS_PER_MINUTE,
+      count: memoryCounter(),
+      sentence: 'This key has asked too often within a minute.',
+    },
+  };
   const badKeys = counter('bad-key', config.KINORA_BAD_KEYS_PER_ADDRESS);
-  const reads = memoryCounter();
   const addresses = memoryCounter();
-  const counts = new Map<string, { readonly at: number; readonly count: Promise<number> }>();
+  const counts = new Kept<number>(countedMs, countedKeys);
 
   /** Unfinished predictions of a key, counted at most every {@link countedMs}. */
-  function unfinishedOf(keyId: string): Promise<number> {
-    const at = performance.now();
-    const known = counts.get(keyId);
-    if (known && at - known.at <= countedMs) return known.count;
-    if (counts.size >= countedKeys) counts.clear();
+  const unfinishedOf = (keyId: string): Promise<number> =>
     // Where the database does not answer, the limit is that of a key without predictions.
-    const count = (jobs?.unfinishedOf(keyId) ?? Promise.resolve(0)).catch(() => 0);
-    counts.set(keyId, { at, count });
-    return count;
-  }
+    counts.get(keyId, async () => (await jobs?.unfinishedOf(keyId).catch(() => 0)) ?? 0);
 
   const ofAddress = async (count: Counter, limit: number, address: string, sentence: string) => {
     if (limit === 0) return;
     const counted = await count(addressGroup(address));
     if (counted.used > limit) throw refusal(sentence, limit, counted);
   };
-
-  const readLimit = (jobsOfKey: number) =>
-    config.KINORA_READS_PER_MINUTE + config.KINORA_READS_PER_JOB_PER_MINUTE * jobsOfKey;
 
   return {
     /** Counts one request of an address. @throws ApiError `RATE_LIMITED` */
@@ -116,25 +121,18 @@ export function createLimits(options: {
      */
     async key(
       { keyId }: Pick<Caller, 'keyId'>,
-      kind: 'submit' | 'share' | 'read',
+      kind: keyof typeof ofKey,
     ): Promise<Readonly<Record<string, string>>> {
-      const base = {
-        submit: config.KINORA_SUBMITS_PER_MINUTE,
-        share: config.KINORA_SHARES_PER_MINUTE,
-        read: config.KINORA_READS_PER_MINUTE,
-      }[kind];
+      const { base, count, sentence } = ofKey[kind];
       if (base === 0) return {};
-      if (kind === 'share') {
-        return admit('This key has shared too often within a minute.', base, await shares(keyId));
-      }
-      if (kind === 'submit') {
-        const sentence = 'This key has submitted too many predictions within a minute.';
-        return admit(sentence, base, await submits(keyId));
-      }
-      const counted = await reads(keyId);
+      const counted = await count(keyId);
       // Most callers stay below the base, and cost no query.
-      const limit = counted.used > base ? readLimit(await unfinishedOf(keyId)) : base;
-      return admit('This key has asked too often within a minute.', limit, counted);
+      const isOver = kind === 'read' && counted.used > base;
+      const limit = isOver
+        ? base + config.KINORA_READS_PER_JOB_PER_MINUTE * (await unfinishedOf(keyId))
+        : base;
+      if (counted.used > limit) throw refusal(sentence, limit, counted);
+      return headersOf(limit, counted);
     },
     async close(): Promise<void> {
       await shared?.close();
@@ -143,11 +141,6 @@ export function createLimits(options: {
 }
 
 export type Limits = ReturnType<typeof createLimits>;
-
-function admit(sentence: string, limit: number, count: Count): Readonly<Record<string, string>> {
-  if (count.used > limit) throw refusal(sentence, limit, count);
-  return headersOf(limit, count);
-}
 
 /** `RateLimit-*` as IETF's draft of the header fields has them up to revision 6; the reset in seconds. */
 function headersOf(limit: number, { used, msLeft }: Count): Record<string, string> {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { Kept } from '../kept';
 import { storageErrors, withoutValues } from '../store/errors';
 import type { Database } from '../store/store';
 import { type KeyRow, selectKey, touchRow } from './records';
@@ -12,7 +13,7 @@ const mostRows = 10_000;
 
 /** A cache of keys by id, so that a busy key costs no query per request. */
 export class KeyLookup {
-  readonly #rows = new Map<string, { readonly row: Promise<KeyRow | null>; readonly at: number }>();
+  readonly #rows = new Kept<KeyRow | null>(freshMs, mostRows);
   readonly #touchedAt = new Map<string, number>();
 
   constructor(
@@ -21,27 +22,14 @@ export class KeyLookup {
   ) {}
 
   async get(id: string): Promise<KeyRow | null> {
-    const kept = this.#rows.get(id);
-    if (kept && performance.now() - kept.at < freshMs) return await kept.row;
-    if (this.#rows.size >= mostRows) this.#rows.clear();
-    const entry = { row: storageErrors(() => selectKey(this.db, id)), at: performance.now() };
-    this.#rows.set(id, entry);
-    const drop = () => {
-      if (this.#rows.get(id) === entry) this.#rows.delete(id);
-    };
-    try {
-      const row = await entry.row;
-      if (row === null) drop();
-      return row;
-    } catch (thrown) {
-      drop();
-      throw thrown;
-    }
+    const row = await this.#rows.get(id, () => storageErrors(() => selectKey(this.db, id)));
+    if (row === null) this.forget(id);
+    return row;
   }
 
   /** Drops a cached row that this node has changed. */
   forget(id: string): void {
-    this.#rows.delete(id);
+    this.#rows.forget(id);
   }
 
   /** Writes the last use in the background. */

@@ -4,11 +4,11 @@ import type { FilesContext, FilesDependencies } from './context';
 import { getJobImage } from './inputs/image';
 import { getJobLora } from './inputs/lora';
 import { createIntake } from './intake';
-import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers';
+import { getVideo, outputRoutes, takeOutput } from './outputs/handlers';
 import { outputParts } from './outputs/parts';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
-import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
+import { ownVideoRoutes, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
 import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
@@ -39,6 +39,8 @@ export async function createFiles(dependencies: FilesDependencies) {
   const lora = getJobLora(context);
   const binary = postUpload(context);
   const shares = createShares(context);
+  const output = outputRoutes(context);
+  const ownVideo = ownVideoRoutes(context);
   const routes: Record<string, NodeHandler> = {
     'POST /api/v3/media/upload/binary': binary,
     'POST /api/v2/media/upload/binary': binary,
@@ -51,11 +53,11 @@ export async function createFiles(dependencies: FilesDependencies) {
     'HEAD /files/jobs/{id}/image': image,
     'GET /files/jobs/{id}/lora/{index}': lora,
     'HEAD /files/jobs/{id}/lora/{index}': lora,
-    'PUT /api/worker/jobs/{id}/output': putOutput(context),
-    'HEAD /api/worker/jobs/{id}/output': headOutput(context),
+    'PUT /api/worker/jobs/{id}/output': output.put,
+    'HEAD /api/worker/jobs/{id}/output': output.head,
     ...shareRoutes(context, shares),
-    'PUT /api/admin/videos/{id}': putOwnVideo(context),
-    'HEAD /api/admin/videos/{id}': headOwnVideo(context),
+    'PUT /api/admin/videos/{id}': ownVideo.put,
+    'HEAD /api/admin/videos/{id}': ownVideo.head,
   };
   return {
     blobs,

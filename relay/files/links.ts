@@ -45,9 +45,13 @@ export function createLinks({
     return timingSafeEqual(right, Buffer.from(given, 'hex')) ? new Date(expires * 1000) : null;
   };
 
+  /** Whether a query was signed for this, and the link has not ended. */
+  const isOpen = (...link: Parameters<typeof verify>): boolean =>
+    (verify(...link)?.getTime() ?? 0) > Date.now();
   return {
     publicUrl,
     verify,
+    isOpen,
     /** Address of a prediction's result. */
     prediction: (id: string) => `${publicUrl}/api/v3/predictions/${id}/result`,
     /** Address of the page of a link; its files are below it. */
@@ -93,8 +97,7 @@ export function createLinks({
       if (!URL.canParse(text)) return null;
       const url = new URL(text);
       const id = /\/files\/uploads\/([0-9a-f]{32})\/[^/]+$/.exec(url.pathname)?.[1];
-      const end = id && verify('download', id, '', url.searchParams);
-      return id && end && end.getTime() > Date.now() ? id : null;
+      return id && isOpen('download', id, '', url.searchParams) ? id : null;
     },
     /** Whether an address has the form of our own download links on our own host, valid or not. */
     isOwnUpload(text: string): boolean {

@@ -3,23 +3,13 @@ import path from 'node:path';
 import { and, eq, isNotNull, lt } from 'drizzle-orm';
 import { withStorageErrors } from '../store';
 import { type JobRow, jobs as jobTable, uploads } from '../store/schema';
-import { onStorage } from './blobs';
+import { keyOf, onStorage } from './blobs';
 import type { FilesContext } from './context';
 import { leaseHash } from './outputs/parts';
 
 /** Rows of each kind per call. */
 const batch = 100;
 const dayMs = 86_400_000;
-
-/** Key of a job's own image. An upload that a job uses keeps its own key. */
-export function inputKey(jobId: string): string {
-  return `inputs/${jobId.slice(0, 2)}/${jobId}`;
-}
-
-/** Key of the picture that the studio sent with a video. */
-export function posterKey(jobId: string): string {
-  return `posters/${jobId.slice(0, 2)}/${jobId}`;
-}
 
 /**
  * Removes expired files. Any number of nodes may do it at once: every step may be done twice. Bytes are removed
@@ -98,12 +88,12 @@ export function createRetention(context: FilesContext) {
   }
 
   async function removeVideo(jobId: string, key: string): Promise<void> {
-    await blobs.remove(posterKey(jobId));
+    await blobs.remove(keyOf('posters', jobId));
     await blobs.remove(key);
   }
 
   async function removeImage(job: Pick<JobRow, 'id' | 'owner' | 'image'>): Promise<void> {
-    if (job.image?.key !== inputKey(job.id)) return;
+    if (job.image?.key !== keyOf('inputs', job.id)) return;
     // A data URI became an upload with the job's id, which its owner may have used in another job.
     const upload = { id: job.id, owner: job.owner, blobKey: job.image.key };
     if (await rows.inUse(upload)) return;

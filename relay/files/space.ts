@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
+import { Kept } from '../kept';
 
 /** How long one reading of the free space is used, in milliseconds. */
 const freshMs = 2000;
@@ -18,16 +19,13 @@ export function createSpace(
   config: Pick<Config, 'KINORA_DATA' | 'KINORA_MIN_FREE_BYTES' | 'DATABASE_URL' | 'S3_BUCKET'>,
   log?: Logger,
 ) {
-  let known: { readonly free: Promise<number>; readonly at: number } | null = null;
+  const known = new Kept<number>(freshMs, 1);
   let wasLow = false;
   /** @param bytes of running work, which may use half of the reserved space */
   const isLow = async (bytes = Number.POSITIVE_INFINITY): Promise<boolean> => {
     const { KINORA_MIN_FREE_BYTES: floor, DATABASE_URL, S3_BUCKET } = config;
     if (floor === 0 || (DATABASE_URL !== undefined && S3_BUCKET !== undefined)) return false;
-    if (known === null || performance.now() - known.at >= freshMs) {
-      known = { free: freeBytes(config.KINORA_DATA), at: performance.now() };
-    }
-    const free = await known.free;
+    const free = await known.get('free', () => freeBytes(config.KINORA_DATA));
     return free < floor && free - bytes < floor / 2;
   };
   const require = async (bytes?: number): Promise<void> => {
@@ -58,7 +56,7 @@ export function createSpace(
       const low = await isLow();
       if (low === wasLow) return;
       wasLow = low;
-      const free = await known?.free;
+      const free = await known.last('free');
       if (low) log?.error({ free }, 'the disk is almost full: no new work is accepted');
       else log?.info({ free }, 'the disk has enough space again');
     },

@@ -12,7 +12,7 @@ import {
 import { ApiError, apiErrorSchema } from '../../lib/contract/v3/errors';
 import { errorExample } from '../../lib/contract/v3/openapi-examples';
 import { createLimits } from '../access/limits';
-import { inputKey } from '../files/retention';
+import { keyOf } from '../files/blobs';
 import { jobs, uploads } from '../store/schema';
 import { onePixel, openTestApi, submission, type TestApi } from '../testing/api';
 import { answer } from './answer';
@@ -152,7 +152,7 @@ describe('a submission that fails', () => {
     };
     expect((await ask(full)).status).toBe(429);
     expect(id).not.toBe('');
-    expect(await api.relay.files.blobs.stat(inputKey(id))).toBeNull();
+    expect(await api.relay.files.blobs.stat(keyOf('inputs', id))).toBeNull();
     const { db } = api.relay.store;
     expect(await db.select().from(uploads).where(eq(uploads.id, id))).toEqual([]);
   });
@@ -256,7 +256,7 @@ describe('Idempotency-Key', () => {
     goOn();
     expect(await (await first).json()).toMatchObject({ data: { id: second.json.data.id } });
     expect(await relay.jobs.get(slow)).toBeNull();
-    expect(await relay.files.blobs.stat(inputKey(slow))).toBeNull();
+    expect(await relay.files.blobs.stat(keyOf('inputs', slow))).toBeNull();
   });
 
   test('a key may be used again after a day, and when its prediction was deleted', async () => {

@@ -1,5 +1,6 @@
 import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-orm';
 import { cursorForm, type PredictionStatus } from '../../lib/contract/v3';
+import { Kept } from '../kept';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 import { idForm } from './reader';
@@ -153,7 +154,7 @@ const maxOwners = 1000;
  * another node is seen within a second.
  */
 export function createPositions(db: Database) {
-  const queues = new Map<string, { readonly at: number; readonly ids: Promise<Set<string>> }>();
+  const queues = new Kept<Set<string>>(queueMs, maxOwners);
 
   async function readQueue(owner: string): Promise<Set<string>> {
     const first = await db
@@ -165,22 +166,10 @@ export function createPositions(db: Database) {
     return new Set(first.map(({ id }) => id));
   }
 
-  function queueOf(owner: string): Promise<Set<string>> {
-    const kept = queues.get(owner);
-    if (kept && performance.now() - kept.at <= queueMs) return kept.ids;
-    const ids = readQueue(owner);
-    queues.delete(owner);
-    queues.set(owner, { at: performance.now(), ids });
-    const [oldest] = queues.keys();
-    if (queues.size > maxOwners && oldest !== undefined) queues.delete(oldest);
-    ids.catch(() => queues.delete(owner));
-    return ids;
-  }
-
   return {
     async of({ id, owner, status }: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> {
       if (status !== 'created') return 0;
-      const ids = await queueOf(owner);
+      const ids = await queues.get(owner, () => readQueue(owner));
       // A job that is not in the set came later, or waits further back than is counted.
       return ids.has(id) ? [...ids].indexOf(id) : ids.size;
     },
@@ -188,9 +177,9 @@ export function createPositions(db: Database) {
     changed({ id, owner, status, ready, attempt, releases }: JobRow): void {
       const isWaiting = status === 'created' && ready;
       // A job that came back has its old position, which only the database knows.
-      if (isWaiting && attempt + releases > 0) queues.delete(owner);
+      if (isWaiting && attempt + releases > 0) queues.forget(owner);
       else {
-        void queues.get(owner)?.ids.then(
+        void queues.last(owner)?.then(
           (ids) => {
             if (!isWaiting) ids.delete(id);
             else if (ids.size < maxPosition) ids.add(id);

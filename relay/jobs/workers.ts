@@ -1,6 +1,7 @@
 import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
+import { Kept } from '../kept';
 import { withStorageErrors } from '../store/errors';
 import { jobs, keys, type WorkerRow, workers } from '../store/schema';
 import type { Store } from '../store/store';
@@ -31,11 +32,12 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     const before = written.get(key);
     if (before?.state === state && performance.now() - before.at < rewriteMs) return false;
     written.set(key, { state, at: performance.now() });
-    read = null;
+    read.forget('all');
     return true;
   }
 
-  let read: { readonly at: number; readonly rows: Promise<ConnectedWorker[]> } | null = null;
+  /** The one list of all workers. */
+  const read = new Kept<readonly ConnectedWorker[]>(readMs, 1);
 
   async function readConnected(): Promise<ConnectedWorker[]> {
     const rows = await db
@@ -93,7 +95,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     /** The connection of a waiting worker has ended. */
     async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {
       written.delete(id);
-      read = null;
+      read.forget('all');
       const idle = and(eq(workers.id, id), ne(workers.state, 'busy'));
       await db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId)));
     },
@@ -117,15 +119,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
       }));
     },
     /** The same of every owner, as far as jobs are matched with them; up to a second old. */
-    async connected(): Promise<readonly ConnectedWorker[]> {
-      if (read && performance.now() - read.at <= readMs) return read.rows;
-      const rows = readConnected();
-      read = { at: performance.now(), rows };
-      rows.catch(() => {
-        read = null;
-      });
-      return rows;
-    },
+    connected: (): Promise<readonly ConnectedWorker[]> => read.get('all', readConnected),
     /** Deletes workers that were not seen for a day. */
     async sweep(): Promise<void> {
       const now = performance.now();

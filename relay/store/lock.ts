@@ -99,7 +99,7 @@ function read(path: string) {
   try {
     const touchedMs = fs.fstatSync(opened).mtimeMs;
     const text = fs.readFileSync(opened, 'utf8');
-    // Half a lock, or one of an earlier version, has a holder that cannot be seen.
+    // Half a lock has a holder that cannot be seen.
     const { data: holder } = holderSchema.safeParse(attempt(() => JSON.parse(text), '*', null));
     return { path, text, holder, touchedMs };
   } finally {

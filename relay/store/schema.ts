@@ -178,7 +178,7 @@ export const jobs = pgTable(
     ranPrecision: text('ran_precision'),
     /** What is known of the output's content; null unless completed. */
     safety: text('safety').$type<SafetyStatus>(),
-    /** What the worker reported of it; null too for a job of a version without a checker. */
+    /** What the worker reported of it. */
     safetyRecord: jsonb('safety_record').$type<Safety>(),
     /** Null unless completed, and where the job did not ask for it. */
     promptOptimization: jsonb('prompt_optimization').$type<PromptOptimization>(),

@@ -6,7 +6,7 @@ import type { Database } from './store';
 /**
  * A secret of the installation: made by the first node, read by all.
  *
- * @returns 32 random bytes, base64url; an older secret as it was made
+ * @returns 32 random bytes, base64url
  */
 export async function installationSecret(
   db: Database,

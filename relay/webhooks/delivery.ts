@@ -1,3 +1,4 @@
+import { retryAfterMs } from '../../lib/contract/retry-after';
 import type { DeliveryRow } from '../store/schema';
 
 /** What happened to a delivery. */
@@ -100,8 +101,6 @@ function retryDelay(
  * @returns null where there is none, it cannot be read, or it asks for more than 15 minutes
  */
 export function readRetryAfter(header: string | undefined, now: number): number | null {
-  if (header === undefined) return null;
-  const text = header.trim();
-  const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000;
-  return seconds >= 0 && seconds <= longestRetryAfter ? seconds : null;
+  const ms = retryAfterMs(header ?? null, now);
+  return ms !== null && ms <= longestRetryAfter * 1000 ? ms / 1000 : null;
 }

@@ -45,7 +45,7 @@ export class Optimizer implements OptimizerApi {
     const { signal } = control;
     try {
       return await optimizeWithInstalled(this.#parts, prompt, {
-        triggerWords: await this.triggerWords(loras),
+        triggerWords: await triggerWordsOf(loras),
         seed,
         countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
         signal,
@@ -74,13 +74,6 @@ export class Optimizer implements OptimizerApi {
     return (await this.#meter.measure)(text);
   }
 
-  async triggerWords(loras: readonly LoraFile[]): Promise<readonly string[]> {
-    const words = loras.map(async ({ name, file }) =>
-      triggerWords((await openSafetensors(blobFile(name, file))).metadata),
-    );
-    return [...new Set((await Promise.all(words)).flat())];
-  }
-
   async #open(id: string): Promise<VideoModel> {
     const sources = {
       families: this.#parts.families,
@@ -96,6 +89,14 @@ export class Optimizer implements OptimizerApi {
       throw thrown;
     }
   }
+}
+
+/** Trigger words of adapters by the metadata of their files. */
+async function triggerWordsOf(loras: readonly LoraFile[]): Promise<readonly string[]> {
+  const words = loras.map(async ({ name, file }) =>
+    triggerWords((await openSafetensors(blobFile(name, file))).metadata),
+  );
+  return [...new Set((await Promise.all(words)).flat())];
 }
 
 /** Starts an optimizer in this worker; the page speaks to it over Comlink. */

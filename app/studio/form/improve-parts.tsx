@@ -1,5 +1,4 @@
 import Link from 'next/link';
-import { formatPercent } from '../../../lib/contract/format';
 import { useLibrary } from '../../library';
 import { useNow } from '../../shared/browser';
 import { LiveText, Problem } from '../../shared/messages';
@@ -30,12 +29,11 @@ export function ImproveParts(props: { values: FormValues; improve: Improve; busy
   );
 }
 
-/** The download of a language model, or the browser's own one. */
+/** The download of a language model. */
 function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean }) {
   const library = useLibrary();
   const tools = library.status === 'ready' ? library.snapshot.tools : [];
   const [tool] = tools.filter(({ origin }) => origin === 'listed');
-  const { browserModel } = improve;
   return (
     <section className="improve" aria-label={t('form.languageModel')}>
       <p>{t('form.languageModelOffer')}</p>
@@ -52,30 +50,14 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
       )}
       <div className="actions">
         {tools.some(({ ready }) => ready) && (
-          <button
-            type="button"
-            className="primary"
-            disabled={busy}
-            onClick={() => improve.start('library')}
-          >
+          <button type="button" className="primary" disabled={busy} onClick={improve.start}>
             {t('form.improveNow')}
-          </button>
-        )}
-        {browserModel !== 'unavailable' && (
-          <button type="button" disabled={busy} onClick={() => improve.start('browser')}>
-            {t('form.useBrowserModel')}
           </button>
         )}
         <button type="button" onClick={improve.cancel}>
           {t('shared.notNow')}
         </button>
       </div>
-      {browserModel !== 'unavailable' && (
-        <p className="field-hint">
-          {t('form.browserModelHint')}{' '}
-          {browserModel !== 'available' && t('form.browserModelDownload')}
-        </p>
-      )}
     </section>
   );
 }
@@ -86,9 +68,8 @@ function Writing(props: {
   onCancel: () => void;
 }) {
   const { state, onCancel } = props;
-  const { text, download, startedAt, request } = state;
+  const { text, startedAt, request } = state;
   const seconds = Math.max(0, (useNow() - startedAt) / 1000);
-  const loading = download === null || download === 1 ? t('form.loadingLanguageModel') : null;
   return (
     <section className="improve" aria-label={t('form.improving')}>
       <p className="measure">
@@ -97,7 +78,7 @@ function Writing(props: {
               time: formatTime(seconds),
               limit: formatTime(request.limitMs / 1000),
             })
-          : (loading ?? t('form.browserDownloads', { percent: formatPercent(download ?? 0) }))}
+          : t('form.loadingLanguageModel')}
       </p>
       <progress aria-label={t('form.improving')} />
       {text && <p className="draft">{text}</p>}

@@ -4,7 +4,7 @@ import { outcomeText, ranOutOfTime } from '../result/optimization-text';
 import { changeForm, emptyForm, typedPrompt } from './form-state';
 import { advanceImprove, type ImproveEvent, isApplied, notImproving } from './improve-state';
 
-const request = { source: 'library', prompt: 'a cat', seed: 1, limitMs: 20_000 } as const;
+const request = { prompt: 'a cat', seed: 1, limitMs: 20_000 } as const;
 const record: PromptOptimization = {
   status: 'used',
   original: 'a cat',
@@ -47,7 +47,6 @@ test('the optimisation belongs to the prompt until that is replaced', () => {
 
 test.each<[Partial<PromptOptimization>, string]>([
   [{}, 'Improved by Qwen3 0.6B in 12 s, seed 7.'],
-  [{ seed: null }, 'Improved by Qwen3 0.6B in 12 s. The same text cannot be made again.'],
   [{ status: 'salvaged' }, 'Your words stand; only single sentences were added'],
   [
     { status: 'unchanged', reasons: ['language'], model: null },

@@ -1,12 +1,8 @@
 import type { ErrorRecord } from '../../../lib/contract/errors';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 
-/** The language model of an improvement: the one of the library, or the browser's own. */
-export type ImproveSource = 'library' | 'browser';
-
 /** What is asked of a language model. */
 export interface ImproveRequest {
-  readonly source: ImproveSource;
   readonly prompt: string;
   /** Never −1. */
   readonly seed: number;
@@ -24,8 +20,6 @@ export type ImproveState =
       readonly request: ImproveRequest;
       /** Unchecked, as it is written; empty while the model is loaded. */
       readonly text: string;
-      /** Share of the browser's own model that it has downloaded, 0 … 1; null where it downloads none. */
-      readonly download: number | null;
       /** Milliseconds since the epoch. */
       readonly startedAt: number;
     }
@@ -40,7 +34,6 @@ export type ImproveState =
 export type ImproveEvent =
   | { readonly type: 'offered' }
   | { readonly type: 'started'; readonly request: ImproveRequest; readonly at: number }
-  | { readonly type: 'downloaded'; readonly share: number }
   | { readonly type: 'wrote'; readonly text: string }
   | { readonly type: 'ended'; readonly record: PromptOptimization }
   | { readonly type: 'failed'; readonly error: ErrorRecord }
@@ -56,7 +49,7 @@ export function advanceImprove(state: ImproveState, event: ImproveEvent): Improv
       return { status: 'offering' };
     case 'started': {
       const { request, at } = event;
-      return { status: 'running', request, text: '', download: null, startedAt: at };
+      return { status: 'running', request, text: '', startedAt: at };
     }
     case 'failed':
       return state.status === 'running' ? { status: 'failed', error: event.error } : state;
@@ -69,9 +62,8 @@ export function advanceImprove(state: ImproveState, event: ImproveEvent): Improv
 
 function advanceRunning(
   state: Extract<ImproveState, { status: 'running' }>,
-  event: Extract<ImproveEvent, { type: 'downloaded' | 'wrote' | 'ended' }>,
+  event: Extract<ImproveEvent, { type: 'wrote' | 'ended' }>,
 ): ImproveState {
-  if (event.type === 'downloaded') return { ...state, download: event.share };
   if (event.type === 'wrote') return { ...state, text: event.text };
   return { status: 'ended', request: state.request, record: event.record };
 }

@@ -31,7 +31,7 @@ export function PromptField(props: {
   const type = (text: string) =>
     change({ type: 'changed', values: typedPrompt(text, optimization) });
   const { prompt, optimization } = values;
-  const { state, browserModel, start } = improve;
+  const { state, start } = improve;
   const running = state.status === 'running';
   const idle = running || busy || prompt.trim() === '' || error !== undefined;
   return (
@@ -43,7 +43,7 @@ export function PromptField(props: {
           className="small"
           disabled={idle}
           title={t('form.improveHint')}
-          onClick={() => start('library')}
+          onClick={start}
         >
           {optimization ? t('form.improveAgain') : t('form.improve')}
         </button>
@@ -67,11 +67,6 @@ export function PromptField(props: {
         onPrompt={type}
         onReplace={(text) => change({ type: 'changed', values: { prompt: text } })}
       />
-      {state.status !== 'offering' && browserModel !== 'unavailable' && !running && (
-        <button type="button" className="small" disabled={idle} onClick={() => start('browser')}>
-          {t('form.useBrowserModelShort')}
-        </button>
-      )}
       <Suspense>
         <ImproveParts {...{ values, improve, busy }} />
       </Suspense>

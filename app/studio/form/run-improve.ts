@@ -1,7 +1,5 @@
 import type { LoraFile } from '../../../lib/contract/engine';
-import type { OptimizerApi } from '../../../lib/contract/optimizer';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
-import { openBrowserModel } from '../../../lib/language-model/browser-model';
 import { createOptimizerClient } from '../../optimizer-client';
 import type { ImproveRequest } from './improve-state';
 
@@ -13,65 +11,31 @@ export interface ImproveRun {
   readonly loras: readonly LoraFile[];
   readonly signal: AbortSignal;
   readonly onText: (soFar: string) => void;
-  readonly onDownload: (share: number) => void;
 }
 
 /**
  * Improves one prompt. The worker ends with it, so that its memory is free for the video.
  *
- * @throws KinoraError of the optimizer or of the browser's own model; `CANCELLED` after an abort
+ * @throws KinoraError of the optimizer; `CANCELLED` after an abort
  */
 export async function runImprove(
-  request: ImproveRequest,
-  run: ImproveRun,
+  { prompt, seed, limitMs: timeLimitMs }: ImproveRequest,
+  { model, loras, signal, onText }: ImproveRun,
 ): Promise<PromptOptimization> {
-  run.signal.throwIfAborted();
+  signal.throwIfAborted();
   const client = createOptimizerClient();
   const { api, crashed } = client.open();
   const cancel = () => void api.cancel().catch(() => {});
-  run.signal.addEventListener('abort', cancel);
+  signal.addEventListener('abort', cancel);
   try {
-    const improve = request.source === 'library' ? withLibrary : withBrowser;
-    const record = await Promise.race([improve(request, run, api), crashed]);
+    const improving = api.optimize({ prompt, model, loras, seed, timeLimitMs }, onText);
+    const record = await Promise.race([improving, crashed]);
     const { isRefusedPrompt } = await import('../../../lib/contract/prompt-refusal');
     if (!isRefusedPrompt(record.text)) return record;
     const reasons = [...record.reasons, 'refused'];
-    return { ...record, status: 'failed', text: request.prompt, reasons };
+    return { ...record, status: 'failed', text: prompt, reasons };
   } finally {
-    run.signal.removeEventListener('abort', cancel);
+    signal.removeEventListener('abort', cancel);
     client.close();
-  }
-}
-
-function withLibrary(
-  { prompt, seed, limitMs }: ImproveRequest,
-  { model, loras, onText }: ImproveRun,
-  api: OptimizerApi,
-): Promise<PromptOptimization> {
-  return api.optimize({ prompt, model, loras, seed, timeLimitMs: limitMs }, onText);
-}
-
-/** The same protection and checks with the browser's own model, which only a page can ask. */
-async function withBrowser(
-  { prompt, seed, limitMs }: ImproveRequest,
-  { model, loras, signal, onText, onDownload }: ImproveRun,
-  api: OptimizerApi,
-): Promise<PromptOptimization> {
-  // The word lists are large, and most browsers have no model of their own.
-  const { optimizePrompt, detectLanguage } = await import('../../../lib/prompts');
-  const language = detectLanguage(prompt) ?? 'en';
-  const own = await openBrowserModel({ language, signal, onDownload });
-  try {
-    return await optimizePrompt(prompt, {
-      model: own,
-      triggerWords: await api.triggerWords(loras),
-      seed,
-      countTokens: async (text) => (await api.measurePrompt(model, text)).tokens,
-      timeLimitMs: limitMs,
-      signal,
-      onText,
-    });
-  } finally {
-    await own.close();
   }
 }

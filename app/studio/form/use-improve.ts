@@ -1,7 +1,6 @@
-import { type Dispatch, useEffect, useReducer, useRef, useState } from 'react';
+import { type Dispatch, useEffect, useReducer, useRef } from 'react';
 import { toKinoraError } from '../../../lib/contract/errors';
 import { resolveSeed } from '../../../lib/contract/parameters';
-import type { BrowserModelState } from '../../../lib/language-model/browser-model';
 import { withScales } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
@@ -10,7 +9,6 @@ import { type FormAction, type FormState, toNumber } from './form-state';
 import {
   advanceImprove,
   type ImproveRequest,
-  type ImproveSource,
   type ImproveState,
   isApplied,
   notImproving,
@@ -22,9 +20,7 @@ export const improveLimits = { first: 20_000, longer: 120_000 } as const;
 /** The improvement of the form's prompt. */
 export interface Improve {
   readonly state: ImproveState;
-  /** Whether this browser has a language model of its own; asked for with the offer of a download. */
-  readonly browserModel: BrowserModelState;
-  readonly start: (source: ImproveSource) => void;
+  readonly start: () => void;
   /** Asks again, with more time. */
   readonly waitLonger: () => void;
   readonly cancel: () => void;
@@ -35,7 +31,6 @@ export interface Improve {
 /** Improves the prompt of the form; nothing of it starts a video. */
 export function useImprove(form: FormState, change: Dispatch<FormAction>): Improve {
   const [state, dispatch] = useReducer(advanceImprove, notImproving);
-  const [browserModel, setBrowserModel] = useState<BrowserModelState>('unavailable');
   const running = useRef<AbortController | null>(null);
   useEffect(() => () => running.current?.abort(), []);
   const { values, files } = form;
@@ -48,11 +43,8 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
     dispatch({ type: 'started', request, at: Date.now() });
     try {
       const { models, tools } = await getLibrary().call((api) => api.snapshot());
-      if (request.source === 'library' && !tools.some(({ ready }) => ready)) {
+      if (!tools.some(({ ready }) => ready)) {
         dispatch({ type: 'offered' });
-        // Not before: some browsers warn in the console when they are asked.
-        const { browserModelState } = await import('../../../lib/language-model/browser-model');
-        setBrowserModel(await browserModelState('en'));
         return;
       }
       const opened = await Promise.all(files.loras.map(openChosen));
@@ -63,7 +55,6 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
         loras: withScales(opened, { loras: scales }),
         signal,
         onText: (text) => !signal.aborted && dispatch({ type: 'wrote', text }),
-        onDownload: (share) => !signal.aborted && dispatch({ type: 'downloaded', share }),
       });
       if (signal.aborted) return;
       dispatch({ type: 'ended', record });
@@ -76,9 +67,8 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
 
   return {
     state,
-    browserModel,
-    start(source) {
-      void run({ source, ...promptAndSeed(form), limitMs: improveLimits.first });
+    start() {
+      void run({ ...promptAndSeed(form), limitMs: improveLimits.first });
     },
     waitLonger() {
       if (state.status !== 'ended') return;

@@ -1,5 +1,4 @@
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
-import { browserModelName } from '../../../lib/language-model/browser-model';
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
@@ -64,22 +63,17 @@ export function outcomeText(record: PromptOptimization): string {
   }
 }
 
-/** How a text was made, and whether it can be made again. */
+/** How a text was made. */
 function madeText(
   key: 'run.improved' | 'run.improvedEdited' | 'run.salvaged',
   { model, seed, milliseconds }: PromptOptimization,
 ): string {
-  const made = t(key, {
-    by: model === null ? '' : byText(model),
+  return t(key, {
+    by: model === null ? '' : t('run.improvedBy', { model }),
     time:
       milliseconds > 0 ? t('run.improvedIn', { time: formatTime(milliseconds / 1000, true) }) : '',
     seed: seed === null ? '' : t('run.improvedSeed', { seed }),
   });
-  return model !== null && seed === null ? `${made} ${t('run.notRepeatable')}` : made;
-}
-
-function byText(model: string): string {
-  return model === browserModelName ? t('run.improvedByBrowser') : t('run.improvedBy', { model });
 }
 
 /** Whether the time limit is why the model's text was not used as a whole. */

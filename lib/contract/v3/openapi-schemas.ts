@@ -89,14 +89,14 @@ function simplify(value: unknown, side: Side): unknown {
   if (typeof simplified.$ref === 'string') {
     simplified.$ref = simplified.$ref.replace('#/$defs/', '#/components/schemas/');
   }
-  // Scalar, which renders the document, understands `true` and not `{}`.
+  // Not every program that reads such documents understands `{}`.
   if (isEmpty(simplified.additionalProperties)) simplified.additionalProperties = true;
   // Zod's pattern repeats the format in 300 characters.
   if (simplified.format === 'date-time') delete simplified.pattern;
   return withoutNullBranch(simplified);
 }
 
-/** A choice between one type and null as that type or null: Scalar refuses `null` as a branch. */
+/** A choice between one type and null as that type or null: some programs refuse `null` as a branch. */
 function withoutNullBranch(schema: JsonSchema): JsonSchema {
   const { anyOf, ...rest } = schema;
   const [branch, none, ...more] = Array.isArray(anyOf) ? (anyOf as readonly JsonSchema[]) : [];

@@ -1,5 +1,4 @@
-import type { TextRequest } from '../language-model';
-import type { OpenOptions } from '../wllama-model';
+import type { OpenOptions, TextRequest } from '../wllama-model';
 
 /** Options for the tiny models, whose folder of assets is that of this origin. */
 export function tinyOptions(options: Partial<OpenOptions> = {}): OpenOptions {

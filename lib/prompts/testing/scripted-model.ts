@@ -15,7 +15,6 @@ export function scriptedModel(...steps: Step[]): ScriptedModel {
   return {
     name: 'scripted',
     sha256: 'a'.repeat(64),
-    repeatable: true,
     requests,
     async generate(request) {
       requests.push(request);

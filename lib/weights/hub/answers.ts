@@ -1,5 +1,6 @@
 import { KinoraError } from '../../contract';
-import { type Clock, retryAfterMs, Transient } from './retry';
+import { retryAfterMs } from '../../contract/retry-after';
+import { type Clock, Transient } from './retry';
 
 /**
  * Sends one request and sorts out every answer that is no content. Redirects are followed by the

@@ -159,11 +159,3 @@ export class RetryBudget {
     return new KinoraError(failure.code, sentence, { cause: failure });
   }
 }
-
-/** `Retry-After` in milliseconds from now, given in seconds or as a date; null without one. */
-export function retryAfterMs(header: string | null, now: number): number | null {
-  if (header === null) return null;
-  if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
-  const date = Date.parse(header);
-  return Number.isNaN(date) ? null : Math.max(0, date - now);
-}

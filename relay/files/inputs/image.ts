@@ -18,11 +18,10 @@ export async function runningJob(
   id: string,
   query: URLSearchParams,
 ): Promise<ClaimedJob> {
-  const job = /^[0-9a-f]{32}$/.test(id) ? await jobs.get(id) : null;
-  const running = job && isClaimed(job) ? job : null;
-  const end = running && links.verify(purpose, id, leaseNonce(running), query);
-  if (!running || !end || end.getTime() <= Date.now()) throw new ApiError('NOT_FOUND');
-  return running;
+  const job = await jobs.get(id);
+  const isRunning = job && isClaimed(job) && links.isOpen(purpose, id, leaseNonce(job), query);
+  if (!isRunning) throw new ApiError('NOT_FOUND');
+  return job;
 }
 
 /** `GET /files/jobs/{id}/image`: the still of a job, for the worker that has its lease. */

@@ -4,10 +4,10 @@ import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError, statusError } from '../../guard/errors';
 import type { JobImage } from '../../store/schema';
+import { keyOf } from '../blobs';
 import { invalidField } from '../requests';
-import { inputKey } from '../retention';
 import { checkImage, imageType, sentenceOf } from '../uploads/kinds';
-import { insertStored, newUpload } from '../uploads/rows';
+import { insertStored, linkedUpload, newUpload } from '../uploads/rows';
 import type { IntakeContext } from './index';
 
 /** Longest fetch of one image, in milliseconds. */
@@ -36,10 +36,9 @@ export async function acceptImage(
 ): Promise<{ url: string; image: JobImage | null }> {
   const text = sent.trim();
   if (!/^https?:/i.test(text)) return await keepBase64(context, jobId, text, caller);
-  const id = context.links.uploadOf(text);
-  if (id !== null || context.links.isOwnUpload(text)) {
-    const upload = id === null ? null : await context.rows.get(id);
-    if (!upload?.blobKey || upload.owner !== caller.owner) {
+  const upload = await linkedUpload(context, text, caller.owner);
+  if (upload !== undefined) {
+    if (!upload?.blobKey) {
       throw unusable('The upload that image names is not there, or has expired.');
     }
     if (!upload.contentType.startsWith('image/')) throw unusable('The upload is no image.');
@@ -72,7 +71,7 @@ async function keepBase64(
   }
   const bytes = Buffer.from(base64, 'base64');
   const type = checked(bytes, config);
-  const key = inputKey(jobId);
+  const key = keyOf('inputs', jobId);
   const { sha256 } = await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
@@ -140,7 +139,7 @@ async function keepFetched(
   } catch (thrown) {
     return { error: `The image cannot be used: ${sentenceOf(thrown)}`, passing: false };
   }
-  const key = inputKey(jobId);
+  const key = keyOf('inputs', jobId);
   await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
   return { key, type, bytes: bytes.length };
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
 import type { BlobStore } from '../blobs';
-import { inputKey } from '../retention';
+import { keyOf } from '../blobs';
 import { createSpace } from '../space';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
 import { uploadRows } from '../uploads/rows';
@@ -93,7 +93,7 @@ describe('an image', () => {
     const answer = await submit({ image: dataUri(node.image, 'image/webp') });
     const job = await settled(answer);
     expect(job.image).toEqual({
-      key: inputKey(job.id),
+      key: keyOf('inputs', job.id),
       type: 'image/png', // by its bytes, whatever the URI says
       bytes: node.image.length,
     });
@@ -150,7 +150,7 @@ describe('an image', () => {
     expect(job).toMatchObject({ status: 'failed', code: 1402 });
     expect(job.error).toMatch(sentence);
     expect(asked.get(path)).toBe(requests);
-    expect(await node.relay.files.blobs.stat(inputKey(job.id))).toBeNull();
+    expect(await node.relay.files.blobs.stat(keyOf('inputs', job.id))).toBeNull();
   });
 
   it('of a host that does not answer is left for the next try', async () => {
@@ -216,8 +216,11 @@ describe('an image', () => {
     goOn();
     await running;
     const stored = { bytes: node.image.length };
-    expect(await relay.files.blobs.stat(inputKey(id))).toMatchObject(stored);
-    expect(await relay.jobs.get(id)).toMatchObject({ ready: true, image: { key: inputKey(id) } });
+    expect(await relay.files.blobs.stat(keyOf('inputs', id))).toMatchObject(stored);
+    expect(await relay.jobs.get(id)).toMatchObject({
+      ready: true,
+      image: { key: keyOf('inputs', id) },
+    });
   });
 
   it('counts no attempt where the storage or the node failed', async () => {

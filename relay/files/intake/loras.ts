@@ -5,6 +5,7 @@ import { GuardError } from '../../guard/errors';
 import { shortened } from '../../http/input';
 import type { JobLora } from '../../store/schema';
 import { invalidField } from '../requests';
+import { linkedUpload } from '../uploads/rows';
 import type { IntakeContext } from './index';
 
 /** Marks an upload that is not there yet: looked up again before a worker gets the job. */
@@ -29,10 +30,9 @@ export async function findLora(
     const upload = await rows.newest(owner, path.normalize('NFC'));
     return { path, scale, from: 'upload', uploadId: upload?.id ?? notFound };
   }
-  const id = links.uploadOf(path);
-  if (id !== null || links.isOwnUpload(path)) {
-    const upload = id === null ? null : await rows.get(id);
-    if (upload?.owner !== owner || !upload.filename.toLowerCase().endsWith('.safetensors')) {
+  const upload = await linkedUpload({ links, rows }, path, owner);
+  if (upload !== undefined) {
+    if (!upload?.filename.toLowerCase().endsWith('.safetensors')) {
       throw invalidField(field, `${field} is not an upload of a LoRA of yours, or has expired.`);
     }
     // Its bytes may still be arriving: then it is looked up again by its name.

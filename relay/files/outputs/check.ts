@@ -5,6 +5,9 @@ import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
 import type { VideoFacts } from '../../../lib/video/inspect';
 import { followSamples } from '../../../lib/video/samples';
 
+/** What a video is compared with. */
+export type Asked = Pick<PredictionInput, 'size' | 'duration'>;
+
 /** Tolerance of a result's length. */
 const toleranceSeconds = 0.5;
 
@@ -14,10 +17,7 @@ const toleranceSeconds = 0.5;
  *
  * @throws ApiError `OUTPUT_REJECTED` with what is wrong
  */
-export async function checkVideo(
-  file: string,
-  asked: Pick<PredictionInput, 'size' | 'duration'>,
-): Promise<VideoFacts> {
+export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts> {
   const blob = await openAsBlob(file);
   const frames = frameCount(asked.duration);
   let samples: number;

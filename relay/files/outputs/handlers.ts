@@ -7,22 +7,72 @@ import { tooLarge, withLocalFile } from '../blobs';
 import type { FilesContext } from '../context';
 import { authenticate, invalidField, lengthOf, queryOf, sendData } from '../requests';
 import { serveBlob } from '../serving';
-import { checkVideo } from './check';
-import { type OutputName, outputKey } from './parts';
+import { type Asked, checkVideo } from './check';
+import { type OutputName, outputKey, outputName } from './parts';
 
 const videoType = 'video/mp4';
 
 /**
- * `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: a video, whole or the part that is missing.
+ * `PUT` and `HEAD /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: a video, whole or the part that is missing.
  *
  * Parts are files of the node that received them. Another node has none (`HEAD` answers offset 0), and the
  * worker starts again there. A whole video goes to the blob store at once, which all nodes share, so that
  * `complete` may go to any of them. {@link takeOutput} checks that it is the right video.
  */
-export function putOutput(context: FilesContext): NodeHandler {
-  return async (request, response, { id = '' }) => {
-    const name = await readLease(context, request, response, id);
-    await receiveVideo(context, request, response, name, () => store(context, name));
+export function outputRoutes(context: FilesContext) {
+  const { jobs } = context;
+  return videoRoutes(context, {
+    name: (request, response, id) => readLease(context, request, response, id),
+    beforeStored: ({ jobId, leaseToken }) => jobs.lease(jobId, leaseToken),
+    afterStored: (name) => keepIfLeased(context, name),
+  });
+}
+
+/** Who may upload a video, and what else its storing needs. */
+interface Uploader {
+  name(request: IncomingMessage, response: ServerResponse, id: string): Promise<OutputName>;
+  beforeStored?(name: OutputName): Promise<unknown>;
+  afterStored?(name: OutputName): Promise<void>;
+}
+
+/** The handlers of an address that takes videos in parts. */
+export function videoRoutes(
+  context: FilesContext,
+  uploader: Uploader,
+): { readonly put: NodeHandler; readonly head: NodeHandler } {
+  const { blobs, parts } = context;
+
+  /** Moves a whole upload to the blob store. */
+  async function store(name: OutputName): Promise<void> {
+    const file = await parts.take(name);
+    if (file === null) return;
+    try {
+      await uploader.beforeStored?.(name);
+      await parts.remember(name);
+      await blobs.putFile(outputKey(name), file, videoType);
+      await uploader.afterStored?.(name);
+    } finally {
+      await rm(file, { force: true });
+    }
+  }
+
+  return {
+    async put(request, response, { id = '' }) {
+      const name = await uploader.name(request, response, id);
+      await receiveVideo(context, request, response, name, () => store(name));
+    },
+    /** The number of received bytes, in `Upload-Offset`, and whether the video is stored. */
+    async head(request, response, { id = '' }) {
+      const name = await uploader.name(request, response, id);
+      const stored = await blobs.stat(outputKey(name));
+      const received = stored?.bytes ?? (await parts.received(name));
+      response.writeHead(200, {
+        'Upload-Offset': String(received),
+        'Upload-Complete': stored ? '?1' : '?0',
+        'Cache-Control': 'no-store',
+      });
+      response.end();
+    },
   };
 }
 
@@ -32,7 +82,7 @@ export function putOutput(context: FilesContext): NodeHandler {
  * @param onWhole moves the whole upload to the blob store
  * @throws ApiError `TOO_LARGE`, `CONFLICT` for a gap, `INVALID_PARAMETER`, `STORAGE_DOWN`
  */
-export async function receiveVideo(
+async function receiveVideo(
   context: FilesContext,
   request: IncomingMessage,
   response: ServerResponse,
@@ -57,70 +107,44 @@ export async function receiveVideo(
   answer(response, { received, complete: whole });
 }
 
-/** `HEAD` on the same address: the number of received bytes, in `Upload-Offset`. */
-export function headOutput(context: FilesContext): NodeHandler {
-  return async (request, response, { id = '' }) => {
-    await tellReceived(context, response, await readLease(context, request, response, id));
-  };
-}
-
-/** Answers HEAD with the number of received bytes, and whether the video is stored. */
-export async function tellReceived(
-  context: FilesContext,
-  response: ServerResponse,
-  name: OutputName,
-): Promise<void> {
-  const stored = await context.blobs.stat(outputKey(name));
-  const received = stored?.bytes ?? (await context.parts.received(name));
-  response.writeHead(200, {
-    'Upload-Offset': String(received),
-    'Upload-Complete': stored ? '?1' : '?0',
-    'Cache-Control': 'no-store',
-  });
-  response.end();
+/** The uploaded video of a lease, as {@link takeVideo}. */
+export function takeOutput(context: FilesContext) {
+  return async (
+    job: JobRow,
+    { lease_token, sha256, bytes }: Completion,
+  ): Promise<{ key: string; bytes: number }> =>
+    await takeVideo(context, { jobId: job.id, leaseToken: lease_token, sha256 }, job, bytes);
 }
 
 /**
- * The uploaded video of a lease, checked. One that does not fit the request is removed.
+ * An uploaded video, checked. One that does not fit the request is removed.
  *
+ * @param job what was asked for; its `outputKey` is that of the video where it was taken before
+ * @param declared length of the video by its sender
  * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not complete
  */
-export function takeOutput({ blobs, temporary }: FilesContext) {
-  return async (
-    job: JobRow,
-    { lease_token, sha256, bytes: declared }: Completion,
-  ): Promise<{ key: string; bytes: number }> => {
-    const key = outputKey({ jobId: job.id, leaseToken: lease_token, sha256 });
-    const stored = await blobs.stat(key);
-    if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
-    const { bytes } = stored;
-    // The same completion once more, after its answer was lost.
-    if (job.outputKey === key) return { key, bytes };
-    try {
-      if (bytes !== declared) {
-        throw new ApiError('OUTPUT_REJECTED', `It has ${bytes} bytes and not ${declared}.`);
-      }
-      await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, job.input));
-    } catch (thrown) {
-      if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
-      throw thrown;
-    }
-    return { key, bytes };
-  };
-}
-
-/** Moves a whole upload to the blob store, if its lease is still valid. */
-async function store(context: FilesContext, name: OutputName): Promise<void> {
-  const file = await context.parts.take(name);
-  if (file === null) return;
+export async function takeVideo(
+  { blobs, temporary }: Pick<FilesContext, 'blobs' | 'temporary'>,
+  name: OutputName,
+  job: { readonly input: Asked; readonly outputKey: string | null },
+  declared?: number,
+): Promise<{ key: string; bytes: number }> {
+  const key = outputKey(name);
+  const stored = await blobs.stat(key);
+  if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
+  const { bytes } = stored;
+  // The same completion once more, after its answer was lost.
+  if (job.outputKey === key) return { key, bytes };
   try {
-    await context.jobs.lease(name.jobId, name.leaseToken);
-    await context.parts.remember(name);
-    await context.blobs.putFile(outputKey(name), file, videoType);
-    await keepIfLeased(context, name);
-  } finally {
-    await rm(file, { force: true });
+    if (declared !== undefined && bytes !== declared) {
+      throw new ApiError('OUTPUT_REJECTED', `It has ${bytes} bytes and not ${declared}.`);
+    }
+    await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, job.input));
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
+    throw thrown;
   }
+  return { key, bytes };
 }
 
 /**
@@ -182,24 +206,15 @@ async function readLease(
   id: string,
 ): Promise<OutputName> {
   const caller = await authenticate(context, request, response, 'worker');
-  const name = readName(request, id);
-  const job = await context.jobs.lease(id, name.leaseToken);
-  if (job.workerToken !== caller.keyId) throw new ApiError('LEASE_LOST');
-  return name;
-}
-
-function readName(request: IncomingMessage, jobId: string): OutputName {
   const query = queryOf(request);
   const leaseToken = query.get('lease_token') ?? '';
-  const sha256 = query.get('sha256') ?? '';
-  if (!/^[0-9a-f]{32}$/.test(jobId)) throw new ApiError('NOT_FOUND');
+  const name = outputName(id, leaseToken, query.get('sha256') ?? '');
   if (leaseToken === '' || leaseToken.length > 100) {
     throw invalidField('lease_token', 'lease_token is required.');
   }
-  if (!/^[0-9a-f]{64}$/.test(sha256)) {
-    throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
-  }
-  return { jobId, leaseToken, sha256 };
+  const job = await context.jobs.lease(id, leaseToken);
+  if (job.workerToken !== caller.keyId) throw new ApiError('LEASE_LOST');
+  return name;
 }
 
 /**

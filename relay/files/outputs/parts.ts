@@ -4,8 +4,9 @@ import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promi
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../../lib/contract/v3';
-import { hashFile, isMissing, onStorage, tooLarge, writeAll } from '../blobs';
-import { bodyOf } from '../requests';
+import { idForm } from '../../jobs/reader';
+import { hashFile, isMissing, keyOf, onStorage, tooLarge, writeAll } from '../blobs';
+import { bodyOf, invalidField } from '../requests';
 
 /** Identifies an upload of a worker: one video of one lease. */
 export interface OutputName {
@@ -15,9 +16,18 @@ export interface OutputName {
   readonly sha256: string;
 }
 
+/** @throws ApiError `NOT_FOUND` for what is no id, `INVALID_PARAMETER` for what is no SHA-256 */
+export function outputName(jobId: string, leaseToken: string, sha256: string): OutputName {
+  if (!idForm.test(jobId)) throw new ApiError('NOT_FOUND');
+  if (!/^[0-9a-f]{64}$/.test(sha256)) {
+    throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
+  }
+  return { jobId, leaseToken, sha256 };
+}
+
 /** Blob key of a video, different for each lease and content. */
 export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
-  return `outputs/${jobId.slice(0, 2)}/${jobId}-${leaseHash(leaseToken)}-${sha256.slice(0, 32)}`;
+  return keyOf('outputs', jobId, `-${leaseHash(leaseToken)}-${sha256.slice(0, 32)}`);
 }
 
 /** A hash of the lease token, for names that may be seen. */

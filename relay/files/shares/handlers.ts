@@ -6,9 +6,9 @@ import { publicImage } from '../../../lib/video/public-image';
 import { sniffImage } from '../../../lib/video/sniff';
 import { sendJson } from '../../http/reply';
 import type { NodeHandler } from '../../http/router';
+import { keyOf } from '../blobs';
 import type { FilesContext } from '../context';
-import { invalidField, queryOf } from '../requests';
-import { posterKey } from '../retention';
+import { invalidField, queryOf, sendData } from '../requests';
 import { blobContent, bytesContent, serveContent } from '../serving';
 import { absentPage, embedPage, sharePage } from './page';
 import { publicVideo } from './public-video';
@@ -81,7 +81,7 @@ export function shareRoutes(
   /** What of a link is shown; its poster is one of the studio's, if there is one. */
   async function showing(found: OpenShare, texts: PageTexts): Promise<Shown> {
     const { job } = found;
-    const hasPoster = isUploaded(job) && (await blobs.stat(posterKey(job.id))) !== null;
+    const hasPoster = isUploaded(job) && (await blobs.stat(keyOf('posters', job.id))) !== null;
     return shownOf(found, hasPoster, texts);
   }
 
@@ -102,7 +102,8 @@ export function shareRoutes(
 
   /** A picture of a link, without what its file has beside the pixels. */
   async function picture({ job }: OpenShare, name: PictureName) {
-    const stored = name === 'image' ? job.image : { key: posterKey(job.id), type: 'image/jpeg' };
+    const stored =
+      name === 'image' ? job.image : { key: keyOf('posters', job.id), type: 'image/jpeg' };
     if (stored === null) throw new ApiError('NOT_FOUND');
     const { read } = await blobContent(blobs, stored.key);
     return { type: stored.type, bytes: publicImage(await buffer(await read())) };
@@ -127,7 +128,8 @@ export function shareRoutes(
 
   const request: NodeHandler = async (_request, response, { id = '' }) => {
     const data = sharedRequest(await open(id));
-    sendJson(response, 200, { code: 200, message: 'success', data }, { 'X-Robots-Tag': 'noindex' });
+    setRobots(response, false);
+    sendData(response, data);
   };
 
   /** https://oembed.com, 2: `url`, `format`, `maxwidth`, `maxheight`. */

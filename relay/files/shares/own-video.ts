@@ -1,49 +1,29 @@
 import { randomBytes } from 'node:crypto';
-import { rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../lib/contract';
 import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
-import type { NodeHandler } from '../../http/router';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
-import { withLocalFile } from '../blobs';
+import { keyOf } from '../blobs';
 import type { FilesContext } from '../context';
-import { checkVideo } from '../outputs/check';
-import { receiveVideo, tellReceived } from '../outputs/handlers';
-import { type OutputName, outputKey } from '../outputs/parts';
+import { takeVideo, videoRoutes } from '../outputs/handlers';
+import { type OutputName, outputKey, outputName } from '../outputs/parts';
 import { invalidField, queryOf } from '../requests';
-import { posterKey } from '../retention';
 
 const dayMs = 86_400_000;
 
 /**
- * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, whole or the part that is missing, from a
- * signed-in page. It becomes a result when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
+ * `PUT` and `HEAD /api/admin/videos/{id}?sha256=…`: a video that the studio made, whole or the part that is missing,
+ * from a signed-in page. It becomes a result when its link is made ({@link takeOwnVideo}); the sweep removes it
+ * otherwise.
  */
-export function putOwnVideo(context: FilesContext): NodeHandler {
-  return async (request, response, { id = '' }) => {
-    const name = nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request));
-    await receiveVideo(context, request, response, name, async () => {
-      const file = await context.parts.take(name);
-      if (file === null) return;
-      try {
-        await context.parts.remember(name);
-        await context.blobs.putFile(outputKey(name), file, 'video/mp4');
-      } finally {
-        await rm(file, { force: true });
-      }
-    });
-  };
-}
-
-/** `HEAD` on the same address: the number of received bytes, in `Upload-Offset`. */
-export function headOwnVideo(context: FilesContext): NodeHandler {
-  return async (request, response, { id = '' }) => {
-    const name = nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request));
-    await tellReceived(context, response, name);
-  };
+export function ownVideoRoutes(context: FilesContext) {
+  return videoRoutes(context, {
+    name: async (request, _response, id) =>
+      nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request)),
+  });
 }
 
 /**
@@ -55,14 +35,14 @@ export function headOwnVideo(context: FilesContext): NodeHandler {
  */
 export function takeOwnVideo(context: FilesContext) {
   const { blobs } = context;
-  const take = takeVideo(context);
+  const take = takeJob(context);
   return async (id: string, owner: Caller, video: OwnVideo): Promise<JobRow> => {
     const poster = isFlagged(video.safety) ? null : posterOf(video);
     const job = await take(id, owner, video);
     // The job comes first: another owner's may have this id.
     if (poster) {
       const options = { type: 'image/jpeg', maxBytes: poster.length };
-      await blobs.put(posterKey(id), poster, options);
+      await blobs.put(keyOf('posters', id), poster, options);
     }
     return job;
   };
@@ -79,24 +59,18 @@ function posterOf({ poster }: OwnVideo): Uint8Array | null {
   throw invalidField('poster', 'poster must be a JPEG in base64.');
 }
 
-function takeVideo({ blobs, temporary, config, store, jobs: rows }: FilesContext) {
+function takeJob(context: FilesContext) {
+  const { config, store, jobs: rows } = context;
   return async (id: string, owner: Caller, video: OwnVideo): Promise<JobRow> => {
     const { prompt } = video.parameters;
     if (isRefusedPrompt(prompt) || (namesChild(prompt) && isFlagged(video.safety))) {
       throw new ApiError('PROMPT_REFUSED');
     }
-    const key = outputKey(nameOf(id, video.sha256, owner));
+    const name = nameOf(id, video.sha256, owner);
     const known = await rows.get(id, owner.owner);
-    if (known?.outputKey === key) return known;
-    const stored = await blobs.stat(key);
-    if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
-    try {
-      await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, video.parameters));
-    } catch (thrown) {
-      if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
-      throw thrown;
-    }
-    const output = { key, bytes: stored.bytes, days: config.KINORA_RETENTION_DAYS };
+    if (known?.outputKey === outputKey(name)) return known;
+    const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
+    const output = { ...stored, days: config.KINORA_RETENTION_DAYS };
     const row = rowOf(id, owner, video, output);
     const [inserted] = await storageErrors(() =>
       store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
@@ -162,10 +136,5 @@ async function caller(
 }
 
 /** In place of a lease the owner: uploads of two owners never meet. */
-function nameOf(id: string, sha256: string, { owner }: Caller): OutputName {
-  if (!/^[0-9a-f]{32}$/.test(id)) throw new ApiError('NOT_FOUND');
-  if (!/^[0-9a-f]{64}$/.test(sha256)) {
-    throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
-  }
-  return { jobId: id, leaseToken: `owner ${owner}`, sha256 };
-}
+const nameOf = (id: string, sha256: string, { owner }: Caller): OutputName =>
+  outputName(id, `owner ${owner}`, sha256);

@@ -3,13 +3,13 @@ import { ApiError } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { NodeHandler } from '../../http/router';
 import type { UploadRow } from '../../store/schema';
-import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
+import { keyOf, temporaryFile, tooLarge, writeNewFile } from '../blobs';
 import type { BlobStore } from '../blobs/index';
 import type { FilesContext } from '../context';
 import { bodyOf, invalidField, lengthOf, queryOf, sendData, typeOf } from '../requests';
 import { serveBlob } from '../serving';
 import { announcedKind, checkContent, checkFilename, loraType, maxBytesOf } from './kinds';
-import { newUpload, uploadKey } from './rows';
+import { newUpload } from './rows';
 
 /**
  * Makes the row of an upload that is announced, and the headers that its PUT must carry.
@@ -38,8 +38,8 @@ export function createTicket({ config, rows, space }: FilesContext) {
  */
 export function putUpload(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const end = context.links.verify('upload', id, '', queryOf(request));
-    const upload = end && end.getTime() > Date.now() ? await context.rows.get(id) : null;
+    const isOpen = context.links.isOpen('upload', id, '', queryOf(request));
+    const upload = isOpen ? await context.rows.get(id) : null;
     if (!upload)
       throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
     if (lengthOf(request) !== upload.bytes) {
@@ -78,7 +78,7 @@ export async function storeBytes(
   const kind = upload.contentType === loraType ? 'lora' : 'image';
   const contentType = await checkContent(file, kind, upload.filename);
   // The key holds the hash of the bytes: a second request cannot replace the first one's.
-  const blobKey = `${uploadKey(upload.id)}-${sha256.slice(0, 16)}`;
+  const blobKey = keyOf('uploads', upload.id, `-${sha256.slice(0, 16)}`);
   await blobs.putFile(blobKey, file, contentType);
   return { sha256, blobKey, contentType };
 }
@@ -105,8 +105,8 @@ function otherBytes(): ApiError {
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
 export function getUpload({ blobs, links, rows }: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const end = links.verify('download', id, '', queryOf(request));
-    const upload = end && end.getTime() > Date.now() ? await rows.get(id) : null;
+    const isOpen = links.isOpen('download', id, '', queryOf(request));
+    const upload = isOpen ? await rows.get(id) : null;
     if (!upload?.blobKey) throw new ApiError('NOT_FOUND');
     await serveBlob(request, response, blobs, upload.blobKey, {
       type: upload.contentType,

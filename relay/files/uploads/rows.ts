@@ -5,14 +5,10 @@ import type { Config } from '../../config';
 import { type Store, withStorageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
 import type { BlobStore } from '../blobs/index';
+import type { Links } from '../links';
 
 /** A row to insert; the database sets its time. */
 type NewUpload = Omit<UploadRow, 'createdAt'>;
-
-/** Blob key of an upload. */
-export function uploadKey(id: string): string {
-  return `uploads/${id.slice(0, 2)}/${id}`;
-}
 
 /** A row for an upload of a caller, not inserted yet. */
 export function newUpload(
@@ -44,6 +40,22 @@ export async function insertStored(
     await blobs.remove(upload.blobKey).catch(() => undefined);
     throw thrown;
   });
+}
+
+/**
+ * The upload of an owner that one of our own links names.
+ *
+ * @returns undefined for any other address; null where the upload is another's or gone, or the link has ended
+ */
+export async function linkedUpload(
+  { links, rows }: { readonly links: Links; readonly rows: UploadRows },
+  text: string,
+  owner: string,
+): Promise<UploadRow | null | undefined> {
+  const id = links.uploadOf(text);
+  if (id === null) return links.isOwnUpload(text) ? null : undefined;
+  const upload = await rows.get(id);
+  return upload?.owner === owner ? upload : null;
 }
 
 /** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */

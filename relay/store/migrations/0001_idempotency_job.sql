@@ -1,1 +1,0 @@
-CREATE INDEX "idempotency_job" ON "idempotency" USING btree ("job_id");
