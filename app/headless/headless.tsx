@@ -1,33 +1,13 @@
 'use client';
 
-import { useEffect, useState } from 'react';
-import { installHeadlessApi } from './api';
+import { useEffect, useRef } from 'react';
+import { mountHeadless } from './mount';
 
-/**
- * The bare page that `npm run generate` drives: file inputs and `window.kinora`. The same runner,
- * engine and library as in the studio, without anything to look at.
- */
+/** The bare page of a server, for `npm run worker`: what it stores belongs to the address of that server. */
 export function HeadlessPage() {
-  const [ready, setReady] = useState(false);
+  const main = useRef<HTMLElement>(null);
   useEffect(() => {
-    window.kinora = installHeadlessApi();
-    setReady(true);
+    if (main.current) mountHeadless(main.current);
   }, []);
-  return (
-    <main data-ready={ready}>
-      <h1>Kinora, headless</h1>
-      <label>
-        Image <input id="image" type="file" />
-      </label>
-      <label>
-        LoRAs <input id="loras" type="file" multiple />
-      </label>
-      <label>
-        Files of a model <input id="files" type="file" multiple />
-      </label>
-      <label>
-        Folder of a model <input id="folder" type="file" multiple {...{ webkitdirectory: '' }} />
-      </label>
-    </main>
-  );
+  return <main ref={main} />;
 }

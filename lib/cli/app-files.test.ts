@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 
 it('lists pages, what the router fetches, scripts and public files, each with the time to store it', async () => {
-  for (const name of ['index', 'docs/api', '_not-found', 'headless', 'headless/bench']) {
+  for (const name of ['index', 'docs/api', '_not-found', 'headless']) {
     await put(`.next/server/app/${name}.html`);
     await put(`.next/server/app/${name}.rsc`);
   }

@@ -26,6 +26,7 @@ const sources = [
   'lib/models/wan22/goldens/model',
   'lib/cli/build-server.ts',
   'lib/cli/compile-server.ts',
+  'lib/cli/compile-texts.js',
 ];
 
 /** Not part of a build: the commands, reference data, and what `prepare:assets` puts into `public/`. */

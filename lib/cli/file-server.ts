@@ -19,10 +19,14 @@ const types: Readonly<Record<string, string>> = {
   '.wasm': 'application/wasm',
 };
 
-/** Serves a folder read-only, with ranges, to any origin of this machine. */
-export async function serveFolder(root: string): Promise<FileServer> {
+/**
+ * Serves folders read-only, with ranges, to any origin of this machine. Its own pages are cross-origin isolated.
+ *
+ * @param roots the first one that has a file answers
+ */
+export async function serveFolders(roots: readonly string[]): Promise<FileServer> {
   const server = createServer((request, response) => {
-    answer(root, request, response).catch(() => response.destroy());
+    answer(roots, request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -40,17 +44,23 @@ export async function serveFolder(root: string): Promise<FileServer> {
   };
 }
 
-async function answer(root: string, request: IncomingMessage, response: ServerResponse) {
+async function answer(
+  roots: readonly string[],
+  request: IncomingMessage,
+  response: ServerResponse,
+) {
   // A request with a range needs a CORS preflight, and the page is cross-origin isolated.
   response.setHeader('Access-Control-Allow-Origin', '*');
   response.setHeader('Access-Control-Allow-Headers', 'Range');
   response.setHeader('Access-Control-Expose-Headers', 'Content-Range, Content-Length');
   response.setHeader('Cross-Origin-Resource-Policy', 'cross-origin');
+  response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+  response.setHeader('Cross-Origin-Embedder-Policy', 'require-corp');
   if (request.method === 'OPTIONS') return void response.writeHead(204).end();
   const { pathname } = new URL(request.url ?? '/', 'http://127.0.0.1');
-  const file = path.join(root, decodeURIComponent(pathname));
-  const facts = await stat(file).catch(() => null);
-  if (!file.startsWith(root) || !facts?.isFile()) return void response.writeHead(404).end();
+  const found = await find(roots, decodeURIComponent(pathname));
+  if (!found) return void response.writeHead(404).end();
+  const { file, facts } = found;
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
   const start = first ? Number(first) : 0;
   const end = Math.min(last ? Number(last) : facts.size - 1, facts.size - 1);
@@ -63,4 +73,18 @@ async function answer(root: string, request: IncomingMessage, response: ServerRe
   response.writeHead(first ? 206 : 200);
   if (request.method === 'HEAD' || facts.size === 0) return void response.end();
   createReadStream(file, { start, end }).pipe(response);
+}
+
+async function find(roots: readonly string[], pathname: string) {
+  // A page's address has no extension, as in the app.
+  const names = path.extname(pathname) === '' ? [pathname, `${pathname}.html`] : [pathname];
+  for (const root of roots) {
+    for (const name of names) {
+      const file = path.join(root, name);
+      if (!file.startsWith(root + path.sep)) continue;
+      const facts = await stat(file).catch(() => null);
+      if (facts?.isFile()) return { file, facts };
+    }
+  }
+  return null;
 }

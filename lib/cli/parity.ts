@@ -7,9 +7,9 @@ import { modelFamilies } from '../models';
 import { type ParityLine, runParity } from '../pipeline/parity';
 import { classifierParity } from '../safety/parity';
 import { readArguments, usageError } from './arguments';
-import { withAppPage } from './browser/app-page';
+import { withBarePage } from './browser/bare-page';
 import { diskFolder } from './disk-folder';
-import { serveFolder } from './file-server';
+import { serveFolders } from './file-server';
 import { fromUser, root } from './paths';
 
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--kernels SETTING] [--tolerance X]
@@ -124,10 +124,10 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
 }
 
 async function inChromium(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
-  const files = await serveFolder(options.folder);
+  const files = await serveFolders([options.folder]);
   try {
-    const failure = await withAppPage(
-      '/headless/parity',
+    const failure = await withBarePage(
+      'parity',
       // NaN has no JSON, but Playwright's own transport carries it.
       (page) => page.exposeFunction('kinoraParityLine', onLine),
       async (page) =>

@@ -6,11 +6,10 @@ import {
   type ModelEntry,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
-import { startApp } from './app-server';
 import { HeadlessPage } from './browser/headless-page';
 import { launchBrowser } from './browser/launch';
+import { servePages } from './browser/page-bundle';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
-import { ensureBuild } from './build';
 import type { Command } from './command';
 import { noteLibrary } from './home';
 
@@ -34,7 +33,7 @@ export interface LibrarySession extends Session {
   watch(listener: ((snapshot: LibrarySnapshot) => void) | null): void;
 }
 
-/** Builds and serves the app where needed, in a browser that forgets everything at the end. */
+/** Serves the bare pages, in a browser that forgets everything at the end. */
 export async function openSession(
   command: Command,
   onProgress: (event: HeadlessEvent) => void,
@@ -123,8 +122,8 @@ function find<E extends LibraryEntry>(entries: readonly E[], id: string): E {
 }
 
 async function serve(command: Command): Promise<string> {
-  await ensureBuild(command.say, command.signal);
-  const server = await startApp();
-  command.afterwards(server.stop);
-  return server.origin;
+  const pages = await servePages();
+  command.afterwards(pages.close);
+  command.signal.throwIfAborted();
+  return pages.base;
 }

@@ -1,14 +1,11 @@
 import { copyFile, cp, mkdir } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { build } from 'esbuild';
+import { copyRuntime } from '../browser/page-bundle';
 import { compileKernels } from '../compile-kernels';
 import { root } from '../paths';
 
 const page = path.join(root, 'lib/cli/bench/kernels-page');
-
-/** ONNX Runtime's programs: with suspension of WebAssembly, and for browsers without it. */
-const programs = ['jspi', 'asyncify'].map((name) => `ort-wasm-simd-threaded.${name}.wasm`);
 
 /**
  * Writes the page that measures kernels: a folder for any static server, which needs nothing else.
@@ -36,10 +33,7 @@ export async function writeKernelsPage(folder: string): Promise<void> {
       copyFile(path.join(page, name), path.join(folder, name)),
     ),
   );
-  const runtime = path.dirname(createRequire(import.meta.url).resolve('onnxruntime-web'));
-  await Promise.all(
-    programs.map((name) => copyFile(path.join(runtime, name), path.join(folder, name))),
-  );
+  await copyRuntime(folder);
   const model = path.join(root, 'public/models/wan2.2-ti2v-5b');
   await cp(model, path.join(folder, 'model'), { recursive: true });
 }

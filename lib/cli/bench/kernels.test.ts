@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { KernelReport } from '../../models/wan22/benchmark/kernels';
 import { launchBrowser } from '../browser/launch';
-import { serveFolder } from '../file-server';
+import { serveFolders } from '../file-server';
 import { writeKernelsPage } from './kernels-bundle';
 
 test('the exported page measures, shows tables and gives its figures as JSON', {
@@ -13,7 +13,7 @@ test('the exported page measures, shows tables and gives its figures as JSON', {
 }, async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'kinora-kernels-'));
   await writeKernelsPage(folder);
-  const files = await serveFolder(folder);
+  const files = await serveFolders([folder]);
   const { browser, software } = await launchBrowser();
   try {
     const page = await browser.newPage();

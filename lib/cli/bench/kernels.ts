@@ -6,7 +6,7 @@ import { KinoraError } from '../../contract';
 import type { KernelBenchOptions, KernelReport } from '../../models/wan22/benchmark/kernels';
 import { readArguments, usageError } from '../arguments';
 import { launchBrowser } from '../browser/launch';
-import { serveFolder } from '../file-server';
+import { serveFolders } from '../file-server';
 import { fromUser } from '../paths';
 import { deviceLine, reportTables, tableText } from './kernel-tables';
 import { writeKernelsPage } from './kernels-bundle';
@@ -91,7 +91,7 @@ export async function measureKernels(
   const folder = await mkdtemp(path.join(tmpdir(), 'kinora-kernels-'));
   try {
     await writeKernelsPage(folder);
-    const files = await serveFolder(folder);
+    const files = await serveFolders([folder]);
     const { browser } = await launchBrowser();
     try {
       const page = await browser.newPage();

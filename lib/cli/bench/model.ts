@@ -19,7 +19,7 @@ import { familyOf } from '../../pipeline/open';
 import { resolveSampling } from '../../pipeline/profiles';
 import { checkCost, checkerBenchmark } from '../../safety/benchmark';
 import type { ModelFolder } from '../../weights';
-import { withAppPage } from '../browser/app-page';
+import { withBarePage } from '../browser/bare-page';
 import { diskFolder } from '../disk-folder';
 import { fromUser, root } from '../paths';
 import { modelHelp, parseModelOptions } from './model-options';
@@ -107,8 +107,8 @@ async function inChromium(
   options: BenchmarkOptions,
   onResult: (result: StageResult) => void,
 ): Promise<StageResult[]> {
-  const outcome = await withAppPage(
-    '/headless/bench',
+  const outcome = await withBarePage(
+    'bench',
     (page) => page.exposeFunction('kinoraBenchResult', onResult),
     (page) =>
       page.evaluate(

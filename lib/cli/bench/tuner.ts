@@ -1,8 +1,7 @@
-import { startApp } from '../app-server';
 import { readArguments, usageError } from '../arguments';
 import { HeadlessPage } from '../browser/headless-page';
 import { launchBrowser } from '../browser/launch';
-import { ensureBuild } from '../build';
+import { servePages } from '../browser/page-bundle';
 
 const help = `npm run bench -- tuner [--kernels MODE]
 
@@ -29,17 +28,16 @@ export async function benchTuner(args: readonly string[]): Promise<void> {
   }
   const mode = modes.find((name) => name === values.kernels);
   if (!mode) throw refuse(`--kernels must be one of ${modes.join(', ')}.`);
-  await ensureBuild((line) => process.stderr.write(`${line}\n`));
-  const app = await startApp();
+  const pages = await servePages();
   try {
     const { browser } = await launchBrowser();
     try {
-      const page = await HeadlessPage.open(browser, app.origin, () => undefined);
+      const page = await HeadlessPage.open(browser, pages.base, () => undefined);
       process.stdout.write(`${JSON.stringify(await page.call('tune', mode), null, 2)}\n`);
     } finally {
       await browser.close();
     }
   } finally {
-    await app.stop();
+    await pages.close();
   }
 }

@@ -1,11 +1,8 @@
-'use client';
-
 import { proxy, wrap } from 'comlink';
-import { useEffect, useState } from 'react';
-import { installErrorTransfer } from '../../../lib/contract/error-transfer';
-import { toKinoraError } from '../../../lib/contract/errors';
-import type { ParityLine } from '../../../lib/pipeline/parity';
-import type { ParityApi, ParityRequest } from '../../../workers/parity';
+import type { ParityApi, ParityRequest } from '../../../../workers/parity';
+import { installErrorTransfer } from '../../../contract/error-transfer';
+import { toKinoraError } from '../../../contract/errors';
+import type { ParityLine } from '../../../pipeline/parity';
 
 declare global {
   interface Window {
@@ -16,23 +13,13 @@ declare global {
   }
 }
 
-/** The bare page that `npm run parity -- DIR --backend webgpu` drives. */
-export function ParityPage() {
-  const [ready, setReady] = useState(false);
-  useEffect(() => {
-    window.kinoraParity = runParity;
-    setReady(true);
-  }, []);
-  return (
-    <main data-ready={ready}>
-      <h1>Kinora, parity</h1>
-    </main>
-  );
-}
+window.kinoraParity = runParity;
+const main = document.querySelector('main');
+if (main) main.dataset.ready = 'true';
 
 async function runParity(base: string, options: ParityRequest): Promise<string | null> {
   installErrorTransfer();
-  const worker = new Worker(new URL('../../../workers/parity.ts', import.meta.url), {
+  const worker = new Worker(new URL('../../../../workers/parity.ts', import.meta.url), {
     type: 'module',
   });
   try {

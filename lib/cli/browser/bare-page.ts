@@ -1,34 +1,31 @@
 import type { Page } from 'playwright';
-import { startApp } from '../app-server';
-import { ensureBuild } from '../build';
 import { launchBrowser } from './launch';
+import { type BarePage, servePages } from './page-bundle';
 
 /**
- * Opens a page of the built app in headless Chromium for some work, and ends browser and server after it.
+ * Opens a bare page in headless Chromium for some work, and ends browser and server after it.
  *
- * @param path such as `/headless/bench`; it is ready when its `main` says so
  * @param prepare called before the page is loaded, to expose functions to it
  */
-export async function withAppPage<T>(
-  path: string,
+export async function withBarePage<T>(
+  name: BarePage,
   prepare: (page: Page) => Promise<unknown>,
   work: (page: Page) => Promise<T>,
 ): Promise<T> {
-  await ensureBuild((line) => process.stderr.write(`${line}\n`));
-  const app = await startApp();
+  const pages = await servePages();
   try {
     const { browser } = await launchBrowser();
     try {
       const page = await browser.newPage();
       page.on('pageerror', (error) => process.stderr.write(`${error}\n`));
       await prepare(page);
-      await page.goto(`${app.origin}${path}`);
+      await page.goto(pages.base + name);
       await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
       return await work(page);
     } finally {
       await browser.close();
     }
   } finally {
-    await app.stop();
+    await pages.close();
   }
 }

@@ -1,11 +1,8 @@
-'use client';
-
 import { proxy, type Remote, wrap } from 'comlink';
-import { useEffect, useState } from 'react';
-import { installErrorTransfer } from '../../../lib/contract/error-transfer';
-import { toKinoraError } from '../../../lib/contract/errors';
-import type { BenchmarkOptions, StageResult } from '../../../lib/pipeline/benchmark';
-import type { BenchApi } from '../../../workers/bench';
+import type { BenchApi } from '../../../../workers/bench';
+import { installErrorTransfer } from '../../../contract/error-transfer';
+import { toKinoraError } from '../../../contract/errors';
+import type { BenchmarkOptions, StageResult } from '../../../pipeline/benchmark';
 
 declare global {
   interface Window {
@@ -16,19 +13,9 @@ declare global {
   }
 }
 
-/** The bare page that `npm run bench -- model --backend webgpu` drives. */
-export function BenchPage() {
-  const [ready, setReady] = useState(false);
-  useEffect(() => {
-    window.kinoraBench = runBench;
-    setReady(true);
-  }, []);
-  return (
-    <main data-ready={ready}>
-      <h1>Kinora, benchmark</h1>
-    </main>
-  );
-}
+window.kinoraBench = runBench;
+const main = document.querySelector('main');
+if (main) main.dataset.ready = 'true';
 
 function runBench(model: string, options: BenchmarkOptions): Promise<StageResult[] | string> {
   const onResult = proxy((result: StageResult) => void window.kinoraBenchResult?.(result));
@@ -38,7 +25,7 @@ function runBench(model: string, options: BenchmarkOptions): Promise<StageResult
 /** Runs one call in a worker of its own; what fails comes as its sentence. */
 async function inWorker<T>(call: (bench: Remote<BenchApi>) => Promise<T>): Promise<T | string> {
   installErrorTransfer();
-  const worker = new Worker(new URL('../../../workers/bench.ts', import.meta.url), {
+  const worker = new Worker(new URL('../../../../workers/bench.ts', import.meta.url), {
     type: 'module',
   });
   try {

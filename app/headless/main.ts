@@ -1,0 +1,4 @@
+import { mountHeadless } from './mount';
+
+const main = document.querySelector('main');
+if (main) mountHeadless(main);
