@@ -129,6 +129,6 @@ test('steps run the commands, in processes of their own; what is known of one th
   });
   expect(late?.reason).toContain('It had not ended after');
   const text = reportMarkdown({ date: kernels.date, kinora: '0', system: 'Linux', steps: results });
-  expect(text).toMatch(/\| transformer block \| 3 \| [\d.]+ \| [\d.]+ \| [\d.e-]+ \|/);
+  expect(text).toMatch(/\| transformer block \| [1-3] \| [\d.]+ \| [\d.]+ \| [\d.e-]+ \|/);
   expect(text).toContain('The device is not known.');
 });
