@@ -11,7 +11,7 @@ import type { ClipConditions, Loading, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { Previews } from './preview';
 import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
-import { createScheduler } from './schedulers';
+import { createScheduler, type Scheduler } from './schedulers';
 import { StepClock } from './step-clock';
 
 export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
@@ -60,6 +60,7 @@ class Run {
   /** Finished steps of the clip under way. */
   #step = 0;
   readonly #previews: Previews;
+  readonly #scheduler: Scheduler;
 
   constructor(
     readonly backend: Backend,
@@ -71,7 +72,8 @@ class Run {
     const { maxClipFrames } = model.manifest;
     this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
     const { length: clips } = this.#clips;
-    const { steps } = request;
+    const { scheduler, steps, flowShift } = request;
+    this.#scheduler = createScheduler({ ...scheduler, steps, flowShift });
     const unsaved = { saved: null, decodes: false, resumes: 0, writer: null };
     this.#checkpoints = new RunCheckpoints({ ...unsaved, clips, steps });
   }
@@ -183,6 +185,7 @@ class Run {
       promptTokens: prompts.map(({ length }) => length),
       decoder: request.decoder,
       reusesBlocks: request.cache?.kind === 'magcache',
+      stochastic: this.#scheduler.stochastic,
     });
     const onPlan = (memory: MemoryReport, plan: MemoryPlan) => {
       hooks.onPlan?.(plan);
@@ -242,11 +245,10 @@ class Run {
       this.#stepClock.start();
       this.#previews.decodes = plan.previews;
       const { size } = conditions;
-      const { scheduler, steps, flowShift } = request;
       const count = model.latents.channels * size.frames * size.height * size.width;
       return await denoise(backend, denoiser, {
         ...conditions,
-        scheduler: createScheduler({ ...scheduler, steps, flowShift }),
+        scheduler: this.#scheduler,
         guidanceScale: request.guidanceScale,
         ...(request.guidedSteps !== undefined && { guidedSteps: request.guidedSteps }),
         ...(request.cache && { cache: request.cache }),
