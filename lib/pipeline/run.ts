@@ -31,7 +31,7 @@ const previewsPerClip = 10;
  * way goes on from its last checkpoint, and gives the same latents bit for bit.
  *
  * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
- * smallest plan does not fit, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`,
+ * smallest plan does not fit, `KERNELS_UNAVAILABLE` before anything is computed, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`,
  * `CHECKPOINT_MISMATCH`, and what the files and the device throw; then nothing stays on the device
  */
 export async function imageToVideo(
@@ -179,13 +179,21 @@ class Run {
     const { backend, model, request, hooks } = this;
     const { width, height } = request.image;
     const frames = Math.min(request.frames, model.manifest.maxClipFrames);
-    const planner = await model.planMemory({
+    const planned = {
       native: { width, height, frames },
       backend,
       promptTokens: prompts.map(({ length }) => length),
       decoder: request.decoder,
       reusesBlocks: request.cache?.kind === 'magcache',
       stochastic: this.#scheduler.stochastic,
+    };
+    const planner = await model.planMemory(planned).catch((error: unknown) => {
+      const refused = error instanceof KinoraError && error.code === 'KERNELS_UNAVAILABLE';
+      if (!refused || request.kernels !== undefined) throw error;
+      backend.kernels = null;
+      const sentence = `${error.message} ONNX Runtime computes it instead, which is slower.`;
+      hooks.onProgress({ type: 'sampling', sentence });
+      return model.planMemory(planned);
     });
     const onPlan = (memory: MemoryReport, plan: MemoryPlan) => {
       hooks.onPlan?.(plan);
