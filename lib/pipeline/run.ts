@@ -191,6 +191,8 @@ class Run {
       const refused = error instanceof KinoraError && error.code === 'KERNELS_UNAVAILABLE';
       if (!refused || request.kernels !== undefined) throw error;
       backend.kernels = null;
+      // What a check of the image ran by them is not what made the video.
+      backend.compute?.used.clear();
       const sentence = `${error.message} ONNX Runtime computes it instead, which is slower.`;
       hooks.onProgress({ type: 'sampling', sentence });
       return model.planMemory(planned);

@@ -12,7 +12,7 @@ export class Refusal extends KinoraError {
     readonly call: string,
     readonly reason: string,
   ) {
-    const sentence = `Kinora's kernels do not compute this model on this GPU: ${graph}: ${call} ${reason}.`;
+    const sentence = `Kinora’s kernels do not compute this model on this GPU: ${graph}: ${call} ${reason}.`;
     super('KERNELS_UNAVAILABLE', sentence);
   }
 }

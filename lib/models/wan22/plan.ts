@@ -1,5 +1,5 @@
 import type { KernelSetting, Precision } from '../../contract';
-import { type Compute, CountingBackend, type DeviceBytes, elementCount, Refusal } from '../../gpu';
+import { CountingBackend, type DeviceBytes, elementCount, Refusal } from '../../gpu';
 import { integerDots, type KernelChoice } from '../../gpu/kernels';
 import { defaultChoice } from '../../gpu/kernels/variants';
 import { type ClipSize, latentFrames } from '../../pipeline/latents';
@@ -9,38 +9,26 @@ import { bitsOf } from './blocks';
 import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
 import { type ModelConfig, maxPromptTokens } from './config';
 import { precisionFor } from './layer-data';
-import type { LoraBranches } from './lora';
 import { checkpointOfShapes } from './shape-checkpoint';
 import { type TensorShapes, textEncoderAliases, textEncoderTensors } from './tensors';
 import { encodePrompts } from './text-encoder';
 import { createTinyDecoder } from './tiny-decoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
-import { planDenoising, transformerKernels } from './transformer';
+import { type DenoisePlanOptions, planDenoising, transformerKernels } from './transformer';
 import { decodeOptions, measureEncoder } from './vae';
 
-/** What the memory is planned for. */
-export interface Wan22PlanRequest {
+/**
+ * What the memory is planned for. By default exact kernels of a usual device compute, for two of the longest prompts.
+ */
+export interface Wan22PlanRequest extends Partial<Omit<DenoisePlanOptions, 'precision'>> {
   /** The size at which the model runs, and frames of a clip, 4n+1. */
   readonly native: ClipSize;
-  /** The kernels of our own that compute; null where the runtime does. Exact ones of a usual device when absent. */
-  readonly kernels?: KernelChoice | null;
-  /** The device that compiles them; one without limits when absent. */
-  readonly compute?: Compute | null;
   /** What the runtime's attention kernel sustains; decides its chunk size. */
   readonly flopsPerSecond?: number;
   /** Most tokens that go through a block together, where that was measured. */
   readonly chunkTokens?: number;
-  /** Most bytes that the device takes in one buffer; any number of them when absent. */
-  readonly largestBuffer?: number;
-  /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
-  readonly promptTokens?: readonly number[];
-  readonly lora?: LoraBranches;
   /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
   readonly tinyDecoder?: TensorShapes;
-  /** Whether what the blocks add is kept for later steps. */
-  readonly reusesBlocks?: boolean;
-  /** Whether the sampler adds noise. */
-  readonly stochastic?: boolean;
 }
 
 /** What every device with WebGPU has. */
@@ -128,16 +116,8 @@ function largestChunk(frames: number, perFrame: number, most: number): number {
   return Math.max(...cutTokens(frames, perFrame, 1, most).map(({ count }) => count));
 }
 
-interface CountOptions {
-  readonly precision: Precision;
-  /** Tokens of one prompt, or of two with guidance. */
-  readonly promptTokens: readonly number[];
-  /** Null when absent. */
-  readonly kernels?: KernelChoice | null;
-}
-
 /** Layers come and go one by one, so one of them tells the peak. */
-async function countText(config: ModelConfig, options: CountOptions): Promise<DeviceBytes> {
+async function countText(config: ModelConfig, options: DenoisePlanOptions): Promise<DeviceBytes> {
   const one = { ...config.text_encoder, num_layers: 1 };
   const zeros = zeroCheckpoint(textEncoderTensors(one), options.precision);
   const checkpoint = withAliases(zeros, textEncoderAliases);

@@ -79,7 +79,7 @@ describe('a GPU whose bindings are too small for its kernels', () => {
     expect(events[0]).toMatchObject({
       type: 'sampling',
       sentence: expect.stringMatching(
-        /^Kinora's kernels do not compute .* ONNX Runtime computes it/,
+        /^Kinora’s kernels do not compute .* ONNX Runtime computes it/,
       ),
     });
     expect(gpu.kernels).toBeNull();

@@ -17,7 +17,7 @@ import { transformerTensors } from '../tensors';
 import { denoiseTokens, tokenRequest } from '../testing/denoise';
 import { realFolder } from '../testing/model';
 import { tokensOf } from './clip';
-import { clipGraphs, compileClip, transformerKernels } from './kernels';
+import { clipGraphs, compileClip } from './kernels';
 import { blockLinears } from './network';
 import { Transformer } from './transformer';
 
@@ -44,22 +44,17 @@ function programOf(setting: Setting): Program {
     blockLinears.map((role) => [`blocks.${index}.${role}`, branch] as const),
   );
   const lora = { branches: new Map(branches.flat()), deltas: new Map() };
-  const kernels = transformerKernels({
-    ...defaultChoice(completeDevice, mode),
-    storage: setting.storage ?? 'f16',
-  });
-  if (!kernels) throw new Error('the device has no kernels');
+  const choice = { ...defaultChoice(completeDevice, mode), storage: setting.storage ?? 'f16' };
   const limits = { workgroupBytes: 2 ** 14, threads: 256, bindingBytes, storageBuffers: 10 };
   const clip = tokensOf(
     config,
     { frames: 31, height: 44, width: 80 },
     { conditioningFrames: 1, maxChunkTokens, guided: true },
   );
-  return compileClip(
-    { kernels, limits, maxBufferBytes: Number.POSITIVE_INFINITY },
-    clipGraphs(config, { precision, lora }, true),
-    clip,
-  );
+  const target = { choice, limits, maxBufferBytes: Number.POSITIVE_INFINITY };
+  const program = compileClip(target, clipGraphs(config, { precision, lora }, true), clip);
+  if (!program) throw new Error('the device has no kernels');
+  return program;
 }
 
 const exact = { mode: 'exact', precision: 'int8', rank: 0 } as const;

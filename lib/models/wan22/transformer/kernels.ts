@@ -1,4 +1,4 @@
-import { type Backend, type Compute, type GraphSizes, type KernelSet, Program } from '../../../gpu';
+import { type Compute, type GraphSizes, type KernelSet, Program } from '../../../gpu';
 import type { KernelChoice } from '../../../gpu/kernels';
 import type { Graph } from '../../../graph';
 import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
@@ -7,7 +7,7 @@ import { type LinearSpec, specOf } from '../layers';
 import { shapeOfTensor, transformerTensors } from '../tensors';
 import type { ClipTokens } from './clip';
 import * as network from './network';
-import { type OuterLinear, outerLinears } from './weights';
+import { outerLinears } from './weights';
 
 /** In which form a transformer's weights are on the device: its graphs depend on it. */
 export type WeightForm = Pick<ReadOptions, 'precision' | 'lora'>;
@@ -19,10 +19,42 @@ export function transformerKernels(choice: KernelChoice | null | undefined): Ker
   return { linear, attention, fastLinear, fastAttention, storage };
 }
 
-/** Graphs, and the ranks that a LoRA has beside their layers, by the names of these. */
-export interface AdaptedGraphs {
-  readonly graphs: ReadonlySet<Graph>;
-  readonly ranks: GraphSizes['ranks'];
+/** Graphs of a transformer, and the ranks that a LoRA has beside their layers, by the names of these. */
+export class AdaptedGraphs {
+  readonly graphs = new Set<Graph>();
+  readonly ranks = new Map<string, readonly number[]>();
+  readonly #tensors;
+
+  constructor(
+    readonly config: TransformerConfig,
+    readonly form: WeightForm,
+  ) {
+    const shapes = transformerTensors(config);
+    this.#tensors = {
+      has: (name: string) => shapes.has(name),
+      shape: (name: string) => shapeOfTensor(shapes, name),
+    };
+  }
+
+  /**
+   * Adds a graph.
+   *
+   * @param modules the diffusers names of its layers, by the names that the graph has for them
+   */
+  add<Name extends string>(
+    modules: Readonly<Record<Name, string>>,
+    make: (specs: Readonly<Record<Name, LinearSpec>>) => Graph,
+    precision = this.form.precision,
+  ): void {
+    const { lora } = this.form;
+    const specs: Partial<Record<Name, LinearSpec>> = {};
+    for (const name of Object.keys(modules) as Name[]) {
+      specs[name] = specOf(this.#tensors, modules[name], { ...this.form, precision });
+      const rank = lora?.branches.get(modules[name])?.rank;
+      if (rank) this.ranks.set(name, [...new Set([...(this.ranks.get(name) ?? []), rank])]);
+    }
+    this.graphs.add(make(specs as Record<Name, LinearSpec>));
+  }
 }
 
 /** All graphs of a clip. */
@@ -31,30 +63,20 @@ export function clipGraphs(
   form: WeightForm,
   reusesBlocks = false,
 ): AdaptedGraphs {
-  const { patchEmbedding, projOut } = outerSpecs(config, form);
-  const graphs = new Set([
-    network.patchEmbedding(patchEmbedding),
-    network.head(config, projOut, false),
-  ]);
-  if (reusesBlocks) {
-    graphs.add(network.head(config, projOut, true));
-    graphs.add(network.blocksResidual(transformerDim(config)));
+  const clip = new AdaptedGraphs(config, form);
+  const { patchEmbedding: patch_embedding, projOut: proj_out } = outerLinears;
+  clip.add({ patch_embedding }, (of) => network.patchEmbedding(of.patch_embedding), 'f32');
+  for (const reuses of reusesBlocks ? [false, true] : [false]) {
+    clip.add({ proj_out }, (of) => network.head(config, of.proj_out, reuses), 'f32');
   }
-  const modules: [name: string, module: string][] = [
-    ['patch_embedding', outerLinears.patchEmbedding],
-    ['proj_out', outerLinears.projOut],
-  ];
-  const tensors = architecture(config);
+  if (reusesBlocks) clip.graphs.add(network.blocksResidual(transformerDim(config)));
   for (let index = 0; index < config.num_layers; index++) {
-    const module = (role: network.BlockLinear) => `blocks.${index}.${role}`;
-    const specs = Object.fromEntries(
-      network.blockLinears.map((role) => [role, specOf(tensors, module(role), form)]),
-    ) as network.BlockSpecs;
-    graphs.add(network.selfAttention(config, specs));
-    graphs.add(network.crossFeedForward(config, specs));
-    for (const role of network.blockLinears) modules.push([role, module(role)]);
+    const roles = network.blockLinears.map((role) => [role, `blocks.${index}.${role}`]);
+    const modules: Record<network.BlockLinear, string> = Object.fromEntries(roles);
+    clip.add(modules, (specs) => network.selfAttention(config, specs));
+    clip.add(modules, (specs) => network.crossFeedForward(config, specs));
   }
-  return { graphs, ranks: ranksOf(modules, form) };
+  return clip;
 }
 
 /** The graphs of the embeddings, which are the runtime's also where kernels compute the clip. */
@@ -62,39 +84,26 @@ export function embeddingGraphs(
   config: TransformerConfig,
   form: WeightForm,
 ): readonly AdaptedGraphs[] {
-  const specs = outerSpecs(config, form);
-  const { timeLinear1, timeLinear2, timeProjection, textLinear1, textLinear2 } = specs;
-  const time = { linear1: timeLinear1, linear2: timeLinear2, projection: timeProjection };
-  const text = { linear1: textLinear1, linear2: textLinear2 };
-  return [
-    {
-      graphs: new Set([network.timeEmbedding(config, time)]),
-      ranks: ranksOf(
-        [
-          ['linear_1', outerLinears.timeLinear1],
-          ['linear_2', outerLinears.timeLinear2],
-          ['time_proj', outerLinears.timeProjection],
-        ],
-        form,
-      ),
-    },
-    {
-      graphs: new Set([network.textEmbedding(text)]),
-      ranks: ranksOf(
-        [
-          ['linear_1', outerLinears.textLinear1],
-          ['linear_2', outerLinears.textLinear2],
-        ],
-        form,
-      ),
-    },
-  ];
+  const { timeLinear1, timeLinear2, timeProjection, textLinear1, textLinear2 } = outerLinears;
+  const [time, text] = [new AdaptedGraphs(config, form), new AdaptedGraphs(config, form)];
+  time.add(
+    { linear_1: timeLinear1, linear_2: timeLinear2, time_proj: timeProjection },
+    ({ linear_1: linear1, linear_2: linear2, time_proj: projection }) =>
+      network.timeEmbedding(config, { linear1, linear2, projection }),
+    'f32',
+  );
+  text.add(
+    { linear_1: textLinear1, linear_2: textLinear2 },
+    ({ linear_1: linear1, linear_2: linear2 }) => network.textEmbedding({ linear1, linear2 }),
+    'f32',
+  );
+  return [time, text];
 }
 
-/** What the graphs of a clip are run on. @param rows T, of the texts; of the longest when absent */
+/** What the graphs are run on. @param rows T of the texts; that of the longest when absent */
 export function sizesOf(
   { chunks }: Pick<ClipTokens, 'chunks'>,
-  ranks: GraphSizes['ranks'],
+  { ranks }: Pick<AdaptedGraphs, 'ranks'>,
   rows = maxPromptTokens,
 ): GraphSizes {
   return { chunks, ranks, sizes: { T: rows }, classed: new Set(['modulation', 'temb']) };
@@ -102,53 +111,24 @@ export function sizesOf(
 
 /** What a clip is compiled for. */
 export interface KernelTarget {
-  readonly kernels: KernelSet;
+  readonly choice: KernelChoice | null | undefined;
   readonly limits: Compute['limits'];
-  readonly maxBufferBytes: Backend['maxBufferBytes'];
+  /** Most bytes of a buffer. */
+  readonly maxBufferBytes: number;
 }
 
 /**
- * Compiles all that a clip computes. No device is needed for it.
+ * Compiles all that a clip computes, without a device; null where the runtime computes it.
  *
  * @throws Refusal
  */
 export function compileClip(
-  { kernels, limits, maxBufferBytes }: KernelTarget,
-  { graphs, ranks }: AdaptedGraphs,
-  of: Pick<ClipTokens, 'chunks'>,
-): Program {
-  return new Program(graphs, { kernels, limits, ...sizesOf(of, ranks) }, maxBufferBytes);
-}
-
-function architecture(config: TransformerConfig) {
-  const shapes = transformerTensors(config);
-  return {
-    has: (name: string) => shapes.has(name),
-    shape: (name: string) => shapeOfTensor(shapes, name),
-  };
-}
-
-function outerSpecs(
-  config: TransformerConfig,
-  form: WeightForm,
-): Readonly<Record<OuterLinear, LinearSpec>> {
-  const tensors = architecture(config);
-  const specs = Object.entries(outerLinears).map(([role, name]) => [
-    role,
-    specOf(tensors, name, { ...form, precision: 'f32' }),
-  ]);
-  return Object.fromEntries(specs);
-}
-
-/** Ranks by the names of layers in a graph, of the modules that they are. */
-function ranksOf(
-  modules: readonly (readonly [name: string, module: string])[],
-  { lora }: WeightForm,
-): GraphSizes['ranks'] {
-  const ranks = new Map<string, readonly number[]>();
-  for (const [name, module] of modules) {
-    const rank = lora?.branches.get(module)?.rank;
-    if (rank) ranks.set(name, [...new Set([...(ranks.get(name) ?? []), rank])]);
-  }
-  return ranks;
+  { choice, limits, maxBufferBytes }: KernelTarget,
+  of: AdaptedGraphs,
+  clip: Pick<ClipTokens, 'chunks'>,
+): Program | null {
+  const kernels = transformerKernels(choice);
+  return (
+    kernels && new Program(of.graphs, { kernels, limits, ...sizesOf(clip, of) }, maxBufferBytes)
+  );
 }

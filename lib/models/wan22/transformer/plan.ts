@@ -19,14 +19,7 @@ import { precisionFor } from '../layer-data';
 import type { LoraBranches } from '../lora';
 import { shapeOfTensor, transformerTensors } from '../tensors';
 import { tokensOf } from './clip';
-import {
-  clipGraphs,
-  compileClip,
-  embeddingGraphs,
-  sizesOf,
-  transformerKernels,
-  type WeightForm,
-} from './kernels';
+import { clipGraphs, compileClip, embeddingGraphs, sizesOf, type WeightForm } from './kernels';
 import { blockLinears } from './network';
 import { clipSizes, textSizes, timeSizes, tokenWidth } from './sizes';
 
@@ -71,17 +64,13 @@ export async function planDenoising(
   const counting = new CountingBackend(kernels);
   const compute = options.compute ?? counting.compute;
   const graphs = clipGraphs(config, form, reusesBlocks);
-  const own = transformerKernels(kernels);
-  const target = own && { kernels: own, limits: compute.limits, maxBufferBytes };
-  const program = target && compileClip(target, graphs, clip);
+  const target = { choice: kernels, limits: compute.limits, maxBufferBytes };
+  const program = compileClip(target, graphs, clip);
   await program?.compileOn(compute);
-  for (const { graphs: each, ranks } of [
-    ...embeddingGraphs(config, form),
-    ...(program ? [] : [graphs]),
-  ]) {
+  for (const of of [...embeddingGraphs(config, form), ...(program ? [] : [graphs])]) {
     const executor = new RuntimeExecutor(counting);
     for (const { context } of texts) {
-      await countGraphs(executor, each, sizesOf(clip, ranks, context[0]));
+      await countGraphs(executor, of.graphs, sizesOf(clip, of, context[0]));
     }
   }
   await countOnnxGraph(counting, stepGraph(guided, stochastic, latents[1]), { S: latents[0] });

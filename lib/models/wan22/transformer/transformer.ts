@@ -24,7 +24,7 @@ import {
   type TokenRows,
   tokensOf,
 } from './clip';
-import { clipGraphs, compileClip, transformerKernels } from './kernels';
+import { clipGraphs, compileClip } from './kernels';
 import * as network from './network';
 import { textSizes, timeSizes } from './sizes';
 import { loadNonBlockWeights, type TransformerWeights } from './weights';
@@ -118,12 +118,15 @@ export class Transformer {
 
   async #executorOf(tokens: ClipTokens, { reusesBlocks }: ClipOptions): Promise<Executor> {
     const { backend, config } = this;
-    const { compute, maxBufferBytes } = backend;
-    const kernels = transformerKernels(backend.kernels?.choice);
-    if (!kernels || !compute) return new RuntimeExecutor(backend);
-    const graphs = clipGraphs(config, this.blocks.options, reusesBlocks);
-    const { limits } = compute;
-    return compileClip({ kernels, limits, maxBufferBytes }, graphs, tokens).open(backend);
+    const { compute, kernels, maxBufferBytes } = backend;
+    if (!compute) return new RuntimeExecutor(backend);
+    const target = { choice: kernels?.choice, limits: compute.limits, maxBufferBytes };
+    const program = compileClip(
+      target,
+      clipGraphs(config, this.blocks.options, reusesBlocks),
+      tokens,
+    );
+    return program ? program.open(backend) : new RuntimeExecutor(backend);
   }
 
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */
