@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type KernelSetting, KinoraError } from '../../contract';
-import { type Backend, type Category, CountingBackend } from '../../gpu';
+import { type Backend, type Category, type Compute, CountingBackend } from '../../gpu';
 import type { ElementType } from '../../onnx';
 import type { StepCache } from '../../pipeline/caches';
 import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
@@ -170,6 +170,25 @@ test('a device whose bindings are too small for a clip is refused with the plan 
   const weights = backend.counters().liveBytes;
   await expect(denoiseTokens(backend, transformer, request(config))).rejects.toMatchObject(refusal);
   expect(backend.counters().liveBytes).toBe(weights);
+});
+
+test('a kernel that the device does not compile is refused with the plan', async () => {
+  const { transformer: config } = await readModelConfig(tinyFolder);
+  const { compute } = new CountingBackend();
+  const compile: Compute['compile'] = async (kernels) =>
+    kernels
+      .filter(({ name }) => name.startsWith('attention'))
+      .map((kernel) => ({ kernel, reason: 'no' }));
+  const options = { precision: 'int8', promptTokens: [5], kernels: usualChoice('exact') } as const;
+  const size = { frames: 3, height: 2, width: 4 };
+  const planned = planDenoising(config, size, perFrame, {
+    ...options,
+    compute: { ...compute, compile },
+  });
+  await expect(planned).rejects.toMatchObject({
+    code: 'KERNELS_UNAVAILABLE',
+    message: expect.stringMatching(/: self-attention: attention .* fails: no\.$/),
+  });
 });
 
 const layers = 5;
