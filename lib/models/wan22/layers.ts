@@ -173,8 +173,8 @@ export class LayerLoader {
     options: { precision?: Precision; rows?: readonly number[] } = {},
   ): Promise<Linear> {
     const { placement } = this;
-    const wanted = options.rows ? 'f32' : (options.precision ?? this.options.precision);
-    const spec = specOf(this.checkpoint, name, { ...this.options, precision: wanted });
+    const preferred = options.rows ? 'f32' : (options.precision ?? this.options.precision);
+    const spec = specOf(this.checkpoint, name, { ...this.options, precision: preferred });
     const { inFeatures, outFeatures } = spec;
     const reorder = (data: Float32Array, width: number) =>
       options.rows ? permuteRows(data, width, options.rows) : data;
