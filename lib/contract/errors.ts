@@ -141,6 +141,10 @@ const table = {
     'The GPU gives wrong numbers in the self-test.',
     'Update the browser and the graphics driver, or choose the CPU backend.',
   ],
+  KERNELS_UNAVAILABLE: [
+    'Kinora’s kernels do not compute this model on this GPU.',
+    'Let ONNX Runtime compute: choose “Runtime only” in Settings → GPU, or pass --kernels runtime.',
+  ],
   DEVICE_LOST: [
     'The GPU was lost while it worked.',
     'Close other programs that use the GPU and run it again; the settings are kept.',
@@ -270,7 +274,8 @@ export function isDeviceFault(code: ErrorCode): boolean {
 const passing: readonly ErrorCode[] = [
   ...(['INTERRUPTED', 'PAUSED', 'BUSY', 'INTERNAL', 'STORAGE_FULL', 'ENCODER_FAILED'] as const),
   ...(['DEVICE_LOST', 'OUT_OF_MEMORY', 'WEBGPU_MISSING', 'ADAPTER_MISSING'] as const),
-  ...(['GPU_UNRELIABLE', 'CHECK_FAILED', 'MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
+  ...(['GPU_UNRELIABLE', 'KERNELS_UNAVAILABLE', 'CHECK_FAILED'] as const),
+  ...(['MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
   ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED', 'STORAGE_MISSING'] as const),
   'CHECKPOINT_MISMATCH',
   ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),

@@ -68,7 +68,7 @@ export type ProgressEvent =
       readonly clips: number;
     }
   | {
-      /** How the video is made where that is not what the request says; once, before it is computed. */
+      /** How the video is made where that is not what the request says; before it is computed. */
       readonly type: 'sampling';
       /** One line for the user. */
       readonly sentence: string;

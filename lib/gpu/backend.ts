@@ -14,6 +14,14 @@ export const elementBytes: Record<ElementType, number> = {
   bool: 1,
 };
 
+/** Bytes of a tensor on a GPU, whose buffers are multiples of 16. */
+export function tensorBytes(dtype: ElementType, dims: readonly number[]): number {
+  return Math.max(16, Math.ceil((elementBytes[dtype] * elementCount(dims)) / 16) * 16);
+}
+
+/** Sizes of float32 tensors by name. */
+export type TensorSizes = Readonly<Record<string, readonly number[]>>;
+
 /**
  * Memory on the device with a type and a shape. The code that creates a tensor disposes it, mostly by a
  * {@link Scope}.
@@ -145,6 +153,19 @@ export class Scope {
 
   float32(dims: readonly number[], category: Category, data?: Float32Array) {
     return this.tensor('float32', dims, category, data);
+  }
+
+  /** Tensors by name. @param data the content of some of them */
+  all<S extends TensorSizes>(
+    sizes: S,
+    category: Category,
+    data: { readonly [Name in keyof S]?: Float32Array | undefined } = {},
+  ): { readonly [Name in keyof S]: DeviceTensor<'float32'> } {
+    const made = Object.entries(sizes).map(([name, dims]) => [
+      name,
+      this.float32(dims, category, data[name]),
+    ]);
+    return Object.fromEntries(made);
   }
 
   dispose(): void {

@@ -7,6 +7,7 @@ import {
   elementBytes,
   elementCount,
   type ReadableTensor,
+  tensorBytes,
 } from './backend';
 import { type Compute, type KernelChoice, OwnKernels } from './kernels';
 import { checkJob } from './kernels/run';
@@ -91,7 +92,7 @@ export class CountingBackend extends Counted implements Backend {
     dims: readonly number[],
     category: Category,
   ): DeviceTensor<T> {
-    const bytes = align(elementCount(dims) * elementBytes[dtype]);
+    const bytes = tensorBytes(dtype, dims);
     this.requireRoom(bytes);
     const release = this.ledger.take(category, bytes);
     let disposed = false;
@@ -265,9 +266,4 @@ function kernelBuffers(
     const port = ports.find(({ name }) => name === inputs[input]);
     return port ? [4 * elementCount(port.dims.map((dim) => runtimeSize(dim, symbols)))] : [];
   });
-}
-
-/** Buffers of the device are multiples of 16 bytes. */
-function align(bytes: number): number {
-  return Math.max(16, Math.ceil(bytes / 16) * 16);
 }

@@ -48,6 +48,8 @@ export interface PlanRequest {
   readonly decoder?: DecoderKind;
   /** See {@link ClipConditions.reusesBlocks}. */
   readonly reusesBlocks?: boolean;
+  /** Whether the sampler adds noise in its steps, which takes memory. False when absent. */
+  readonly stochastic?: boolean;
 }
 
 /** What one clip is denoised under. */

@@ -1,4 +1,4 @@
-import type { MemoryReport, ProgressEvent } from '../contract';
+import type { KernelSetting, MemoryReport, ProgressEvent } from '../contract';
 import type { RunSaving } from './checkpoints';
 import type { RunControl } from './control';
 import type { Frame } from './latents';
@@ -18,6 +18,11 @@ export interface ImageToVideoRequest extends Sampling {
    * needs when absent.
    */
   readonly memoryBudget?: number | 'probe';
+  /**
+   * What a person has chosen to compute on the GPU: where it cannot, the run is refused. Where nothing was chosen ONNX
+   * Runtime computes then.
+   */
+  readonly kernels?: KernelSetting;
   /** Decoded previews may take this share of the run's time; a tenth when absent. */
   readonly previewShare?: number;
 }

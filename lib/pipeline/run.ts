@@ -11,7 +11,7 @@ import type { ClipConditions, Loading, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { Previews } from './preview';
 import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
-import { createScheduler } from './schedulers';
+import { createScheduler, type Scheduler } from './schedulers';
 import { StepClock } from './step-clock';
 
 export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
@@ -31,7 +31,7 @@ const previewsPerClip = 10;
  * way goes on from its last checkpoint, and gives the same latents bit for bit.
  *
  * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
- * smallest plan does not fit, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`,
+ * smallest plan does not fit, `KERNELS_UNAVAILABLE` before anything is computed, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`,
  * `CHECKPOINT_MISMATCH`, and what the files and the device throw; then nothing stays on the device
  */
 export async function imageToVideo(
@@ -60,6 +60,7 @@ class Run {
   /** Finished steps of the clip under way. */
   #step = 0;
   readonly #previews: Previews;
+  readonly #scheduler: Scheduler;
 
   constructor(
     readonly backend: Backend,
@@ -71,7 +72,8 @@ class Run {
     const { maxClipFrames } = model.manifest;
     this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
     const { length: clips } = this.#clips;
-    const { steps } = request;
+    const { scheduler, steps, flowShift } = request;
+    this.#scheduler = createScheduler({ ...scheduler, steps, flowShift });
     const unsaved = { saved: null, decodes: false, resumes: 0, writer: null };
     this.#checkpoints = new RunCheckpoints({ ...unsaved, clips, steps });
   }
@@ -177,12 +179,23 @@ class Run {
     const { backend, model, request, hooks } = this;
     const { width, height } = request.image;
     const frames = Math.min(request.frames, model.manifest.maxClipFrames);
-    const planner = await model.planMemory({
+    const planned = {
       native: { width, height, frames },
       backend,
       promptTokens: prompts.map(({ length }) => length),
       decoder: request.decoder,
       reusesBlocks: request.cache?.kind === 'magcache',
+      stochastic: this.#scheduler.stochastic,
+    };
+    const planner = await model.planMemory(planned).catch((error: unknown) => {
+      const refused = error instanceof KinoraError && error.code === 'KERNELS_UNAVAILABLE';
+      if (!refused || request.kernels !== undefined) throw error;
+      backend.kernels = null;
+      // What a check of the image ran by them is not what made the video.
+      backend.compute?.used.clear();
+      const sentence = `${error.message} ONNX Runtime computes it instead, which is slower.`;
+      hooks.onProgress({ type: 'sampling', sentence });
+      return model.planMemory(planned);
     });
     const onPlan = (memory: MemoryReport, plan: MemoryPlan) => {
       hooks.onPlan?.(plan);
@@ -242,11 +255,10 @@ class Run {
       this.#stepClock.start();
       this.#previews.decodes = plan.previews;
       const { size } = conditions;
-      const { scheduler, steps, flowShift } = request;
       const count = model.latents.channels * size.frames * size.height * size.width;
       return await denoise(backend, denoiser, {
         ...conditions,
-        scheduler: createScheduler({ ...scheduler, steps, flowShift }),
+        scheduler: this.#scheduler,
         guidanceScale: request.guidanceScale,
         ...(request.guidedSteps !== undefined && { guidedSteps: request.guidedSteps }),
         ...(request.cache && { cache: request.cache }),

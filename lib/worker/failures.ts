@@ -60,6 +60,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   ADAPTER_MISSING: 'unfit',
   ADAPTER_SOFTWARE: 'unfit',
   GPU_UNRELIABLE: 'unfit',
+  KERNELS_UNAVAILABLE: 'unfit',
   DEVICE_LOST: 'suspect',
   OUT_OF_MEMORY: 'suspect',
   LATENTS_NOT_FINITE: 'never',

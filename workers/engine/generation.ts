@@ -191,6 +191,7 @@ export class Generation {
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
           memoryBudget: request.memoryBudget ?? 'probe',
+          ...(request.kernels && { kernels: request.kernels }),
         },
         {
           control: context.control,

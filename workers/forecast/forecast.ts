@@ -23,6 +23,7 @@ import { longestClip, type MemoryPlan, MemoryPlanner } from '../../lib/pipeline/
 import type { ModelCounts, ModelFamilies } from '../../lib/pipeline/model';
 import { familyOf } from '../../lib/pipeline/open';
 import type { Sampling } from '../../lib/pipeline/profiles';
+import { createScheduler } from '../../lib/pipeline/schedulers';
 import { sampledFrames } from '../../lib/safety/check';
 import { httpFolder, type ModelFolder } from '../../lib/weights';
 import { modelFolderOf, openModelStore, opfsFolder } from '../../lib/weights/store';
@@ -113,10 +114,12 @@ async function plannerOf(
   frames: number,
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
+  const { scheduler, steps, flowShift } = sampling;
   const { costs } = await counts.planMemory({
     native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
+    stochastic: createScheduler({ ...scheduler, steps, flowShift }).stochastic,
     kernels: gpu ? (kernels ?? usualKernels(gpu.software)) : 'runtime',
   });
   return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);

@@ -3,7 +3,6 @@ import { type Backend, type DeviceTensor, Scope } from '../backend';
 import type { Executor, GraphBindings, RowChunk } from '../executor';
 import type { Compute } from '../kernels';
 import type { Program, ProgramMemory } from './program';
-import { Refusal } from './refusal';
 
 /** A compiled program on a device: runs its graphs by kernels of our own. Values between two graphs are not kept. */
 export class KernelExecutor implements Executor {
@@ -24,11 +23,7 @@ export class KernelExecutor implements Executor {
   static async open(backend: Backend, program: Program): Promise<KernelExecutor> {
     const { compute } = backend;
     if (!compute) throw new TypeError(`${backend.kind} runs no kernels`);
-    const [failure] = await compute.compile([...program.kernels.keys()]);
-    if (failure) {
-      const graph = program.kernels.get(failure.kernel);
-      throw new Refusal(graph?.name ?? '', failure.kernel.name, `fails: ${failure.reason}`);
-    }
+    await program.compileOn(compute);
     const scope = new Scope(backend);
     try {
       const memory = {

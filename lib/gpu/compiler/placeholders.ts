@@ -1,18 +1,29 @@
 import { type Dim, type Graph, type LinearLayer, tokenRows } from '../../graph';
 import type { ElementType } from '../../onnx';
-import { type DeviceTensor, elementBytes, elementCount } from '../backend';
-import type { Bound, GraphBindings } from '../executor';
-import type { CompileOptions } from './scope';
+import { type DeviceTensor, tensorBytes } from '../backend';
+import type { Bound, GraphBindings, RowChunk } from '../executor';
+
+/** What graphs are run on, in numbers. */
+export interface GraphSizes {
+  /** All rows of the clip; a run may have some of them. */
+  readonly chunks: readonly RowChunk[];
+  /** Most rows by the names of other sizes. */
+  readonly sizes: Readonly<Record<string, number>>;
+  /** Names of inputs that have a tensor for each class of tokens. */
+  readonly classed: ReadonlySet<string>;
+  /** Ranks that a layer's LoRA may have, by the layer's name. */
+  readonly ranks: ReadonlyMap<string, readonly number[]>;
+}
 
 /** A tensor that has sizes only. */
 export function placeholder(dtype: ElementType, dims: readonly number[]): DeviceTensor {
-  const bytes = Math.ceil((elementBytes[dtype] * elementCount(dims)) / 16) * 16;
   const dispose = () => undefined;
+  const bytes = tensorBytes(dtype, dims);
   return { dtype, dims, bytes, category: 'activations', disposed: false, dispose };
 }
 
-/** BoundGraph of sizes only for a graph, one for each of the ranks that the LoRA of a layer may have. */
-export function placeholderBindings(graph: Graph, options: CompileOptions): GraphBindings[] {
+/** Tensors of sizes only for a graph, one set for each of the ranks that the LoRA of a layer may have. */
+export function placeholderBindings(graph: Graph, options: GraphSizes): GraphBindings[] {
   const { chunks, sizes, classed, ranks } = options;
   const tokens = Math.max(0, ...chunks.map(({ start, count }) => start + count));
   const sizeOf = (dim: Dim) => {

@@ -1,7 +1,7 @@
 import type { Graph } from '../../graph';
 import type { Backend } from '../backend';
 import { BoundGraph, type GraphBindings, type RowChunk } from '../executor';
-import type { Dispatch, Kernel } from '../kernels';
+import type { Compute, Dispatch, Kernel } from '../kernels';
 import { checkJob } from '../kernels/run';
 import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';
 import { compileGraph } from './compile';
@@ -41,9 +41,13 @@ export class Program {
     this.kernels = this.#check();
   }
 
-  /** Bytes of its bins. */
+  /** Bytes of its buffers on a device: bins, and two counts of what was clamped. */
+  get buffers(): readonly number[] {
+    return [...this.bins.map(({ bytes }) => bytes), 16, 16];
+  }
+
   get bytes(): number {
-    return this.bins.reduce((sum, { bytes }) => sum + bytes, 0);
+    return this.buffers.reduce((sum, bytes) => sum + bytes, 0);
   }
 
   /**
@@ -104,6 +108,18 @@ export class Program {
       }
     }
     return kernels;
+  }
+
+  /**
+   * Compiles its kernels on a device.
+   *
+   * @throws Refusal for one that the device does not compile
+   */
+  async compileOn(compute: Compute): Promise<void> {
+    const [failure] = await compute.compile([...this.kernels.keys()]);
+    if (!failure) return;
+    const { kernel, reason } = failure;
+    throw new Refusal(this.kernels.get(kernel)?.name ?? '', kernel.name, `fails: ${reason}`);
   }
 
   /**

@@ -1,7 +1,7 @@
-/** A graph that no kernels compute on a device. It is known before anything runs. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
+import { KinoraError } from '../../contract';
 
+/** A graph that no kernels compute on a device. It is known before anything runs. */
+export class Refusal extends KinoraError {
   /**
    * @param graph its name
    * @param call the call that is refused: its layer or operation
@@ -12,6 +12,7 @@ export class Refusal extends Error {
     readonly call: string,
     readonly reason: string,
   ) {
-    super(`${graph}: ${call} ${reason}`);
+    const sentence = `Kinora’s kernels do not compute this model on this GPU: ${graph}: ${call} ${reason}.`;
+    super('KERNELS_UNAVAILABLE', sentence);
   }
 }

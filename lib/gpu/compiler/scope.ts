@@ -1,5 +1,4 @@
 import { columns, type Graph, type Pass, tokenRows, type Value } from '../../graph';
-import type { RowChunk } from '../executor';
 import {
   type AttentionVariant,
   type Compute,
@@ -9,6 +8,7 @@ import {
   storageBytes,
 } from '../kernels';
 import type { Lifetimes, Slot } from './arena';
+import type { GraphSizes } from './placeholders';
 import { type Listing, type Place, slotsOf } from './places';
 import { Refusal } from './refusal';
 
@@ -23,17 +23,9 @@ export interface KernelSet {
   readonly storage: Storage;
 }
 
-export interface CompileOptions {
+export interface CompileOptions extends GraphSizes {
   readonly kernels: KernelSet;
   readonly limits: Compute['limits'];
-  /** All rows of the clip; a run may have some of them. */
-  readonly chunks: readonly RowChunk[];
-  /** Most rows by the names of other sizes. */
-  readonly sizes: Readonly<Record<string, number>>;
-  /** Names of inputs that have a tensor for each class of tokens. */
-  readonly classed: ReadonlySet<string>;
-  /** Ranks that a layer's LoRA may have, by the layer's name. */
-  readonly ranks: ReadonlyMap<string, readonly number[]>;
 }
 
 /** Lists the dispatches that compute a value, for a chunk, a class or once. */

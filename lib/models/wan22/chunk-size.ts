@@ -57,7 +57,7 @@ export async function measureChunkTokens(
   config: TransformerConfig,
   keys: number,
 ): Promise<number> {
-  if (backend.kind === 'wasm' || transformerKernels(backend, config)) return mostTokens;
+  if (backend.kind === 'wasm' || transformerKernels(backend.kernels?.choice)) return mostTokens;
   const known = measured.get(backend) ?? new Map<string, Promise<number>>();
   measured.set(backend, known);
   const key = [config.num_attention_heads, config.attention_head_dim, keys].join();

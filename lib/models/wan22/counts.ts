@@ -50,12 +50,10 @@ export function countWan22(config: ModelConfig, precision: Precision): ModelCoun
     computation: (size, decoder) =>
       clipComputation(config, size, decoder === 'tiny' ? tinyDecoder : null),
     weightBytes: (stage) => bytes[stage],
-    planMemory: ({ native, kernels, promptTokens, decoder, reusesBlocks = false }) =>
+    planMemory: ({ kernels, decoder, ...request }) =>
       planWan22(config, precision, {
-        native,
-        reusesBlocks,
+        ...request,
         ...(kernels && { kernels: usualChoice(kernels) }),
-        ...(promptTokens && { promptTokens }),
         ...(decoder === 'tiny' && { tinyDecoder }),
       }),
   };

@@ -1,17 +1,19 @@
 import { expect, test } from 'vitest';
-import { KinoraError } from '../../contract';
-import { type Backend, type Category, CountingBackend } from '../../gpu';
+import { type KernelSetting, KinoraError } from '../../contract';
+import { type Backend, type Category, type Compute, CountingBackend } from '../../gpu';
 import type { ElementType } from '../../onnx';
+import type { StepCache } from '../../pipeline/caches';
 import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
 import { allResident } from '../../pipeline/memory/plan';
 import { createScheduler } from '../../pipeline/schedulers';
 import { openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig, transformerDim } from './config';
-import { countDenoising, usualChoice } from './plan';
+import type { LoraBranches } from './lora';
+import { usualChoice } from './plan';
 import { deepened } from './testing/deep';
 import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { tinyFolder } from './testing/model';
-import { Transformer } from './transformer';
+import { planDenoising, Transformer } from './transformer';
 
 /** A device that has memory for some more tensors only. */
 class ScarceBackend extends CountingBackend {
@@ -68,11 +70,8 @@ test('wherever the memory ends, what was taken for the clip is given back', asyn
   }
 });
 
-test('kernels of our own compute a LoRA whose ranks grow from layer to layer', async () => {
-  const { transformer: config } = await readModelConfig(tinyFolder);
-  const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
-  // It checks that no operand of a dispatch is disposed.
-  const backend = new CountingBackend(usualChoice('exact'));
+/** A LoRA whose ranks grow from layer to layer. */
+function growing(config: TransformerConfig): LoraBranches {
   const d = transformerDim(config);
   const branch = (rank: number, inputs = d) => ({
     rank,
@@ -86,16 +85,110 @@ test('kernels of our own compute a LoRA whose ranks grow from layer to layer', a
     ['blocks.1.attn2.to_v', branch(8)],
     ['blocks.1.attn2.to_q', branch(9)],
     ['blocks.1.ffn.net.2', branch(32, config.ffn_dim)],
+    ['condition_embedder.text_embedder.linear_1', branch(5, config.text_dim)],
   ]);
-  const lora = { branches, deltas: new Map() };
-  const options = { precision: 'int8', lora } as const;
-  const transformer = await Transformer.load(backend, checkpoint, config, options);
-  await denoiseTokens(backend, transformer, request(config));
+  return { branches, deltas: new Map() };
+}
+
+const fewSteps = createScheduler({
+  kind: 'few-step',
+  steps: 2,
+  flowShift: 5,
+  timesteps: [1000, 500],
+});
+const reuses: StepCache = {
+  kind: 'magcache',
+  settings: { ratios: Array(22).fill(0.99), threshold: 0.06, mostSkips: 2, computedShare: 0.2 },
+};
+
+interface PlanCase {
+  readonly adapted?: boolean;
+  readonly guided?: boolean;
+  readonly reusesBlocks?: boolean;
+  readonly stochastic?: boolean;
+}
+
+test.each<[KernelSetting, PlanCase]>([
+  ['exact', {}],
+  ['exact', { adapted: true }],
+  ['exact', { reusesBlocks: true, adapted: true }],
+  ['exact', { guided: false, stochastic: true }],
+  ['fast', { adapted: true }],
+  ['runtime', {}],
+  ['runtime', { reusesBlocks: true, adapted: true }],
+  ['runtime', { guided: false, stochastic: true }],
+])(
+  '%s, %o: a run takes what was planned',
+  async (setting, { adapted = false, guided = true, reusesBlocks = false, stochastic = false }) => {
+    const { transformer: config } = await readModelConfig(tinyFolder);
+    const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
+    const kernels = usualChoice(setting);
+    // It checks that no operand of a dispatch is disposed.
+    const backend = new CountingBackend(kernels);
+    const lora = adapted ? growing(config) : undefined;
+    const options = { precision: 'int8', ...(lora && { lora }) } as const;
+    const transformer = await Transformer.load(backend, checkpoint, config, options);
+    const more = {
+      ...(stochastic && { scheduler: fewSteps }),
+      ...(reusesBlocks && { cache: reuses }),
+    };
+    await denoiseTokens(backend, transformer, tokenRequest(config, 6, guided ? 5 : 1, more));
+    const size = { frames: 3, height: 2, width: 4 };
+    const plan = await planDenoising(config, size, perFrame, {
+      ...{ ...options, promptTokens: guided ? [5, 3] : [5], kernels, reusesBlocks, stochastic },
+    });
+    const { categories } = backend.counters();
+    const taken = (...names: Category[]) =>
+      names.reduce((sum, name) => sum + (categories[name]?.peak ?? 0), 0);
+    expect(plan.bytes(allResident)).toEqual({
+      weights: taken('weights'),
+      activations: taken('activations', 'latents', 'lora'),
+      caches: 0,
+      runtime: taken('runtime'),
+      peak: backend.peakBytes,
+      largest: backend.largestBuffer,
+    });
+  },
+);
+
+test('a device whose bindings are too small for a clip is refused with the plan and at its start, and nothing else computes', async () => {
+  const { transformer: config } = await readModelConfig(tinyFolder);
+  const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
+  const kernels = usualChoice('exact');
+  const backend = new CountingBackend(kernels);
+  Object.assign(backend.compute.limits, { bindingBytes: 4096 });
   const size = { frames: 3, height: 2, width: 4 };
-  const plan = await countDenoising({ transformer: config }, size, perFrame, {
-    ...{ precision: 'int8', promptTokens: [5, 3], kernels: usualChoice('exact'), lora },
+  const refusal = {
+    code: 'KERNELS_UNAVAILABLE',
+    message: expect.stringMatching(/on this GPU: .*: linear .* a binding at most 4096/),
+  };
+  const options = { precision: 'int8', promptTokens: [5], kernels } as const;
+  const { compute } = backend;
+  const planned = planDenoising(config, size, perFrame, { ...options, compute });
+  await expect(planned).rejects.toMatchObject(refusal);
+  const transformer = await Transformer.load(backend, checkpoint, config, { precision: 'int8' });
+  const weights = backend.counters().liveBytes;
+  await expect(denoiseTokens(backend, transformer, request(config))).rejects.toMatchObject(refusal);
+  expect(backend.counters().liveBytes).toBe(weights);
+});
+
+test('a kernel that the device does not compile is refused with the plan', async () => {
+  const { transformer: config } = await readModelConfig(tinyFolder);
+  const { compute } = new CountingBackend();
+  const compile: Compute['compile'] = async (kernels) =>
+    kernels
+      .filter(({ name }) => name.startsWith('attention'))
+      .map((kernel) => ({ kernel, reason: 'no' }));
+  const options = { precision: 'int8', promptTokens: [5], kernels: usualChoice('exact') } as const;
+  const size = { frames: 3, height: 2, width: 4 };
+  const planned = planDenoising(config, size, perFrame, {
+    ...options,
+    compute: { ...compute, compile },
   });
-  expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(allResident).peak);
+  await expect(planned).rejects.toMatchObject({
+    code: 'KERNELS_UNAVAILABLE',
+    message: expect.stringMatching(/: self-attention: attention .* fails: no\.$/),
+  });
 });
 
 const layers = 5;

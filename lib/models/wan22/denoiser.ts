@@ -1,7 +1,7 @@
 import { type DeviceTensor, Scope } from '../../gpu';
 import type { BlockWork, ClipConditions, ClipDenoiser, Denoiser } from '../../pipeline/model';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
-import type { Clip, TextContext, Transformer } from './transformer';
+import { type Clip, type TextContext, type Transformer, tokenWidth } from './transformer';
 
 type Tensor = DeviceTensor<'float32'>;
 
@@ -22,8 +22,7 @@ export class Wan22Denoiser implements Denoiser {
     const { transformer, maxChunkTokens } = this;
     const { config, backend } = transformer;
     const { size } = clip;
-    const [, ph, pw] = config.patch_size;
-    const width = config.in_channels * ph * pw;
+    const width = tokenWidth(config);
     const conditioning = latentsToTokens(
       clip.image,
       config.in_channels,
@@ -87,9 +86,7 @@ class Wan22ClipDenoiser implements ClipDenoiser {
     readonly tensors: ClipTensors,
     readonly made: readonly { dispose(): void }[],
   ) {
-    const { config } = transformer;
-    const [, ph, pw] = config.patch_size;
-    this.rowWidth = config.in_channels * ph * pw;
+    this.rowWidth = tokenWidth(transformer.config);
   }
 
   pack(latents: Float32Array): Float32Array {

@@ -10,11 +10,10 @@ import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
 import { openGolden, type ParityContext } from './parity/golden';
 import { stages } from './parity/stages';
-import { countDenoising } from './plan';
 import { denoiseTokens, tokenRequest, tokens } from './testing/denoise';
 import { parityContext } from './testing/parity';
 import { checkReuse } from './testing/reuse';
-import { Transformer } from './transformer';
+import { planDenoising, Transformer } from './transformer';
 
 /** Small tiles: a large one takes seconds to compile on a CPU. */
 const choice = {
@@ -162,7 +161,7 @@ describe('the transformer in kernels of our own', () => {
       const size = { frames: 3, height: 2, width: 4 };
       const promptTokens = [5, 3];
       const counted = { precision: 'int8', promptTokens, kernels } as const;
-      const plan = await countDenoising({ transformer: config }, size, tokens, counted);
+      const plan = await planDenoising(config, size, tokens, counted);
       expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
     },
   );

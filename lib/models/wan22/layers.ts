@@ -29,6 +29,26 @@ export interface LinearSpec {
   readonly lora: boolean;
 }
 
+/** What tells which tensors there are: a checkpoint, or an architecture. */
+export type TensorNames = Pick<Checkpoint, 'has' | 'shape'>;
+
+/** The spec of the layer `name.weight`, with `name.bias` where there is one. */
+export function specOf(
+  tensors: TensorNames,
+  name: string,
+  { precision, lora }: Pick<ReadOptions, 'precision' | 'lora'>,
+): LinearSpec {
+  const shape = tensors.shape(`${name}.weight`);
+  const [outFeatures, inFeatures] = [at(shape, 0), elementCount(shape.slice(1))];
+  return {
+    inFeatures,
+    outFeatures,
+    precision: precisionFor(precision, inFeatures),
+    bias: tensors.has(`${name}.bias`),
+    lora: lora?.branches.has(name) ?? false,
+  };
+}
+
 /** A layer of this spec in a graph. @param name under which its tensors are bound, see {@link bindLinear} */
 export function layerOf(name: string, spec: LinearSpec): LinearLayer {
   const { inFeatures, outFeatures, precision, bias, lora } = spec;
@@ -153,13 +173,12 @@ export class LayerLoader {
     options: { precision?: Precision; rows?: readonly number[] } = {},
   ): Promise<Linear> {
     const { placement } = this;
-    const shape = this.checkpoint.shape(`${name}.weight`);
-    const [outFeatures, inFeatures] = [at(shape, 0), elementCount(shape.slice(1))];
+    const preferred = options.rows ? 'f32' : (options.precision ?? this.options.precision);
+    const spec = specOf(this.checkpoint, name, { ...this.options, precision: preferred });
+    const { inFeatures, outFeatures } = spec;
     const reorder = (data: Float32Array, width: number) =>
       options.rows ? permuteRows(data, width, options.rows) : data;
-    const wanted = options.rows ? 'f32' : (options.precision ?? this.options.precision);
-    const precision = precisionFor(wanted, inFeatures);
-    const weight = await this.#take(`${name}.weight`, precision);
+    const weight = await this.#take(`${name}.weight`, spec.precision);
     const tensors: Record<string, DeviceTensor> = {};
     const place = (role: string, dims: readonly number[], data: Float32Array) => {
       const category = role === 'down' || role === 'up' ? 'lora' : 'weights';
@@ -173,8 +192,7 @@ export class LayerLoader {
       tensors.values = placement.place(`${name}.values`, 'uint8', dims, 'weights', values);
       place('scales', dims.slice(0, 2), scales);
     }
-    const bias = this.checkpoint.has(`${name}.bias`);
-    if (bias) {
+    if (spec.bias) {
       const data = floatsOf(await this.#take(`${name}.bias`, 'f32'));
       place('bias', [outFeatures], reorder(data, 1));
     }
@@ -183,7 +201,6 @@ export class LayerLoader {
       place('down', [branch.rank, inFeatures], branch.down);
       place('up', [outFeatures, branch.rank], reorder(branch.up, branch.rank));
     }
-    const spec = { inFeatures, outFeatures, precision, bias, lora: branch !== undefined };
     return { spec, tensors };
   }
 

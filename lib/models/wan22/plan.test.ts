@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Precision, parseManifest } from '../../contract';
+import { CountingBackend } from '../../gpu';
 import {
   longestClip,
   type MemoryPlan,
@@ -49,11 +50,12 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     },
   );
 
-  test('stays within 8 GiB with 8-bit weights resident', () => {
+  test('stays within 6.8 GiB with 8-bit weights resident, and within 1.97 GiB with all streamed', () => {
     const { peak, stages, tokens, native } = planner.full;
     expect(native).toEqual({ width: 1280, height: 704, frames: 121 });
     expect(tokens).toBe(27_280);
-    expect(peak / gibibyte).toBeLessThan(8);
+    expect(peak / gibibyte).toBeLessThan(6.8);
+    expect(planner.least.peak / gibibyte).toBeLessThan(1.97);
     const denoise = stageOf(planner.full, 'denoise');
     // 4,907,335,680 block weights at 9 bits; the rest, and all biases and norms, in f32.
     const around = 4_999_787_712 - 4_907_335_680;
@@ -76,6 +78,8 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
   }, async () => {
     const [{ blockBytes }] = planner.costs.denoising;
     const half = await plannerOf('int4');
+    expect(half.full.peak / gibibyte).toBeLessThan(5.55);
+    expect(half.least.peak / gibibyte).toBeLessThan(1.81);
     const plain = await plannerOf('f32');
     // Norms, biases and tables are f32 in both.
     expect(half.costs.denoising[0].blockBytes / blockBytes).toBeCloseTo(5 / 9, 2);
@@ -147,6 +151,26 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
         message: 'This video needs 320 MiB in one buffer; this GPU takes at most 256 MiB in one.',
       }),
     );
+  });
+
+  test('rows that a binding cannot hold come in smaller chunks, and weights that it cannot hold are refused', {
+    tags: ['full'],
+  }, async () => {
+    const { compute: unlimited } = new CountingBackend();
+    const limits = { ...unlimited.limits, bindingBytes: 2 ** 27 };
+    const compute = { ...unlimited, limits };
+    const exact = usualChoice('exact');
+    // The inner layer's rows of 2,640 tokens are 144 MiB, those of 1,760 tokens 96.
+    const kernels = exact && ({ ...exact, storage: 'f32' } as const);
+    const { full } = await plannerOf('int8', { kernels, compute });
+    expect(full.chunkTokens).toBe(1760);
+    expect((await plannerOf('int8', { kernels })).full.chunkTokens).toBe(2640);
+    await expect(plannerOf('f32', { compute })).rejects.toMatchObject({
+      code: 'KERNELS_UNAVAILABLE',
+      message: expect.stringMatching(
+        /: cross-attention-feed-forward: linear f32 .* a binding at most/,
+      ),
+    });
   });
 
   test('short prompts, and none against guidance, take less', { tags: ['full'] }, async () => {

@@ -3,11 +3,10 @@ import { relativeRms } from '../../gpu';
 import type { StepCache } from '../../pipeline/caches';
 import { openCheckpoint } from '../../weights';
 import { readModelConfig } from './config';
-import { countDenoising } from './plan';
 import { denoiseTokens, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { nodeBackend, tinyFolder } from './testing/model';
 import { checkReuse } from './testing/reuse';
-import { Transformer } from './transformer';
+import { planDenoising, Transformer } from './transformer';
 
 const backend = nodeBackend();
 const config = await readModelConfig(tinyFolder);
@@ -65,7 +64,7 @@ test('MagCache runs the passes of its pattern; one that never skips changes no b
 test('its residuals are in the memory plan: one tensor of all tokens for each branch', async () => {
   const size = { frames: 3, height: 4, width: 4 };
   const counted = (reusesBlocks: boolean, promptTokens: number[]) =>
-    countDenoising(config, size, 4096, { precision: 'f32', promptTokens, reusesBlocks });
+    planDenoising(config.transformer, size, 4096, { precision: 'f32', promptTokens, reusesBlocks });
   const all = { residentBlocks: 99, bufferSets: 0 };
   const tensor = 12 * 64 * 4;
   for (const prompts of [[5], [5, 3]]) {

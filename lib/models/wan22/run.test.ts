@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { ProgressEvent } from '../../contract';
-import { relativeRms } from '../../gpu';
+import { CountingBackend, relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
 import { type Frame, latentFrame } from '../../pipeline/latents';
 import { gaussianNoise } from '../../pipeline/noise';
@@ -9,6 +9,7 @@ import { createScheduler } from '../../pipeline/schedulers';
 import { checkpointFrom, f32, openGolden, patchedFolder } from '../../weights/testing/files';
 import { combineLoras, parseLora } from './lora';
 import type { Wan22Parts } from './parts';
+import { usualChoice } from './plan';
 import { denoiseTokens } from './testing/denoise';
 import { nodeBackend, openTiny } from './testing/model';
 import {
@@ -56,6 +57,36 @@ const phasesOf = (events: readonly ProgressEvent[]) =>
 function planesEqual(a: Frame | undefined, b: Frame | undefined): boolean {
   return relativeRms(a?.data ?? [], b?.data ?? [1]) < 1e-6;
 }
+
+describe('a GPU whose bindings are too small for its kernels', () => {
+  /** Nothing is computed, so that a CPU can show what is planned and run. */
+  function smallBindings() {
+    const gpu = new CountingBackend(usualChoice('exact'));
+    Object.assign(gpu.compute.limits, { bindingBytes: 4096 });
+    return gpu;
+  }
+
+  test('is refused before anything is computed where its kernels were chosen', async () => {
+    const run: VideoRun = { frames: [], events: [] };
+    const making = makeVideo(smallBindings(), model, { ...base, kernels: 'exact' }, { run });
+    await expect(making).rejects.toMatchObject({ code: 'KERNELS_UNAVAILABLE' });
+    expect(run.events).toEqual([]);
+  });
+
+  test('computes by the runtime and says so where nothing was chosen, by a plan that counts that', async () => {
+    const gpu = smallBindings();
+    const { events, frames, result } = await makeVideo(gpu, model, base);
+    expect(events[0]).toMatchObject({
+      type: 'sampling',
+      sentence: expect.stringMatching(
+        /^Kinora’s kernels do not compute .* ONNX Runtime computes it/,
+      ),
+    });
+    expect(gpu.kernels).toBeNull();
+    expect(frames).toHaveLength(base.frames);
+    expect(gpu.peakBytes).toBeLessThanOrEqual(result.memory.peak);
+  });
+});
 
 describe('one clip', () => {
   test('hands out its frames in native size, and reports each stage in order', async () => {

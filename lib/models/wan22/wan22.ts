@@ -141,22 +141,14 @@ export class Wan22 implements VideoModel {
     return (await loadTokenizer(this.parts.folder)).measure;
   }
 
-  async planMemory({
-    native,
-    backend,
-    kernels,
-    promptTokens,
-    decoder = 'full',
-    reusesBlocks = false,
-  }: PlanRequest): Promise<MemoryPlanner> {
+  async planMemory({ backend, kernels, decoder, ...rest }: PlanRequest): Promise<MemoryPlanner> {
     const { config, precision } = this.parts;
+    const { native } = rest;
     const request = {
-      native,
-      reusesBlocks,
-      ...(kernels ? { kernels: usualChoice(kernels) } : {}),
-      ...(promptTokens ? { promptTokens } : {}),
-      ...(this.lora ? { lora: this.lora } : {}),
-      ...(decoder === 'tiny' ? { tinyDecoder: shapesOf(this.#tinyDecoder) } : {}),
+      ...rest,
+      ...(kernels && { kernels: usualChoice(kernels) }),
+      ...(this.lora && { lora: this.lora }),
+      ...(decoder === 'tiny' && { tinyDecoder: shapesOf(this.#tinyDecoder) }),
     };
     if (!backend) return planWan22(config, precision, request);
     const size = latentSizeOf(this.latents, native);
@@ -170,6 +162,7 @@ export class Wan22 implements VideoModel {
       chunkTokens,
       largestBuffer,
       kernels: choice,
+      compute: backend.compute,
     });
   }
 

@@ -34,7 +34,7 @@ const uncorrected = { last: 0, current: 0, previous: 0, beforePrevious: 0 };
  * Every line is a linear combination (see {@link StepCoefficients}), so the same graph runs every sampler,
  * first step and last; only a stochastic one has an input for noise.
  */
-function stepGraph(guided: boolean, stochastic: boolean, width: number): Graph {
+export function stepGraph(guided: boolean, stochastic: boolean, width: number): Graph {
   const g = new GraphBuilder(`${guided ? 'guided-' : ''}${stochastic ? 'stochastic-' : ''}step`);
   const tensor = (name: string) => g.input(name, 'float32', ['S', width]);
   const scalar = (name: CoefficientName) => g.input(name, 'float32', [1]);
@@ -71,6 +71,31 @@ function stepGraph(guided: boolean, stochastic: boolean, width: number): Graph {
   return g.build();
 }
 
+/** What a sampler has on the device, all f32: a run takes it, and the memory plan counts it. */
+export function solverSizes(latents: readonly number[], guided: boolean, stochastic: boolean) {
+  const unused = [guided ? '' : 'guidance', stochastic ? '' : 'predict_noise'];
+  const used = coefficientNames.filter((name) => !unused.includes(name));
+  const scalar: readonly number[] = [1];
+  return {
+    tensors: {
+      sample: latents,
+      last: latents,
+      corrected: latents,
+      next: latents,
+      previous: latents,
+      before: latents,
+      prediction: latents,
+      conditional: latents,
+      ...(guided && { unconditional: latents }),
+      ...(stochastic && { noise: latents }),
+    },
+    coefficients: Object.fromEntries(used.map((name) => [name, scalar])) as Record<
+      CoefficientName,
+      typeof scalar
+    >,
+  };
+}
+
 /** The state of a sampling on the CPU: enough to continue it bit for bit. */
 export interface SolverState {
   /** The next step. */
@@ -96,7 +121,7 @@ export class Solver {
   readonly #graph: Graph;
   /** Without guidance, for steps that leave it out. */
   readonly #plainGraph: Graph;
-  readonly #coefficients: Record<CoefficientName, Tensor>;
+  readonly #coefficients: Readonly<Record<CoefficientName, Tensor>>;
   /** x_i, x_last and two spares. */
   #samples: readonly [Tensor, Tensor, Tensor, Tensor];
   /** m_{i−1}, m_{i−2} and a spare. */
@@ -124,23 +149,24 @@ export class Solver {
     this.#scope = scope;
     const state = start instanceof Float32Array ? null : start;
     const first = start instanceof Float32Array ? start : start.sample;
-    const dims = [first.length / width, width];
-    const latents = (data?: Float32Array) => scope.float32(dims, 'latents', data);
     const guided = guidanceScale > 1;
     const { stochastic } = scheduler;
     this.#graph = stepGraph(guided, stochastic, width);
     this.#plainGraph = stepGraph(false, stochastic, width);
     try {
-      this.#samples = [latents(first), latents(state?.last), latents(), latents()];
-      this.#predictions = [latents(state?.previous), latents(state?.before), latents()];
-      this.conditional = latents();
-      this.unconditional = guided ? latents() : null;
-      this.#noise = stochastic ? latents() : null;
-      const unused = [guided ? '' : 'guidance', stochastic ? '' : 'predict_noise'];
-      const used = coefficientNames.filter((name) => !unused.includes(name));
-      this.#coefficients = Object.fromEntries(
-        used.map((name) => [name, scope.float32([1], 'latents')]),
-      ) as Record<CoefficientName, Tensor>;
+      const sizes = solverSizes([first.length / width, width], guided, stochastic);
+      const made = scope.all(sizes.tensors, 'latents', {
+        sample: first,
+        last: state?.last,
+        previous: state?.previous,
+        before: state?.before,
+      });
+      this.#samples = [made.sample, made.last, made.corrected, made.next];
+      this.#predictions = [made.previous, made.before, made.prediction];
+      this.conditional = made.conditional;
+      this.unconditional = made.unconditional ?? null;
+      this.#noise = made.noise ?? null;
+      this.#coefficients = scope.all(sizes.coefficients, 'latents');
     } catch (error) {
       scope.dispose();
       throw error;

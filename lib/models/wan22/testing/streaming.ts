@@ -7,8 +7,7 @@ import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
 import type { TransformerConfig } from '../config';
 import type { LoraBranches } from '../lora';
-import { countDenoising } from '../plan';
-import { Transformer } from '../transformer';
+import { planDenoising, Transformer } from '../transformer';
 import { deepened } from './deep';
 import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest, values } from './denoise';
 
@@ -103,9 +102,8 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
       const backend = setup.backend();
       await backend.releaseSessions();
       expect(backend.counters().liveBytes).toBe(0);
-      const config = { transformer: deepConfig() };
       const adapters = lora();
-      const planner = await countDenoising(config, size, perFrame, {
+      const planner = await planDenoising(deepConfig(), size, perFrame, {
         precision: 'int8',
         promptTokens: [5, 3],
         lora: adapters,

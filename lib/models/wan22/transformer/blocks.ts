@@ -4,7 +4,6 @@ import type { Checkpoint } from '../../../weights';
 import type { TransformerConfig } from '../config';
 import type { ReadOptions } from '../layer-data';
 import { freshMemory, type Placement } from '../layers';
-import { type BlockLinear, type BlockSpecs, blockLinears } from './network';
 import { type BlockWeights, placeBlock, readBlock } from './weights';
 
 /**
@@ -14,13 +13,6 @@ import { type BlockWeights, placeBlock, readBlock } from './weights';
 export function streamedBlocks(blocks: number, { residentBlocks }: Residency): number[] {
   const streamed = Math.max(0, blocks - residentBlocks);
   return Array.from({ length: streamed }, (_, i) => Math.floor(((i + 1) * blocks) / streamed) - 1);
-}
-
-/** What a LoRA changes in the form of a block. */
-export interface AdaptedBlock {
-  readonly specs: BlockSpecs;
-  /** Ranks of its branches. */
-  readonly ranks: ReadonlyMap<BlockLinear, number>;
 }
 
 /**
@@ -139,27 +131,6 @@ export class BlockStore {
     this.#loads.delete(position);
     this.#position += 1;
     return block;
-  }
-
-  /**
-   * How a LoRA runs beside the blocks: for each of them its layers' specs, and the ranks of their branches.
-   *
-   * @param like the specs of any block; without branches all blocks are alike
-   */
-  adapted(like: BlockSpecs): readonly AdaptedBlock[] {
-    const { lora } = this.options;
-    return Array.from({ length: this.count }, (_, index) => {
-      const branchOf = (role: BlockLinear) => lora?.branches.get(`blocks.${index}.${role}`);
-      const entries = blockLinears.map((role) => [
-        role,
-        { ...like[role], lora: branchOf(role) !== undefined },
-      ]);
-      const ranks = blockLinears.flatMap((role) => {
-        const branch = branchOf(role);
-        return branch ? [[role, branch.rank] as const] : [];
-      });
-      return { specs: Object.fromEntries(entries) as BlockSpecs, ranks: new Map(ranks) };
-    });
   }
 
   /**

@@ -11,6 +11,7 @@ import { type TransformerConfig, transformerDim } from '../config';
 import { bindLinear } from '../layers';
 import { chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
 import * as network from './network';
+import { clipSizes } from './sizes';
 import type { BlockWeights, TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
@@ -30,8 +31,6 @@ export interface Times {
 
 /** A prompt as the blocks see it. */
 export interface TextContext {
-  /** T: rows of the context, of keys and of values. */
-  readonly rows: number;
   readonly context: Tensor; // [T, D]
   /** Added to the logit of the last key, which stands for all empty rows of the text at once. */
   readonly lastBias: number;
@@ -100,7 +99,7 @@ export class Clip {
   readonly #streams: readonly Tensor[];
   /** What all blocks together added, by branch, [S, D] each; none where no step reuses it. */
   readonly #residuals: readonly Tensor[];
-  readonly #rotary: { readonly cos: Tensor; readonly sin: Tensor }; // [S, headDim/2] each
+  readonly #rotary: Readonly<Record<'cos' | 'sin', Tensor>>; // [S, headDim/2] each
 
   /**
    * @param executor what computes the clip, which disposes it
@@ -113,18 +112,15 @@ export class Clip {
     readonly weights: TransformerWeights,
     readonly size: LatentSize,
     readonly of: ClipTokens,
-    { guided, reusesBlocks }: ClipOptions,
+    options: ClipOptions,
   ) {
     this.#scope = new Scope(backend);
-    const branches = guided ? 2 : 1;
-    const make = () => this.#scope.float32([of.tokens, transformerDim(config)], 'activations');
+    const { streams, residuals, rotary } = clipSizes(config, of.tokens, options);
+    const make = (dims: readonly number[]) => this.#scope.float32(dims, 'activations');
     try {
-      this.#streams = Array.from({ length: branches }, make);
-      this.#residuals = Array.from({ length: reusesBlocks ? branches : 0 }, make);
-      const { cos, sin } = rotaryTables(config, size);
-      const table = (data: Float32Array) =>
-        this.#scope.float32([of.tokens, config.attention_head_dim / 2], 'activations', data);
-      this.#rotary = { cos: table(cos), sin: table(sin) };
+      this.#streams = streams.map(make);
+      this.#residuals = residuals.map(make);
+      this.#rotary = this.#scope.all(rotary, 'activations', rotaryTables(config, size));
     } catch (error) {
       this.dispose();
       throw error;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Precision } from '../../../contract';
-import { CountingBackend, Program } from '../../../gpu';
+import { CountingBackend, type Program } from '../../../gpu';
 import { wrongAccesses } from '../../../gpu/compiler/testing/provenance';
 import {
   type Dispatch,
@@ -12,14 +12,13 @@ import {
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
 import { syntheticCheckpoint } from '../benchmark/synthetic';
-import { readModelConfig, type TransformerConfig, transformerDim } from '../config';
-import type { Linear, LinearSpec } from '../layers';
+import { readModelConfig, type TransformerConfig } from '../config';
 import { transformerTensors } from '../tensors';
 import { denoiseTokens, tokenRequest } from '../testing/denoise';
 import { realFolder } from '../testing/model';
 import { tokensOf } from './clip';
-import { clipGraphs } from './kernels';
-import { type BlockSpecs, blockLinears } from './network';
+import { clipGraphs, compileClip } from './kernels';
+import { blockLinears } from './network';
 import { Transformer } from './transformer';
 
 interface Setting {
@@ -40,38 +39,22 @@ beforeAll(async () => {
 /** The 5B at 1280×704×121, with prompts of 512 tokens. */
 function programOf(setting: Setting): Program {
   const { mode, precision, rank, maxChunkTokens = 4096, bindingBytes = 2 ** 30 } = setting;
-  const [d, ffn] = [transformerDim(config), config.ffn_dim];
-  const spec = (inFeatures: number, outFeatures: number, of: Precision, lora: boolean) =>
-    ({ inFeatures, outFeatures, precision: of, bias: true, lora }) satisfies LinearSpec;
-  const plain = (inFeatures: number, outFeatures: number) =>
-    ({ spec: spec(inFeatures, outFeatures, 'f32', false), tensors: {} }) satisfies Linear;
-  const specs = Object.fromEntries(
-    blockLinears.map((role) => {
-      const [k, n] = role === 'ffn.net.2' ? [ffn, d] : [d, role.startsWith('ffn') ? ffn : d];
-      return [role, spec(k, n, precision, rank > 0)];
-    }),
-  ) as BlockSpecs;
-  const patch = config.in_channels * config.patch_size.reduce((a, b) => a * b);
-  const weights = { patchEmbedding: plain(patch, d), projOut: plain(d, patch) };
-  const ranks = new Map(rank > 0 ? blockLinears.map((role) => [role, rank]) : []);
-  const { graphs, ranks: all } = clipGraphs(config, weights, [{ specs, ranks }], true);
-  const { linear, attention, ...choice } = defaultChoice(completeDevice, mode);
-  if (!linear || !attention) throw new Error('the device has no kernels');
-  const { fastLinear = null, fastAttention = null } = choice;
-  const { storage = 'f16' } = setting;
-  const { chunks } = tokensOf(
+  const branch = { rank, down: new Float32Array(0), up: new Float32Array(0) };
+  const branches = Array.from({ length: rank > 0 ? config.num_layers : 0 }, (_, index) =>
+    blockLinears.map((role) => [`blocks.${index}.${role}`, branch] as const),
+  );
+  const lora = { branches: new Map(branches.flat()), deltas: new Map() };
+  const choice = { ...defaultChoice(completeDevice, mode), storage: setting.storage ?? 'f16' };
+  const limits = { workgroupBytes: 2 ** 14, threads: 256, bindingBytes, storageBuffers: 10 };
+  const clip = tokensOf(
     config,
     { frames: 31, height: 44, width: 80 },
     { conditioningFrames: 1, maxChunkTokens, guided: true },
   );
-  return new Program(graphs, {
-    kernels: { linear, attention, fastLinear, fastAttention, storage },
-    limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes, storageBuffers: 10 },
-    chunks,
-    sizes: { T: 512 },
-    classed: new Set(['modulation', 'temb']),
-    ranks: all,
-  });
+  const target = { choice, limits, maxBufferBytes: Number.POSITIVE_INFINITY };
+  const program = compileClip(target, clipGraphs(config, { precision, lora }, true), clip);
+  if (!program) throw new Error('the device has no kernels');
+  return program;
 }
 
 const exact = { mode: 'exact', precision: 'int8', rank: 0 } as const;
@@ -148,7 +131,7 @@ describe("the 5B's graphs as dispatches", () => {
   test('rows that a binding cannot hold are refused before a run', () => {
     // The inner layer's rows of a chunk in f32 are 144 MiB.
     expect(() => programOf({ ...exact, storage: 'f32', bindingBytes: 2 ** 27 })).toThrow(
-      /^cross-attention-feed-forward: linear q8 .* does not fit/,
+      /: cross-attention-feed-forward: linear q8 .* does not fit/,
     );
   });
 });

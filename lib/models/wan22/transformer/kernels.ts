@@ -1,51 +1,134 @@
-import type { Backend, KernelSet } from '../../../gpu';
-import { hasAttention } from '../../../gpu/kernels';
+import { type Compute, type GraphSizes, type KernelSet, Program } from '../../../gpu';
+import type { KernelChoice } from '../../../gpu/kernels';
 import type { Graph } from '../../../graph';
-import { type TransformerConfig, transformerDim } from '../config';
-import type { AdaptedBlock } from './blocks';
+import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
+import type { ReadOptions } from '../layer-data';
+import { type LinearSpec, specOf } from '../layers';
+import { shapeOfTensor, transformerTensors } from '../tensors';
+import type { ClipTokens } from './clip';
 import * as network from './network';
-import type { TransformerWeights } from './weights';
+import { outerLinears } from './weights';
 
-/** The kernels for a transformer; null where the runtime has to compute it. */
-export function transformerKernels(backend: Backend, config: TransformerConfig): KernelSet | null {
-  const choice = backend.compute && backend.kernels?.choice;
+/** In which form a transformer's weights are on the device: its graphs depend on it. */
+export type WeightForm = Pick<ReadOptions, 'precision' | 'lora'>;
+
+/** The kernels of a choice that compute a transformer; null where the runtime does. */
+export function transformerKernels(choice: KernelChoice | null | undefined): KernelSet | null {
   if (!choice?.linear || !choice.attention) return null;
   const { linear, attention, fastLinear = null, fastAttention = null, storage = 'f16' } = choice;
-  // Rows start at aligned offsets, and are whole vectors.
-  const fits =
-    transformerDim(config) % 64 === 0 &&
-    hasAttention(config.attention_head_dim) &&
-    config.ffn_dim % 4 === 0 &&
-    config.in_channels % 4 === 0 &&
-    config.out_channels % 4 === 0;
-  return fits ? { linear, attention, fastLinear, fastAttention, storage } : null;
+  return { linear, attention, fastLinear, fastAttention, storage };
 }
 
-/** All graphs of a clip, and the ranks that a LoRA has beside their layers, by the names of these. */
+/** Graphs of a transformer, and the ranks that a LoRA has beside their layers, by the names of these. */
+export class AdaptedGraphs {
+  readonly graphs = new Set<Graph>();
+  readonly ranks = new Map<string, readonly number[]>();
+  readonly #tensors;
+
+  constructor(
+    readonly config: TransformerConfig,
+    readonly form: WeightForm,
+  ) {
+    const shapes = transformerTensors(config);
+    this.#tensors = {
+      has: (name: string) => shapes.has(name),
+      shape: (name: string) => shapeOfTensor(shapes, name),
+    };
+  }
+
+  /**
+   * Adds a graph.
+   *
+   * @param modules the diffusers names of its layers, by the names that the graph has for them
+   */
+  add<Name extends string>(
+    modules: Readonly<Record<Name, string>>,
+    make: (specs: Readonly<Record<Name, LinearSpec>>) => Graph,
+    precision = this.form.precision,
+  ): void {
+    const { lora } = this.form;
+    const specs: Partial<Record<Name, LinearSpec>> = {};
+    for (const name of Object.keys(modules) as Name[]) {
+      specs[name] = specOf(this.#tensors, modules[name], { ...this.form, precision });
+      const rank = lora?.branches.get(modules[name])?.rank;
+      if (rank) this.ranks.set(name, [...new Set([...(this.ranks.get(name) ?? []), rank])]);
+    }
+    this.graphs.add(make(specs as Record<Name, LinearSpec>));
+  }
+}
+
+/** All graphs of a clip. */
 export function clipGraphs(
   config: TransformerConfig,
-  { patchEmbedding, projOut }: Pick<TransformerWeights, 'patchEmbedding' | 'projOut'>,
-  blocks: readonly AdaptedBlock[],
+  form: WeightForm,
   reusesBlocks = false,
-): { readonly graphs: ReadonlySet<Graph>; readonly ranks: ReadonlyMap<string, readonly number[]> } {
-  const graphs = new Set([
-    network.patchEmbedding(patchEmbedding.spec),
-    network.head(config, projOut.spec, false),
-  ]);
-  if (reusesBlocks) {
-    graphs.add(network.head(config, projOut.spec, true));
-    graphs.add(network.blocksResidual(transformerDim(config)));
+): AdaptedGraphs {
+  const clip = new AdaptedGraphs(config, form);
+  const { patchEmbedding: patch_embedding, projOut: proj_out } = outerLinears;
+  clip.add({ patch_embedding }, (of) => network.patchEmbedding(of.patch_embedding), 'f32');
+  for (const reuses of reusesBlocks ? [false, true] : [false]) {
+    clip.add({ proj_out }, (of) => network.head(config, of.proj_out, reuses), 'f32');
   }
-  const ranks = new Map<string, readonly number[]>();
-  const addRank = (name: string, rank: number | undefined) => {
-    if (rank) ranks.set(name, [...new Set([...(ranks.get(name) ?? []), rank])]);
-  };
-  addRank('patch_embedding', patchEmbedding.tensors.down?.dims[0]);
-  addRank('proj_out', projOut.tensors.down?.dims[0]);
-  for (const { specs, ranks: ofBlock } of blocks) {
-    graphs.add(network.selfAttention(config, specs));
-    graphs.add(network.crossFeedForward(config, specs));
-    for (const [role, rank] of ofBlock) addRank(role, rank);
+  if (reusesBlocks) clip.graphs.add(network.blocksResidual(transformerDim(config)));
+  for (let index = 0; index < config.num_layers; index++) {
+    const roles = network.blockLinears.map((role) => [role, `blocks.${index}.${role}`]);
+    const modules: Record<network.BlockLinear, string> = Object.fromEntries(roles);
+    clip.add(modules, (specs) => network.selfAttention(config, specs));
+    clip.add(modules, (specs) => network.crossFeedForward(config, specs));
   }
-  return { graphs, ranks };
+  return clip;
+}
+
+/** The graphs of the embeddings, which are the runtime's also where kernels compute the clip. */
+export function embeddingGraphs(
+  config: TransformerConfig,
+  form: WeightForm,
+): readonly AdaptedGraphs[] {
+  const { timeLinear1, timeLinear2, timeProjection, textLinear1, textLinear2 } = outerLinears;
+  const [time, text] = [new AdaptedGraphs(config, form), new AdaptedGraphs(config, form)];
+  time.add(
+    { linear_1: timeLinear1, linear_2: timeLinear2, time_proj: timeProjection },
+    ({ linear_1: linear1, linear_2: linear2, time_proj: projection }) =>
+      network.timeEmbedding(config, { linear1, linear2, projection }),
+    'f32',
+  );
+  text.add(
+    { linear_1: textLinear1, linear_2: textLinear2 },
+    ({ linear_1: linear1, linear_2: linear2 }) => network.textEmbedding({ linear1, linear2 }),
+    'f32',
+  );
+  return [time, text];
+}
+
+/** What the graphs are run on. @param rows T of the texts; that of the longest when absent */
+export function sizesOf(
+  { chunks }: Pick<ClipTokens, 'chunks'>,
+  { ranks }: Pick<AdaptedGraphs, 'ranks'>,
+  rows = maxPromptTokens,
+): GraphSizes {
+  return { chunks, ranks, sizes: { T: rows }, classed: new Set(['modulation', 'temb']) };
+}
+
+/** What a clip is compiled for. */
+export interface KernelTarget {
+  readonly choice: KernelChoice | null | undefined;
+  readonly limits: Compute['limits'];
+  /** Most bytes of a buffer. */
+  readonly maxBufferBytes: number;
+}
+
+/**
+ * Compiles all that a clip computes, without a device; null where the runtime computes it.
+ *
+ * @throws Refusal
+ */
+export function compileClip(
+  { choice, limits, maxBufferBytes }: KernelTarget,
+  of: AdaptedGraphs,
+  clip: Pick<ClipTokens, 'chunks'>,
+): Program | null {
+  const kernels = transformerKernels(choice);
+  return (
+    kernels && new Program(of.graphs, { kernels, limits, ...sizesOf(clip, of) }, maxBufferBytes)
+  );
 }

@@ -2,8 +2,7 @@ import {
   type Backend,
   type DeviceTensor,
   type Executor,
-  Program,
-  Refusal,
+  elementCount,
   RuntimeExecutor,
   Scope,
 } from '../../../gpu';
@@ -11,7 +10,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
 import type { Checkpoint } from '../../../weights';
-import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
+import { maxPromptTokens, type TransformerConfig } from '../config';
 import type { ReadOptions } from '../layer-data';
 import { bindLinear } from '../layers';
 import { BlockStore } from './blocks';
@@ -25,8 +24,9 @@ import {
   type TokenRows,
   tokensOf,
 } from './clip';
-import { clipGraphs, transformerKernels } from './kernels';
+import { clipGraphs, compileClip } from './kernels';
 import * as network from './network';
+import { textSizes, timeSizes } from './sizes';
 import { loadNonBlockWeights, type TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
@@ -104,10 +104,10 @@ export class Transformer {
   }
 
   /**
-   * Takes the memory of a clip. Dispose it when the clip is denoised. Kernels of our own are compiled for it; where
-   * the device refuses one of them, the runtime computes the clip.
+   * Takes the memory of a clip. Dispose it when the clip is denoised.
    *
-   * @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device
+   * @throws KinoraError `OUT_OF_MEMORY`; `KERNELS_UNAVAILABLE`, which the memory plan has asked for before; then
+   * nothing of it stays on the device
    */
   async createClip(size: LatentSize, options: ClipOptions): Promise<Clip> {
     const { backend, config, weights } = this;
@@ -116,33 +116,22 @@ export class Transformer {
     return new Clip(backend, executor, config, weights, size, tokens, options);
   }
 
-  async #executorOf({ chunks }: ClipTokens, { reusesBlocks }: ClipOptions): Promise<Executor> {
-    const { backend, config, weights } = this;
-    const { compute } = backend;
-    const kernels = transformerKernels(backend, config);
-    if (!kernels || !compute) return new RuntimeExecutor(backend);
-    const { specs } = await this.blocks.get(0);
-    const { graphs, ranks } = clipGraphs(config, weights, this.blocks.adapted(specs), reusesBlocks);
-    try {
-      const { limits } = compute;
-      const sizes = { T: maxPromptTokens };
-      const classed = new Set(['modulation', 'temb']);
-      const compiled = { kernels, limits, chunks, sizes, classed, ranks };
-      return await new Program(graphs, compiled, backend.maxBufferBytes).open(backend);
-    } catch (error) {
-      if (error instanceof Refusal) return new RuntimeExecutor(backend);
-      throw error;
-    }
+  async #executorOf(tokens: ClipTokens, { reusesBlocks }: ClipOptions): Promise<Executor> {
+    const { backend, config } = this;
+    const { compute, kernels, maxBufferBytes } = backend;
+    if (!compute) return new RuntimeExecutor(backend);
+    const target = { choice: kernels?.choice, limits: compute.limits, maxBufferBytes };
+    const program = compileClip(
+      target,
+      clipGraphs(config, this.blocks.options, reusesBlocks),
+      tokens,
+    );
+    return program ? program.open(backend) : new RuntimeExecutor(backend);
   }
 
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */
   createTimeEmbedding(scope: Scope): TimeEmbedding & { readonly sinusoid: Tensor } {
-    const d = transformerDim(this.config);
-    return {
-      sinusoid: scope.float32([1, this.config.freq_dim], 'activations'),
-      temb: scope.float32([1, d], 'activations'),
-      modulation: scope.float32([6, d], 'activations'),
-    };
+    return scope.all(timeSizes(this.config), 'activations');
   }
 
   /** Fills `target` for a timestep in [0, 1000]. */
@@ -193,11 +182,9 @@ export class Transformer {
         const scope = new Scope(backend);
         scopes.push(scope);
         const empty = maxPromptTokens - embeds.length / config.text_dim;
-        const rows = embeds.length / config.text_dim + (empty > 0 ? 1 : 0); // T
         texts.push({
-          rows,
           lastBias: empty > 0 ? Math.log(empty) : 0,
-          context: await this.#embedText(scope, embeds, rows),
+          context: await this.#embedText(scope, embeds),
           dispose: () => scope.dispose(),
         });
       }
@@ -208,14 +195,15 @@ export class Transformer {
     }
   }
 
-  async #embedText(scope: Scope, embeds: Float32Array, rows: number): Promise<Tensor> {
+  async #embedText(scope: Scope, embeds: Float32Array): Promise<Tensor> {
     const { config, backend } = this;
     const { textLinear1, textLinear2 } = this.weights;
-    const padded = new Float32Array(rows * config.text_dim);
+    const sizes = textSizes(config, embeds.length / config.text_dim);
+    const padded = new Float32Array(elementCount(sizes.embeds));
     padded.set(embeds);
-    const input = backend.tensor('float32', [rows, config.text_dim], 'activations', padded);
+    const input = backend.tensor('float32', sizes.embeds, 'activations', padded);
     try {
-      const context = scope.float32([rows, transformerDim(config)], 'activations');
+      const context = scope.float32(sizes.context, 'activations');
       await this.executor.run(
         network.textEmbedding({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
         {

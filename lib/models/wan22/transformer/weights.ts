@@ -19,16 +19,21 @@ export interface BlockWeights {
   readonly norm2: { readonly weight: Tensor; readonly bias: Tensor };
 }
 
+/** The linear layers outside of the blocks, by their diffusers names. */
+export const outerLinears = {
+  patchEmbedding: 'patch_embedding',
+  timeLinear1: 'condition_embedder.time_embedder.linear_1',
+  timeLinear2: 'condition_embedder.time_embedder.linear_2',
+  timeProjection: 'condition_embedder.time_proj',
+  textLinear1: 'condition_embedder.text_embedder.linear_1',
+  textLinear2: 'condition_embedder.text_embedder.linear_2',
+  projOut: 'proj_out',
+} as const;
+export type OuterLinear = keyof typeof outerLinears;
+
 /** The transformer's tensors outside of its blocks. They stay on the device. */
-export interface TransformerWeights {
-  readonly patchEmbedding: Linear;
-  readonly timeLinear1: Linear;
-  readonly timeLinear2: Linear;
-  readonly timeProjection: Linear;
-  readonly textLinear1: Linear;
-  readonly textLinear2: Linear;
+export interface TransformerWeights extends Readonly<Record<OuterLinear, Linear>> {
   readonly scaleShiftTable: Tensor; // [2, D]
-  readonly projOut: Linear;
 }
 
 /**
@@ -49,16 +54,15 @@ export async function loadNonBlockWeights(
   );
   const data = await readLayer(checkpoint, names, new Set(), plain);
   const loader = new LayerLoader(freshMemory(scope), checkpoint, plain, data);
-  const embedder = 'condition_embedder';
+  const { projOut, ...others } = outerLinears;
+  const linears: Partial<Record<OuterLinear, Linear>> = {};
+  for (const [role, name] of Object.entries(others)) {
+    linears[role as OuterLinear] = await loader.linear(name);
+  }
+  linears.projOut = await loader.linear(projOut, { rows: headRows(config) });
   return {
-    patchEmbedding: await loader.linear('patch_embedding'),
-    timeLinear1: await loader.linear(`${embedder}.time_embedder.linear_1`),
-    timeLinear2: await loader.linear(`${embedder}.time_embedder.linear_2`),
-    timeProjection: await loader.linear(`${embedder}.time_proj`),
-    textLinear1: await loader.linear(`${embedder}.text_embedder.linear_1`),
-    textLinear2: await loader.linear(`${embedder}.text_embedder.linear_2`),
+    ...(linears as Record<OuterLinear, Linear>),
     scaleShiftTable: await loader.tensor('scale_shift_table', [2, transformerDim(config)]),
-    projOut: await loader.linear('proj_out', { rows: headRows(config) }),
   };
 }
 

@@ -1,0 +1,143 @@
+import type { Precision } from '../../../contract';
+import {
+  type Compute,
+  CountingBackend,
+  countGraphs,
+  countOnnxGraph,
+  type DeviceBytes,
+  elementCount,
+  RuntimeExecutor,
+  tensorBytes,
+} from '../../../gpu';
+import type { KernelChoice } from '../../../gpu/kernels';
+import type { LatentSize } from '../../../pipeline/latents';
+import type { DenoiseCosts, Residency } from '../../../pipeline/memory/plan';
+import { solverSizes, stepGraph } from '../../../pipeline/schedulers';
+import { bitsOf } from '../blocks';
+import type { TransformerConfig } from '../config';
+import { precisionFor } from '../layer-data';
+import type { LoraBranches } from '../lora';
+import { shapeOfTensor, transformerTensors } from '../tensors';
+import { tokensOf } from './clip';
+import { clipGraphs, compileClip, embeddingGraphs, sizesOf, type WeightForm } from './kernels';
+import { blockLinears } from './network';
+import { clipSizes, textSizes, timeSizes, tokenWidth } from './sizes';
+
+/** What is known of a clip's denoising before it runs. */
+export interface DenoisePlanOptions {
+  readonly precision: Precision;
+  /** Tokens of one prompt, or of two with guidance. */
+  readonly promptTokens: readonly number[];
+  readonly lora?: LoraBranches | undefined;
+  readonly reusesBlocks?: boolean | undefined;
+  /** Whether the sampler adds noise; false when absent. */
+  readonly stochastic?: boolean | undefined;
+  /** The kernels of our own that compute; null where the runtime does, as when absent. */
+  readonly kernels?: KernelChoice | null;
+  /** The device that compiles them; one without limits when absent. */
+  readonly compute?: Compute | null | undefined;
+  /** Most bytes that the device takes in one buffer; any number of them when absent. */
+  readonly largestBuffer?: number | undefined;
+}
+
+/**
+ * What denoising takes in chunks of one size. Kernels of our own take what the clip's graphs are compiled to; the
+ * tensors around it are listed by their sizes, and what the runtime takes inside is simulated.
+ *
+ * @throws Refusal where kernels of our own are to compute and do not
+ */
+export async function planDenoising(
+  config: TransformerConfig,
+  size: LatentSize,
+  chunkTokens: number,
+  options: DenoisePlanOptions,
+): Promise<DenoiseCosts> {
+  const { precision, promptTokens, lora, kernels = null, reusesBlocks = false } = options;
+  const { stochastic = false, largestBuffer: maxBufferBytes = Number.POSITIVE_INFINITY } = options;
+  const form = { precision, ...(lora && { lora }) };
+  const guided = promptTokens.length > 1;
+  const clipOptions = { conditioningFrames: 1, maxChunkTokens: chunkTokens, guided, reusesBlocks };
+  const clip = tokensOf(config, size, clipOptions);
+  const texts = promptTokens.map((tokens) => textSizes(config, tokens));
+  const latents = [clip.tokens - clip.conditioningTokens, tokenWidth(config)] as const;
+
+  const counting = new CountingBackend(kernels);
+  const compute = options.compute ?? counting.compute;
+  const graphs = clipGraphs(config, form, reusesBlocks);
+  const target = { choice: kernels, limits: compute.limits, maxBufferBytes };
+  const program = compileClip(target, graphs, clip);
+  await program?.compileOn(compute);
+  for (const of of [...embeddingGraphs(config, form), ...(program ? [] : [graphs])]) {
+    const executor = new RuntimeExecutor(counting);
+    for (const { context } of texts) {
+      await countGraphs(executor, of.graphs, sizesOf(clip, of, context[0]));
+    }
+  }
+  await countOnnxGraph(counting, stepGraph(guided, stochastic, latents[1]), { S: latents[0] });
+  const inside = counting.measured();
+
+  const weights = weightBytes(config, form);
+  const { streams, residuals, rotary } = clipSizes(config, clip.tokens, clipOptions);
+  const kept = [
+    ...bytesOf([...streams, ...residuals, ...Object.values(rotary)]),
+    ...bytesOf(texts.map(({ context }) => context)),
+    ...(program?.buffers ?? []),
+    ...weights.lora,
+  ];
+  // Embeddings of prompts are freed before the latents are taken.
+  const embeds = bytesOf(texts.map((text) => text.embeds));
+  const solver = solverSizes(latents, guided, stochastic);
+  const time = Object.values(timeSizes(config));
+  const late = bytesOf([
+    ...time,
+    ...time,
+    [clip.conditioningTokens, latents[1]],
+    ...Object.values(solver.tensors),
+    ...Object.values(solver.coefficients),
+  ]);
+  const activations = inside.activations + sum(kept) + Math.max(...embeds, sum(late));
+  const runtime = inside.runtime + tensorBytes('float32', latents); // to read the latents back
+  const others = [weights.around, weights.block, kept, embeds, late].flat();
+  const largest = Math.max(inside.largest, ...others);
+  const [around, blockBytes] = [sum(weights.around), sum(weights.block)];
+  const bytes = ({ residentBlocks, bufferSets }: Residency): DeviceBytes => {
+    const blocks = config.num_layers;
+    const onDevice = residentBlocks >= blocks ? blocks : residentBlocks + bufferSets;
+    const ofWeights = around + onDevice * blockBytes;
+    const peak = ofWeights + activations + runtime;
+    return { weights: ofWeights, activations, caches: 0, runtime, peak, largest };
+  };
+  return { chunkTokens, largest, blockBytes, bytes };
+}
+
+/** Bytes of the transformer's tensors: around the blocks, in one block, and in the branches of a LoRA. */
+function weightBytes(config: TransformerConfig, { precision, lora }: WeightForm) {
+  const shapes = transformerTensors(config);
+  const layers = new Set(blockLinears.map((role) => `blocks.0.${role}.weight`));
+  const [around, block]: [number[], number[]] = [[], []];
+  for (const [name, dims] of shapes) {
+    const [rows = 0, columns = 0] = dims;
+    const bits = layers.has(name) ? bitsOf(precisionFor(precision, columns)) : null;
+    if (bits !== null) {
+      const scales = [rows, columns / 32];
+      block.push(tensorBytes('uint8', [...scales, 4 * bits]), tensorBytes('float32', scales));
+    } else if (name.startsWith('blocks.0.')) block.push(tensorBytes('float32', dims));
+    else if (!name.startsWith('blocks.')) around.push(tensorBytes('float32', dims));
+  }
+  const branches = [...(lora?.branches ?? [])].flatMap(([module, { rank }]) => {
+    const [rows = 0, ...columns] = shapeOfTensor(shapes, `${module}.weight`);
+    return bytesOf([
+      [rank, elementCount(columns)],
+      [rows, rank],
+    ]);
+  });
+  return { around, block, lora: branches };
+}
+
+function bytesOf(sizes: readonly (readonly number[])[]): number[] {
+  return sizes.map((dims) => tensorBytes('float32', dims));
+}
+
+function sum(bytes: readonly number[]): number {
+  return bytes.reduce((total, each) => total + each, 0);
+}
