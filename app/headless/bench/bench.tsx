@@ -4,8 +4,8 @@ import { proxy, type Remote, wrap } from 'comlink';
 import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
+import type { BenchApi } from '../../../lib/engine/benchmark';
 import type { BenchmarkOptions, StageResult } from '../../../lib/pipeline/benchmark';
-import type { BenchApi } from '../../../workers/bench';
 
 declare global {
   interface Window {

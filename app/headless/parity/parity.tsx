@@ -4,8 +4,8 @@ import { proxy, wrap } from 'comlink';
 import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
+import type { ParityApi, ParityRequest } from '../../../lib/engine/parity';
 import type { ParityLine } from '../../../lib/pipeline/parity';
-import type { ParityApi, ParityRequest } from '../../../workers/parity';
 
 declare global {
   interface Window {
