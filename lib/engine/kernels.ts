@@ -6,8 +6,8 @@ import {
 } from '../contract';
 import { type Backend, type Compute, type Kernels, probeDevice, Scope } from '../gpu';
 import { modeFor } from '../gpu/kernels/assign';
+import { tunedFamilies } from '../gpu/kernels/candidates';
 import type { KernelChoice } from '../gpu/kernels/choice';
-import { contestsOf } from '../gpu/kernels/contests';
 import { familyOf, type KernelMode } from '../gpu/kernels/kernel';
 import { OwnKernels } from '../gpu/kernels/own';
 import { measurePeak } from '../gpu/kernels/peak';
@@ -150,13 +150,13 @@ export class EngineKernels {
     const scope = new Scope(backend);
     try {
       const compile: Compute['compile'] = (kernels) => compute.compile(kernels);
-      const contests = contestsOf({ backend, compute, mode, timing, scope });
+      const families = tunedFamilies({ backend, compute, mode, timing, scope });
       const known = record.modes[mode];
       const onTrying = (trying: string | null) => {
         record = { ...record, trying };
         return this.#save(record);
       };
-      if (known && (await stillRight(known, { contests, compile, onTrying, timing: false }))) {
+      if (known && (await stillRight(known, { families, compile, onTrying, timing: false }))) {
         return kernelsOf(backend, mode, known);
       }
       if (timing) peak ??= await measured();
@@ -165,7 +165,7 @@ export class EngineKernels {
       let total = 0;
       const result = await tune({
         ...{
-          contests,
+          families,
           compile,
           timing,
           onTrying,
@@ -210,12 +210,12 @@ export class EngineKernels {
 
 /** Whether the winners still compute right numbers: a driver may have changed that the adapter does not tell. */
 async function stillRight({ winners }: TuningResult, options: TuneOptions): Promise<boolean> {
-  const contests = options.contests.map((contest) => ({
-    ...contest,
-    candidates: contest.candidates.filter(({ key }) => key === winners[contest.family]?.key),
+  const families = options.families.map((tuned) => ({
+    ...tuned,
+    candidates: tuned.candidates.filter(({ key }) => key === winners[tuned.family]?.key),
   }));
-  const again = await tune({ ...options, contests });
-  return contests.every(({ family }) => winners[family]?.key === again.winners[family]?.key);
+  const again = await tune({ ...options, families });
+  return families.every(({ family }) => winners[family]?.key === again.winners[family]?.key);
 }
 
 function kernelsOf(backend: Backend, mode: KernelMode, { winners }: TuningResult): Kernels | null {

@@ -5,8 +5,8 @@ import { emptyRecord, isOfOther, mostLosses, openRecord, recordId, withLoss } fr
 import {
   type Candidate,
   type Clock,
-  type Contest,
   type Tried,
+  type TunedFamily,
   type TuneOptions,
   tune,
 } from './tune';
@@ -57,7 +57,7 @@ function arena(known: Readonly<Record<string, Known>>, more: Partial<TuneOptions
     });
     return { variant: name, key: name, name, kernels: [kernel] };
   });
-  const contest: Contest = {
+  const tuned: TunedFamily = {
     family: 'linear',
     candidates,
     flops: 4e10,
@@ -77,7 +77,7 @@ function arena(known: Readonly<Record<string, Known>>, more: Partial<TuneOptions
   };
   const trying: (string | null)[] = [];
   const options: TuneOptions = {
-    contests: [contest],
+    families: [tuned],
     timing: true,
     clock,
     compile: async (kernels) => {
@@ -144,9 +144,9 @@ test('ten seconds are enough on a slow device too; each family has its variant',
     third: { speed: 80 },
     fourth: { speed: 160 },
   });
-  const [contest] = options.contests as [Contest];
-  const contests = [contest, { ...contest, family: 'attention' as const }];
-  const { winners } = await tune({ ...options, contests });
+  const [tuned] = options.families as [TunedFamily];
+  const families = [tuned, { ...tuned, family: 'attention' as const }];
+  const { winners } = await tune({ ...options, families });
   expect(winners.linear?.rate).toBeGreaterThan(0);
   expect(winners.attention).not.toBeNull();
   // A variant that has begun is timed to its end.

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBackend } from '..';
 import { type Backend, Scope } from '../backend';
+import { tunedFamilies } from './candidates';
+import { type CheckDevice, checkAttention, checkConvolution, checkLinear } from './check';
+import { checkFastAttention, checkFastLinear } from './check-fast';
 import type { Compute, Dispatch } from './compute';
-import { contestsOf } from './contests';
-import { checkAttention, checkConvolution, checkLinear, type GateDevice } from './gate';
-import { checkFastAttention, checkFastLinear } from './gate-fast';
 import { type LinearVariant, linearDispatch } from './linear';
-import { type Contest, tune } from './tune';
+import { type TunedFamily, tune } from './tune';
 import { linearShape, wholeRows } from './tuned-shapes';
 import { defaultChoice, kernelSetOf, variantsOf } from './variants';
 
 let backend: Backend;
 let compute: Compute;
-let device: GateDevice;
+let device: CheckDevice;
 beforeAll(async () => {
   backend = await createBackend('webgpu');
   if (!backend.compute) throw new Error('the GPU runs no kernels');
@@ -33,9 +33,9 @@ const linear: LinearVariant = {
 };
 
 /** A device on which a kernel is told a smaller size than it has. */
-const short = (uniform: string): GateDevice => ({
+const short = (uniform: string): CheckDevice => ({
   ...device,
-  spoil: (job: Dispatch) =>
+  edit: (job: Dispatch) =>
     uniform in job.uniforms
       ? { ...job, uniforms: { ...job.uniforms, [uniform]: (job.uniforms[uniform] ?? 0) - 1 } }
       : job,
@@ -43,14 +43,14 @@ const short = (uniform: string): GateDevice => ({
 /** A device whose kernels have another text in a place; `places` counts those that were changed. */
 function edited(text: RegExp, replacement: string) {
   const places: string[] = [];
-  const spoil = (job: Dispatch): Dispatch => {
+  const edit = (job: Dispatch): Dispatch => {
     const { kernel } = job;
     const code = kernel.code.replace(text, replacement);
     if (code === kernel.code) return job;
     places.push(kernel.name);
     return { ...job, kernel: { ...kernel, code, key: `${kernel.key} ${text}` } };
   };
-  return { places, device: { ...device, spoil } };
+  return { places, device: { ...device, edit } };
 }
 const wrong = expect.stringMatching(/^the error is |^a number is not finite$/);
 
@@ -148,8 +148,8 @@ test('a convolution variant passes; one that leaves out a pixel does not', {
 
 test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_000 }, async () => {
   const scope = new Scope(backend);
-  const [family] = contestsOf({ backend, compute, scope, mode: 'exact', timing: false });
-  if (!family) throw new Error('there is no contest');
+  const [family] = tunedFamilies({ backend, compute, scope, mode: 'exact', timing: false });
+  if (!family) throw new Error('there is no family');
   // The timed work of the tuner takes minutes here: a small one in its place.
   const [shape, rows] = [linearShape('small'), 64];
   const floats = (count: number) => scope.float32([count], 'activations');
@@ -159,7 +159,7 @@ test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_0
     values: scope.tensor('uint8', [shape.n * shape.k], 'activations'),
     scales: floats((shape.n * shape.k) / 32),
   };
-  const contest: Contest = {
+  const tuned: TunedFamily = {
     ...family,
     candidates: family.candidates.slice(0, 2),
     flops: 2 * rows * shape.n * shape.k,
@@ -169,13 +169,13 @@ test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_0
       await backend.settle();
     },
   };
-  const contests = [contest];
+  const families = [tuned];
   // This compiler is slow: it has its time before.
-  for (const { candidates } of contests) {
+  for (const { candidates } of families) {
     for (const { kernels } of candidates) expect(await compute.compile(kernels)).toEqual([]);
   }
   const { winners, tried } = await tune({
-    contests,
+    families,
     timing: true,
     compile: (kernels) => compute.compile(kernels),
   });

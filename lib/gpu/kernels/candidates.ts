@@ -7,22 +7,22 @@ import {
   type QuantisedHeads,
   quantiseKernels,
 } from './attention-dp4a';
-import type { Compute, Dispatch } from './compute';
-import { type ConvolutionVariant, convolutionKernel } from './convolution';
-import { convolutionDispatches } from './convolution-run';
-import { packedDims, packedRows, packKernels } from './convolution-weights';
 import {
   checkAttention,
   checkConvolution,
   checkedConvolution,
   checkedLinears,
   checkLinear,
-} from './gate';
-import { checkedFastLinears, checkFastAttention, checkFastLinear } from './gate-fast';
+} from './check';
+import { checkedFastLinears, checkFastAttention, checkFastLinear } from './check-fast';
+import type { Compute, Dispatch } from './compute';
+import { type ConvolutionVariant, convolutionKernel } from './convolution';
+import { convolutionDispatches } from './convolution-run';
+import { packedDims, packedRows, packKernels } from './convolution-weights';
 import type { Kernel, KernelMode } from './kernel';
 import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
 import { fastLinearDispatch, fastLinearKernel } from './linear-dp4a';
-import type { Candidate, Contest } from './tune';
+import type { Candidate, TunedFamily } from './tune';
 import {
   attentionShape,
   convolutionShape,
@@ -33,8 +33,8 @@ import {
 } from './tuned-shapes';
 import { familiesOf, variantsOf } from './variants';
 
-/** What the contests of a device are made with. */
-export interface ContestOptions {
+/** What the candidates of a device are made with. */
+export interface TunedFamilyOptions {
   readonly backend: Backend;
   readonly compute: Compute;
   readonly mode: KernelMode;
@@ -45,15 +45,15 @@ export interface ContestOptions {
 }
 
 /** The families of kernels of a mode as the tuner sees them. */
-export function contestsOf(options: ContestOptions): readonly Contest[] {
-  const contests = {
-    linear: linearContest,
-    attention: attentionContest,
-    convolution: convolutionContest,
-    fastLinear: fastLinearContest,
-    fastAttention: fastAttentionContest,
+export function tunedFamilies(options: TunedFamilyOptions): readonly TunedFamily[] {
+  const families = {
+    linear: linearFamily,
+    attention: attentionFamily,
+    convolution: convolutionFamily,
+    fastLinear: fastLinearFamily,
+    fastAttention: fastAttentionFamily,
   };
-  return familiesOf(options.mode).map((family) => contests[family](options));
+  return familiesOf(options.mode).map((family) => families[family](options));
 }
 
 /** Rows of a chunk of tokens, of a part of the queries, and of an image; the model's own sizes otherwise. */
@@ -62,7 +62,7 @@ const queries = 2048;
 const keys = 27_280;
 const band = { height: 44, width: 160, channels: 256 };
 
-function linearContest(options: ContestOptions): Contest<LinearVariant> {
+function linearFamily(options: TunedFamilyOptions): TunedFamily<LinearVariant> {
   const { backend, compute, mode, timing, scope } = options;
   const timed = linearShape('timed');
   const { linear, matrixLinear } = variantsOf(compute);
@@ -86,7 +86,7 @@ function linearContest(options: ContestOptions): Contest<LinearVariant> {
 }
 
 /** The rounding of x is not timed: several layers share it, and it is the same for all variants. */
-function fastLinearContest(options: ContestOptions): Contest<LinearVariant> {
+function fastLinearFamily(options: TunedFamilyOptions): TunedFamily<LinearVariant> {
   const { backend, compute, timing, scope } = options;
   const timed = fastLinearShape('timed');
   const work = once(() => ({
@@ -111,7 +111,7 @@ function fastLinearContest(options: ContestOptions): Contest<LinearVariant> {
   };
 }
 
-function fastAttentionContest(options: ContestOptions): Contest<AttentionVariant> {
+function fastAttentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVariant> {
   const { backend, compute, timing, scope } = options;
   const [heads, size] = [2, 128];
   const shape = attentionShape('none');
@@ -140,7 +140,7 @@ function fastAttentionContest(options: ContestOptions): Contest<AttentionVariant
   };
 }
 
-function attentionContest(options: ContestOptions): Contest<AttentionVariant> {
+function attentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVariant> {
   const { backend, compute, timing, scope } = options;
   const [heads, size] = [2, 128];
   const shape = attentionShape('none');
@@ -167,7 +167,7 @@ function attentionContest(options: ContestOptions): Contest<AttentionVariant> {
   };
 }
 
-function convolutionContest(options: ContestOptions): Contest<ConvolutionVariant> {
+function convolutionFamily(options: TunedFamilyOptions): TunedFamily<ConvolutionVariant> {
   const { backend, compute, timing, scope } = options;
   const { width, channels } = band;
   const shape = convolutionShape('f16');
@@ -216,7 +216,7 @@ function ordered<V>(variants: readonly V[], timing: boolean): readonly V[] {
 }
 
 async function repeated(
-  { backend, compute }: ContestOptions,
+  { backend, compute }: TunedFamilyOptions,
   jobs: readonly Dispatch[],
   times: number,
 ): Promise<void> {

@@ -3,10 +3,11 @@ import * as reference from '../reference';
 import type { AttentionVariant } from './attention';
 import { fastAttentionDispatch, packedWidth, quantiseRows } from './attention-dp4a';
 import {
+  type CheckDevice,
+  type CheckResult,
   checkEach,
-  type GateDevice,
-  hostileRows,
-  judge,
+  compare,
+  extremeRows,
   linearRows,
   numbers,
   randomBranch,
@@ -15,8 +16,7 @@ import {
   stored,
   tolerances,
   upload,
-  type Verdict,
-} from './gate';
+} from './check';
 import type { Kernel } from './kernel';
 import type { LinearVariant } from './linear';
 import { type FastLinearShape, fastLinearDispatch, fastLinearKernel } from './linear-dp4a';
@@ -24,7 +24,7 @@ import { quantiseDispatch, quantiseKernel } from './quantise';
 import { attentionShape, fastLinearShape, interleaved, wholeRows } from './tuned-shapes';
 
 /*
- * The gate of the mode `fast`. A variant has to compute what follows from the integers that the device made, as
+ * The check of the mode `fast`. A variant has to compute what follows from the integers that the device made, as
  * exactly as the other modes do; and beside that, the rounding to these integers may cost so much.
  */
 const linearRounding = 2e-2;
@@ -46,23 +46,23 @@ export function checkedFastLinears(variant: LinearVariant): Kernel[] {
 
 /** A variant of the fast linear kernels. */
 export async function checkFastLinear(
-  device: GateDevice,
+  device: CheckDevice,
   variant: LinearVariant,
-): Promise<Verdict> {
+): Promise<CheckResult> {
   return checkEach(device, linearCases, (scope, shape) =>
     checkShape(device, scope, variant, shape),
   );
 }
 
 async function checkShape(
-  device: GateDevice,
+  device: CheckDevice,
   scope: Scope,
   variant: LinearVariant,
   shape: FastLinearShape,
-): Promise<Verdict> {
+): Promise<CheckResult> {
   const { k, n, rank, output } = shape;
   const rows = linearRows;
-  const numbersOfX = stored(hostileRows(rows, k), 'f16');
+  const numbersOfX = stored(extremeRows(rows, k), 'f16');
   const bytes = scope.tensor('int32', [rows, k / 4], 'activations');
   const blocks = scope.float32([rows, k / 32], 'activations');
   const x = { x: wholeRows(bytes), xScales: wholeRows(blocks) };
@@ -87,7 +87,7 @@ async function checkShape(
     return sums;
   };
   const integers = Float64Array.from(levels, (level, i) => level * (rounded[i >> 5] ?? 0));
-  return epilogue.judge(
+  return epilogue.compare(
     device,
     [run],
     [
@@ -99,9 +99,9 @@ async function checkShape(
 
 /** A variant of the fast attention kernels, with heads that lie between each other. */
 export async function checkFastAttention(
-  device: GateDevice,
+  device: CheckDevice,
   variant: AttentionVariant,
-): Promise<Verdict> {
+): Promise<CheckResult> {
   const [heads, size, rows, keys] = [2, 128, 77, 333];
   const usual = 1 / Math.sqrt(size);
   // As for the exact kernels.
@@ -153,7 +153,7 @@ export async function checkFastAttention(
       const scaled = Float64Array.from(ofQ, (value) => value * scale * Math.sqrt(size));
       return reference.attention(scaled, ofK, v, logits, { rows, keys, heads, size });
     };
-    return judge(device, [run], out as ReadableTensor, heads * size, [
+    return compare(device, [run], out as ReadableTensor, heads * size, [
       { values: resultsOf(queries.back, rest.back), tolerance },
       ...(of.rounding === undefined ? [] : [{ values: resultsOf(q, k), tolerance: of.rounding }]),
     ]);
@@ -161,7 +161,7 @@ export async function checkFastAttention(
 }
 
 /** Integers of 8 bits, four to a word. */
-async function levelsOf({ backend }: GateDevice, scope: Scope, words: DeviceTensor) {
+async function levelsOf({ backend }: CheckDevice, scope: Scope, words: DeviceTensor) {
   const count = words.bytes / 4;
   const bits = scope.float32([count], 'activations');
   backend.copy(words, 0, bits, 0, count);

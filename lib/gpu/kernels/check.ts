@@ -18,8 +18,8 @@ import {
 } from './tuned-shapes';
 
 /*
- * The gate of the tuner: does a variant compute right numbers on this device? Small odd sizes, since kernels fail
- * at the incomplete tiles of an edge, and hostile numbers; the expected result is computed in double precision
+ * The check of the tuner: does a variant compute right numbers on this device? Small odd sizes, since kernels fail
+ * at the incomplete tiles of an edge, and extreme numbers; the expected result is computed in double precision
  * from the operands as they are stored.
  */
 
@@ -29,16 +29,16 @@ export const tolerances: Readonly<Record<Storage, number>> = { f32: 1e-5, f16: 5
 const roundedTiles = 1e-3;
 const largestHalf = 65504;
 
-/** What a gate runs on. */
-export interface GateDevice {
+/** What a check runs on. */
+export interface CheckDevice {
   readonly backend: Backend;
   readonly compute: Compute;
   /** Changes what is run: for tests, which plant errors. */
-  readonly spoil?: (job: Dispatch) => Dispatch;
+  readonly edit?: (job: Dispatch) => Dispatch;
 }
 
 /** Why a variant must not be used; null where its numbers are right. */
-export type Verdict = string | null;
+export type CheckResult = string | null;
 
 /**
  * What is run of a linear variant: each epilogue and both kinds of blocks, as a block of the transformer has them,
@@ -65,20 +65,23 @@ export function checkedLinears(variant: LinearVariant): Kernel[] {
 }
 
 /** A variant of the linear kernels. */
-export async function checkLinear(device: GateDevice, variant: LinearVariant): Promise<Verdict> {
+export async function checkLinear(
+  device: CheckDevice,
+  variant: LinearVariant,
+): Promise<CheckResult> {
   return checkEach(device, linearCases, (scope, shape) =>
     checkShape(device, scope, variant, shape),
   );
 }
 
 async function checkShape(
-  device: GateDevice,
+  device: CheckDevice,
   scope: Scope,
   variant: LinearVariant,
   shape: LinearShape,
-): Promise<Verdict> {
+): Promise<CheckResult> {
   const { k, n, rank, output } = shape;
-  const x = stored(hostileRows(linearRows, k), 'f16');
+  const x = stored(extremeRows(linearRows, k), 'f16');
   const input = wholeRows(upload(scope, x, 'f16'));
   const weight = randomWeight(scope, shape);
   const branch = randomBranch(scope, shape);
@@ -104,7 +107,7 @@ async function checkShape(
   const inner = { rows: linearRows, inner: k, columns: rank };
   branch?.add(sums, reference.linear(x, down, new Float32Array(rank), inner));
   const tolerance = variant.shared === 'f16' || variant.matrix ? roundedTiles : tolerances[output];
-  return epilogue.judge(device, runs, [{ sums, tolerance }]);
+  return epilogue.compare(device, runs, [{ sums, tolerance }]);
 }
 
 /** Rows of x in the cases of linear kernels. */
@@ -170,18 +173,18 @@ export function randomEpilogue(scope: Scope, { n, output, epilogue, counted }: L
       ...(counted && { overflows }),
     },
     /** Runs jobs and compares what they give with the results of sums, bias included; overflows with the first. */
-    async judge(
-      device: GateDevice,
+    async compare(
+      device: CheckDevice,
       jobs: readonly Dispatch[],
       of: readonly { readonly sums: Float64Array; readonly tolerance: number }[],
-    ): Promise<Verdict> {
+    ): Promise<CheckResult> {
       const results = of.map(({ sums }) => sums.map(finished));
       const expected = results.map((values, i) => {
         return { values: clamped(values, output), tolerance: of[i]?.tolerance ?? 0 };
       });
-      const verdict = await judge(device, jobs, y as ReadableTensor, n, expected);
+      const reason = await compare(device, jobs, y as ReadableTensor, n, expected);
       const [first] = results;
-      if (verdict !== null || !counted || !first) return verdict;
+      if (reason !== null || !counted || !first) return reason;
       const found = await readCount(device, scope, overflows);
       // Results so close to the largest f16 may lie on either side.
       const [least, most] = [1 + roundedTiles, 1 - roundedTiles].map((factor) =>
@@ -209,7 +212,7 @@ function groupsBeyond(values: Float64Array, largest: number): number {
 }
 
 /** An integer is read as the bits of a float: only floats are read from a device. */
-async function readCount({ backend }: GateDevice, scope: Scope, count: DeviceTensor) {
+async function readCount({ backend }: CheckDevice, scope: Scope, count: DeviceTensor) {
   const bits = scope.float32([1], 'activations');
   backend.copy(count, 0, bits, 0, 1);
   return new Uint32Array((await backend.read(bits)).buffer)[0] ?? 0;
@@ -217,9 +220,9 @@ async function readCount({ backend }: GateDevice, scope: Scope, count: DeviceTen
 
 /** A variant of the attention kernels, with heads that lie between each other and a last key of its own weight. */
 export async function checkAttention(
-  device: GateDevice,
+  device: CheckDevice,
   variant: AttentionVariant,
-): Promise<Verdict> {
+): Promise<CheckResult> {
   const [heads, size, rows, keys] = [2, 128, 77, 333];
   const usual = { scale: 1 / Math.sqrt(size), spread: 3, tolerance: tolerances.f16 };
   const cases = [
@@ -253,7 +256,7 @@ export async function checkAttention(
     const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
     const shapes = { rows, keys, heads, size };
     const values = reference.attention(scaled, k, v, logits, shapes);
-    return judge(device, [run], out as ReadableTensor, heads * size, [{ values, tolerance }]);
+    return compare(device, [run], out as ReadableTensor, heads * size, [{ values, tolerance }]);
   });
 }
 
@@ -265,9 +268,9 @@ export const checkedConvolution: ConvolutionShape = {
 
 /** A variant of the convolutions, over one frame and over three. */
 export async function checkConvolution(
-  device: GateDevice,
+  device: CheckDevice,
   variant: ConvolutionVariant,
-): Promise<Verdict> {
+): Promise<CheckResult> {
   const [height, width, channels, filters, taps] = [11, 7, 20, 132, 9];
   const pixels = height * width;
   const order = {
@@ -280,7 +283,7 @@ export async function checkConvolution(
   const side = stored(numbers(pixels * filters, 15), 'f16');
   return checkEach(device, [1, 3], (scope, frames) => {
     const images = Array.from({ length: frames }, (_, age) =>
-      stored(hostileRows(pixels, channels, 10 + age), 'f16'),
+      stored(extremeRows(pixels, channels, 10 + age), 'f16'),
     );
     const dims = packedDims(packedRows(order), filters);
     const weights = scope.tensor('float16', dims, 'activations');
@@ -313,7 +316,7 @@ export async function checkConvolution(
       });
     }
     const pack = packJob(upload(scope, weight, 'f32'), order, weights);
-    return judge(device, [pack, ...runs], y, filters, [
+    return compare(device, [pack, ...runs], y, filters, [
       { values: expected, tolerance: tolerances.f32 },
     ]);
   });
@@ -321,15 +324,15 @@ export async function checkConvolution(
 
 /** Checks cases one after another, each in memory of its own, until one is wrong. */
 export async function checkEach<Case>(
-  { backend }: GateDevice,
+  { backend }: CheckDevice,
   cases: readonly Case[],
-  check: (scope: Scope, one: Case, index: number) => Promise<Verdict>,
-): Promise<Verdict> {
+  check: (scope: Scope, one: Case, index: number) => Promise<CheckResult>,
+): Promise<CheckResult> {
   for (const [index, one] of cases.entries()) {
     const scope = new Scope(backend);
     try {
-      const verdict = await check(scope, one, index);
-      if (verdict !== null) return verdict;
+      const reason = await check(scope, one, index);
+      if (reason !== null) return reason;
     } finally {
       scope.dispose();
     }
@@ -344,14 +347,14 @@ interface Expected {
 }
 
 /** Runs and compares row by row: a row of large numbers must not hide the others. */
-export async function judge(
-  { backend, compute, spoil = (job) => job }: GateDevice,
+export async function compare(
+  { backend, compute, edit = (job) => job }: CheckDevice,
   jobs: readonly Dispatch[],
   y: ReadableTensor,
   width: number,
   expected: readonly Expected[],
-): Promise<Verdict> {
-  await compute.dispatch(jobs.map(spoil));
+): Promise<CheckResult> {
+  await compute.dispatch(jobs.map(edit));
   const values = await backend.read(y);
   if (!values.every(Number.isFinite)) return 'a number is not finite';
   for (const { values: others, tolerance } of expected) {
@@ -375,7 +378,7 @@ export function numbers(count: number, salt: number): Float32Array<ArrayBuffer> 
 }
 
 /** Rows of usual numbers, and among them: one of zeros, small ones, large ones, f16's largest; channels of outliers. */
-export function hostileRows(rows: number, width: number, salt = 1): Float32Array<ArrayBuffer> {
+export function extremeRows(rows: number, width: number, salt = 1): Float32Array<ArrayBuffer> {
   const values = numbers(rows * width, salt);
   const scaleRow = (row: number, change: (value: number) => number) => {
     for (let i = row * width; i < (row + 1) * width; i++) values[i] = change(values[i] ?? 0);
