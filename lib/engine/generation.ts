@@ -132,7 +132,7 @@ export class Generation {
     const data = frameImage(pixels, request.framing, native, delivered);
     const image = { data, ...native };
     const safety = await RunSafety.open({
-      wanted: request.safetyChecker ?? false,
+      enabled: request.safetyChecker ?? false,
       modelId: request.model,
       tools: context.tools,
       backends: checkBackends(context.device, request.backend),
@@ -148,7 +148,7 @@ export class Generation {
       scaling(native, delivered),
     );
     const { licence } = model.manifest;
-    const made = {
+    const metadata = {
       ...request,
       ...(optimisation && { promptOptimization: optimisation }),
       licence,
@@ -171,7 +171,7 @@ export class Generation {
         height,
         frameRate,
         frames,
-        metadata: createVideoMetadata(made),
+        metadata: createVideoMetadata(metadata),
         encoder: request.encoder ?? 'auto',
       });
       writer = output;
@@ -201,7 +201,7 @@ export class Generation {
       this.#phase('finish');
       const video = await output.finish(
         result.frames,
-        createVideoMetadata({ ...made, safety: verdict }),
+        createVideoMetadata({ ...metadata, safety: verdict }),
       );
       const findings = await chain.finish();
       const videoFile = videoFileOf(request);

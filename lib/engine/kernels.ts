@@ -33,7 +33,7 @@ type Report = (event: ProgressEvent) => void;
 export class EngineKernels {
   readonly #database = new KinoraDatabase();
   /** What was made for a backend, by its mode. */
-  readonly #made = new WeakMap<Backend, Map<KernelMode, Kernels | null>>();
+  readonly #kernels = new WeakMap<Backend, Map<KernelMode, Kernels | null>>();
   /** What {@link kernelSetOf} says of a device: it writes the texts of all kernels. */
   readonly #sets = new WeakMap<Compute, string>();
   #skip = new AbortController();
@@ -61,11 +61,11 @@ export class EngineKernels {
     const setting = asked ?? usualKernels(device.software);
     if (setting === 'runtime') return;
     const mode = modeFor(backend.compute, setting);
-    const made = this.#made.get(backend) ?? new Map<KernelMode, Kernels | null>();
-    this.#made.set(backend, made);
-    const known = made.get(mode);
+    const byMode = this.#kernels.get(backend) ?? new Map<KernelMode, Kernels | null>();
+    this.#kernels.set(backend, byMode);
+    const known = byMode.get(mode);
     const kernels = known === undefined ? await this.#make(backend, mode, report, signal) : known;
-    made.set(mode, kernels);
+    byMode.set(mode, kernels);
     backend.compute.used.clear();
     backend.kernels = kernels;
     this.#mode = kernels && mode;
@@ -82,7 +82,7 @@ export class EngineKernels {
     if (!compute) return;
     const before = await this.#open(backend);
     await this.#save({ ...before, modes: {}, losses: 0 });
-    this.#made.delete(backend);
+    this.#kernels.delete(backend);
     await this.#make(backend, modeFor(compute, mode), report, signal);
   }
 

@@ -9,7 +9,7 @@ import type { EngineTools } from './tools';
 /** What the check of a run is made with. */
 export interface RunSafetyOptions {
   /** Whether a check was asked for. */
-  readonly wanted: boolean;
+  readonly enabled: boolean;
   readonly modelId: string;
   readonly tools: EngineTools;
   readonly backends: Backends;
@@ -34,8 +34,8 @@ export class RunSafety {
 
   /** A checker whose files cannot be used is one that failed. */
   static async open(options: RunSafetyOptions): Promise<RunSafety> {
-    const { wanted, modelId, tools } = options;
-    if (!wanted) return new RunSafety(options, null, uncheckedSafety('off'));
+    const { enabled, modelId, tools } = options;
+    if (!enabled) return new RunSafety(options, null, uncheckedSafety('off'));
     const failed = uncheckedSafety('unverified', 'failed');
     try {
       return new RunSafety(options, await tools.safetyChecker(modelId), failed);

@@ -23,9 +23,9 @@ export interface EngineTools {
 /** What is installed in this browser. */
 export const installedTools: EngineTools = {
   async safetyChecker(modelId) {
-    const found = await findSafetyChecker(await openModelStore(), modelId);
-    if (!found) return openQuickChecker(httpFolder(appUrl('/nsfwjs/')));
-    const { folder, model, sha256 } = found;
+    const checker = await findSafetyChecker(await openModelStore(), modelId);
+    if (!checker) return openQuickChecker(httpFolder(appUrl('/nsfwjs/')));
+    const { folder, model, sha256 } = checker;
     return openSafetyChecker(folder, { model, sha256 });
   },
   optimizer: { find: findLanguageModel, optimize: optimizePrompt },

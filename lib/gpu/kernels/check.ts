@@ -185,14 +185,14 @@ export function randomEpilogue(scope: Scope, { n, output, epilogue, counted }: L
       const reason = await compare(device, jobs, y as ReadableTensor, n, expected);
       const [first] = results;
       if (reason !== null || !counted || !first) return reason;
-      const found = await readCount(device, scope, overflows);
+      const count = await readCount(device, scope, overflows);
       // Results so close to the largest f16 may lie on either side.
       const [least, most] = [1 + roundedTiles, 1 - roundedTiles].map((factor) =>
         groupsBeyond(first, factor * largestHalf),
       );
-      return found >= (least ?? 0) && found <= (most ?? 0)
+      return count >= (least ?? 0) && count <= (most ?? 0)
         ? null
-        : `${found} overflows were counted`;
+        : `${count} overflows were counted`;
     },
   };
 }

@@ -157,8 +157,8 @@ export class LayerLoader {
     const [outFeatures, inFeatures] = [at(shape, 0), elementCount(shape.slice(1))];
     const reorder = (data: Float32Array, width: number) =>
       options.rows ? permuteRows(data, width, options.rows) : data;
-    const wanted = options.rows ? 'f32' : (options.precision ?? this.options.precision);
-    const precision = precisionFor(wanted, inFeatures);
+    const preferred = options.rows ? 'f32' : (options.precision ?? this.options.precision);
+    const precision = precisionFor(preferred, inFeatures);
     const weight = await this.#take(`${name}.weight`, precision);
     const tensors: Record<string, DeviceTensor> = {};
     const place = (role: string, dims: readonly number[], data: Float32Array) => {
