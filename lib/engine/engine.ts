@@ -21,12 +21,11 @@ import type { FrameStepMaker } from '../pipeline/steps';
 import { readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
 import { modelLock, openModelStore } from '../weights/store';
-import { checkVideo } from './check-video';
 import { EngineDevice } from './device';
 import { Generation } from './generation';
 import { EngineKernels } from './kernels';
-import { requireNoChild } from './refusal';
-import { checkBackends } from './run-safety';
+import { requireNoChild } from './prompt';
+import { checkBackends, checkVideo } from './run-safety';
 import { type EngineTools, installedTools } from './tools';
 
 /** What an engine is made of. */

@@ -34,8 +34,7 @@ import {
 import type { EngineDevice } from './device';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
-import { optimisationOf } from './prompt';
-import { requireAllowedPrompt, requireNoChild } from './refusal';
+import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
 import { RunEstimate } from './run-estimate';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';

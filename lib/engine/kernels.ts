@@ -7,7 +7,6 @@ import {
 import { type Backend, type Compute, type Kernels, probeDevice, Scope } from '../gpu';
 import { modeFor } from '../gpu/kernels/assign';
 import { tunedFamilies } from '../gpu/kernels/candidates';
-import type { KernelChoice } from '../gpu/kernels/choice';
 import { familyOf, type KernelMode } from '../gpu/kernels/kernel';
 import { OwnKernels } from '../gpu/kernels/own';
 import { measurePeak } from '../gpu/kernels/peak';
@@ -23,7 +22,7 @@ import {
   withLoss,
 } from '../gpu/kernels/record';
 import { type TuneOptions, type TuningResult, tune } from '../gpu/kernels/tune';
-import { familiesOf, kernelSetOf } from '../gpu/kernels/variants';
+import { familiesOf, type KernelChoice, kernelSetOf } from '../gpu/kernels/variants';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';
 

@@ -1,5 +1,10 @@
-import type { EngineRequest, ProgressEvent, PromptOptimization } from '../contract';
-import { isRefusedPrompt } from '../contract/prompt-refusal';
+import {
+  type EngineRequest,
+  KinoraError,
+  type ProgressEvent,
+  type PromptOptimization,
+} from '../contract';
+import { isRefusedPrompt, namesChild } from '../contract/prompt-refusal';
 import { type OptimizerParts, optimiserStep } from '../language-model';
 import type { VideoModel } from '../pipeline/model';
 
@@ -37,4 +42,23 @@ export async function optimisationOf(
   });
   if (!isRefusedPrompt(record.text)) return record;
   return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
+}
+
+/** @throws KinoraError `PROMPT_REFUSED` */
+export function requireAllowedPrompt(prompt: string): void {
+  if (isRefusedPrompt(prompt)) throw new KinoraError('PROMPT_REFUSED');
+}
+
+/**
+ * Refuses what the safety checker has flagged where a text of the request names a child.
+ *
+ * @throws KinoraError `PROMPT_REFUSED`
+ */
+export function requireNoChild(flagged: 'image' | 'video', texts: readonly string[]): void {
+  if (!texts.some(namesChild)) return;
+  throw new KinoraError(
+    'PROMPT_REFUSED',
+    `The prompt names a child and the safety checker flags the ${flagged}; Kinora never delivers such a video.`,
+    { remedy: flagged === 'image' ? 'Use another image or prompt.' : 'Change the prompt.' },
+  );
 }

@@ -1,7 +1,7 @@
 import { at } from '../contract';
 import type { Call, Dim, Graph } from '../onnx';
 import type { Backend, Bindings, DeviceTensor } from './backend';
-import type { KernelChoice } from './kernels/choice';
+import type { KernelChoice } from './kernels/variants';
 import { TensorPool } from './pool';
 
 /** Kernels that a backend has for named calls (`lib/onnx/calls.ts`). */

@@ -1,8 +1,8 @@
 import { KinoraError } from '../../contract';
-import type { KernelChoice } from './choice';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
 import { type Timing, timeInTurns, timeWork } from './time';
+import type { KernelChoice } from './variants';
 
 /** A family of kernels whose variants compete, as `KernelChoice` names it. */
 export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;

@@ -3,8 +3,12 @@ import { type ErrorCode, KinoraError } from '../../../lib/contract/errors';
 import { newPrediction } from '../../../lib/predictions/testing/prediction';
 import { errorTexts, setTexts } from '../../texts';
 import { zh } from '../../texts/zh';
-import { type Interrupted, interruptionReason } from './interruption-reason';
-import { finishText, interruptionTitle } from './interruption-text';
+import {
+  finishText,
+  type Interrupted,
+  interruptionReason,
+  interruptionTitle,
+} from './interruption';
 
 function interrupted(code: ErrorCode, step: number, clip = 0, clips = 1): Interrupted {
   return {
