@@ -1,8 +1,8 @@
-/** Everything of this folder inside a Web Worker, where the application runs it; for tests only. */
-import { coverCrop } from './cover-crop';
-import { createVideoWriter, type VideoWriterOptions } from './encoder';
-import { FrameScaler } from './frame-scaler';
-import { decodeImage } from './image';
+/** Everything of lib/video inside a Web Worker, where the application runs it; for tests only. */
+import { coverCrop } from '../cover-crop';
+import { createVideoWriter, type VideoWriterOptions } from '../encoder';
+import { FrameScaler } from '../frame-scaler';
+import { decodeImage } from '../image';
 
 export interface WorkerTask {
   readonly image: Blob;
