@@ -33,7 +33,7 @@ export default defineConfig({
           name: 'node',
           environment: 'node',
           isolate: false,
-          include: ['{app,workers,lib,relay,e2e}/**/*.test.{ts,tsx}'],
+          include: ['{app,lib,relay,e2e}/**/*.test.{ts,tsx}'],
           exclude: ['**/*.browser.test.{ts,tsx}'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -43,7 +43,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'browser',
-          include: ['{app,workers,lib,relay}/**/*.browser.test.{ts,tsx}'],
+          include: ['{app,lib,relay}/**/*.browser.test.{ts,tsx}'],
           testTimeout: 120_000,
           fileParallelism: false,
           browser: {

@@ -1,6 +1,5 @@
+import type { Forecast, ForecastApi, ForecastRequest } from '../lib/engine/forecast';
 import { createWorkerClient } from '../lib/predictions/worker-client';
-import type { ForecastApi } from '../workers/forecast';
-import type { Forecast, ForecastRequest } from '../workers/forecast/forecast';
 
 const client = createWorkerClient<ForecastApi>(
   'forecast',

@@ -1,4 +1,4 @@
+import { startEngine } from '../lib/engine/engine';
 import { modelFamilies } from '../lib/models';
-import { startEngine } from './engine/engine';
 
 startEngine({ families: modelFamilies });

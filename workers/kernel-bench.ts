@@ -1,32 +1,3 @@
-import * as Comlink from 'comlink';
-import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { createTestedBackend } from '../lib/gpu';
-import {
-  benchmarkKernels,
-  type KernelBenchOptions,
-  type KernelReport,
-} from '../lib/models/wan22/benchmark/kernels';
-import { httpFolder } from '../lib/weights';
+import { startKernelBenchmark } from '../lib/engine/kernel-benchmark';
 
-/** The worker of `npm run bench -- kernels` and of its exported page. */
-const bench = {
-  /** @param base address of the model's configuration, with a trailing slash */
-  async run(
-    base: string,
-    options: KernelBenchOptions,
-    onReport: (report: KernelReport) => void,
-  ): Promise<void> {
-    const { backend } = await createTestedBackend({ matrices: true });
-    try {
-      await benchmarkKernels(backend, httpFolder(new URL(base)), options, onReport);
-    } finally {
-      await backend.dispose();
-    }
-  },
-};
-
-/** What the page sees of the worker. */
-export type KernelBenchApi = typeof bench;
-
-installErrorTransfer();
-Comlink.expose(bench);
+startKernelBenchmark();

@@ -15,11 +15,11 @@ export function PrecisionChoices(props: {
   gpu: GpuMemory;
   onChoose: (precision: Precision) => void;
   /** Asks the GPU whether it gives so many bytes, or how many. */
-  onMeasure: (wanted: number) => void;
+  onMeasure: (most: number) => void;
 }) {
   const { choices, chosen, gpu, onChoose } = props;
-  const given = gpu.status === 'measured' ? gpu.bytes : null;
-  const wanted = Math.max(...choices.map(({ memory }) => memory.full));
+  const memory = gpu.status === 'measured' ? gpu.bytes : null;
+  const most = Math.max(...choices.map(({ memory }) => memory.full));
   return (
     <fieldset className="field">
       <legend>{t('serve.precision')}</legend>
@@ -38,13 +38,13 @@ export function PrecisionChoices(props: {
                 {manifestText(choice.description)}{' '}
                 {choice.download &&
                   `${t('models.aboutToFetch', { bytes: formatBytes(choice.download) })} `}
-                {fitSentence(choice, given)}
+                {fitSentence(choice, memory)}
               </small>
             </span>
           </Choice>
         ))}
       </div>
-      {choices.length > 1 && choices.every(({ memory }) => memory.full === wanted) && (
+      {choices.length > 1 && choices.every(({ memory }) => memory.full === most) && (
         <p className="field-hint">{t('models.sameMemory')}</p>
       )}
       {gpu.status !== 'measured' && (
@@ -53,7 +53,7 @@ export function PrecisionChoices(props: {
             type="button"
             className="inline"
             disabled={gpu.status === 'measuring'}
-            onClick={() => props.onMeasure(wanted)}
+            onClick={() => props.onMeasure(most)}
           >
             {gpu.status === 'measuring' ? t('models.measuring') : t('models.measure')}
           </button>

@@ -10,13 +10,13 @@ export type GpuMemory =
   | { readonly status: 'failed'; readonly error: ErrorRecord };
 
 /** The memory of the GPU, measured when asked. */
-export function useGpuMemory(): { gpu: GpuMemory; measure: (wanted: number) => void } {
+export function useGpuMemory(): { gpu: GpuMemory; measure: (most: number) => void } {
   const [gpu, setGpu] = useState<GpuMemory>({ status: 'unknown' });
-  const measure = useCallback((wanted: number) => {
+  const measure = useCallback((most: number) => {
     setGpu({ status: 'measuring' });
     // Rarely wanted, and nothing that the page needs to show.
     import('./measure-gpu')
-      .then(({ measureGpu }) => measureGpu(wanted))
+      .then(({ measureGpu }) => measureGpu(most))
       .then(
         (bytes) => setGpu({ status: 'measured', bytes }),
         (thrown: unknown) => setGpu({ status: 'failed', error: toKinoraError(thrown).toRecord() }),

@@ -8,12 +8,13 @@ import { changePage, initialPage, subjects } from '../models/page-state';
 import { RemovalDialog } from '../models/removal-dialog';
 import { StorageBar } from '../models/storage-bar';
 import { useLibraryActions } from '../models/use-library-actions';
-import { useGpu } from '../shared/gpu';
+import { budgetError, changeDevice, useDevice } from '../shared/device';
+import { BackendField, MemoryField } from '../shared/fields';
+import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { t } from '../texts';
 import '../texts/en/settings';
 import { Appearance } from './appearance';
-import { Computing } from './computing';
 import { FinishedSection } from './finished-section';
 import { GpuSection } from './gpu-section';
 import { StoredKinds } from './stored-kinds';
@@ -66,5 +67,26 @@ export function SettingsPage() {
         )}
       </main>
     </>
+  );
+}
+
+/** What computes the videos of this browser; the studio has the same fields. */
+function Computing({ gpu }: { gpu: GpuState }) {
+  const device = useDevice();
+  const { memoryBudget } = device;
+  return (
+    <section className="panel" aria-labelledby="computing-title">
+      <h2 id="computing-title">{t('settings.computing')}</h2>
+      <p className="field-hint">{t('settings.computingHint')}</p>
+      <BackendField
+        backend={shownBackend(device, gpu)}
+        onChange={(name) => changeDevice({ backend: name })}
+      />
+      <MemoryField
+        value={memoryBudget}
+        error={budgetError(memoryBudget)}
+        onChange={(value) => changeDevice({ memoryBudget: value })}
+      />
+    </section>
   );
 }

@@ -3,8 +3,8 @@
 import Link from 'next/link';
 import { lazy, type ReactNode, Suspense } from 'react';
 import { t } from '../texts';
-import { brand } from './brand';
 import { Mark } from './icons';
+import { brand } from './page-title';
 import { RunningJobs } from './running-jobs';
 import { useUnsaved } from './unsaved-videos';
 

@@ -31,7 +31,7 @@ import { useImprove } from './form/use-improve';
 import { useLaunchedFiles } from './form/use-launched-files';
 import { useSharedRequest } from './form/use-shared-request';
 import { useDeletions } from './gallery/use-deletions';
-import { interruptionReason } from './run/interruption-reason';
+import { interruptionReason } from './run/interruption';
 import { useGenerate } from './run/use-generate';
 import { useShortcuts } from './shortcuts';
 import { isCpuEnough, Stage } from './stage';

@@ -1,10 +1,12 @@
 'use client';
 
 import { termsVersion } from '../../lib/contract/terms';
+import { Problem } from '../shared/messages';
+import { accept, useTerms } from '../shared/terms-store';
 import { TermsText } from '../shared/terms-text';
 import { TextPage } from '../shared/text-page';
 import { t } from '../texts';
-import { Acceptance } from './acceptance';
+import { formatDate } from '../texts/format';
 
 /** The terms of use, and whether they are accepted. */
 export function TermsPage() {
@@ -16,5 +18,24 @@ export function TermsPage() {
         <Acceptance />
       </article>
     </TextPage>
+  );
+}
+
+/** Whether the terms are accepted on this device, and the button that accepts them. */
+function Acceptance() {
+  const { acceptance, error } = useTerms({ known: true });
+  return (
+    <div className="acceptance">
+      <p role="status">
+        {acceptance &&
+          t('shared.termsAccepted', { date: formatDate(acceptance.at, { dateStyle: 'long' }) })}
+      </p>
+      {error && <Problem error={error} />}
+      {acceptance === null && (
+        <button type="button" className="primary" onClick={() => void accept()}>
+          {t('shared.accept')}
+        </button>
+      )}
+    </div>
   );
 }

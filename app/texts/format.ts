@@ -24,13 +24,13 @@ const dateFormats = new WeakMap<
 /** A date and time in the language of the page. */
 export function formatDate(iso: string, options: Intl.DateTimeFormatOptions): string {
   const locale = language();
-  let made = dateFormats.get(options);
-  if (made?.locale !== locale) {
+  let cached = dateFormats.get(options);
+  if (cached?.locale !== locale) {
     const format = new Intl.DateTimeFormat(locale === 'en' ? undefined : locale, options);
-    made = { locale, format };
-    dateFormats.set(options, made);
+    cached = { locale, format };
+    dateFormats.set(options, cached);
   }
-  return made.format.format(new Date(iso));
+  return cached.format.format(new Date(iso));
 }
 
 /** `a, b, or c` in the language of the page. */

@@ -41,10 +41,10 @@ export function useLanguage(): Language {
   return useSyncExternalStore(subscribe, language, () => 'en');
 }
 
-async function show(wanted: Language): Promise<void> {
-  if (wanted === language()) return;
-  setTexts(wanted, wanted === 'en' ? undefined : await loaders[wanted]());
-  document.documentElement.lang = wanted;
+async function show(next: Language): Promise<void> {
+  if (next === language()) return;
+  setTexts(next, next === 'en' ? undefined : await loaders[next]());
+  document.documentElement.lang = next;
   for (const listener of listeners) listener();
 }
 

@@ -75,7 +75,7 @@ export function reportSteps({ layers = '2', tokens, variants, rounds }: ReportSi
     { name: kernels, command: `bench -- kernels${few}`, figures: 'file', limitMinutes: 15 },
     ...(['exact', 'fast', 'matrix'] as const).map(
       (mode): Step => ({
-        name: `Gate and tuner, ${mode}`,
+        name: `Check and tuner, ${mode}`,
         command: `bench -- tuner --kernels ${mode}`,
         figures: 'json',
         limitMinutes: 10,

@@ -20,22 +20,22 @@ function reserveOf(bytes: number): number {
  * Finds out how much memory the device has by allocating it: first all that is wanted, and only if that
  * fails less. Everything is freed again. A reserve of 5 %, at least 256 MiB, is allocated beside it.
  *
- * @param wanted bytes of the plan in which everything fits
+ * @param full bytes of the plan in which everything fits
  * @returns bytes that the device has beside the reserve; 0 where it has none
  */
 export async function probeBudget(
   backend: Pick<Backend, 'canHold'>,
-  wanted: number,
+  full: number,
 ): Promise<number> {
   const fits = (bytes: number) => backend.canHold(bytes + reserveOf(bytes));
-  if (await fits(wanted)) return wanted;
-  let [given, refused] = [0, wanted];
-  while (refused - given > wanted * precision) {
-    const middle = Math.floor((given + refused) / 2);
-    if (await fits(middle)) given = middle;
+  if (await fits(full)) return full;
+  let [granted, refused] = [0, full];
+  while (refused - granted > full * precision) {
+    const middle = Math.floor((granted + refused) / 2);
+    if (await fits(middle)) granted = middle;
     else refused = middle;
   }
-  return given;
+  return granted;
 }
 
 /**
@@ -51,13 +51,13 @@ export async function gpuCanHold({ device, software }: Gpu, bytes: number): Prom
   const lost = device.lost.then((info) => {
     throw new KinoraError('DEVICE_LOST', undefined, { cause: info.message });
   });
-  const made: GPUBuffer[] = [];
+  const buffers: GPUBuffer[] = [];
   try {
     const largest = Math.min(pieceBytes, device.limits.maxBufferSize);
     for (let left = bytes; left > 0; left -= largest) {
       const size = Math.ceil(Math.min(left, largest) / 16) * 16;
       device.pushErrorScope('out-of-memory');
-      made.push(device.createBuffer({ size, usage: GPUBufferUsage.STORAGE }));
+      buffers.push(device.createBuffer({ size, usage: GPUBufferUsage.STORAGE }));
       if (await Promise.race([device.popErrorScope(), lost])) return false;
     }
     return true;
@@ -67,7 +67,7 @@ export async function gpuCanHold({ device, software }: Gpu, bytes: number): Prom
       ? cause
       : new KinoraError('DEVICE_LOST', undefined, { cause });
   } finally {
-    for (const buffer of made) buffer.destroy();
+    for (const buffer of buffers) buffer.destroy();
     // Memory is freed with the end of a submit; the next probe must find it free.
     device.queue.submit([]);
     await Promise.race([device.queue.onSubmittedWorkDone(), device.lost]);

@@ -102,13 +102,13 @@ export async function requestDevice({ matrices = false }: DeviceOptions = {}): P
   const adapter = await gpu.requestAdapter(adapterOptions);
   if (!adapter) throw new KinoraError('ADAPTER_MISSING');
   const { features, info } = adapter;
-  const wanted: GPUFeatureName[] = ['shader-f16', 'timestamp-query'];
+  const optional: GPUFeatureName[] = ['shader-f16', 'timestamp-query'];
   if (matrices && features.has(matrixFeature)) {
-    wanted.push(matrixFeature as GPUFeatureName, subgroups);
+    optional.push(matrixFeature as GPUFeatureName, subgroups);
   }
   const device = await adapter.requestDevice({
     label: 'kinora',
-    requiredFeatures: wanted.filter((feature) => features.has(feature)),
+    requiredFeatures: optional.filter((feature) => features.has(feature)),
     requiredLimits: limitsOf(adapter),
   });
   return {

@@ -1,7 +1,7 @@
 import { at } from '../contract';
 import type { Call, Dim, Graph } from '../onnx';
 import type { Backend, Bindings, DeviceTensor } from './backend';
-import type { KernelChoice } from './kernels/choice';
+import type { KernelChoice } from './kernels/variants';
 import { TensorPool } from './pool';
 
 /** Kernels that a backend has for named calls (`lib/onnx/calls.ts`). */
@@ -36,7 +36,9 @@ export class PartRunner {
     const tensors = new Map(Object.entries({ ...inputs, ...outputs }));
     const borrowed = new Map<string, DeviceTensor<'float32'>>();
     const bind = (ports: Readonly<Record<string, string>>): Bindings =>
-      Object.fromEntries(Object.entries(ports).map(([port, name]) => [port, found(tensors, name)]));
+      Object.fromEntries(
+        Object.entries(ports).map(([port, name]) => [port, tensorNamed(tensors, name)]),
+      );
     try {
       for (const [index, part] of parts.entries()) {
         for (const { name, dtype, dims } of part.results) {
@@ -68,7 +70,7 @@ export class PartRunner {
   }
 }
 
-function found(tensors: ReadonlyMap<string, DeviceTensor>, name: string): DeviceTensor {
+function tensorNamed(tensors: ReadonlyMap<string, DeviceTensor>, name: string): DeviceTensor {
   const tensor = tensors.get(name);
   if (!tensor) throw new TypeError(`no part of the graph makes ${name}`);
   return tensor;

@@ -1,5 +1,5 @@
 /*
- * Plain loops in double precision: the expected result of each kernel, for the self-test and for the gate of our own.
+ * Plain loops in double precision: the expected result of each kernel, for the self-test and for the check of our own kernels.
  */
 
 type Numbers = ArrayLike<number>;

@@ -55,7 +55,7 @@ function emptyArray(dtype: ElementType, count: number): ElementArrays[ElementTyp
 }
 
 /** @throws KinoraError `OUT_OF_MEMORY` */
-function makeRoom(dtype: ElementType, count: number): ElementArrays[ElementType] {
+function allocate(dtype: ElementType, count: number): ElementArrays[ElementType] {
   try {
     return emptyArray(dtype, count);
   } catch (cause) {
@@ -101,7 +101,7 @@ export class WasmBackend extends Counted implements Backend {
     data?: ElementArrays[T],
   ): DeviceTensor<T> {
     this.requireRoom(elementCount(dims) * elementBytes[dtype]);
-    const content = makeRoom(dtype, elementCount(dims)) as ElementArrays[T];
+    const content = allocate(dtype, elementCount(dims)) as ElementArrays[T];
     const tensor = new CpuTensor(dtype, dims, category, content, this.ledger);
     if (data) this.write(tensor, data);
     return tensor;

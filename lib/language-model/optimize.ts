@@ -41,9 +41,9 @@ export async function optimizeWithInstalled(
 ): Promise<PromptOptimization> {
   const now = options.now ?? (() => performance.now());
   const begin = now();
-  const found = await parts.find();
-  if (!found) return original(prompt, 'unavailable', 'no language model is installed');
-  const { file, name, sha256 } = found;
+  const installed = await parts.find();
+  if (!installed) return original(prompt, 'unavailable', 'no language model is installed');
+  const { file, name, sha256 } = installed;
   const assets = parts.assets ?? appUrl('/wllama/');
   let model: OpenLanguageModel | undefined;
   try {

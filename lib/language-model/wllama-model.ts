@@ -131,7 +131,7 @@ class WllamaModel implements OpenLanguageModel {
     signal.throwIfAborted();
     let text = '';
     let finished = false;
-    const asked: ChatCompletionParams & typeof sampling = {
+    const parameters: ChatCompletionParams & typeof sampling = {
       messages: [
         { role: 'system', content: system },
         { role: 'user', content: user },
@@ -144,7 +144,7 @@ class WllamaModel implements OpenLanguageModel {
       ...(grammar === undefined ? {} : { grammar }),
     };
     const completion = this.#wllama.createChatCompletion({
-      ...asked,
+      ...parameters,
       abortSignal: signal,
       stream: true,
       onData: (chunk: ChatCompletionChunk) => {

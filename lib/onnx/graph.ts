@@ -198,10 +198,10 @@ export class GraphBuilder {
    * @param inputs by role: inputs of the graph or results of operators
    */
   call(call: Call, inputs: CallInputs): Value<'float32'> {
-    const given = Object.fromEntries(Object.entries(inputs).filter(([, value]) => value));
+    const defined = Object.fromEntries(Object.entries(inputs).filter(([, value]) => value));
     const start = this.#nodes.length;
-    const result = composeCall(call, given);
-    this.#calls.push({ call, inputs: given, result, start, end: this.#nodes.length });
+    const result = composeCall(call, defined);
+    this.#calls.push({ call, inputs: defined, result, start, end: this.#nodes.length });
     return result;
   }
 
@@ -241,10 +241,10 @@ export class GraphBuilder {
       dims: value.dims,
     }));
     const bytes = this.#serialise(nodes, outputs);
-    const shapes = this.#shapes.map(({ op, inputs, outputs: made }) => ({
+    const shapes = this.#shapes.map(({ op, inputs, outputs: ports }) => ({
       op,
       inputs: inputs.map(rename),
-      outputs: made.map((port) => ({ ...port, name: rename(port.name) })),
+      outputs: ports.map((port) => ({ ...port, name: rename(port.name) })),
     }));
     return {
       name: this.name,
@@ -296,14 +296,14 @@ export class GraphBuilder {
       ports.set(name, { name, dtype: value.dtype, dims: value.dims });
     }
     const own = nodes.slice(start, end);
-    const made = new Set(own.flatMap(({ outputs }) => outputs));
+    const produced = new Set(own.flatMap(({ outputs }) => outputs));
     const needed = new Set(this.#outputs.map(({ name }) => name));
     for (const node of [...nodes.slice(0, start), ...nodes.slice(end)]) {
       for (const name of node.inputs) needed.add(name);
     }
-    const results = [...made].filter((name) => needed.has(name));
+    const results = [...produced].filter((name) => needed.has(name));
     if (results.length === 0) return [];
-    const used = new Set(own.flatMap(({ inputs }) => inputs).filter((name) => !made.has(name)));
+    const used = new Set(own.flatMap(({ inputs }) => inputs).filter((name) => !produced.has(name)));
     const part = new GraphBuilder(`${this.name}, nodes ${start} to ${end}`);
     part.#nodes.push(...own);
     part.#shapes.push(...shapes.slice(start, end));
@@ -379,10 +379,10 @@ function callGraph(call: Call, inputs: CallInputs): Graph {
 }
 
 function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
+  let cached: { readonly value: T } | undefined;
   return () => {
-    made ??= { value: make() };
-    return made.value;
+    cached ??= { value: make() };
+    return cached.value;
   };
 }
 

@@ -54,7 +54,7 @@ type SampledModel = Pick<VideoModel, 'manifest' | 'decoders' | 'adapter'>;
 export function resolveSampling(
   model: SampledModel,
   name: ProfileName,
-  asked: Asked,
+  requested: Asked,
   choices: SamplingChoices = {},
 ): ResolvedSampling {
   const { manifest } = model;
@@ -72,13 +72,13 @@ export function resolveSampling(
     steps: listed?.length ?? profile.steps,
     guidance: adapter?.guidance ?? profile.guidance,
   };
-  const wantedSteps = fixed.steps ?? asked.num_inference_steps;
+  const wantedSteps = fixed.steps ?? requested.num_inference_steps;
   const steps = listed ? listed.length : Math.min(wantedSteps, profile.mostSteps ?? wantedSteps);
-  const guidanceScale = fixed.guidance ?? asked.guidance_scale;
+  const guidanceScale = fixed.guidance ?? requested.guidance_scale;
   const guidedSteps = guidanceScale > 1 ? Math.ceil(profile.guidedShare * steps) : 0;
   const cache = cacheFor(model, !adapter && (choices.cache ?? profile.cache));
   const used = {
-    num_inference_steps: steps === asked.num_inference_steps && fixed.steps === undefined,
+    num_inference_steps: steps === requested.num_inference_steps && fixed.steps === undefined,
     guidance_scale: fixed.guidance === undefined,
     flow_shift: listed === undefined,
   };
@@ -88,7 +88,7 @@ export function resolveSampling(
     guidance_scale: guidanceScale,
     guided_steps: guidedSteps,
     scheduler: scheduler.kind,
-    flow_shift: listed ? null : asked.flow_shift,
+    flow_shift: listed ? null : requested.flow_shift,
     ...(listed && { timesteps: listed }),
     adapter: adapter && { name: adapter.name, licence: adapter.licence },
     decoder,
@@ -98,7 +98,7 @@ export function resolveSampling(
   const sampling = {
     ...{ scheduler, steps, guidanceScale, decoder, cache },
     ...(guidanceScale > 1 && { guidedSteps }),
-    flowShift: asked.flow_shift,
+    flowShift: requested.flow_shift,
   };
   const plain = name === 'standard' && cache.kind === 'none' && applied.unused.length === 0;
   return {
@@ -119,8 +119,8 @@ function adapterFor(
   const { source, misfit } = adapter;
   if (misfit) return { adapter: null, reason: `its adapter does not fit ${manifest.name}` };
   // A bundled model brings the first.
-  const found = adapters.find((choice) => source === null || isFile(choice, source));
-  if (found) return { adapter: found, reason: null };
+  const offered = adapters.find((choice) => source === null || isFile(choice, source));
+  if (offered) return { adapter: offered, reason: null };
   return { adapter: null, reason: 'the installed adapter is not one of the profile' };
 }
 
@@ -129,8 +129,8 @@ function isFile({ repository, path }: FewStepAdapter, source: string): boolean {
   return source.startsWith(`${repository}/${path}@`) || source === path.split('/').at(-1);
 }
 
-function cacheFor({ manifest }: SampledModel, wanted: boolean): StepCache {
-  if (!wanted) return { kind: 'none' };
+function cacheFor({ manifest }: SampledModel, enabled: boolean): StepCache {
+  if (!enabled) return { kind: 'none' };
   const { magcache } = manifest;
   return magcache ? { kind: 'magcache', settings: magcache } : { kind: 'easycache' };
 }
@@ -138,14 +138,18 @@ function cacheFor({ manifest }: SampledModel, wanted: boolean): StepCache {
 function decoderFor(
   { decoders, manifest }: SampledModel,
   profile: Profile,
-  asked: DecoderKind | undefined,
+  requested: DecoderKind | undefined,
 ): DecoderKind {
-  const wanted = asked ?? profile.decoder;
-  if (decoders.includes(wanted)) return wanted;
-  if (asked === undefined) return 'full';
-  throw new KinoraError('MODEL_FILE_MISSING', `${manifest.name} has no ${asked} decoder here.`, {
-    remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
-  });
+  const decoder = requested ?? profile.decoder;
+  if (decoders.includes(decoder)) return decoder;
+  if (requested === undefined) return 'full';
+  throw new KinoraError(
+    'MODEL_FILE_MISSING',
+    `${manifest.name} has no ${requested} decoder here.`,
+    {
+      remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
+    },
+  );
 }
 
 const cacheNames: Readonly<Record<CacheKind, string | null>> = {

@@ -59,8 +59,8 @@ export class FrameChain<Out> {
   async finish(): Promise<FindingsByStep> {
     const findings: Record<string, Findings> = {};
     for (const step of [...this.steps, this.last]) {
-      const found = await step.finish?.();
-      if (found) findings[step.name] = found;
+      const finding = await step.finish?.();
+      if (finding) findings[step.name] = finding;
     }
     return findings;
   }

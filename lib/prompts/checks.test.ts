@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { checks, failures } from './checks';
-import { joinPrompt } from './join';
-import { parsePrompt } from './protect';
+import { joinPrompt, parsePrompt } from './protect';
 import { countWords } from './testing/scripted-model';
 
 function candidate(original: string, body: string, triggerWords: string[] = []) {

@@ -2,9 +2,8 @@ import type { PromptOptimization } from '../contract';
 import { type Candidate, failures, maxTokens } from './checks';
 import { generateWithin } from './generate';
 import { grammarFor, instructionFor, maxTokensFor } from './instruction';
-import { appendSentences, joinPrompt } from './join';
 import type { OptimizeOptions } from './language-model';
-import { type ParsedPrompt, parsePrompt, without } from './protect';
+import { appendSentences, joinPrompt, type ParsedPrompt, parsePrompt, without } from './protect';
 import { cleanAnswer, joinSentences, sentencesOf } from './sentences';
 import { contentWords, hasWord } from './words-of';
 

@@ -85,15 +85,15 @@ const denseLayers = config.dense.map((outputs, i) => ({
 }));
 
 function listBlocks(): Block[] {
-  const found: Block[] = [];
+  const blocks: Block[] = [];
   let inputs: number = config.first;
   for (const [expansion, outputs, count, firstStride] of config.stages) {
     for (let i = 0; i < count; i++) {
-      const name = found.length === 0 ? 'expanded_conv' : `block_${found.length}`;
+      const name = blocks.length === 0 ? 'expanded_conv' : `block_${blocks.length}`;
       const stride = i === 0 ? firstStride : 1;
       const wide = expansion * inputs;
       const layer = (part: string) => ({ name: `${name}_${part}`, norm: `${name}_${part}_BN` });
-      found.push({
+      blocks.push({
         name,
         expand: expansion === 1 ? null : { ...layer('expand'), inputs, outputs: wide, ...plain },
         filter: {
@@ -106,7 +106,7 @@ function listBlocks(): Block[] {
       inputs = outputs;
     }
   }
-  return found;
+  return blocks;
 }
 
 /** A weight or bias as the graph takes it. */

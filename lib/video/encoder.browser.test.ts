@@ -14,7 +14,7 @@ import { toBytes } from './bytes';
 import { createVideoWriter, type VideoWriterOptions } from './encoder';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata } from './metadata';
-import type { WorkerAnswer, WorkerTask } from './test-worker';
+import type { WorkerAnswer, WorkerTask } from './testing/worker';
 
 const metadata = createVideoMetadata({
   id: '0123456789abcdef0123456789abcdef',
@@ -206,7 +206,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {
       source: { width: 160, height: 96 },
       options: optionsFor(320, 180, 5, encoder),
     };
-    const worker = new Worker(new URL('./test-worker.ts', import.meta.url), { type: 'module' });
+    const worker = new Worker(new URL('./testing/worker.ts', import.meta.url), { type: 'module' });
     const answer = await new Promise<WorkerAnswer>((resolve, reject) => {
       worker.onmessage = ({ data }) => resolve(data);
       worker.onerror = (event) => reject(new Error(event.message));

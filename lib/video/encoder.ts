@@ -80,10 +80,10 @@ export async function createVideoWriter(options: VideoWriterOptions): Promise<Vi
 }
 
 async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> {
-  const wanted = options.encoder ?? 'auto';
-  if (wanted !== 'ffmpeg') {
+  const choice = options.encoder ?? 'auto';
+  if (choice !== 'ffmpeg') {
     if (await isEncoderSupported(options)) return new WebCodecsEncoder(options);
-    if (wanted === 'webcodecs') {
+    if (choice === 'webcodecs') {
       throw new KinoraError(
         'ENCODER_FAILED',
         `This browser cannot encode H.264 at ${options.width}×${options.height}.`,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { decodeImage, type Pixels } from './image';
-import { fromBase64, tinyImages } from './test-images';
+import { fromBase64, tinyImages } from './testing/images';
 
 type Color = readonly [number, number, number];
 const red: Color = [255, 0, 0];

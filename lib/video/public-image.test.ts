@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { publicImage } from './public-image';
 import { sniffImage } from './sniff';
-import { fromBase64, tinyImages } from './test-images';
+import { fromBase64, tinyImages } from './testing/images';
 
 const place = 'GPS 59.3293 N 18.0686 E';
 const text = Buffer.from(place);

@@ -113,9 +113,9 @@ export function boxesIn(view: DataView, parent: ByteRange): Box[] {
 function descend(view: DataView, from: Box, ...path: readonly string[]): Box {
   let box = from;
   for (const type of path) {
-    const found = boxesIn(view, box).filter((inner) => inner.type === type);
-    const [one] = found;
-    if (!one || found.length > 1) throw new Error(`its index has no single "${type}"`);
+    const boxes = boxesIn(view, box).filter((inner) => inner.type === type);
+    const [one] = boxes;
+    if (!one || boxes.length > 1) throw new Error(`its index has no single "${type}"`);
     box = one;
   }
   return box;

@@ -3,7 +3,7 @@ import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { KinoraError } from '../contract';
 import { type ImageHeader, sniffImage } from './sniff';
-import { fromBase64, tinyImages } from './test-images';
+import { fromBase64, tinyImages } from './testing/images';
 
 /** A PNG chunk; its checksum is not looked at here. */
 function chunk(type: string, data: Uint8Array): Buffer {

@@ -36,13 +36,13 @@ export function createLinks({
     purpose: LinkPurpose,
     id: string,
     nonce: string,
-    asked: URLSearchParams,
+    query: URLSearchParams,
   ): Date | null => {
-    const expires = Number(asked.get('expires'));
-    const given = asked.get('signature') ?? '';
-    if (!Number.isSafeInteger(expires) || !/^[0-9a-f]{64}$/.test(given)) return null;
+    const expires = Number(query.get('expires'));
+    const signature = query.get('signature') ?? '';
+    if (!Number.isSafeInteger(expires) || !/^[0-9a-f]{64}$/.test(signature)) return null;
     const right = Buffer.from(sign(purpose, id, nonce, expires), 'hex');
-    return timingSafeEqual(right, Buffer.from(given, 'hex')) ? new Date(expires * 1000) : null;
+    return timingSafeEqual(right, Buffer.from(signature, 'hex')) ? new Date(expires * 1000) : null;
   };
 
   /** Whether a query was signed for this, and the link has not ended. */

@@ -32,8 +32,10 @@ const pageMethods: readonly string[] = ['GET', 'HEAD'];
 const nextHeaders = /^(rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-matched-path|x-invoke-.*)$/;
 
 /** The request id of a caller where it is safe to log, else a new one. */
-export function requestIdOf(given: unknown): string {
-  return typeof given === 'string' && /^[A-Za-z0-9._:-]{8,64}$/.test(given) ? given : randomUUID();
+export function requestIdOf(header: unknown): string {
+  return typeof header === 'string' && /^[A-Za-z0-9._:-]{8,64}$/.test(header)
+    ? header
+    : randomUUID();
 }
 
 /**

@@ -56,8 +56,8 @@ function createRouter<Target>(
     const [first] = fitting;
     if (!first) return { kind: 'nothing' };
     const withMethod = (wanted: string) => fitting.find((route) => route.method === wanted);
-    const found = withMethod(method) ?? (method === 'HEAD' ? withMethod('GET') : undefined);
-    if (found) return { kind: 'found', target: found.target, params: found.params };
+    const route = withMethod(method) ?? (method === 'HEAD' ? withMethod('GET') : undefined);
+    if (route) return { kind: 'found', target: route.target, params: route.params };
     const allow = new Set(fitting.map((route) => route.method));
     if (allow.has('GET')) allow.add('HEAD');
     return { kind: 'method', allow: [...allow.add('OPTIONS')], target: first.target };

@@ -2,8 +2,8 @@ import type { DeviceReport } from '../../../lib/contract/engine';
 import { hasSafetyChecker, type ModelEntry } from '../../../lib/contract/library';
 import { parameterRanges, type unusedParameters } from '../../../lib/contract/parameters';
 import type { ProfileName } from '../../../lib/contract/profile';
+import type { ForecastRequest } from '../../../lib/engine/forecast';
 import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
-import type { ForecastRequest } from '../../../workers/forecast/forecast';
 import { kernelOption, toBudgetBytes } from '../../shared/device';
 import { type FormValues, toNumber } from './form-state';
 

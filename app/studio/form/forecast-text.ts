@@ -1,5 +1,5 @@
 import { formatMemory, timeParts } from '../../../lib/contract/format';
-import type { Forecast, MemoryForecast } from '../../../workers/forecast/forecast';
+import type { Forecast, MemoryForecast } from '../../../lib/engine/forecast';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { formatTime } from '../../texts/format';

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import type { ModelEntry } from '../../../lib/contract/library';
 import { type ProfileName, profileNames } from '../../../lib/contract/profile-names';
-import type { Forecast, MemoryForecast } from '../../../workers/forecast/forecast';
+import type { Forecast, MemoryForecast } from '../../../lib/engine/forecast';
 import { Choice } from '../../shared/fields';
 import { profileChoices } from '../../shared/use-models';
 import { t } from '../../texts';

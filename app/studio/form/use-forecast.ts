@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { Forecast, ForecastRequest } from '../../../workers/forecast/forecast';
+import type { Forecast, ForecastRequest } from '../../../lib/engine/forecast';
 
 /** Milliseconds without a change after which a request is counted. */
 const settleMs = 300;

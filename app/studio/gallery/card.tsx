@@ -7,7 +7,7 @@ import { blurReason } from '../../shared/safety-text';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/gallery';
 import { formatDate } from '../../texts/format';
-import { interruptionTitle } from '../run/interruption-text';
+import { interruptionTitle } from '../run/interruption';
 import { Poster } from './poster';
 
 /** What the buttons of a card do; the same object in each render. */

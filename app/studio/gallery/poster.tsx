@@ -43,14 +43,14 @@ async function findPicture(id: string): Promise<{ blob: Blob | undefined; isFram
 /** Ids of the videos whose poster was made here, or could not be made. */
 const tried = new Set<string>();
 /** Posters are made one at a time: each decodes a video. */
-let made: Promise<unknown> = Promise.resolve();
+let pending: Promise<unknown> = Promise.resolve();
 
 /** Makes the poster of a video of an earlier version, or of a page that was closed too early. */
 function useMissingPoster(prediction: Completed | null): void {
   useEffect(() => {
     if (!prediction || tried.has(prediction.id)) return;
     tried.add(prediction.id);
-    made = made.then(() => savePoster(getRunner().store, prediction));
+    pending = pending.then(() => savePoster(getRunner().store, prediction));
   }, [prediction]);
 }
 

@@ -5,8 +5,12 @@ import { t } from '../../texts';
 import '../../texts/en/run';
 import type { PredictionActions } from '../result/result-card';
 import { UnsavedVideo } from '../result/unsaved-video';
-import { type Interrupted, interruptionReason } from './interruption-reason';
-import { finishText, interruptionTitle } from './interruption-text';
+import {
+  finishText,
+  type Interrupted,
+  interruptionReason,
+  interruptionTitle,
+} from './interruption';
 
 /** Errors after which the GPU may be gone for good. */
 const withoutGpu: readonly ErrorCode[] = ['DEVICE_LOST', 'WEBGPU_MISSING', 'ADAPTER_MISSING'];

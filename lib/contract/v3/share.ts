@@ -65,7 +65,7 @@ export const shareRecordSchema = shareSchema.extend({
 });
 export type ShareRecord = z.output<typeof shareRecordSchema>;
 
-const given = parametersSchema.shape;
+const parameters = parametersSchema.shape;
 
 /**
  * The request of a shared video as far as its owner shows it, for the form of the studio: `GET /s/{id}/request`.
@@ -73,15 +73,15 @@ const given = parametersSchema.shape;
  */
 export const sharedRequestSchema = z.object({
   parameters: z.object({
-    prompt: given.prompt.optional(),
+    prompt: parameters.prompt.optional(),
     // Without the defaults, which would take the place of what is absent.
-    negative_prompt: given.negative_prompt.unwrap().optional(),
-    size: given.size.unwrap().optional(),
-    num_inference_steps: given.num_inference_steps.unwrap().optional(),
-    duration: given.duration.unwrap().optional(),
-    guidance_scale: given.guidance_scale.unwrap().optional(),
-    flow_shift: given.flow_shift.unwrap().optional(),
-    seed: given.seed.unwrap().optional(),
+    negative_prompt: parameters.negative_prompt.unwrap().optional(),
+    size: parameters.size.unwrap().optional(),
+    num_inference_steps: parameters.num_inference_steps.unwrap().optional(),
+    duration: parameters.duration.unwrap().optional(),
+    guidance_scale: parameters.guidance_scale.unwrap().optional(),
+    flow_shift: parameters.flow_shift.unwrap().optional(),
+    seed: parameters.seed.unwrap().optional(),
   }),
   profile: z.enum(profileNames).optional(),
   /** Whether `GET /s/{id}/image` has the start image. */

@@ -8,7 +8,6 @@ import {
   attentionVariants,
   type HeadView,
 } from './attention';
-import { attentionText, type Logits } from './attention-text';
 import {
   type Area,
   eachUnit,
@@ -19,6 +18,7 @@ import {
   place,
   rowsBinding,
 } from './attention-tile';
+import { attentionText, type Logits } from './attention-wgsl';
 import type { Compute, Dispatch, Operand } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
 import { integerDots } from './linear-dp4a';

@@ -1,5 +1,4 @@
 import type { AttentionShape, AttentionVariant } from './attention';
-import type { Logits } from './attention-text';
 import {
   type Area,
   eachUnit,
@@ -13,6 +12,7 @@ import {
   rowsBinding,
   slice,
 } from './attention-tile';
+import type { Logits } from './attention-wgsl';
 import type { Storage } from './kernel';
 
 /** Logits in f32. */

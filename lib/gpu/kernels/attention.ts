@@ -1,8 +1,8 @@
 import { memoised } from '../../graph';
 import type { DeviceTensor } from '../backend';
 import { exactLogits } from './attention-exact';
-import { attentionText } from './attention-text';
 import { largestHead } from './attention-tile';
+import { attentionText } from './attention-wgsl';
 import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
 import type { Kernel, Storage } from './kernel';
 

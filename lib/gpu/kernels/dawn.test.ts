@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Scope } from '../backend';
 import { relativeRms } from '../self-test';
 import type { WebGpuBackend } from '../webgpu-backend';
-import { contestsOf } from './contests';
-import { checkLinear } from './gate';
+import { tunedFamilies } from './candidates';
+import { checkLinear } from './check';
 import { defineKernel } from './kernel';
 import { type LinearShape, type LinearVariant, linearVariants } from './linear';
 import { matrixTilings } from './linear-matrix';
@@ -100,14 +100,14 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
       const { compute } = backend;
       const scope = new Scope(backend);
       const options = { backend, compute, mode: 'exact', timing: false, scope } as const;
-      const contest = contestsOf(options).find((other) => other.family === family);
+      const tuned = tunedFamilies(options).find((other) => other.family === family);
       const half = ({ kernels }: { kernels: readonly { needs: readonly string[] }[] }) =>
         kernels.some(({ needs }) => needs.includes('shader-f16'));
-      const candidates = contest?.candidates.toSorted((a, b) => Number(half(b)) - Number(half(a)));
+      const candidates = tuned?.candidates.toSorted((a, b) => Number(half(b)) - Number(half(a)));
       for (const candidate of candidates?.slice(0, 2) ?? []) {
         const failures = await compute.compile(candidate.kernels);
-        const verdict = failures[0]?.reason ?? (await contest?.check(candidate));
-        expect([candidate.name, verdict]).toEqual([candidate.name, null]);
+        const reason = failures[0]?.reason ?? (await tuned?.check(candidate));
+        expect([candidate.name, reason]).toEqual([candidate.name, null]);
       }
       expect(candidates?.length).toBeGreaterThan(1);
       scope.dispose();

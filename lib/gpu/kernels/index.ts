@@ -1,7 +1,6 @@
 export * from './attention';
 export * from './attention-dp4a';
 export * from './channel-norm';
-export * from './choice';
 export * from './compute';
 export * from './convolution';
 export * from './convolution-run';
@@ -13,3 +12,4 @@ export * from './own';
 export * from './pointwise';
 export * from './quantise';
 export { storageBytes } from './text';
+export type { KernelChoice } from './variants';

@@ -123,7 +123,7 @@ describe('fast linear', () => {
   }
 
   /** With a row of zeros, a large row, and channels far larger than the others. */
-  function hostile(shape: FastLinearShape): LinearNumbers {
+  function extreme(shape: FastLinearShape): LinearNumbers {
     const numbers = linearOperands(shape, 37);
     const { x } = numbers;
     x.fill(0, 0, shape.k);
@@ -133,7 +133,7 @@ describe('fast linear', () => {
   }
 
   test('rows are rounded to a 127th of the largest of each block', async () => {
-    const numbers = hostile(plain);
+    const numbers = extreme(plain);
     const { levels, scales } = await run(small, plain, numbers);
     expect(levels.subarray(0, plain.k).every((level) => level === 0)).toBe(true);
     const half = (i: number) => (scales[Math.floor(i / 32)] ?? 0) * 0.501;
@@ -159,8 +159,8 @@ describe('fast linear', () => {
     },
   );
 
-  test('hostile rows stay finite, and rows without outliers stay exact enough', async () => {
-    const numbers = hostile(plain);
+  test('extreme rows stay finite, and rows without outliers stay exact enough', async () => {
+    const numbers = extreme(plain);
     const { y } = await run(small, plain, numbers);
     expect(y.every(Number.isFinite)).toBe(true);
     expect(relativeRms(y, expectedLinear(plain, numbers))).toBeLessThan(2e-2);

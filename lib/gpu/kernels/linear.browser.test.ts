@@ -89,7 +89,7 @@ describe('linear', () => {
     }
   });
 
-  test('hostile inputs give finite results, and what f16 clamps is counted', async () => {
+  test('extreme inputs give finite results, and what f16 clamps is counted', async () => {
     const shape: LinearShape = {
       ...plain,
       input: 'f16',

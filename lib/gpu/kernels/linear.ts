@@ -139,10 +139,10 @@ function hasOwnColumns({ rows, threadRows }: LinearVariant): boolean {
  * @throws RangeError for a shape that no kernel computes
  */
 export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kernel = memoised(
-  (wanted: LinearVariant, shape: LinearShape) => {
+  (requested: LinearVariant, shape: LinearShape) => {
     checkShape(shape);
-    if (hasMatrices(wanted, shape)) return matrixLinear(wanted.matrix, shape);
-    const variant = fitted(wanted, shape);
+    if (hasMatrices(requested, shape)) return matrixLinear(requested.matrix, shape);
+    const variant = fitted(requested, shape);
     const threads = threadsOf(variant);
     const vector = variant.shared === 'f32' ? 'vec4<f32>' : 'vec4<f16>';
     const own = hasOwnColumns(variant) ? registerFill(shape, variant) : null;
@@ -267,7 +267,7 @@ export function linearCall(
       y: y.operand,
       ...(gate && { gate: gate.operand }),
       ...(t && { t: t.operand }),
-      ...given(tensors),
+      ...defined(tensors),
     },
     uniforms: {
       rows,
@@ -281,7 +281,7 @@ export function linearCall(
   };
 }
 
-function given<T>(values: Readonly<Record<string, T | undefined>>): Record<string, T> {
+function defined<T>(values: Readonly<Record<string, T | undefined>>): Record<string, T> {
   return Object.fromEntries(
     Object.entries(values).filter((entry): entry is [string, T] => entry[1] !== undefined),
   );

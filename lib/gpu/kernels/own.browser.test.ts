@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GraphBuilder, type LinearCall, linear } from '../../onnx';
 import { createBackend, relativeRms } from '..';
 import { type Backend, Scope } from '../backend';
-import type { KernelChoice } from './choice';
 import { OwnKernels } from './own';
 import { numbers } from './testing/linear';
+import type { KernelChoice } from './variants';
 
 const choice: KernelChoice = {
   mode: 'exact',

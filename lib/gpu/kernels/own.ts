@@ -2,10 +2,10 @@ import type { AttentionCall, Call, LinearCall } from '../../onnx';
 import { type Backend, type Bindings, type DeviceTensor, elementCount, Scope } from '../backend';
 import type { Kernels } from '../parts';
 import { type AttentionVariant, attentionDispatch, type HeadView, hasAttention } from './attention';
-import type { KernelChoice } from './choice';
 import type { Compute, Dispatch, RowView } from './compute';
 import { convolutionCall } from './convolution-call';
 import { type LinearShape, type LinearVariant, linearDispatch } from './linear';
+import type { KernelChoice } from './variants';
 
 /** Computes the named calls of graphs with our own kernels; operands are f32. */
 export class OwnKernels implements Kernels {

@@ -18,7 +18,7 @@ function noise(count: number, seed: number): Float32Array<ArrayBuffer> {
 }
 
 /** Rows as they come from outliers: one is 10,000 times as large, one is 0, some channels are 40 times as large. */
-function hostile(rows: number, width: number, seed: number): Float32Array<ArrayBuffer> {
+function extreme(rows: number, width: number, seed: number): Float32Array<ArrayBuffer> {
   return noise(rows * width, seed).map((value, i) => {
     const [row, channel] = [Math.floor(i / width), i % width];
     if (row === 2) return 0;
@@ -55,7 +55,7 @@ describe('pointwise kernels agree with double precision', () => {
     [3072, 'f32'],
   ] as const)('layer norm of %i to %s', async (width, output) => {
     const [rows, all, first] = [5, 9, 3];
-    const data = hostile(rows, width, 1);
+    const data = extreme(rows, width, 1);
     const [scale, shift] = [noise(width, 2), noise(width, 3)];
     const padded = new Float32Array(all * width);
     padded.set(data, first * width);
@@ -100,7 +100,7 @@ describe('pointwise kernels agree with double precision', () => {
       const [heads, pairs] = [width / headSize, headSize / 2];
       const rounded = (values: Float32Array<ArrayBuffer>) =>
         storage === 'f16' ? fromHalf(toHalf(values)) : values;
-      const data = rounded(hostile(rows, width, 4));
+      const data = rounded(extreme(rows, width, 4));
       const weight = noise(width, 5);
       const turns = noise(positions * pairs, 6).map((value) => value * 9);
       const [cos, sin] = [turns.map(Math.cos), turns.map(Math.sin)];

@@ -157,10 +157,10 @@ export class KernelRunner implements Compute {
   #prepare(kernel: Kernel): Promise<Prepared> {
     const known = this.#prepared.get(kernel.code);
     if (known !== undefined) return known;
-    const made = this.#create(kernel);
-    this.#prepared.set(kernel.code, made);
-    made.catch(() => this.#prepared.delete(kernel.code));
-    return made;
+    const compiling = this.#create(kernel);
+    this.#prepared.set(kernel.code, compiling);
+    compiling.catch(() => this.#prepared.delete(kernel.code));
+    return compiling;
   }
 
   async #create(kernel: Kernel): Promise<Prepared> {
@@ -296,9 +296,9 @@ export function checkJob({ kernel, operands, uniforms, groups }: Dispatch, bindi
   const place = kernel.name;
   if (!Number.isInteger(groups) || groups < 1) throw new TypeError(`${place}: ${groups} groups`);
   for (const { name } of kernel.bindings) {
-    const given = operands[name];
-    if (!given) throw new TypeError(`${place}: ${name} is not bound`);
-    const { tensor, byteOffset = 0, byteSize = tensor.bytes - byteOffset } = operandOf(given);
+    const bound = operands[name];
+    if (!bound) throw new TypeError(`${place}: ${name} is not bound`);
+    const { tensor, byteOffset = 0, byteSize = tensor.bytes - byteOffset } = operandOf(bound);
     if (tensor.disposed) throw new TypeError(`${place}: ${name} was disposed`);
     if (byteSize > bindingBytes) {
       throw new TypeError(

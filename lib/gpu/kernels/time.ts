@@ -50,8 +50,8 @@ export async function timeInTurns(
     if (!warm) await secondsOf(work, 1);
     work.once = await secondsOf(work, 1);
     while (work.once < atLeast && work.times < mostTimes) {
-      const wanted = Math.ceil((work.times * atLeast) / work.once);
-      work.times = Math.min(mostTimes, Math.max(2 * work.times, wanted));
+      const needed = Math.ceil((work.times * atLeast) / work.once);
+      work.times = Math.min(mostTimes, Math.max(2 * work.times, needed));
       work.once = await secondsOf(work, work.times);
     }
     if (work.once >= long) work.samples.push(work.once);

@@ -5,8 +5,8 @@ import { emptyRecord, isOfOther, mostLosses, openRecord, recordId, withLoss } fr
 import {
   type Candidate,
   type Clock,
-  type Contest,
   type Tried,
+  type TunedFamily,
   type TuneOptions,
   tune,
 } from './tune';
@@ -46,7 +46,7 @@ interface Known {
 const floor = 3;
 
 /** A family of variants with these properties, on a device and with a clock of its own. */
-function arena(known: Readonly<Record<string, Known>>, more: Partial<TuneOptions> = {}) {
+function fakeFamily(known: Readonly<Record<string, Known>>, more: Partial<TuneOptions> = {}) {
   const clock = new FakeClock();
   const of = ({ name }: { name: string }) => known[name] as Known;
   const runs: string[] = [];
@@ -57,7 +57,7 @@ function arena(known: Readonly<Record<string, Known>>, more: Partial<TuneOptions
     });
     return { variant: name, key: name, name, kernels: [kernel] };
   });
-  const contest: Contest = {
+  const tuned: TunedFamily = {
     family: 'linear',
     candidates,
     flops: 4e10,
@@ -77,7 +77,7 @@ function arena(known: Readonly<Record<string, Known>>, more: Partial<TuneOptions
   };
   const trying: (string | null)[] = [];
   const options: TuneOptions = {
-    contests: [contest],
+    families: [tuned],
     timing: true,
     clock,
     compile: async (kernels) => {
@@ -97,7 +97,7 @@ const named = (tried: readonly Tried[]) =>
   );
 
 test('the fastest variant with right numbers wins, and what the others did is told', async () => {
-  const { options, clock, trying } = arena({
+  const { options, clock, trying } = fakeFamily({
     first: { speed: 1000 },
     wrong: { speed: 9000, wrong: true },
     broken: { speed: 9000, broken: true },
@@ -126,7 +126,7 @@ test('the fastest variant with right numbers wins, and what the others did is to
 });
 
 test('a family ends when two in a row are clearly slower', async () => {
-  const { options } = arena({
+  const { options } = fakeFamily({
     first: { speed: 1000 },
     second: { speed: 800 },
     third: { speed: 700 },
@@ -138,15 +138,15 @@ test('a family ends when two in a row are clearly slower', async () => {
 });
 
 test('ten seconds are enough on a slow device too; each family has its variant', async () => {
-  const { options, clock } = arena({
+  const { options, clock } = fakeFamily({
     first: { speed: 20 },
     second: { speed: 40 },
     third: { speed: 80 },
     fourth: { speed: 160 },
   });
-  const [contest] = options.contests as [Contest];
-  const contests = [contest, { ...contest, family: 'attention' as const }];
-  const { winners } = await tune({ ...options, contests });
+  const [tuned] = options.families as [TunedFamily];
+  const families = [tuned, { ...tuned, family: 'attention' as const }];
+  const { winners } = await tune({ ...options, families });
   expect(winners.linear?.rate).toBeGreaterThan(0);
   expect(winners.attention).not.toBeNull();
   // A variant that has begun is timed to its end.
@@ -157,7 +157,7 @@ test('skipped, or without timing, the first variant with right numbers wins', as
   const known = { wrong: { speed: 1, wrong: true }, right: { speed: 1 }, other: { speed: 9 } };
   const skip = AbortSignal.abort();
   for (const more of [{ skip }, { timing: false }]) {
-    const { options, runs } = arena(known, more);
+    const { options, runs } = fakeFamily(known, more);
     const { winners } = await tune(options);
     expect(winners.linear).toMatchObject({ variant: 'right', rate: null });
     expect(runs).toEqual([]);
@@ -166,7 +166,7 @@ test('skipped, or without timing, the first variant with right numbers wins', as
 
 test('a variant that hangs ends the tuning, and is not tried again', async () => {
   const known = { hangs: { speed: 1, hangs: true }, right: { speed: 100 } };
-  const first = arena(known);
+  const first = fakeFamily(known);
   expect(await failureOf(tune(first.options))).toMatchObject({
     code: 'DEVICE_LOST',
     message: 'The kernel hangs did not end within 5 s.',
@@ -175,7 +175,7 @@ test('a variant that hangs ends the tuning, and is not tried again', async () =>
   expect(left.trying).toBe('hangs');
   const { excluded, losses, trying } = openRecord(left, 'a');
   expect([excluded, losses, trying]).toEqual([{ hangs: 'it lost the GPU' }, 1, null]);
-  const { winners, tried } = await tune(arena(known, { excluded }).options);
+  const { winners, tried } = await tune(fakeFamily(known, { excluded }).options);
   expect(winners.linear?.variant).toBe('right');
   expect(named(tried)).toEqual({ hangs: 'it lost the GPU', right: 100 });
 });

@@ -1,8 +1,8 @@
 import { KinoraError } from '../../contract';
-import type { KernelChoice } from './choice';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
 import { type Timing, timeInTurns, timeWork } from './time';
+import type { KernelChoice } from './variants';
 
 /** A family of kernels whose variants compete, as `KernelChoice` names it. */
 export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;
@@ -19,7 +19,7 @@ export interface Candidate<V = unknown> {
 }
 
 /** The variants of a family, and how one is checked and timed. */
-export interface Contest<V = unknown> {
+export interface TunedFamily<V = unknown> {
   readonly family: Family;
   /** Best guess first. */
   readonly candidates: readonly Candidate<V>[];
@@ -70,7 +70,7 @@ export interface TuningProgress {
 }
 
 export interface TuneOptions {
-  readonly contests: readonly Contest[];
+  readonly families: readonly TunedFamily[];
   readonly compile: (kernels: readonly Kernel[]) => Promise<readonly KernelFailure[]>;
   /** Where false, the first variant that computes right numbers wins. */
   readonly timing: boolean;
@@ -123,18 +123,18 @@ const clearLoss = 0.15;
  * @throws KinoraError `DEVICE_LOST` where a variant does not end; `onTrying` was last called with it
  */
 export async function tune(options: TuneOptions): Promise<TuningResult> {
-  const { contests, excluded = {}, onProgress } = options;
+  const { families, excluded = {}, onProgress } = options;
   const clock = options.clock ?? browserClock;
   const tuner = new Tuner(options, clock);
   const tried: Tried[] = [];
   const winners: Partial<Record<Family, Winner | null>> = {};
-  const total = contests.reduce((sum, { candidates }) => sum + candidates.length, 0);
+  const total = families.reduce((sum, { candidates }) => sum + candidates.length, 0);
   const begin = clock.now();
   let before = 0;
-  for (const [index, contest] of contests.entries()) {
-    const { family, candidates } = contest;
+  for (const [index, tuned] of families.entries()) {
+    const { family, candidates } = tuned;
     // What a family does not use is left to the next ones.
-    const deadline = begin + (budget * (index + 1)) / contests.length;
+    const deadline = begin + (budget * (index + 1)) / families.length;
     let best: { candidate: Candidate; rate: number | null } | null = null;
     let losses = 0;
     for (const [at, candidate] of candidates.entries()) {
@@ -142,7 +142,7 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
       const timed = options.timing && !options.skip?.aborted && clock.now() < deadline;
       if (best && (!timed || losses === 2)) break;
       const { key, name } = candidate;
-      const reason = excluded[key] ?? (await tuner.failureOf(contest, candidate));
+      const reason = excluded[key] ?? (await tuner.failureOf(tuned, candidate));
       if (reason !== null) {
         tried.push({ family, key, name, rate: null, reason });
         continue;
@@ -152,7 +152,7 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
         tried.push({ family, key, name, rate: null, reason: null });
         continue;
       }
-      const { rate, rival } = await tuner.compare(contest, candidate, best?.candidate ?? null);
+      const { rate, rival } = await tuner.compare(tuned, candidate, best?.candidate ?? null);
       tried.push({ family, key, name, rate, reason: null });
       losses = rate < rival * (1 - clearLoss) ? losses + 1 : 0;
       if (rate > rival * (1 + margin)) best = { candidate, rate };
@@ -171,7 +171,7 @@ function winnerOf({ candidate, rate }: { candidate: Candidate; rate: number | nu
 /** Runs variants, with the limits of their times. */
 class Tuner {
   /** Of a family's work that is timed: the same for all its variants. */
-  readonly #shares = new Map<Contest, number>();
+  readonly #shares = new Map<TunedFamily, number>();
 
   constructor(
     readonly options: TuneOptions,
@@ -179,27 +179,26 @@ class Tuner {
   ) {}
 
   /** Why a variant cannot be used; null where it can. */
-  async failureOf(contest: Contest, candidate: Candidate): Promise<string | null> {
+  async failureOf(tuned: TunedFamily, candidate: Candidate): Promise<string | null> {
     await this.options.onTrying?.(candidate.key);
     const reason =
-      (await this.#compile(candidate)) ??
-      (await this.#limited(candidate, contest.check(candidate)));
+      (await this.#compile(candidate)) ?? (await this.#limited(candidate, tuned.check(candidate)));
     await this.options.onTrying?.(null);
     return reason;
   }
 
   /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 for a rival that there is not */
-  async compare(contest: Contest, candidate: Candidate, fastest: Candidate | null) {
+  async compare(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
     await this.options.onTrying?.(candidate.key);
     const runOf = (of: Candidate, share: number) => async (times: number) => {
-      await this.#limited(of, contest.run(of, share, times));
+      await this.#limited(of, tuned.run(of, share, times));
     };
     const run = (share: number) => runOf(candidate, share);
     const { now } = this.clock;
     const first = await timeWork(run(firstShare), { now, atLeast: 0, rounds: 1 });
-    const guess = this.#tell(candidate, contest.flops * firstShare, first);
-    const share = this.#shares.get(contest) ?? (await this.#warmUp(contest, run, guess));
-    this.#shares.set(contest, share);
+    const guess = this.#tell(candidate, tuned.flops * firstShare, first);
+    const share = this.#shares.get(tuned) ?? (await this.#warmUp(tuned, run, guess));
+    this.#shares.set(tuned, share);
     const pair = [candidate, ...(fastest ? [fastest] : [])];
     const timings = await timeInTurns(
       pair.map((each) => runOf(each, share)),
@@ -207,18 +206,18 @@ class Tuner {
     );
     await this.options.onTrying?.(null);
     const [rate = 0, rival = 0] = timings.map((timing, index) =>
-      this.#tell(pair[index] ?? candidate, contest.flops * share, timing),
+      this.#tell(pair[index] ?? candidate, tuned.flops * share, timing),
     );
     return { rate, rival };
   }
 
   /** Keeps the device at work until its clocks are up. @returns the share of the work that is timed */
   async #warmUp(
-    contest: Contest,
+    tuned: TunedFamily,
     run: (share: number) => (times: number) => Promise<void>,
     rate: number,
   ) {
-    const share = Math.max(firstShare, Math.min(1, (longestPart * rate) / contest.flops));
+    const share = Math.max(firstShare, Math.min(1, (longestPart * rate) / tuned.flops));
     for (const begin = this.clock.now(); this.clock.now() - begin < warmUp; ) await run(share)(1);
     return share;
   }

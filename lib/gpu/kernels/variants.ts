@@ -1,9 +1,8 @@
 import { type AttentionVariant, attentionKernel, attentionVariants } from './attention';
 import { fastAttentionKernel, fastAttentionVariants, quantiseKernels } from './attention-dp4a';
-import type { KernelChoice } from './choice';
 import type { Compute } from './compute';
 import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from './convolution';
-import { hash, type KernelMode } from './kernel';
+import { hash, type KernelMode, type Storage } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
 import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
 import { matrixFeatures, matrixLinearVariants, matrixTilings } from './linear-matrix';
@@ -39,6 +38,25 @@ const fastFamilies = ['fastLinear', 'fastAttention'] as const;
 /** What computes in a mode: families of its own, and those of `exact` for the rest. */
 export function familiesOf(mode: KernelMode): readonly Family[] {
   return mode === 'fast' ? [...exactFamilies, ...fastFamilies] : exactFamilies;
+}
+
+/**
+ * The variants of the kernels that a device uses: the tuner's winners, or the best guess before it ran. Plain
+ * data, so that it can be stored. Null where a family has no usable variant: then the runtime computes its calls.
+ */
+export interface KernelChoice {
+  readonly mode: KernelMode;
+  /** How activations lie between two kernels; f16 when absent. Sums and residual streams are f32. */
+  readonly storage?: Storage;
+  readonly linear: LinearVariant | null;
+  readonly attention: AttentionVariant | null;
+  readonly convolution: ConvolutionVariant | null;
+  /**
+   * In the mode `fast`, for what it computes: the layers and the self-attention of the transformer's blocks. The
+   * families above compute the rest, and this too where it is null.
+   */
+  readonly fastLinear?: LinearVariant | null;
+  readonly fastAttention?: AttentionVariant | null;
 }
 
 /**

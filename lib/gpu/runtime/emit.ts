@@ -74,17 +74,17 @@ class Emitter {
   #of(value: Value): Float {
     const known = this.#emitted.get(value);
     if (known) return known;
-    const made = this.#inside.has(value) ? this.#operators(value) : this.#input(value, 'L');
-    this.#emitted.set(value, made);
-    return made;
+    const tensor = this.#inside.has(value) ? this.#operators(value) : this.#input(value, 'L');
+    this.#emitted.set(value, tensor);
+    return tensor;
   }
 
   /** All rows of a value. */
   #whole(value: Value): Float {
     if (!hasTokenRows(value)) return this.#of(value);
-    const made = this.#wholes.get(value) ?? this.#input(value, 'S');
-    this.#wholes.set(value, made);
-    return made;
+    const tensor = this.#wholes.get(value) ?? this.#input(value, 'S');
+    this.#wholes.set(value, tensor);
+    return tensor;
   }
 
   #input(value: Value, rows: 'L' | 'S'): Float {
@@ -193,9 +193,9 @@ class Emitter {
 }
 
 function operand(operands: readonly Value[], index: number): Value {
-  const found = operands[index];
-  if (!found) throw new TypeError(`the call has no operand ${index}`);
-  return found;
+  const operand = operands[index];
+  if (!operand) throw new TypeError(`the call has no operand ${index}`);
+  return operand;
 }
 
 /** [R, D] → [1, R, D], as the operators over heads want it. */

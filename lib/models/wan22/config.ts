@@ -163,30 +163,30 @@ async function readConfig<T extends z.ZodType>(
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const field = issue?.path ?? [];
-  const found = field.reduce<unknown>((value, key) => member(value, key), json);
-  const wanted = (issue?.message ?? 'invalid').replace(/^Invalid (input|option): /, '');
-  throw invalid(path, field.join('.') || 'the file', found, wanted);
+  const actual = field.reduce<unknown>((value, key) => member(value, key), json);
+  const expectation = (issue?.message ?? 'invalid').replace(/^Invalid (input|option): /, '');
+  throw invalid(path, field.join('.') || 'the file', actual, expectation);
 }
 
 function member(value: unknown, key: PropertyKey): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
 }
 
-function invalid(file: string, field: string, found: unknown, wanted: string): KinoraError {
-  const is = found === undefined ? 'is absent' : `is ${JSON.stringify(found)}`;
-  return new KinoraError('MODEL_CONFIG_INVALID', `${file}: ${field} ${is}, ${wanted}.`);
+function invalid(file: string, field: string, actual: unknown, expectation: string): KinoraError {
+  const is = actual === undefined ? 'is absent' : `is ${JSON.stringify(actual)}`;
+  return new KinoraError('MODEL_CONFIG_INVALID', `${file}: ${field} ${is}, ${expectation}.`);
 }
 
 function checkVae(vae: VaeConfig): void {
-  function expect(field: keyof VaeConfig, expected: unknown, found: unknown = vae[field]): void {
-    if (found !== expected) {
+  function expect(field: keyof VaeConfig, expected: unknown, actual: unknown = vae[field]): void {
+    if (actual !== expected) {
       throw invalid('vae/config.json', field, vae[field], `expected ${expected}`);
     }
   }
   const levels = vae.dim_mult.length;
   if (vae.temperal_downsample.length !== levels - 1) {
-    const wanted = `expected ${levels - 1} values, one less than dim_mult`;
-    throw invalid('vae/config.json', 'temperal_downsample', vae.temperal_downsample, wanted);
+    const expectation = `expected ${levels - 1} values, one less than dim_mult`;
+    throw invalid('vae/config.json', 'temperal_downsample', vae.temperal_downsample, expectation);
   }
   expect('in_channels', 3 * vae.patch_size ** 2);
   expect('out_channels', 3 * vae.patch_size ** 2);
@@ -194,8 +194,13 @@ function checkVae(vae: VaeConfig): void {
   expect('scale_factor_temporal', 2 ** vae.temperal_downsample.filter(Boolean).length);
   for (const field of ['latents_mean', 'latents_std'] as const) {
     if (vae[field].length !== vae.z_dim) {
-      const found = `${vae[field].length} values`;
-      throw invalid('vae/config.json', field, found, `expected one for each of z_dim ${vae.z_dim}`);
+      const actual = `${vae[field].length} values`;
+      throw invalid(
+        'vae/config.json',
+        field,
+        actual,
+        `expected one for each of z_dim ${vae.z_dim}`,
+      );
     }
   }
   // The shortcuts around a block average or repeat whole groups of channels.
@@ -210,8 +215,8 @@ function checkVae(vae: VaeConfig): void {
     );
   if (broken) {
     const { name, in_dim, out_dim } = broken;
-    const wanted = `which gives ${name} ${in_dim} and ${out_dim} channels that do not divide`;
-    throw invalid('vae/config.json', 'dim_mult', vae.dim_mult, wanted);
+    const expectation = `which gives ${name} ${in_dim} and ${out_dim} channels that do not divide`;
+    throw invalid('vae/config.json', 'dim_mult', vae.dim_mult, expectation);
   }
 }
 
@@ -228,8 +233,8 @@ function checkTogether(
     }
   }
   if (transformer.text_dim !== textEncoder.d_model) {
-    const wanted = `expected ${textEncoder.d_model}, the d_model of the text encoder`;
-    throw invalid(file, 'text_dim', transformer.text_dim, wanted);
+    const expectation = `expected ${textEncoder.d_model}, the d_model of the text encoder`;
+    throw invalid(file, 'text_dim', transformer.text_dim, expectation);
   }
 }
 

@@ -31,7 +31,7 @@ export class Wan22Denoiser implements Denoiser {
     ); // [P, width]
     const scope = new Scope(backend);
     // Whatever was made is freed where the device has no memory for the rest.
-    const made: { dispose(): void }[] = [scope];
+    const resources: { dispose(): void }[] = [scope];
     try {
       const memory = await transformer.createClip(size, {
         conditioningFrames: conditioning.length / width / tokensPerFrame(config, size),
@@ -39,9 +39,9 @@ export class Wan22Denoiser implements Denoiser {
         guided: clip.texts.length > 1,
         reusesBlocks: clip.reusesBlocks ?? false,
       });
-      made.push(memory);
+      resources.push(memory);
       const texts = await transformer.prepareTexts(clip.texts);
-      made.push(...texts);
+      resources.push(...texts);
       const times = {
         conditioning: transformer.createTimeEmbedding(scope),
         noisy: transformer.createTimeEmbedding(scope),
@@ -49,9 +49,9 @@ export class Wan22Denoiser implements Denoiser {
       await transformer.embedTime(0, times.conditioning);
       const clean = scope.float32([memory.conditioningTokens, width], 'latents', conditioning);
       const tensors = { conditioning, clean, times, texts };
-      return new Wan22ClipDenoiser(transformer, clip, memory, tensors, made);
+      return new Wan22ClipDenoiser(transformer, clip, memory, tensors, resources);
     } catch (error) {
-      for (const each of made) each.dispose();
+      for (const each of resources) each.dispose();
       throw error;
     }
   }
@@ -84,7 +84,7 @@ class Wan22ClipDenoiser implements ClipDenoiser {
     readonly conditions: ClipConditions,
     readonly memory: Clip,
     readonly tensors: ClipTensors,
-    readonly made: readonly { dispose(): void }[],
+    readonly resources: readonly { dispose(): void }[],
   ) {
     this.rowWidth = tokenWidth(transformer.config);
   }
@@ -124,6 +124,6 @@ class Wan22ClipDenoiser implements ClipDenoiser {
   }
 
   dispose(): void {
-    for (const each of this.made) each.dispose();
+    for (const each of this.resources) each.dispose();
   }
 }

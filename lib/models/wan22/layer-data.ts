@@ -19,8 +19,8 @@ export interface ReadOptions {
 }
 
 /** The precision a layer can have: blocks of 32 must fill the rows. */
-export function precisionFor(wanted: Precision, inFeatures: number): Precision {
-  return inFeatures % 32 === 0 ? wanted : 'f32';
+export function precisionFor(preferred: Precision, inFeatures: number): Precision {
+  return inFeatures % 32 === 0 ? preferred : 'f32';
 }
 
 /**
@@ -56,11 +56,11 @@ function convert(
   name: string,
   stored: TensorData,
   shape: readonly number[],
-  wanted: Precision,
+  preferred: Precision,
   delta: Float32Array | undefined,
 ): TensorData {
   const [rows, columns] = [at(shape, 0), elementCount(shape.slice(1))];
-  const bits = bitsOf(precisionFor(wanted, columns));
+  const bits = bitsOf(precisionFor(preferred, columns));
   if (!(stored instanceof Float32Array) && bits !== null && !delta) return withBits(stored, bits);
   let values = floatsOf(stored);
   if (delta) {

@@ -31,30 +31,30 @@ const scaleEndings = ['.scale_weight', '.weight_scale'] as const;
  * when a scale is more than one number
  */
 export function locateTensors(files: readonly TensorFile[]): LocatedTensors {
-  const found = new Map<string, LocatedTensor>();
+  const located = new Map<string, LocatedTensor>();
   for (const { file, tensors } of files) {
     for (const [name, entry] of tensors) {
-      const other = found.get(name);
+      const other = located.get(name);
       if (other) {
         const sentence = `${other.file.name} and ${file.name} both have the tensor ${name}.`;
         throw new KinoraError('MODEL_FILE_INVALID', sentence);
       }
-      found.set(name, { file, entry, storedName: name });
+      located.set(name, { file, entry, storedName: name });
     }
   }
-  for (const [name, scale] of [...found]) {
+  for (const [name, scale] of [...located]) {
     const ending = scaleEndings.find((end) => name.endsWith(end));
     if (!ending) continue;
     const weightName = `${name.slice(0, -ending.length)}.weight`;
-    const weight = found.get(weightName);
+    const weight = located.get(weightName);
     if (!weight) continue;
     const { shape } = scale.entry;
     if (shape.some((n) => n !== 1)) {
       const sentence = `${name} is [${shape}], but the scale of a weight has to be one number.`;
       throw new KinoraError('TENSOR_SHAPE', sentence);
     }
-    found.set(weightName, { ...weight, scale: { file: scale.file, entry: scale.entry } });
-    found.delete(name);
+    located.set(weightName, { ...weight, scale: { file: scale.file, entry: scale.entry } });
+    located.delete(name);
   }
-  return found;
+  return located;
 }

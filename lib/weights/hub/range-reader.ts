@@ -165,10 +165,8 @@ export class RangeReader {
     }
     if (status === 206) {
       // Where the header is hidden from the page, the length has to be the one that was asked for.
-      const wanted = this.end - this.#position;
-      const right = range
-        ? range.start === this.#position
-        : (bodyLength(headers) ?? wanted) === wanted;
+      const left = this.end - this.#position;
+      const right = range ? range.start === this.#position : (bodyLength(headers) ?? left) === left;
       if (right) return 0;
       throw new Transient('HUB_ANSWER_INVALID', 'the server sent another part of the file');
     }
@@ -214,12 +212,12 @@ export class RangeReader {
   }
 
   #take(bytes: Uint8Array): void {
-    const wanted = bytes.subarray(0, this.end - this.#position);
-    if (wanted.length === 0) return;
-    this.#position += wanted.length;
-    this.#queue.push(wanted);
-    this.#queued += wanted.length;
-    this.options.onBytes?.(wanted.length);
+    const part = bytes.subarray(0, this.end - this.#position);
+    if (part.length === 0) return;
+    this.#position += part.length;
+    this.#queue.push(part);
+    this.#queued += part.length;
+    this.options.onBytes?.(part.length);
     this.#notify();
   }
 

@@ -141,8 +141,8 @@ export class RetryBudget {
     const full = Math.min(policy.longestDelayMs, policy.firstDelayMs * 2 ** (this.#failures - 1));
     // Half of it by chance, so that many ranges do not come back at the same moment.
     const backoff = full / 2 + (full / 2) * clock.random();
-    const asked = failure.waitMs ?? (failure.isRateLimited ? policy.rateLimitDelayMs : 0);
-    const waitMs = Math.max(asked * (1 + clock.random() / 10), backoff);
+    const retryAfterMs = failure.waitMs ?? (failure.isRateLimited ? policy.rateLimitDelayMs : 0);
+    const waitMs = Math.max(retryAfterMs * (1 + clock.random() / 10), backoff);
     this.onWait?.(failure.sentence, waitMs);
     await clock.sleep(waitMs, signal);
   }

@@ -64,12 +64,12 @@ export async function createSourceHash(): Promise<SourceHash> {
  * about as long as converting and writing together. For Comlink's `expose`; it can be called at once.
  */
 export function sourceHashService(): SourceHash {
-  const made = createSourceHash();
+  const hash = createSourceHash();
   return {
-    start: async () => (await made).start(),
-    resume: async (state) => (await made).resume(state),
-    update: async (bytes) => (await made).update(bytes),
-    state: async () => (await made).state(),
-    digest: async () => (await made).digest(),
+    start: async () => (await hash).start(),
+    resume: async (state) => (await hash).resume(state),
+    update: async (bytes) => (await hash).update(bytes),
+    state: async () => (await hash).state(),
+    digest: async () => (await hash).digest(),
   };
 }

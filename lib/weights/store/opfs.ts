@@ -32,11 +32,11 @@ export function opfsFolder(path: string): StoreFolder {
   async function read(file: string): Promise<File | null> {
     const place = await locate(file, false);
     if (!place) return null;
-    return found(async () => (await place.folder.getFileHandle(place.name)).getFile());
+    return nullIfAbsent(async () => (await place.folder.getFileHandle(place.name)).getFile());
   }
   async function remove(file: string): Promise<void> {
     const place = await locate(file, false);
-    if (place) await found(() => place.folder.removeEntry(place.name));
+    if (place) await nullIfAbsent(() => place.folder.removeEntry(place.name));
   }
   async function names(kind: FileSystemHandleKind): Promise<string[]> {
     const folder = await directory(parts, false);
@@ -82,7 +82,7 @@ export function opfsFolder(path: string): StoreFolder {
     async clear() {
       const parent = await directory(parts.slice(0, -1), false);
       const name = parts.at(-1) ?? '';
-      if (parent) await found(() => parent.removeEntry(name, { recursive: true }));
+      if (parent) await nullIfAbsent(() => parent.removeEntry(name, { recursive: true }));
     },
   };
 }
@@ -117,7 +117,7 @@ async function directory(
 ): Promise<FileSystemDirectoryHandle | null> {
   let folder = await siteStorage();
   for (const name of names) {
-    const next = await found(() => folder.getDirectoryHandle(name, { create }));
+    const next = await nullIfAbsent(() => folder.getDirectoryHandle(name, { create }));
     if (!next) return null;
     folder = next;
   }
@@ -125,7 +125,7 @@ async function directory(
 }
 
 /** What the action gives; null when the file or folder is not there. */
-async function found<T>(action: () => Promise<T>): Promise<T | null> {
+async function nullIfAbsent<T>(action: () => Promise<T>): Promise<T | null> {
   try {
     return await action();
   } catch (thrown) {

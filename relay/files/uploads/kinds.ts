@@ -38,9 +38,9 @@ export function announcedKind(
 ): { kind: UploadKind; type: string } {
   const extension = /\.([a-z0-9]+)$/i.exec(filename)?.[1]?.toLowerCase() ?? '';
   if (extension === 'safetensors') return { kind: 'lora', type: loraType };
-  const given = type?.split(';')[0]?.trim().toLowerCase() ?? '';
+  const mediaType = type?.split(';')[0]?.trim().toLowerCase() ?? '';
   const byName = imageTypes[extension];
-  if (Object.values(imageTypes).includes(given)) return { kind: 'image', type: given };
+  if (Object.values(imageTypes).includes(mediaType)) return { kind: 'image', type: mediaType };
   if (byName) return { kind: 'image', type: byName };
   throw invalidField(
     'filename',

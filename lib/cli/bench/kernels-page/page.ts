@@ -1,7 +1,7 @@
 import { proxy, type Remote, wrap } from 'comlink';
-import type { KernelBenchApi } from '../../../../workers/kernel-bench';
 import { installErrorTransfer } from '../../../contract/error-transfer';
 import { toKinoraError } from '../../../contract/errors';
+import type { KernelBenchApi } from '../../../engine/kernel-benchmark';
 import type { KernelBenchOptions, KernelReport } from '../../../models/wan22/benchmark/kernels';
 import { deviceLine, reportTables, tableElement } from '../kernel-tables';
 

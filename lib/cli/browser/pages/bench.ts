@@ -1,7 +1,7 @@
 import { proxy, type Remote, wrap } from 'comlink';
-import type { BenchApi } from '../../../../workers/bench';
 import { installErrorTransfer } from '../../../contract/error-transfer';
 import { toKinoraError } from '../../../contract/errors';
+import type { BenchApi } from '../../../engine/benchmark';
 import type { BenchmarkOptions, StageResult } from '../../../pipeline/benchmark';
 
 declare global {

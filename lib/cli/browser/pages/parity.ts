@@ -1,7 +1,7 @@
 import { proxy, wrap } from 'comlink';
-import type { ParityApi, ParityRequest } from '../../../../workers/parity';
 import { installErrorTransfer } from '../../../contract/error-transfer';
 import { toKinoraError } from '../../../contract/errors';
+import type { ParityApi, ParityRequest } from '../../../engine/parity';
 import type { ParityLine } from '../../../pipeline/parity';
 
 declare global {

@@ -2,10 +2,10 @@ import { matrixFeature } from '../../../contract/kernel-setting';
 import { type AttentionShape, attentionKernel } from '../attention';
 import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
 import { channelNormKernel } from '../channel-norm';
+import { checkedConvolution, checkedLinears } from '../check';
+import { checkedFastLinears } from '../check-fast';
 import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
 import { packKernels } from '../convolution-weights';
-import { checkedConvolution, checkedLinears } from '../gate';
-import { checkedFastLinears } from '../gate-fast';
 import type { Kernel } from '../kernel';
 import { type LinearShape, linearKernel } from '../linear';
 import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-dp4a';
@@ -80,14 +80,14 @@ function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
 }
 
 /**
- * The texts of all kernels, by their keys: every variant with the shapes of its gate, and every shape with the
+ * The texts of all kernels, by their keys: every variant with the shapes of its check, and every shape with the
  * smallest variant of each kind.
  */
 export function allKernels(): readonly Kernel[] {
   const variants = variantsOf(completeDevice);
   const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
   const attentions = [attentionShape('none'), attentionShape('last')];
-  const gated = [
+  const checked = [
     ...[...linear, ...matrixLinear].flatMap(checkedLinears),
     ...fastLinear.flatMap(checkedFastLinears),
     ...attention.flatMap((variant) => attentions.map((shape) => attentionKernel(variant, shape))),
@@ -142,6 +142,6 @@ export function allKernels(): readonly Kernel[] {
       rotary: [false, true],
     }).map(headRowsKernel),
   ];
-  const all = [...gated, ...shaped, ...rest];
+  const all = [...checked, ...shaped, ...rest];
   return [...new Map(all.map((kernel) => [kernel.key, kernel])).values()];
 }

@@ -6,26 +6,26 @@
  * @returns null where the file's shape stands as it is
  */
 export function restoredShape(
-  found: readonly number[],
-  wanted: readonly number[],
+  stored: readonly number[],
+  expected: readonly number[],
 ): readonly number[] | null {
-  if (same(found, wanted)) return null;
-  if (same(withoutOnes(found), withoutOnes(wanted))) return wanted;
-  const joined = wanted.length > 4 && found.length <= 4 && isJoined(found, wanted);
-  return joined ? wanted : null;
+  if (same(stored, expected)) return null;
+  if (same(withoutOnes(stored), withoutOnes(expected))) return expected;
+  const joined = expected.length > 4 && stored.length <= 4 && isJoined(stored, expected);
+  return joined ? expected : null;
 }
 
 const withoutOnes = (shape: readonly number[]) => shape.filter((n) => n !== 1);
 
-/** Whether `found` is `wanted` with some neighbouring dimensions multiplied. */
-function isJoined(found: readonly number[], wanted: readonly number[]): boolean {
+/** Whether `stored` is `expected` with some neighbouring dimensions multiplied. */
+function isJoined(stored: readonly number[], expected: readonly number[]): boolean {
   let axis = 0;
-  for (const size of found) {
+  for (const size of stored) {
     let product = 1;
-    while (product < size && axis < wanted.length) product *= wanted[axis++] ?? 1;
+    while (product < size && axis < expected.length) product *= expected[axis++] ?? 1;
     if (product !== size) return false;
   }
-  return wanted.slice(axis).every((n) => n === 1);
+  return expected.slice(axis).every((n) => n === 1);
 }
 
 /** Whether two shapes are equal. */

@@ -2,7 +2,7 @@ import { type DeviceReport, type KernelCheck, KinoraError } from '../../../../co
 import { type Backend, probeDevice, Scope, selfTest } from '../../../../gpu';
 import type { KernelMode } from '../../../../gpu/kernels';
 import { assignKernels } from '../../../../gpu/kernels/assign';
-import { contestsOf } from '../../../../gpu/kernels/contests';
+import { tunedFamilies } from '../../../../gpu/kernels/candidates';
 import { measurePeak } from '../../../../gpu/kernels/peak';
 import type { Peak } from '../../../../gpu/kernels/peak-rate';
 import { type Timing, timeWork } from '../../../../gpu/kernels/time';
@@ -108,9 +108,9 @@ export async function benchmarkKernels(
     const timing = !software;
     try {
       const mode = modesOf(compute).at(-1) ?? 'exact';
-      const contests = contestsOf({ backend, compute, mode, timing, scope });
+      const families = tunedFamilies({ backend, compute, mode, timing, scope });
       const compile: typeof compute.compile = (kernels) => compute.compile(kernels);
-      add({ tuning: await tune({ contests, compile, timing }) });
+      add({ tuning: await tune({ families, compile, timing }) });
     } finally {
       scope.dispose();
     }

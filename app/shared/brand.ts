@@ -1,2 +1,0 @@
-/** The name of the app, in every language. */
-export const brand = 'Kinora';

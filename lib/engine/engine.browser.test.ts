@@ -1,0 +1,329 @@
+import * as Comlink from 'comlink';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type {
+  EngineApi,
+  EngineRequest,
+  KinoraError,
+  ParametersInput,
+  ProgressEvent,
+} from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { failureOf } from '../contract/testing/failure';
+import { ratesFolder, readRates } from '../pipeline/estimate';
+import { listVideos, readVideo, removeVideo } from '../predictions/videos';
+import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../video';
+import { opfsFolder } from '../weights/store';
+import fade from './testing/models/fade.json';
+import { fetchBlob, fetchStill, generate as generateWith, makeRequest } from './testing/runs';
+
+installErrorTransfer();
+
+let worker: Worker;
+let engine: Comlink.Remote<EngineApi>;
+let still: Blob;
+
+beforeAll(async () => {
+  worker = new Worker(new URL('../../workers/engine.ts', import.meta.url), { type: 'module' });
+  engine = Comlink.wrap<EngineApi>(worker);
+  still = await fetchStill();
+});
+afterAll(() => worker.terminate());
+afterEach(async () => {
+  for (const file of await listVideos()) await removeVideo(file);
+});
+
+const loraFile = (name: string) => fetchBlob(`/lib/models/wan22/goldens/loras/${name}.safetensors`);
+
+const request = (...changes: [Partial<ParametersInput>?, Partial<EngineRequest>?]) =>
+  makeRequest(still, ...changes);
+type Listener = (event: ProgressEvent) => void | Promise<void>;
+const generate = (...run: [EngineRequest, ProgressEvent[]?, Listener?]) =>
+  generateWith(engine, ...run);
+
+/** A run that must fail: its error, after making sure that nothing is left of it. */
+async function refused(asked: EngineRequest): Promise<KinoraError> {
+  const error = await failureOf(generate(asked));
+  expect(await listVideos()).toEqual([]);
+  expect((await engine.counters()).liveBytes).toBe(0);
+  return error;
+}
+
+describe('a second model family', () => {
+  let fading: Worker;
+  let other: Comlink.Remote<EngineApi>;
+  beforeAll(() => {
+    fading = new Worker(new URL('./testing/fade-engine.ts', import.meta.url), { type: 'module' });
+    other = Comlink.wrap<EngineApi>(fading);
+  });
+  afterAll(() => fading.terminate());
+
+  test('runs in the same engine, in two clips, with prompt and frame steps, to an MP4 that says how it was made', async () => {
+    const events: ProgressEvent[] = [];
+    const name = 'a_peft.safetensors';
+    const framing = { zoom: 0, x: 1, y: 0.25, background: '#204060' };
+    const asked = request(
+      {
+        num_inference_steps: 3,
+        guidance_scale: 2,
+        size: '720*1280',
+        loras: [{ path: name, scale: 1.5 }],
+      },
+      {
+        model: 'fade',
+        profile: 'ultra-fast',
+        framing,
+        loras: [{ name, file: await loraFile('a_peft'), scale: 1.5 }],
+      },
+    );
+    const report = Comlink.proxy((event: ProgressEvent) => void events.push(event));
+    const result = await other.generate(asked, report);
+    expect(result).toMatchObject({
+      videoFile: `${asked.id}.mp4`,
+      model: 'fade',
+      profile: 'ultra-fast',
+      backend: 'wasm',
+      encoder: 'webcodecs',
+      frames: 121,
+      seed: 42,
+      finishedEarly: false,
+    });
+    const { total, ...parts } = result.timings;
+    const sum = Object.values(parts).reduce((a, b) => a + b, 0);
+    expect(Math.abs(sum - total)).toBeLessThan(0.2);
+    expect(await listVideos()).toEqual([result.videoFile]);
+    const file = await readVideo(result.videoFile);
+    expect(file.size).toBe(result.videoBytes);
+    expect(await inspectVideo(file)).toMatchObject({ width: 720, height: 1280, frames: 121 });
+    const { id, parameters } = asked;
+    const { loras, ...made } = await readVideoMetadata(file);
+    expect(made).toMatchObject({ id, model: 'fade', profile: 'ultra-fast', size: '720*1280' });
+    expect(loras).toEqual(parameters.loras);
+    expect(made.framing).toEqual(framing);
+    // What the profile made of the request is in the result and in the file.
+    expect(result.applied).toMatchObject({ steps: 3, guidance_scale: 2, decoder: 'full' });
+    expect(made.applied).toEqual(result.applied);
+    const phases = events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
+    expect([...new Set(phases)]).toEqual(['load', 'text', 'image', 'denoise', 'decode', 'finish']);
+    const steps = events.flatMap((event) =>
+      event.type === 'step' ? [`${event.clip}:${event.step}`] : [],
+    );
+    expect(steps).toEqual(['0:1', '0:2', '0:3', '1:1', '1:2', '1:3']);
+    expect(events.some((event) => event.type === 'preview')).toBe(true);
+    const said = events.flatMap((event) => (event.type === 'estimate' ? [event] : []));
+    const shares = said.map(({ share }) => share);
+    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+    expect(shares.at(-1)).toBeGreaterThan(0.9);
+    // What was measured is remembered for the next run.
+    const rates = await readRates(
+      opfsFolder(ratesFolder),
+      `wasm ${navigator.hardwareConcurrency} | fade`,
+    );
+    expect(rates.denoise?.perUnit).toBeGreaterThan(0);
+    const { counting } = result.findings ?? {};
+    // What was framed is what the model was given.
+    const frames = [fade.nativeSizes['720*1280'], { width: 720, height: 1280 }] as const;
+    const framed = frameImage(await decodeImage(still), framing, ...frames);
+    expect(counting?.image).toEqual(Array.from(framed));
+    // The step saw every frame: the image, 3/8 of it, black at the end of the first clip and from then on.
+    expect(counting).toMatchObject({ frames: 121, expected: 121 });
+    const means = counting?.means as readonly number[];
+    [1, 0.375, 0, 0, 0].forEach((mean, i) => {
+      expect(Math.abs((means[i] ?? 1) - mean)).toBeLessThan(0.02);
+    });
+    expect((await other.counters()).liveBytes).toBe(0);
+  });
+
+  test('does not know the models of another one', async () => {
+    const error = await failureOf(other.load('tiny', 'wasm'));
+    expect(error.code).toBe('MODEL_UNKNOWN');
+  });
+});
+
+describe('bad input ends with its code and leaves nothing', () => {
+  // Each way in which an image or a LoRA is bad is tested beside the code that reads it.
+  test('an image that is cut', async () => {
+    const image = still.slice(0, still.size / 2);
+    expect((await refused(request({}, { image }))).code).toBe('IMAGE_TRUNCATED');
+  });
+
+  test('a LoRA of another base', async () => {
+    const file = await loraFile('wrong_base_14b');
+    const loras = [{ name: 'wrong_base_14b.safetensors', file, scale: 1 }];
+    const error = await refused(request({}, { loras }));
+    expect(error.code).toBe('LORA_WRONG_BASE');
+    expect(error.message).toContain('[5120,5120]');
+  });
+
+  test('a model that is unknown, or not installed', async () => {
+    const error = await refused(request({}, { model: 'wan9' }));
+    expect(error).toMatchObject({ code: 'MODEL_UNKNOWN', message: 'There is no model "wan9".' });
+    const absent = await refused(request({}, { model: 'wan2.2-ti2v-5b' }));
+    expect(absent.code).toBe('MODEL_NOT_INSTALLED');
+  });
+});
+
+describe('while it runs', () => {
+  test('a second one is refused with BUSY, and so is unloading', async () => {
+    const first = failureOf(generate(request()));
+    expect((await failureOf(generate(request()))).code).toBe('BUSY');
+    expect((await failureOf(engine.unload())).code).toBe('BUSY');
+    await engine.cancel();
+    expect((await first).code).toBe('CANCELLED');
+    await engine.load('tiny', 'wasm');
+    await engine.unload();
+    expect((await engine.counters()).liveBytes).toBe(0);
+  });
+
+  test.each(['load', 'decode'] as const)('cancelling in %s', async (phase) => {
+    const running = generate(request(), [], (event) => {
+      if (event.type === 'phase' && event.phase === phase) void engine.cancel();
+    });
+    expect((await failureOf(running)).code).toBe('CANCELLED');
+    expect(await listVideos()).toEqual([]);
+    expect((await engine.counters()).liveBytes).toBe(0);
+  });
+});
+
+/** Runs `body` with an engine of its own, in a worker where `prelude` ran first. */
+async function withEngine(
+  prelude: string,
+  body: (engine: Comlink.Remote<EngineApi>) => Promise<void>,
+): Promise<void> {
+  // The query makes the test server serve it as a worker's module.
+  const url = new URL('/workers/engine.ts?worker_file&type=module', location.href).href;
+  const script = `${prelude}; await import(${JSON.stringify(url)}); postMessage('ready');`;
+  const address = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
+  const other = new Worker(address, { type: 'module' });
+  try {
+    await new Promise((resolve, reject) => {
+      other.onmessage = resolve;
+      other.onerror = (event) => reject(new Error(event.message));
+    });
+    await body(Comlink.wrap<EngineApi>(other));
+  } finally {
+    other.terminate();
+    URL.revokeObjectURL(address);
+  }
+}
+
+test('an encoder that fails during a run is ENCODER_FAILED and leaves nothing', () =>
+  withEngine(
+    `self.VideoEncoder = class extends VideoEncoder {
+        given = 0;
+        encode(...frame) {
+          this.given += 1;
+          if (this.given === 5) this.close();
+          super.encode(...frame);
+        }
+      }`,
+    async (engine) => {
+      const events: ProgressEvent[] = [];
+      const report = Comlink.proxy((event: ProgressEvent) => {
+        events.push(event);
+      });
+      const error = await failureOf(engine.generate(request(), report));
+      expect(error.code).toBe('ENCODER_FAILED');
+      expect(error.message).toContain('closed codec');
+      const frames = events.filter((event) => event.type === 'frame').length;
+      expect(frames).toBeGreaterThan(0);
+      expect(frames).toBeLessThan(121);
+      expect(await listVideos()).toEqual([]);
+      expect((await engine.counters()).liveBytes).toBe(0);
+    },
+  ));
+
+/** Hashes the pixels (FNV-1a) that the encoder is given, frame by frame; a message asks for the list. */
+const hashFrames = `const hashes = [];
+  self.VideoFrame = class extends VideoFrame {
+    constructor(planes, init) {
+      super(planes, init);
+      if (!ArrayBuffer.isView(planes)) return;
+      let hash = 0x811c9dc5;
+      for (const byte of planes) hash = Math.imul(hash ^ byte, 0x01000193);
+      hashes.push(hash);
+    }
+  };
+  const channel = new BroadcastChannel('hashes');
+  channel.onmessage = () => channel.postMessage(hashes.splice(0))`;
+
+test.each(['wasm', 'webgpu'] as const)(
+  'the same request on the same device, %s, gives the encoder the same frames',
+  { tags: ['full'], timeout: 300_000 },
+  (backend) =>
+    withEngine(hashFrames, async (engine) => {
+      const channel = new BroadcastChannel('hashes');
+      const framesOf = async (seed: number): Promise<number[]> => {
+        const asked = request({ guidance_scale: 2, seed }, { backend });
+        const nothing = Comlink.proxy(() => undefined);
+        const result = await engine.generate(asked, nothing);
+        expect(result.encoder).toBe('webcodecs');
+        const answer = new Promise<number[]>((resolve) => {
+          channel.onmessage = ({ data }) => resolve(data);
+        });
+        channel.postMessage('all');
+        return answer;
+      };
+      try {
+        const first = await framesOf(42);
+        expect(first).toHaveLength(121);
+        expect(new Set(first).size).toBeGreaterThan(100);
+        expect(await framesOf(42)).toEqual(first);
+        if (backend === 'webgpu') return; // SwiftShader takes 40 s for each run.
+        // The image is the first frame; what follows depends on the seed.
+        const other = await framesOf(43);
+        expect(other.filter((hash, i) => hash === first[i]).length).toBeLessThan(10);
+      } finally {
+        channel.close();
+      }
+    }),
+);
+
+describe('on the GPU', { tags: ['full'] }, () => {
+  test('a device that is lost is DEVICE_LOST, and the next run gets a fresh one', () =>
+    withEngine(
+      `const request = GPUAdapter.prototype.requestDevice;
+      GPUAdapter.prototype.requestDevice = async function (...options) {
+        const device = await request.apply(this, options);
+        new BroadcastChannel('lose').onmessage = () => device.destroy();
+        return device;
+      }`,
+      async (engine) => {
+        const channel = new BroadcastChannel('lose');
+        const report = Comlink.proxy((event: ProgressEvent) => {
+          if (event.type === 'phase' && event.phase === 'image') channel.postMessage('now');
+        });
+        const error = await failureOf(engine.generate(request({}, { backend: 'webgpu' }), report));
+        channel.close();
+        expect(error.code).toBe('DEVICE_LOST');
+        expect(await listVideos()).toEqual([]);
+        expect((await engine.counters()).liveBytes).toBe(0);
+        // The next run computes: a step comes, and only then is it cancelled.
+        const next = Comlink.proxy((event: ProgressEvent) => {
+          if (event.type === 'step') void engine.cancel();
+        });
+        const ended = await failureOf(engine.generate(request({}, { backend: 'webgpu' }), next));
+        expect(ended.code).toBe('CANCELLED');
+      },
+    ));
+
+  test('a GPU with wrong numbers is refused, every time', () =>
+    withEngine(
+      `Object.defineProperty(GPUAdapter.prototype, 'info', {
+        get: () => ({ vendor: 'acme', architecture: 'one', device: '', description: '', subgroupMinSize: 4 }),
+      });
+      const map = GPUBuffer.prototype.getMappedRange;
+      GPUBuffer.prototype.getMappedRange = function (...range) {
+        const bytes = map.apply(this, range);
+        if (this.usage & GPUBufferUsage.MAP_READ) new Float32Array(bytes)[0] += 1;
+        return bytes;
+      };`,
+      async (engine) => {
+        for (let attempt = 0; attempt < 2; attempt++) {
+          const error = await failureOf(engine.load('tiny', 'webgpu'));
+          expect(error.code).toBe('GPU_UNRELIABLE');
+          expect(error.message).toContain('attention');
+          expect((await engine.counters()).liveBytes).toBe(0);
+        }
+      },
+    ));
+});

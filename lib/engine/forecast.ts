@@ -1,0 +1,159 @@
+import * as Comlink from 'comlink';
+import {
+  type Backend,
+  type DeviceReport,
+  type KernelSetting,
+  KinoraError,
+  type ModelManifest,
+  type Precision,
+  type Size,
+  sourcesFor,
+  usualKernels,
+} from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { appUrl } from '../contract/site';
+import {
+  deviceOf,
+  forecastTime,
+  ratesFolder,
+  readRates,
+  stagesOf,
+  type TimeForecast,
+  usualRates,
+} from '../pipeline/estimate';
+import { longestClip, type MemoryPlan, MemoryPlanner } from '../pipeline/memory/plan';
+import type { ModelCounts, ModelFamilies } from '../pipeline/model';
+import { familyOf } from '../pipeline/open';
+import type { Sampling } from '../pipeline/profiles';
+import { createScheduler } from '../pipeline/schedulers';
+import { sampledFrames } from '../safety/check';
+import { httpFolder, type ModelFolder } from '../weights';
+import { modelFolderOf, openModelStore, opfsFolder } from '../weights/store';
+
+/** A request of which is to be known what it takes, before anything is computed or opened for it. */
+export interface ForecastRequest {
+  readonly manifest: ModelManifest;
+  /** Of its weights in this browser, or as they would be fetched. */
+  readonly precision: Precision;
+  readonly sampling: Sampling;
+  readonly size: Size;
+  /** Seconds. */
+  readonly duration: number;
+  readonly backend: Backend;
+  /** The engine's report; null where there is none. */
+  readonly gpu: DeviceReport | null;
+  /** Upper limit of device memory in bytes. */
+  readonly memoryBudget?: number;
+  /** As in `EngineRequest`. */
+  readonly kernels?: KernelSetting;
+  readonly checked: boolean;
+  /** Whether the memory is counted too, which takes seconds for a large model. */
+  readonly withMemory: boolean;
+}
+
+/** Bytes of device memory. */
+export interface MemoryForecast {
+  /** With everything resident. */
+  readonly full: number;
+  /** In the smallest plan. */
+  readonly least: number;
+  /** Within the budget; null where nothing fits it. */
+  readonly planned: number | null;
+}
+
+/** What a request takes. LoRAs are not counted: they add little. */
+export interface Forecast {
+  readonly time: TimeForecast;
+  /** Null where it was not asked for. */
+  readonly memory: MemoryForecast | null;
+  /** Bytes that the model's weights take in the store. */
+  readonly weightBytes: number;
+}
+
+/**
+ * Counts a request by the configuration files of its model. It uses no GPU.
+ *
+ * @throws KinoraError of configuration files that are missing or invalid
+ */
+export async function forecast(
+  families: ModelFamilies,
+  request: ForecastRequest,
+): Promise<Forecast> {
+  const { manifest, precision, sampling, size, duration, backend } = request;
+  const family = familyOf(families, manifest);
+  const configuration = await configurationOf(manifest);
+  const counts = await family.count(precision, configuration);
+  const frames = counts.latents.frameRate * duration + 1;
+  const gpu = backend === 'webgpu' ? request.gpu : null;
+  const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
+  const plan = planner && planWithin(planner, request.memoryBudget);
+  const device = deviceOf(gpu, navigator.hardwareConcurrency, request);
+  const rates = await readRates(opfsFolder(ratesFolder), `${device.name} | ${manifest.id}`).catch(
+    () => ({}),
+  );
+  const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
+  const counted = { manifest, counts, sampling, size, frames, optimises: false, checkedFrames };
+  const installation = await family.installation?.plan(configuration);
+  const stored = (['transformer', 'text_encoder', 'vae'] as const).map((component) => {
+    const source = sourcesFor(manifest, precision).find((each) => each.component === component);
+    const blocks = source?.files.some(({ path }) => path.endsWith('.gguf')) ?? false;
+    return installation?.storedBytes(component, precision, blocks) ?? 0;
+  });
+  return {
+    time: forecastTime(stagesOf(counted), usualRates[device.kind], rates, plan?.decodeWork),
+    memory: planner && {
+      full: planner.full.peak,
+      least: planner.least.peak,
+      planned: plan?.peak ?? null,
+    },
+    weightBytes: stored.reduce((sum, bytes) => sum + bytes, 0),
+  };
+}
+
+async function plannerOf(
+  counts: ModelCounts,
+  { manifest, sampling, size, kernels }: ForecastRequest,
+  frames: number,
+  gpu: DeviceReport | null,
+): Promise<MemoryPlanner> {
+  const { scheduler, steps, flowShift } = sampling;
+  const { costs } = await counts.planMemory({
+    native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
+    decoder: sampling.decoder,
+    reusesBlocks: sampling.cache?.kind === 'magcache',
+    stochastic: createScheduler({ ...scheduler, steps, flowShift }).stochastic,
+    kernels: gpu ? (kernels ?? usualKernels(gpu.software)) : 'runtime',
+  });
+  return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);
+}
+
+/** Null where nothing fits. */
+function planWithin(planner: MemoryPlanner, budget: number | undefined): MemoryPlan | null {
+  try {
+    return budget === undefined ? planner.full : planner.fit(budget);
+  } catch (thrown) {
+    if (thrown instanceof KinoraError && thrown.code === 'OUT_OF_MEMORY') return null;
+    throw thrown;
+  }
+}
+
+/** The configuration files of a bundled or listed model, or of one that was added to this browser. */
+async function configurationOf({ id, base, files }: ModelManifest): Promise<ModelFolder> {
+  if (base === undefined)
+    return modelFolderOf((await openModelStore()).folder(id).folder('configuration'));
+  const url = appUrl(`/models/${base}`);
+  return httpFolder(url, files ? { files } : {});
+}
+
+/** Interface of the forecast worker, called through Comlink. */
+export interface ForecastApi {
+  /** As {@link forecast}. */
+  forecast(request: ForecastRequest): Promise<Forecast>;
+}
+
+/** Starts forecasts in this worker, beside the engine, which may be busy. */
+export function startForecast(families: ModelFamilies): void {
+  const api: ForecastApi = { forecast: (request) => forecast(families, request) };
+  installErrorTransfer();
+  Comlink.expose(api);
+}

@@ -1,0 +1,275 @@
+import {
+  type DecoderKind,
+  type EngineRequest,
+  type GenerationResult,
+  isResumable,
+  KinoraError,
+  type Phase,
+  type ProgressEvent,
+  sizeInPixels,
+  toKinoraError,
+} from '../contract';
+import { type RunSaving, removeSaved, savedPromptOptimization } from '../pipeline/checkpoints';
+import type { RunControl } from '../pipeline/control';
+import type { Frame } from '../pipeline/latents';
+import type { VideoModel } from '../pipeline/model';
+import { resolveSampling } from '../pipeline/profiles';
+import { imageToVideo } from '../pipeline/run';
+import {
+  FrameChain,
+  type FrameStep,
+  type FrameStepMaker,
+  type StepContext,
+} from '../pipeline/steps';
+import { openRunFiles, removeRun, servedRun } from '../predictions/run-files';
+import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
+import {
+  createVideoMetadata,
+  createVideoWriter,
+  decodeImage,
+  FrameScaler,
+  frameImage,
+  type VideoWriter,
+} from '../video';
+import type { EngineDevice } from './device';
+import type { EngineKernels } from './kernels';
+import { PhaseClock } from './phase-clock';
+import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
+import { RunEstimate } from './run-estimate';
+import { checkBackends, RunSafety } from './run-safety';
+import type { EngineTools } from './tools';
+
+/** What one run is given by its engine. */
+export interface GenerationContext {
+  readonly openModel: () => Promise<VideoModel>;
+  readonly device: EngineDevice;
+  readonly kernels: EngineKernels;
+  readonly tools: EngineTools;
+  readonly frameSteps: readonly FrameStepMaker[];
+  readonly control: RunControl;
+  /** Shortest time between two checkpoints, in seconds; 20 when absent. */
+  readonly checkpointSeconds?: number;
+  readonly report: (event: ProgressEvent) => void;
+}
+
+/** One run, from the request to the file, in the order of its phases. */
+export class Generation {
+  readonly #clock = new PhaseClock();
+  /** Of its saved files. */
+  readonly #runId: string;
+  #estimate: RunEstimate | undefined;
+
+  constructor(
+    readonly request: EngineRequest,
+    readonly context: GenerationContext,
+  ) {
+    const { id } = request;
+    this.#runId = isServedVideo(videoFileOf(request)) ? servedRun(id) : id;
+  }
+
+  /**
+   * Makes the video.
+   *
+   * @throws KinoraError; what is saved stays where the run can be resumed
+   */
+  async make(): Promise<GenerationResult> {
+    try {
+      return await this.#make();
+    } catch (thrown) {
+      const { aborted } = this.context.control.signal;
+      const { code } = aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      // The video that was to be refined stays, and so do its latents, unless it must not be delivered.
+      const refining = this.request.continuation === 'refine' && code !== 'PROMPT_REFUSED';
+      if (!refining) await removeVideo(videoFileOf(this.request)).catch(() => undefined);
+      const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
+      if (useless) await removeRun(this.#runId).catch(() => undefined);
+      throw thrown;
+    } finally {
+      this.#estimate?.end();
+    }
+  }
+
+  async #make(): Promise<GenerationResult> {
+    const { request, context } = this;
+    const { parameters, continuation, checkpoint } = request;
+    const { signal } = context.control;
+    const report = (event: ProgressEvent) => this.#report(event);
+    requireAllowedPrompt(parameters.prompt);
+    const storage = openRunFiles(this.#runId);
+    const toOptimise = request.promptOptimizer === true;
+    const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
+    const optimised = saved?.original === parameters.prompt ? saved : null;
+    const optimising = toOptimise && !optimised;
+    this.#phase(optimising ? 'optimise' : 'load');
+    // The cheap checks come first: a bad image must not wait for the GPU.
+    const pixels = await decodeImage(request.image);
+    const plain = await context.openModel();
+    const resolved = resolveSampling(plain, request.profile, parameters, request);
+    const { sampling, adapterScale, applied, sentence } = resolved;
+    if (sentence) report({ type: 'sampling', sentence });
+    const model = await plain.withLoras(request.loras, adapterScale);
+    const { width, height } = sizeInPixels(parameters.size);
+    const native = model.manifest.nativeSizes[parameters.size];
+    const { frameRate } = model.latents;
+    const frames = frameRate * parameters.duration + 1;
+    const { control } = context;
+    const counted = { request, model, sampling, frames, optimises: optimising };
+    const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
+    this.#estimate = estimate;
+    const { optimizer } = context.tools;
+    const optimisation =
+      optimised ?? (await optimisationOf(request, model, optimizer, signal, report));
+    const prompt = optimisation?.text ?? parameters.prompt;
+    const texts = [parameters.prompt, prompt];
+    if (optimising) this.#phase('load');
+    const backend = await context.device.open(request.backend, request.kernels ?? 'exact');
+    signal.throwIfAborted();
+    await context.kernels.use(backend, request.kernels, report, signal);
+    estimate.expectKernels(backend);
+
+    const delivered = { width, height };
+    const data = frameImage(pixels, request.framing, native, delivered);
+    const image = { data, ...native };
+    const safety = await RunSafety.open({
+      enabled: request.safetyChecker ?? false,
+      modelId: request.model,
+      tools: context.tools,
+      backends: checkBackends(context.device, request.backend),
+      signal,
+      report,
+    });
+    const shown = () => ({ data: frameImage(pixels, request.framing, delivered), ...delivered });
+    if (await safety.checkInput(shown)) requireNoChild('image', texts);
+    if (!safety.checks) estimate.expectNoCheck();
+    const steps: StepContext = { seed: parameters.seed, image, frames, signal };
+    const chain = new FrameChain(
+      [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
+      scaling(native, delivered),
+    );
+    const { licence } = model.manifest;
+    const metadata = {
+      ...request,
+      ...(optimisation && { promptOptimization: optimisation }),
+      licence,
+      applied,
+      createdAt: new Date().toISOString(),
+    };
+    const saving: RunSaving = {
+      storage,
+      promptOptimization: optimisation,
+      ...(continuation && { continuation }),
+      ...(checkpoint && { checkpoint }),
+      ...(context.checkpointSeconds !== undefined && {
+        intervalSeconds: context.checkpointSeconds,
+      }),
+    };
+    let writer: VideoWriter | undefined;
+    try {
+      const output = await createVideoWriter({
+        width,
+        height,
+        frameRate,
+        frames,
+        metadata: createVideoMetadata(metadata),
+        encoder: request.encoder ?? 'auto',
+      });
+      writer = output;
+      const result = await imageToVideo(
+        backend,
+        model,
+        {
+          ...sampling,
+          prompt,
+          negativePrompt: parameters.negative_prompt,
+          image,
+          frames,
+          seed: parameters.seed,
+          // Where the user set no budget the device is asked.
+          memoryBudget: request.memoryBudget ?? 'probe',
+          ...(request.kernels && { kernels: request.kernels }),
+        },
+        {
+          control: context.control,
+          onProgress: report,
+          onPlan: (plan) => estimate.plan(plan),
+          onFrame: async (frame) => output.add(await chain.next(frame)),
+          saving,
+        },
+      );
+      const verdict = await safety.verdict();
+      if (verdict.status === 'flagged') requireNoChild('video', texts);
+      this.#phase('finish');
+      const video = await output.finish(
+        result.frames,
+        createVideoMetadata({ ...metadata, safety: verdict }),
+      );
+      const findings = await chain.finish();
+      const videoFile = videoFileOf(request);
+      signal.throwIfAborted();
+      await writeVideo(videoFile, video).catch((thrown: unknown) => {
+        report({ type: 'unsaved-video', video });
+        throw thrown;
+      });
+      // A refined video has taken the place of the earlier one.
+      if (continuation !== 'refine') signal.throwIfAborted();
+      await this.#discard(storage, applied.decoder).catch(() => undefined);
+      await estimate.keep();
+      await context.kernels.succeeded(backend);
+      const kernels = context.kernels.recordOf(backend);
+      return {
+        videoFile,
+        videoBytes: video.size,
+        size: parameters.size,
+        width,
+        height,
+        frames: result.frames,
+        seed: parameters.seed,
+        model: request.model,
+        profile: request.profile,
+        applied,
+        backend: request.backend,
+        ...(kernels && { kernels }),
+        encoder: output.encoder,
+        finishedEarly: result.finishedEarly,
+        ...(result.resumes > 0 && { resumes: result.resumes }),
+        memory: result.memory,
+        safety: verdict,
+        ...(optimisation && { promptOptimization: optimisation }),
+        ...(Object.keys(findings).length > 0 ? { findings } : {}),
+        timings: this.#clock.stop(),
+      };
+    } finally {
+      chain.dispose();
+      await writer?.cancel();
+    }
+  }
+
+  /** Deletes what a finished run needs no more: all but latents that can be decoded better. */
+  async #discard(storage: RunSaving['storage'], decoder: DecoderKind): Promise<void> {
+    if (decoder === 'tiny') await removeSaved(storage, 0, false);
+    else await removeRun(this.#runId);
+  }
+
+  #phase(phase: Phase): void {
+    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
+  }
+
+  #report(event: ProgressEvent): void {
+    if (event.type === 'phase') this.#clock.enter(event.phase);
+    this.#estimate?.take(event);
+    this.context.report(event);
+  }
+}
+
+export function videoFileOf(request: EngineRequest): string {
+  return request.videoFile ?? `${request.id}.mp4`;
+}
+
+/** The frame step that makes what the encoder takes: RGBA of exactly the delivered size. */
+function scaling(
+  native: { readonly width: number; readonly height: number },
+  delivered: { readonly width: number; readonly height: number },
+): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
+  const scaler = new FrameScaler(native, delivered);
+  return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
+}

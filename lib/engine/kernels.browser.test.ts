@@ -1,0 +1,160 @@
+/** @module-tag full */
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import type { ProgressEvent } from '../contract';
+import { type Backend, createBackend, probeDevice, relativeRms } from '../gpu';
+import { linearKernel } from '../gpu/kernels/linear';
+import { readRecord, recordId } from '../gpu/kernels/record';
+import { linearShape } from '../gpu/kernels/tuned-shapes';
+import { readModelConfig } from '../models/wan22/config';
+import { openGolden } from '../models/wan22/parity/golden';
+import { denoiseTokens, tokenRequest } from '../models/wan22/testing/denoise';
+import { Transformer } from '../models/wan22/transformer';
+import { KinoraDatabase } from '../predictions/database';
+import { loadSetting, saveSetting } from '../predictions/settings';
+import { httpFolder, openCheckpoint } from '../weights';
+import { EngineKernels } from './kernels';
+
+const { signal } = new AbortController();
+
+const recordName = async () => recordId(await probeDevice(), navigator.userAgent);
+const stored = async () => readRecord(await loadSetting(new KinoraDatabase(), await recordName()));
+beforeEach(async () => saveSetting(new KinoraDatabase(), await recordName(), null));
+
+/** What an engine on a device of its own makes of the setting. */
+async function used(work: (kernels: EngineKernels, backend: Backend) => Promise<void>) {
+  const backend = await createBackend('webgpu');
+  const events: ProgressEvent[] = [];
+  const kernels = new EngineKernels();
+  await kernels.use(backend, 'exact', (event) => events.push(event), signal);
+  const choice = backend.kernels?.choice ?? null;
+  await work(kernels, backend);
+  await backend.dispose();
+  return { choice, events };
+}
+
+test('a family that the device cannot compile is computed by the runtime, and the record says so', {
+  timeout: 400_000,
+}, async () => {
+  const create = GPUDevice.prototype.createShaderModule;
+  vi.spyOn(GPUDevice.prototype, 'createShaderModule').mockImplementation(function (
+    this: GPUDevice,
+    descriptor,
+  ) {
+    const broken = descriptor.label?.startsWith('attention ');
+    return create.call(this, broken ? { ...descriptor, code: 'no text' } : descriptor);
+  });
+  try {
+    const { choice } = await used(async (kernels, backend) => {
+      const { model: folder } = await openGolden(
+        httpFolder(new URL('/lib/models/wan22/goldens/', location.href)),
+      );
+      const { transformer } = await readModelConfig(folder);
+      const checkpoint = await openCheckpoint(folder, 'transformer');
+      const model = await Transformer.load(backend, checkpoint, transformer, { precision: 'int8' });
+      try {
+        const request = tokenRequest(transformer, 2, 1);
+        const own = await denoiseTokens(backend, model, request);
+        const { mode, keys } = kernels.recordOf(backend) ?? { keys: [] };
+        expect(mode).toBe('exact');
+        expect(keys.some((key) => key.startsWith('linear '))).toBe(true);
+        expect(keys.some((key) => key.startsWith('attention '))).toBe(false);
+        backend.kernels = null;
+        expect(relativeRms(own, await denoiseTokens(backend, model, request))).toBeLessThan(1e-3);
+      } finally {
+        model.dispose();
+      }
+    });
+    expect(choice).toMatchObject({ mode: 'exact', attention: null });
+    expect([choice?.linear, choice?.convolution]).not.toContain(null);
+    const { exact } = (await stored())?.modes ?? {};
+    expect(exact?.winners.attention).toBeNull();
+    const reasons = exact?.tried.flatMap(({ family, reason }) =>
+      family === 'attention' ? [reason] : [],
+    );
+    expect(reasons?.length).toBeGreaterThan(1);
+    for (const reason of reasons ?? []) expect(reason).toMatch(/^attention /);
+  } finally {
+    vi.restoreAllMocks();
+  }
+});
+
+test('the first kernels with right numbers are used and remembered; one that loses the GPU is not used again', {
+  timeout: 400_000,
+}, async () => {
+  const first = await used(async (kernels, backend) => {
+    expect(kernels.recordOf(backend)).toMatchObject({ mode: 'runtime', keys: [] });
+    // Nothing was set, and the GPU is emulated.
+    await kernels.use(backend, undefined, () => undefined, signal);
+    expect(backend.kernels).toBeNull();
+  });
+  expect(first.choice).toMatchObject({ mode: 'exact', linear: { shared: 'f32' } });
+  expect(first.events.at(-1)).toMatchObject({ type: 'tuning' });
+  const record = await stored();
+  expect(record).toMatchObject({ trying: null, losses: 0, peak: null });
+  const { exact } = record?.modes ?? {};
+  expect(exact?.winners.linear).toMatchObject({ variant: first.choice?.linear, rate: null });
+
+  const second = await used(async (kernels, backend) => {
+    const { compute } = backend;
+    if (!compute || !first.choice?.linear) throw new Error('there are no kernels');
+    const running = [linearKernel(first.choice.linear, linearShape('timed'))];
+    Object.defineProperty(compute, 'unfinished', { value: running });
+    await kernels.lost(backend);
+  });
+  expect(second).toMatchObject({ choice: first.choice, events: [] });
+  const lost = await stored();
+  expect(lost).toMatchObject({ losses: 1, modes: {} });
+  expect(Object.keys(lost?.excluded ?? {})).toEqual([exact?.winners.linear?.key]);
+
+  const third = await used(async (kernels, backend) => {
+    await kernels.lost(backend);
+  });
+  expect(third.choice?.linear).not.toEqual(first.choice?.linear);
+  expect(third.choice?.attention).toEqual(first.choice?.attention);
+  // The second loss: the runtime computes everything.
+  expect((await used(async () => undefined)).choice).toBeNull();
+});
+
+/** Lets the emulated GPU pass for a real one without a name. */
+function withoutName() {
+  const names = { vendor: '', architecture: '', device: '', description: '' };
+  const sizes = { subgroupMinSize: 4, subgroupMaxSize: 4, isFallbackAdapter: false };
+  vi.spyOn(GPUAdapter.prototype, 'info', 'get').mockReturnValue({
+    ...{ __brand: 'GPUAdapterInfo', ...names, ...sizes },
+  });
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
+}
+
+test('a GPU without a name that is of another speed is measured anew', {
+  timeout: 400_000,
+}, async () => {
+  await used(async () => undefined);
+  const known = await stored();
+  withoutName();
+  const measured: string[] = [];
+  for (const peak of [null, 1e15]) {
+    await saveSetting(new KinoraDatabase(), await recordName(), { ...known, peak });
+    const backend = await createBackend('webgpu');
+    const stop = ({ type }: ProgressEvent) => {
+      measured.push(type);
+      throw new Error('it is being measured');
+    };
+    const using = new EngineKernels().use(backend, 'exact', stop, signal);
+    if (peak === null) await using;
+    else await expect(using).rejects.toThrow('it is being measured');
+    await backend.dispose();
+  }
+  expect(measured).toEqual(['tuning']);
+  expect(await stored()).toMatchObject({ modes: {} });
+});
+
+test('a feature that the GPU is wrong with is remembered', { timeout: 400_000 }, async () => {
+  const backend = await createBackend('webgpu');
+  backend.refused = ['subgroups'];
+  await new EngineKernels().use(backend, 'matrix', () => undefined, signal);
+  expect(await stored()).toMatchObject({ refused: ['subgroups'], modes: { exact: {} } });
+  expect(backend.kernels?.choice?.mode).toBe('exact');
+  await backend.dispose();
+});

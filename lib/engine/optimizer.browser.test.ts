@@ -1,0 +1,116 @@
+import * as Comlink from 'comlink';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { KinoraError } from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import type { OptimizerApi, OptimizerRequest } from '../contract/optimizer';
+
+installErrorTransfer();
+
+const installed = 'installed.gguf';
+let worker: Worker;
+let optimizer: Comlink.Remote<OptimizerApi>;
+
+beforeAll(() => {
+  worker = new Worker(new URL('./testing/asking-optimizer.ts', import.meta.url), {
+    type: 'module',
+  });
+  optimizer = Comlink.wrap<OptimizerApi>(worker);
+});
+afterAll(() => worker.terminate());
+afterEach(async () => {
+  const root = await navigator.storage.getDirectory();
+  await root.removeEntry(installed).catch(() => undefined);
+});
+
+async function fetchBytes(path: string): Promise<ArrayBuffer> {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  return response.arrayBuffer();
+}
+
+async function install(bytes: ArrayBuffer | string): Promise<void> {
+  const root = await navigator.storage.getDirectory();
+  const stream = await (await root.getFileHandle(installed, { create: true })).createWritable();
+  await stream.write(bytes);
+  await stream.close();
+}
+
+const tiny = () => fetchBytes('/lib/language-model/goldens/tiny-qwen3-Q8_0.gguf');
+
+function request(more: Partial<OptimizerRequest> = {}): OptimizerRequest {
+  return { prompt: 'a cat walks', model: 'tiny', loras: [], seed: 7, ...more };
+}
+
+const failureOf = (work: Promise<unknown>): Promise<KinoraError> =>
+  work.then(
+    () => Promise.reject(new Error('It did not fail.')),
+    (error) => error,
+  );
+
+test('a prompt is rewritten as it is shown; trigger words and tokens come from the video’s files', async () => {
+  await install(await tiny());
+  const lora = await fetchBytes('/lib/models/wan22/goldens/loras/a_peft.safetensors');
+  const texts: string[] = [];
+  const record = await optimizer.optimize(
+    request({ loras: [{ name: 'a', file: withTrigger(lora, 'sks style'), scale: 1 }] }),
+    Comlink.proxy((soFar: string) => void texts.push(soFar)),
+  );
+  expect(record).toMatchObject({ status: 'used', original: 'a cat walks', model: 'tiny', seed: 7 });
+  expect(record.text).not.toBe('');
+  expect(texts.at(-1)).toBe(record.text);
+  expect(record.milliseconds).toBeGreaterThan(0);
+  const { tokens } = await optimizer.measurePrompt('tiny', 'a cat walks');
+  expect(record.reasons).toEqual(['sks style', `${tokens} tokens`]);
+  // The real model is not installed here: the bundled tokenizer counts for it.
+  expect(await optimizer.measurePrompt('wan2.2-ti2v-5b', 'a '.repeat(600))).toMatchObject({
+    tokens: 601,
+    limit: 512,
+    kept: 1022,
+  });
+});
+
+test('without a language model the prompt stays, and the record says so', async () => {
+  const real = new Worker(new URL('../../workers/optimizer.ts', import.meta.url), {
+    type: 'module',
+  });
+  try {
+    const record = await Comlink.wrap<OptimizerApi>(real).optimize(request());
+    expect(record).toMatchObject({ status: 'unavailable', text: 'a cat walks', model: null });
+  } finally {
+    real.terminate();
+  }
+});
+
+test('one at a time; cancelled while it loads and while it writes; then it works again', async () => {
+  await install(await tiny());
+  const loading = failureOf(optimizer.optimize(request()));
+  expect((await failureOf(optimizer.optimize(request()))).code).toBe('BUSY');
+  await optimizer.cancel();
+  expect((await loading).code).toBe('CANCELLED');
+
+  let calls = 0;
+  const onText = Comlink.proxy(() => {
+    calls += 1;
+    if (calls === 3) void optimizer.cancel();
+  });
+  expect((await failureOf(optimizer.optimize(request(), onText))).code).toBe('CANCELLED');
+  expect((await optimizer.optimize(request())).status).toBe('used');
+});
+
+test('a damaged language model is an error with its remedy', async () => {
+  await install('damaged');
+  const failure = await failureOf(optimizer.optimize(request()));
+  expect(failure).toMatchObject({ code: 'MODEL_FILE_INVALID' });
+  expect(failure.remedy).toContain('again');
+});
+
+/** A safetensors file with a trigger word in its metadata. */
+function withTrigger(bytes: ArrayBuffer, word: string): Blob {
+  const length = Number(new DataView(bytes).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(bytes.slice(8, 8 + length)));
+  header.__metadata__ = { ...header.__metadata__, trigger_words: word };
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const size = new DataView(new ArrayBuffer(8));
+  size.setBigUint64(0, BigInt(text.length), true);
+  return new Blob([size.buffer, text, bytes.slice(8 + length)]);
+}

@@ -1,0 +1,106 @@
+import * as Comlink from 'comlink';
+import {
+  demonstrationModel,
+  KinoraError,
+  type LoraFile,
+  type PromptOptimization,
+} from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import type { OptimizerApi, OptimizerRequest, PromptLength } from '../contract/optimizer';
+import { appUrl } from '../contract/site';
+import { type OptimizerParts, optimizeWithInstalled } from '../language-model';
+import { triggerWords } from '../models/wan22/lora-metadata';
+import type { ModelFamilies, VideoModel } from '../pipeline/model';
+import { openModel } from '../pipeline/open';
+import { blobFile, openSafetensors } from '../weights';
+import { openModelStore } from '../weights/store';
+
+/** What an optimizer is made of. */
+export interface OptimizerWorkerParts extends OptimizerParts {
+  readonly families: ModelFamilies;
+  /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */
+  readonly manifests?: URL;
+}
+
+/** The prompt optimiser of the studio, behind the interface that the page speaks. */
+export class Optimizer implements OptimizerApi {
+  readonly #parts: OptimizerWorkerParts;
+  #running: AbortController | undefined;
+  /** The last tokenizer, by the id of its model. */
+  #meter:
+    | { readonly model: string; readonly measure: Promise<(text: string) => PromptLength> }
+    | undefined;
+
+  constructor(parts: OptimizerWorkerParts) {
+    this.#parts = parts;
+  }
+
+  async optimize(
+    { prompt, model, loras, seed, timeLimitMs }: OptimizerRequest,
+    onText?: (soFar: string) => void,
+  ): Promise<PromptOptimization> {
+    if (this.#running) throw new KinoraError('BUSY', 'Another prompt is being improved.');
+    const control = new AbortController();
+    this.#running = control;
+    const { signal } = control;
+    try {
+      return await optimizeWithInstalled(this.#parts, prompt, {
+        triggerWords: await triggerWordsOf(loras),
+        seed,
+        countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
+        signal,
+        ...(timeLimitMs === undefined ? {} : { timeLimitMs }),
+        ...(onText ? { onText } : {}),
+      });
+    } catch (thrown) {
+      // A cancelled optimisation may fail in many ways; what the user did is the reason.
+      if (signal.aborted) throw new KinoraError('CANCELLED', 'Improving the prompt was cancelled.');
+      throw thrown;
+    } finally {
+      this.#running = undefined;
+      this.#meter = undefined;
+    }
+  }
+
+  async cancel(): Promise<void> {
+    this.#running?.abort();
+  }
+
+  async measurePrompt(model: string, text: string): Promise<PromptLength> {
+    if (this.#meter?.model !== model) {
+      const measure = this.#open(model).then((opened) => opened.promptMeter());
+      this.#meter = { model, measure };
+    }
+    return (await this.#meter.measure)(text);
+  }
+
+  async #open(id: string): Promise<VideoModel> {
+    const sources = {
+      families: this.#parts.families,
+      manifests: this.#parts.manifests ?? appUrl('/models/'),
+      store: await openModelStore(),
+    };
+    try {
+      return await openModel(id, sources);
+    } catch (thrown) {
+      const absent = thrown instanceof KinoraError && thrown.code === 'MODEL_NOT_INSTALLED';
+      // Its tokenizer has fewer pieces, so that a text counts at least as many tokens.
+      if (absent && id !== demonstrationModel) return openModel(demonstrationModel, sources);
+      throw thrown;
+    }
+  }
+}
+
+/** Trigger words of adapters by the metadata of their files. */
+async function triggerWordsOf(loras: readonly LoraFile[]): Promise<readonly string[]> {
+  const words = loras.map(async ({ name, file }) =>
+    triggerWords((await openSafetensors(blobFile(name, file))).metadata),
+  );
+  return [...new Set((await Promise.all(words)).flat())];
+}
+
+/** Starts an optimizer in this worker; the page speaks to it over Comlink. */
+export function startOptimizer(parts: OptimizerWorkerParts): void {
+  installErrorTransfer();
+  Comlink.expose(new Optimizer(parts));
+}

@@ -1,0 +1,55 @@
+import * as Comlink from 'comlink';
+import type { KernelSetting } from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { createTestedBackend } from '../gpu';
+import { assignKernels } from '../gpu/kernels/assign';
+import { modelFamilies } from '../models';
+import { type ParityLine, type ParityOptions, runParity } from '../pipeline/parity';
+import { classifierParity } from '../safety/parity';
+import { httpFolder } from '../weights';
+
+const families = { ...modelFamilies, classifier: classifierParity };
+
+/** What the worker is asked for. */
+export interface ParityRequest extends ParityOptions {
+  readonly kernels: KernelSetting;
+}
+
+/** The parity check in a browser: the worker of `npm run parity -- DIR --backend webgpu`. */
+const parity = {
+  /**
+   * Runs every stage that the folder has a golden for.
+   *
+   * @param base address of a folder laid out like the goldens, with a trailing slash
+   */
+  async run(
+    base: string,
+    { kernels, ...options }: ParityRequest,
+    onLine: (line: ParityLine) => void,
+  ): Promise<void> {
+    const { backend } = await createTestedBackend({ matrices: kernels === 'matrix' });
+    try {
+      const mode = await assignKernels(backend, kernels);
+      const folder = httpFolder(new URL(base));
+      const named = (line: ParityLine) => {
+        const notes = [...(line.note ? [line.note] : []), `with ${mode} kernels`];
+        onLine({ ...line, note: notes.join(', ') });
+      };
+      await runParity(families, folder, backend, {
+        ...options,
+        onLine: mode === kernels ? onLine : named,
+      });
+    } finally {
+      await backend.dispose();
+    }
+  },
+};
+
+/** What the page sees of the worker. */
+export type ParityApi = typeof parity;
+
+/** Starts the parity check in this worker; the page speaks to it over Comlink. */
+export function startParity(): void {
+  installErrorTransfer();
+  Comlink.expose(parity);
+}

@@ -1,0 +1,95 @@
+/** @module-tag full */
+import * as Comlink from 'comlink';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { EngineApi, LoraFile, ProgressEvent } from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { failureOf } from '../contract/testing/failure';
+import { listVideos, readVideo, removeVideo } from '../predictions/videos';
+import { readVideoMetadata } from '../video';
+import { fetchBlob, fetchStill, generate, makeRequest } from './testing/runs';
+
+installErrorTransfer();
+
+let worker: Worker;
+let engine: Comlink.Remote<EngineApi>;
+let still: Blob;
+
+beforeAll(async () => {
+  worker = new Worker(new URL('./testing/optimising-engine.ts', import.meta.url), {
+    type: 'module',
+  });
+  engine = Comlink.wrap<EngineApi>(worker);
+  still = await fetchStill();
+});
+afterAll(() => worker.terminate());
+afterEach(async () => {
+  for (const file of await listVideos()) await removeVideo(file);
+});
+
+/** An adapter of the tiny model with a trigger word in its metadata. */
+async function loraWithTrigger(word: string): Promise<LoraFile> {
+  const golden = await fetchBlob('/lib/models/wan22/goldens/loras/a_peft.safetensors');
+  const bytes = await golden.arrayBuffer();
+  const headerBytes = Number(new DataView(bytes).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(bytes.slice(8, 8 + headerBytes)));
+  header.__metadata__ = { ...header.__metadata__, trigger_words: word };
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const size = new DataView(new ArrayBuffer(8));
+  size.setBigUint64(0, BigInt(text.length), true);
+  const file = new Blob([size.buffer, text, bytes.slice(8 + headerBytes)]);
+  return { name: 'a.safetensors', file, scale: 1 };
+}
+
+const phasesOf = (events: readonly ProgressEvent[]) => [
+  ...new Set(events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []))),
+];
+
+test('the prompt is optimised first; result and file have both texts', async () => {
+  const lora = await loraWithTrigger('sks style');
+  const prompt = 'a cat walks';
+  const asked = makeRequest(
+    still,
+    { prompt, loras: [{ path: lora.name, scale: 1 }] },
+    { promptOptimizer: true, loras: [lora] },
+  );
+  const events: ProgressEvent[] = [];
+  const { promptOptimization, timings, videoFile } = await generate(engine, asked, events);
+  expect(promptOptimization).toMatchObject({
+    ...{ status: 'used', original: prompt, model: 'tiny', sha256: '0'.repeat(64), seed: 42 },
+  });
+  expect(promptOptimization?.text).toMatch(/^[a-z ]{20,40}\.$/);
+  expect(promptOptimization?.reasons).toEqual(['sks style', expect.stringMatching(/^\d+ tokens$/)]);
+  expect(phasesOf(events).slice(0, 3)).toEqual(['optimise', 'load', 'text']);
+  expect(timings.optimise).toBeGreaterThan(0);
+  const metadata = await readVideoMetadata(await readVideo(videoFile));
+  expect(metadata).toMatchObject({ prompt, prompt_optimization: promptOptimization });
+});
+
+test('cancelling while the prompt is optimised', async () => {
+  const running = generate(
+    engine,
+    makeRequest(still, {}, { promptOptimizer: true }),
+    [],
+    (event) => {
+      if (event.type === 'phase' && event.phase === 'optimise') void engine.cancel();
+    },
+  );
+  expect((await failureOf(running)).code).toBe('CANCELLED');
+  expect(await listVideos()).toEqual([]);
+  expect((await engine.counters()).liveBytes).toBe(0);
+});
+
+test('a run that is resumed keeps its optimised prompt', async () => {
+  // Steps enough that the request to pause comes before the last one ends.
+  const asked = makeRequest(still, { num_inference_steps: 12 }, { promptOptimizer: true });
+  const paused = generate(engine, asked, [], (event) => {
+    if (event.type === 'step') void engine.suspend();
+  });
+  expect((await failureOf(paused)).code).toBe('PAUSED');
+  const events: ProgressEvent[] = [];
+  const result = await generate(engine, { ...asked, continuation: 'resume' }, events);
+  expect(phasesOf(events)).toEqual(['load', 'denoise', 'decode', 'finish']);
+  expect(result.resumes).toBe(1);
+  const { prompt } = asked.parameters;
+  expect(result.promptOptimization).toMatchObject({ status: 'used', original: prompt });
+});

@@ -1,0 +1,64 @@
+import {
+  type EngineRequest,
+  KinoraError,
+  type ProgressEvent,
+  type PromptOptimization,
+} from '../contract';
+import { isRefusedPrompt, namesChild } from '../contract/prompt-refusal';
+import { type OptimizerParts, optimiserStep } from '../language-model';
+import type { VideoModel } from '../pipeline/model';
+
+/**
+ * The record of the optimisation that a request asks for, whose text is the prompt of the video; null
+ * where it asks for none. An optimisation that was made before is kept as it is; one whose text was changed
+ * since is `edited`.
+ *
+ * @param model with the adapters of the request: their trigger words stay in the prompt
+ * @throws KinoraError `CANCELLED`
+ */
+export async function optimisationOf(
+  { parameters, promptOptimizer = false }: EngineRequest,
+  model: VideoModel,
+  optimizer: OptimizerParts,
+  signal: AbortSignal,
+  report: (event: ProgressEvent) => void,
+): Promise<PromptOptimization | null> {
+  const { prompt, seed } = parameters;
+  if (promptOptimizer === false) return null;
+  if (promptOptimizer !== true) {
+    if (promptOptimizer.text === prompt) return promptOptimizer;
+    return { ...promptOptimizer, status: 'edited', text: prompt };
+  }
+  let meter: ReturnType<VideoModel['promptMeter']> | undefined;
+  const record = await optimiserStep(optimizer, prompt, {
+    triggerWords: model.triggerWords,
+    seed,
+    async countTokens(text) {
+      meter ??= model.promptMeter();
+      return (await meter)(text).tokens;
+    },
+    signal,
+    report,
+  });
+  if (!isRefusedPrompt(record.text)) return record;
+  return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
+}
+
+/** @throws KinoraError `PROMPT_REFUSED` */
+export function requireAllowedPrompt(prompt: string): void {
+  if (isRefusedPrompt(prompt)) throw new KinoraError('PROMPT_REFUSED');
+}
+
+/**
+ * Refuses what the safety checker has flagged where a text of the request names a child.
+ *
+ * @throws KinoraError `PROMPT_REFUSED`
+ */
+export function requireNoChild(flagged: 'image' | 'video', texts: readonly string[]): void {
+  if (!texts.some(namesChild)) return;
+  throw new KinoraError(
+    'PROMPT_REFUSED',
+    `The prompt names a child and the safety checker flags the ${flagged}; Kinora never delivers such a video.`,
+    { remedy: flagged === 'image' ? 'Use another image or prompt.' : 'Change the prompt.' },
+  );
+}

@@ -1,0 +1,240 @@
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { cdp } from 'vitest/browser';
+import type { Backend, EngineRequest, GenerationResult, ProgressEvent } from '../contract';
+import { failureOf } from '../contract/testing/failure';
+import { probeDevice } from '../gpu';
+import { readRecord, recordId } from '../gpu/kernels/record';
+import { KinoraDatabase } from '../predictions/database';
+import { createEngineClient, type EngineClient, runEngine } from '../predictions/engine-client';
+import { listRuns, openRunFiles, removeRun } from '../predictions/run-files';
+import { loadSetting } from '../predictions/settings';
+import { listVideos, readVideo, removeVideo } from '../predictions/videos';
+import { inspectVideo, readVideoMetadata } from '../video';
+import { fetchStill, makeRequest } from './testing/runs';
+
+let still: Blob;
+beforeAll(async () => {
+  still = await fetchStill();
+});
+
+let client: EngineClient;
+/** A client whose engine has a worker of its own. */
+function openClient(): void {
+  client = createEngineClient(
+    () => new Worker(new URL('./testing/saving-engine.ts', import.meta.url), { type: 'module' }),
+  );
+}
+afterEach(async () => {
+  client.close();
+  for (const file of await listVideos()) await removeVideo(file);
+  for (const { id } of await listRuns()) await removeRun(id);
+});
+
+type Listener = (event: ProgressEvent) => void;
+/** Four steps, and the fast decoder, which leaves the latents. */
+const asked = (rest: Partial<EngineRequest> = {}) =>
+  makeRequest(still, { num_inference_steps: 4, guidance_scale: 2 }, { decoder: 'tiny', ...rest });
+const run = (request: EngineRequest, listener: Listener = () => undefined) =>
+  runEngine(client, request, new AbortController().signal, listener);
+
+/** The final latents by their checksum, and all decoded frames by theirs. */
+async function made({ videoFile, findings }: GenerationResult) {
+  const file = await openRunFiles(videoFile.replace('.mp4', '')).read('clip-0');
+  const header = (await file?.slice(0, 1000).text()) ?? '';
+  return { latents: /"tensors":\[.*?\]/.exec(header)?.[0], frames: findings?.frames };
+}
+const stepsOf = (events: readonly ProgressEvent[]) =>
+  events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
+
+type Ends = (event: ProgressEvent) => boolean;
+const afterCheckpoint: Ends = ({ type }) => type === 'checkpoint';
+/** A later checkpoint may just be written. */
+const inLaterStep: Ends = (event) => event.type === 'step' && event.step === 3;
+const inDecode: Ends = (event) => event.type === 'frame' && event.frame === 10;
+
+async function killAndResume(backend: Backend, points: readonly Ends[]): Promise<void> {
+  openClient();
+  const whole = await made(await run(asked({ backend })));
+  expect(whole).toEqual({
+    latents: expect.stringContaining('sha256'),
+    frames: { frames: 121, hash: expect.any(String) },
+  });
+  for (const ends of points) {
+    const request = asked({ backend });
+    await new Promise<void>((resolve) => {
+      void run(request, (event) => {
+        if (!ends(event)) return;
+        client.close();
+        resolve();
+      });
+    });
+    const events: ProgressEvent[] = [];
+    const again = { ...request, continuation: 'resume' } as const;
+    const result = await run(again, (event) => events.push(event));
+    expect(await made(result)).toEqual(whole);
+    expect(result.resumes).toBe(1);
+    const types = events.map(({ type }) => type);
+    expect(types).not.toContain('checkpoint-problem');
+    // Nothing is said of the time before it is known what the earlier run has done.
+    expect(types.indexOf('estimate')).toBeGreaterThan(types.indexOf('checkpoint'));
+    const [next] = stepsOf(events);
+    if (ends === inDecode) expect(next).toBeUndefined();
+    else expect(next).toBeGreaterThan(1);
+  }
+}
+
+describe('a run whose worker is killed goes on to the same latents and frames', () => {
+  // In `npm test`, e2e/interruption.spec.ts does it with the page.
+  test('on the CPU', { tags: ['full'] }, () => killAndResume('wasm', [afterCheckpoint]));
+  test('on the CPU, in a later step and in the decode', { tags: ['full'] }, () =>
+    killAndResume('wasm', [inLaterStep, inDecode]),
+  );
+  test('on the GPU', { tags: ['full'], timeout: 600_000 }, () =>
+    killAndResume('webgpu', [afterCheckpoint, inLaterStep, inDecode]),
+  );
+});
+
+describe('a GPU that is lost', { tags: ['full'] }, () => {
+  const lose = new BroadcastChannel('lose');
+
+  test('the run goes on by itself, once for each step', { timeout: 600_000 }, async () => {
+    openClient();
+    const whole = await made(await run(asked({ backend: 'webgpu' })));
+    const events: ProgressEvent[] = [];
+    const losses = [2, 3];
+    const result = await run(asked({ backend: 'webgpu' }), (event) => {
+      events.push(event);
+      if (event.type !== 'step' || event.step !== losses[0]) return;
+      losses.shift();
+      lose.postMessage('now');
+    });
+    expect(await made(result)).toEqual(whole);
+    expect(result.resumes).toBe(2);
+    expect(Math.min(...stepsOf(events).slice(-2))).toBeGreaterThan(1);
+
+    let steps = 0;
+    const twice = run(asked({ backend: 'webgpu' }), (event) => {
+      if (event.type === 'step') steps += 1;
+      if (event.type === 'step' || (event.type === 'phase' && event.phase === 'denoise' && steps)) {
+        lose.postMessage('now');
+      }
+    });
+    expect((await failureOf(twice)).code).toBe('DEVICE_LOST');
+    expect(steps).toBe(1);
+    // The user can still resume it.
+    expect(await listRuns()).toHaveLength(3);
+  });
+});
+
+test('a run whose GPU is lost in a kernel of our own goes on without that kernel', {
+  tags: ['full'],
+  timeout: 600_000,
+}, async () => {
+  openClient();
+  const lose = new BroadcastChannel('lose');
+  const goesOn = new AbortController();
+  const request = makeRequest(
+    still,
+    { num_inference_steps: 3 },
+    { backend: 'webgpu', kernels: 'exact' },
+  );
+  const loaded: number[] = [];
+  let steps = 0;
+  const ended = runEngine(client, request, goesOn.signal, (event) => {
+    if (event.type === 'phase' && event.phase === 'load') loaded.push(steps);
+    if (event.type !== 'step' || event.step === 0) return;
+    steps = event.step;
+    if (steps === 1) lose.postMessage('in a kernel');
+    // Decoding its frames would tell nothing more.
+    else goesOn.abort();
+  });
+  expect((await failureOf(ended)).code).toBe('CANCELLED');
+  lose.close();
+  // It began twice, the second time from the checkpoint of the first step.
+  expect([steps, loaded.at(-1)]).toEqual([2, 1]);
+  const id = recordId(await probeDevice(), navigator.userAgent);
+  const record = readRecord(await loadSetting(new KinoraDatabase(), id));
+  const lost = Object.keys(record?.excluded ?? {});
+  expect(lost).toEqual([expect.stringMatching(/^linear /)]);
+  const { linear, attention } = record?.modes.exact?.winners ?? {};
+  expect(attention).not.toBeNull();
+  expect(linear?.key).toMatch(/^linear /);
+  expect(lost).not.toContain(linear?.key);
+});
+
+test('a run that is suspended frees the device, is finished early, and decoded again in full quality', {
+  tags: ['full'],
+}, async () => {
+  openClient();
+  const request = asked();
+  const { api } = client.open();
+  const paused = run(request, (event) => {
+    if (event.type === 'step' && event.step === 2) void api.suspend();
+  });
+  expect((await failureOf(paused)).code).toBe('PAUSED');
+  expect((await api.counters()).liveBytes).toBe(0);
+  expect(await listVideos()).toEqual([]);
+  const [saved] = await listRuns();
+  expect(saved).toMatchObject({ id: request.id, latents: false });
+
+  const events: ProgressEvent[] = [];
+  const finish = { ...request, continuation: 'finish' } as const;
+  const early = await run(finish, (event) => events.push(event));
+  expect(early).toMatchObject({ finishedEarly: true, frames: 121, applied: { decoder: 'tiny' } });
+  expect(stepsOf(events)).toEqual([]);
+  const [kept] = await listRuns();
+  expect(kept).toMatchObject({ id: request.id, latents: true });
+  expect(kept?.bytes).toBeLessThan(saved?.bytes ?? 0);
+
+  // A refinement that is cancelled keeps the video and its latents.
+  const refine = { ...request, decoder: 'full', continuation: 'refine' } as const;
+  const cancelled = run(refine, (event) => {
+    if (event.type === 'frame') void api.cancel();
+  });
+  expect((await failureOf(cancelled)).code).toBe('CANCELLED');
+  expect((await inspectVideo(await readVideo(early.videoFile))).frames).toBe(121);
+  // So does one that is refused, as the request or its adapters are others now.
+  const otherwise = { ...refine, parameters: { ...refine.parameters, flow_shift: 9 } };
+  expect((await failureOf(run(otherwise))).code).toBe('CHECKPOINT_MISMATCH');
+  expect(await listRuns()).toMatchObject([{ id: request.id, latents: true }]);
+  const full = await run(refine);
+  expect(full).toMatchObject({ videoFile: early.videoFile, finishedEarly: true });
+  const { applied } = await readVideoMetadata(await readVideo(full.videoFile));
+  expect(applied?.decoder).toBe('full');
+  expect(await listRuns()).toEqual([]);
+  expect((await failureOf(run(refine))).code).toBe('CHECKPOINT_INVALID');
+  expect(await listVideos()).toEqual([full.videoFile]);
+});
+
+test('a run that is cancelled leaves nothing; one without storage is made, and says that it is unsaved', {
+  tags: ['full'],
+}, async () => {
+  openClient();
+  const { api } = client.open();
+  const cancelled = run(asked(), ({ type }) => {
+    if (type === 'checkpoint') void api.cancel();
+  });
+  expect((await failureOf(cancelled)).code).toBe('CANCELLED');
+  expect(await listRuns()).toEqual([]);
+
+  const { usage = 0 } = await navigator.storage.estimate();
+  const session = cdp();
+  const { origin } = location;
+  await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: usage + 1000 });
+  const problems: ProgressEvent[] = [];
+  try {
+    const { frames } = await run(asked(), (event) => {
+      if (event.type === 'checkpoint-problem') problems.push(event);
+      // Room for the video, which is larger than that.
+      if (event.type === 'frame' && event.frame === 1) {
+        void session.send('Storage.overrideQuotaForOrigin', { origin });
+      }
+    });
+    expect(frames).toBe(121);
+  } finally {
+    await session.send('Storage.overrideQuotaForOrigin', { origin });
+  }
+  const sentence = expect.stringContaining('the storage is full');
+  expect(problems).toEqual([{ type: 'checkpoint-problem', problem: 'unsaved', sentence }]);
+  expect(await listRuns().then((runs) => runs.filter(({ bytes }) => bytes > 0))).toEqual([]);
+});

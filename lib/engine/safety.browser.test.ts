@@ -1,0 +1,173 @@
+import * as Comlink from 'comlink';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import {
+  type EngineApi,
+  type EngineRequest,
+  type ProgressEvent,
+  quickChecker,
+  type Safety,
+} from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { failureOf } from '../contract/testing/failure';
+import { listVideos, readVideo, removeVideo } from '../predictions/videos';
+import { readVideoMetadata } from '../video';
+import { installChecker, removeChecker } from './testing/checker';
+import { fetchStill, generate, makeRequest } from './testing/runs';
+
+installErrorTransfer();
+
+let worker: Worker;
+let engine: Comlink.Remote<EngineApi>;
+let still: Blob;
+
+beforeAll(async () => {
+  worker = new Worker(new URL('../../workers/engine.ts', import.meta.url), { type: 'module' });
+  engine = Comlink.wrap<EngineApi>(worker);
+  still = await fetchStill();
+});
+afterAll(() => worker.terminate());
+afterEach(async () => {
+  await removeChecker();
+  for (const file of await listVideos()) await removeVideo(file);
+  expect((await engine.counters()).liveBytes).toBe(0);
+});
+
+const asked = (prompt = 'a boat', rest: Partial<EngineRequest> = {}) =>
+  makeRequest(still, { prompt }, { safetyChecker: true, ...rest });
+
+const byQuick = {
+  model: quickChecker.model,
+  sha256: quickChecker.weights.sha256,
+  threshold: quickChecker.threshold,
+};
+
+const phasesOf = (events: readonly ProgressEvent[]) => [
+  ...new Set(events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []))),
+];
+
+test('image, then frames are scored; what was found is in result and file, and a later check agrees', {
+  tags: ['full'],
+}, async () => {
+  await installChecker(20);
+  const events: ProgressEvent[] = [];
+  const { safety, videoFile, timings } = await generate(engine, asked(), events);
+  expect(safety).toMatchObject({
+    status: 'flagged',
+    reason: null,
+    threshold: 0.5,
+    model: 'test/checker',
+    sha256: 'c'.repeat(64),
+  });
+  expect(safety?.frames).toHaveLength(16);
+  expect(safety?.input).toBeGreaterThan(0.5);
+  expect(safety?.score).toBeGreaterThan(0.5);
+  // The image's score comes before the first phase of the model.
+  const types = events.map((event) => (event.type === 'phase' ? event.phase : event.type));
+  expect(types.indexOf('input-check')).toBeLessThan(types.indexOf('text'));
+  expect(phasesOf(events)).toEqual([
+    ...['load', 'text', 'image', 'denoise', 'decode', 'check', 'finish'],
+  ]);
+  expect(timings.check).toBeGreaterThan(0);
+  expect(events.findLast((event) => event.type === 'check')).toMatchObject({ done: 32, total: 32 });
+  expect((await readVideoMetadata(await readVideo(videoFile))).safety).toEqual(safety);
+
+  // The encoder changes pixels a little; the verdict stays.
+  await installChecker(0);
+  const { score: before } = await engine.check(videoFile, 'tiny', 'wasm');
+  await installChecker(20);
+  const later = await engine.check(videoFile, 'tiny', 'wasm');
+  expect(later).toMatchObject({ status: 'flagged', input: null, sha256: 'c'.repeat(64) });
+  expect(later.frames).toHaveLength(16);
+  expect(before).not.toBe(later.score);
+
+  await installChecker(Number.NaN);
+  expect(await engine.check(videoFile, 'tiny', 'wasm')).toMatchObject({
+    status: 'unverified',
+    reason: 'failed',
+    score: null,
+  });
+  // The quick checker judges where the downloaded one is gone.
+  await removeChecker();
+  const quick = await engine.check(videoFile, 'tiny', 'wasm');
+  expect(quick).toMatchObject({ ...byQuick, status: 'clear', reason: null });
+  expect(quick.frames).toHaveLength(16);
+});
+
+test.each<[string, number | null, Partial<EngineRequest>, Partial<Safety>]>([
+  ['a checker that finds nothing', -20, {}, { status: 'clear', reason: null }],
+  ['no checker but the quick one', null, {}, { ...byQuick, status: 'clear', reason: null }],
+  ['a checker that is broken', Number.NaN, {}, { status: 'unverified', reason: 'failed' }],
+  ['a check that was not asked for', 20, { safetyChecker: false }, { status: 'off', input: null }],
+])('%s', { tags: ['full'] }, async (_, bias, rest, expected) => {
+  if (bias !== null) await installChecker(bias);
+  const events: ProgressEvent[] = [];
+  const { safety, videoFile } = await generate(engine, asked('a boat', rest), events);
+  expect(safety).toMatchObject(expected);
+  expect((await readVideoMetadata(await readVideo(videoFile))).safety).toEqual(safety);
+  const input = events.filter((event) => event.type === 'input-check');
+  expect(input).toHaveLength(safety?.model ? 1 : 0);
+  expect(phasesOf(events).includes('check')).toBe(safety?.model !== null);
+});
+
+describe('a prompt that names a child', () => {
+  test('is refused at once in a sexual context, with an image that is flagged, and when its video is', async () => {
+    const events: ProgressEvent[] = [];
+    const sexual = await failureOf(generate(engine, asked('a naked 12 year old girl'), events));
+    expect(sexual).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(events).toEqual([]);
+
+    await installChecker(20);
+    const flagged = await failureOf(generate(engine, asked('a child on a swing'), events));
+    expect(flagged).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(flagged.message).toContain('the image');
+    expect(phasesOf(events)).toEqual(['load']);
+    expect(await listVideos()).toEqual([]);
+  });
+
+  test('delivers no video that is flagged, at once or later', { tags: ['full'] }, async () => {
+    const prompt = 'a child on a swing';
+    await installChecker(-20);
+    const { safety, videoFile } = await generate(engine, asked(prompt));
+    // A bias with which the image is clear and the video is not.
+    const logit = (p: number | null | undefined) => Math.log((p ?? 0) / (1 - (p ?? 0)));
+    expect(logit(safety?.score)).toBeGreaterThan(logit(safety?.input) + 0.2);
+    await installChecker(-20 - (logit(safety?.score) + logit(safety?.input)) / 2);
+    const now = await failureOf(generate(engine, asked(prompt)));
+    expect(now).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(now.message).toContain('the video');
+    expect(await listVideos()).toEqual([videoFile]);
+    await installChecker(20);
+    const later = await failureOf(engine.check(videoFile, 'tiny', 'wasm'));
+    expect(later).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(await listVideos()).toEqual([]);
+  });
+});
+
+describe('cancelling', () => {
+  const cancelledAt = async (at: string) => {
+    await installChecker(20);
+    const running = generate(engine, asked(), [], (event) => {
+      if (event.type === at || (event.type === 'phase' && event.phase === at)) void engine.cancel();
+    });
+    expect((await failureOf(running)).code).toBe('CANCELLED');
+    expect(await listVideos()).toEqual([]);
+  };
+
+  test('after the check of the image', () => cancelledAt('input-check'));
+  test('in the check of the video', { tags: ['full'] }, () => cancelledAt('check'));
+  test('in a later check', { tags: ['full'] }, async () => {
+    await installChecker(20);
+    const { videoFile } = await generate(engine, asked('a boat', { safetyChecker: false }));
+    const check = failureOf(engine.check(videoFile, 'tiny', 'wasm'));
+    await engine.cancel();
+    expect((await check).code).toBe('CANCELLED');
+    expect(await listVideos()).toEqual([videoFile]);
+  });
+});
+
+test('a check of a run on an emulated GPU is computed on the CPU', { tags: ['full'] }, async () => {
+  await installChecker(0);
+  const { videoFile } = await generate(engine, asked('a boat', { safetyChecker: false }));
+  const checked = await engine.check(videoFile, 'tiny', 'webgpu');
+  expect(checked).toEqual(await engine.check(videoFile, 'tiny', 'wasm'));
+});

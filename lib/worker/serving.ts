@@ -1,0 +1,53 @@
+import * as Comlink from 'comlink';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { createEngineClient } from '../predictions/engine-client';
+import type { ServingApi } from './api';
+import { WorkerClient } from './client';
+import { Adapters } from './inputs';
+import { PendingUploads } from './pending-uploads';
+import { ServeLoop, type WorkerAbilities } from './serve-loop';
+
+/** What a serving worker rests on. */
+export interface ServingParts {
+  /** Starts a worker with an engine. */
+  readonly startEngine: () => Worker;
+  /** What this browser can do besides running a model. */
+  readonly abilitiesOf: (modelId: string) => () => Promise<WorkerAbilities>;
+}
+
+/**
+ * Starts the serving worker: claims and heartbeats live here, where the throttling of hidden pages does not
+ * reach. The page speaks to it over Comlink.
+ */
+export function startServing({ startEngine, abilitiesOf }: ServingParts): void {
+  const engine = createEngineClient(startEngine);
+  const pendingUploads = new PendingUploads();
+  let loop: ServeLoop | null = null;
+
+  const serving: ServingApi = {
+    async serve(options, onEvent, onLease) {
+      const { server, token, hub } = options;
+      const client = new WorkerClient({ server, token });
+      const adapters = new Adapters(client, hub);
+      const abilities = abilitiesOf(options.model);
+      const services = { client, engine, adapters, pendingUploads, abilities };
+      const dependencies = { options, ...services, onEvent, onLease };
+      const mine = new ServeLoop(dependencies);
+      loop = mine;
+      try {
+        await mine.run();
+      } finally {
+        if (loop === mine) loop = null;
+      }
+    },
+    pause: async () => loop?.pause(),
+    resume: async () => loop?.resume(),
+    disconnect: async () => loop?.stop(),
+    retryNow: async () => loop?.retryNow(),
+  };
+
+  // A connection that is back is used at once.
+  self.addEventListener('online', () => loop?.retryNow());
+  installErrorTransfer();
+  Comlink.expose(serving);
+}
