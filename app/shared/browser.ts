@@ -28,22 +28,22 @@ export function useObjectUrl(blob: Blob | null | undefined): string | null {
   return url;
 }
 
-const reducedMotion = '(prefers-reduced-motion: reduce)';
-
-function subscribeToMotion(listener: () => void): () => void {
-  const query = window.matchMedia(reducedMotion);
-  query.addEventListener('change', listener);
-  return () => query.removeEventListener('change', listener);
+/** A media query, and a hook that tells whether it applies; false while the page is rendered by the build. */
+function mediaHook(text: string): () => boolean {
+  const subscribe = (listener: () => void) => {
+    const query = window.matchMedia(text);
+    query.addEventListener('change', listener);
+    return () => query.removeEventListener('change', listener);
+  };
+  const matches = () => window.matchMedia(text).matches;
+  return () => useSyncExternalStore(subscribe, matches, () => false);
 }
 
 /** Whether the user prefers reduced motion. */
-export function useReducedMotion(): boolean {
-  return useSyncExternalStore(
-    subscribeToMotion,
-    () => window.matchMedia(reducedMotion).matches,
-    () => false,
-  );
-}
+export const useReducedMotion = mediaHook('(prefers-reduced-motion: reduce)');
+
+/** Whether the studio has the form at the side, as in its style sheet. */
+export const useFormAtSide = mediaHook('(min-width: 861px)');
 
 /**
  * Keeps the screen on until `signal` aborts, because a sleeping machine does not compute. The browser

@@ -14,6 +14,7 @@ import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
 import type { Prediction } from '../../lib/contract/prediction';
 import { isAtRest } from '../../lib/predictions/prediction-state';
+import { useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';
 import { expectImage } from '../shared/expected-image';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
@@ -77,6 +78,7 @@ export function Studio() {
   const lastError = errorOf(predictions?.[0]);
   const improve = useImprove(form, change);
   const queue = useQueue();
+  const formAtSide = useFormAtSide();
   const edit = useEdit(form, change, queue.entries);
   const runs = useGenerate({
     form,
@@ -150,6 +152,70 @@ export function Studio() {
     />
   );
   const listed = predictions ?? noPredictions;
+  const request = (
+    <RequestForm
+      key="request"
+      {...{ formRef, form, change, models, busy, ready, improve }}
+      introduced={shown === undefined}
+      // What is about the prediction on the stage is shown there.
+      startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
+      gpuNotice={
+        problem &&
+        !onStage && (
+          <GpuNotice error={problem} backend={backend}>
+            {gpuActions}
+          </GpuNotice>
+        )
+      }
+      gpu={gpu.status === 'known' ? gpu.report : null}
+      revision={ended?.[0] ? endOf(ended[0]) : ''}
+      notice={fileInput.notice}
+      shared={shared}
+      waiting={queue.entries.length}
+      editing={edit.id !== null}
+      onVariations={(changes) => void runs.enqueue(changes)}
+      onCancelEdit={edit.end}
+      onFiles={(files) => void fileInput.addFiles(files)}
+      onPickLora={fileInput.pickLora}
+      onExampleLora={() =>
+        void loadExampleLora().then(
+          (file) => fileInput.addFiles([file]),
+          (thrown) => fileInput.showError(toKinoraError(thrown)),
+        )
+      }
+      onExample={(example) =>
+        void loadExample(example, change).catch((thrown) =>
+          fileInput.showError(toKinoraError(thrown)),
+        )
+      }
+      onGenerate={generate}
+    />
+  );
+  const stages = (
+    <div key="stages" className="stages">
+      {/* After a deletion the focus is on the stage: one step back leads here. */}
+      {deletions.list.length > 0 && (
+        <Suspense>
+          <UndoToast {...deletions} />
+        </Suspense>
+      )}
+      {stored?.error ? (
+        <div className="panel stage" role="alert">
+          <Problem error={stored.error} />
+        </div>
+      ) : (
+        <Stage
+          {...{ run, shown, loading, actions, gpu, backend, models }}
+          // One sentence about the GPU is enough: the failed run has it already.
+          gpuActions={onStage ? gpuActions : null}
+          problem={runs.problem}
+          justFound={(recovered ?? 0) > 0}
+          focused={shown !== undefined && shown.id === shownId}
+          onSample={trySample}
+        />
+      )}
+    </div>
+  );
   return (
     <>
       <SiteHeader here="/">
@@ -166,67 +232,9 @@ export function Studio() {
       </SiteHeader>
       <main id="main" tabIndex={-1}>
         <h1 className="visually-hidden">{t('studio.title')}</h1>
-        {/* Not `main` itself: Chromium's `reading-flow` loses the focus in what has a tabindex. */}
         <div className="studio">
-          <RequestForm
-            {...{ formRef, form, change, models, busy, ready, improve }}
-            introduced={shown === undefined}
-            // What is about the prediction on the stage is shown there.
-            startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
-            gpuNotice={
-              problem &&
-              !onStage && (
-                <GpuNotice error={problem} backend={backend}>
-                  {gpuActions}
-                </GpuNotice>
-              )
-            }
-            gpu={gpu.status === 'known' ? gpu.report : null}
-            revision={ended?.[0] ? endOf(ended[0]) : ''}
-            notice={fileInput.notice}
-            shared={shared}
-            waiting={queue.entries.length}
-            editing={edit.id !== null}
-            onVariations={(changes) => void runs.enqueue(changes)}
-            onCancelEdit={edit.end}
-            onFiles={(files) => void fileInput.addFiles(files)}
-            onPickLora={fileInput.pickLora}
-            onExampleLora={() =>
-              void loadExampleLora().then(
-                (file) => fileInput.addFiles([file]),
-                (thrown) => fileInput.showError(toKinoraError(thrown)),
-              )
-            }
-            onExample={(example) =>
-              void loadExample(example, change).catch((thrown) =>
-                fileInput.showError(toKinoraError(thrown)),
-              )
-            }
-            onGenerate={generate}
-          />
-          <div className="stages">
-            {/* After a deletion the focus is on the stage: one step back leads here. */}
-            {deletions.list.length > 0 && (
-              <Suspense>
-                <UndoToast {...deletions} />
-              </Suspense>
-            )}
-            {stored?.error ? (
-              <div className="panel stage" role="alert">
-                <Problem error={stored.error} />
-              </div>
-            ) : (
-              <Stage
-                {...{ run, shown, loading, actions, gpu, backend, models }}
-                // One sentence about the GPU is enough: the failed run has it already.
-                gpuActions={onStage ? gpuActions : null}
-                problem={runs.problem}
-                justFound={(recovered ?? 0) > 0}
-                focused={shown !== undefined && shown.id === shownId}
-                onSample={trySample}
-              />
-            )}
-          </div>
+          {/* The keyboard takes the order that is seen. What comes first on a phone is first in the page that arrives. */}
+          {formAtSide ? [request, stages] : [stages, request]}
           <div className="collections">
             <Suspense>
               <QueuePanel
