@@ -16,6 +16,10 @@ async function improveDraft(page: Page, original: string, text: string): Promise
     ...{ status: 'used', original, text, reasons: [], model: 'Qwen3 0.6B', sha256: 'a'.repeat(64) },
     ...{ seed: 7, milliseconds: 12_000 },
   };
+  // Opened before the studio has made it, it would be made here without its tables.
+  await page.waitForFunction(async () =>
+    (await indexedDB.databases()).some(({ name }) => name === 'kinora'),
+  );
   await page.evaluate(
     (values) =>
       new Promise((resolve, reject) => {
@@ -23,7 +27,10 @@ async function improveDraft(page: Page, original: string, text: string): Promise
         opening.onsuccess = () => {
           const drafts = opening.result.transaction('drafts', 'readwrite').objectStore('drafts');
           const writing = drafts.put({ id: 'values', content: values });
-          writing.onsuccess = resolve;
+          writing.onsuccess = () => {
+            opening.result.close();
+            resolve(null);
+          };
           writing.onerror = reject;
         };
       }),

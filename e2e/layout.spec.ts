@@ -41,7 +41,8 @@ async function expectStill(page: Page): Promise<void> {
 /** Waits until all that the page finds out by itself is shown. */
 async function settled(page: Page): Promise<void> {
   await expect(page.getByRole('complementary', { name: 'GPU check' })).toBeAttached();
-  await expect(page.getByRole('definition').first()).toHaveText(/^(about|roughly) \d+ /);
+  const form = page.getByRole('form', { name: 'Video settings' });
+  await expect(form.getByRole('definition').first()).toHaveText(/^(about|roughly) \d+ /);
   await expect(page.locator('#model-hint')).not.toBeEmpty();
   // Two frames: what was measured last is painted then.
   await page.evaluate(

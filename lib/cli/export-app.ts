@@ -7,7 +7,7 @@ import { compileKernels } from './compile-kernels';
 import { root } from './paths';
 import { prepareAssets } from './prepare-assets';
 
-/** What the pages are made from; the API is left out. */
+/** What the pages are made from; the API is left out, and the commands but for the loader of texts. */
 const sources = [
   'package.json',
   'next.config.js',
@@ -17,7 +17,7 @@ const sources = [
   'workers',
   'public',
 ];
-const excluded = /(^app\/api|^lib\/cli|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
+const excluded = /(^app\/api|^lib\/cli\/(?!compile-texts\.js$)[^/]+|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
 
 /**
  * The path of `--base-path` as Next takes it: empty for the root of a host, else with a slash before it and none
