@@ -17,7 +17,8 @@ const sources = [
   'workers',
   'public',
 ];
-const excluded = /(^app\/api|^lib\/cli\/(?!compile-texts\.js$)[^/]+|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
+const excluded =
+  /(^app\/api|^lib\/cli\/(?!compile-texts\.js$)[^/]+|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
 
 /**
  * The path of `--base-path` as Next takes it: empty for the root of a host, else with a slash before it and none
