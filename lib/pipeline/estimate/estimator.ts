@@ -1,6 +1,6 @@
 import type { ProgressEvent } from '../../contract';
 import { phaseNames } from '../../contract/format';
-import { Pace, usualPaces } from './pace';
+import { Pace, pacesBefore } from './pace';
 import type { Rate, Rates, UsualRate } from './rates';
 import { type Cost, type Stage, shareOfSteps } from './stages';
 import { type TimeLeft, TimeLeftTeller } from './time-left';
@@ -58,7 +58,7 @@ export class RunEstimator {
   constructor(options: EstimatorOptions) {
     const { stages, usual, remembered, finishing, now } = options;
     this.#stages = stages;
-    this.#paces = usualPaces(stages, usual, remembered);
+    this.#paces = pacesBefore(stages, usual, remembered);
     this.#remembered = remembered;
     this.#finishing = finishing ?? (() => false);
     this.#now = now ?? (() => performance.now() / 1000);
@@ -113,12 +113,11 @@ export class RunEstimator {
     const at = this.#pausedAt ?? this.#now();
     const left = this.secondsLeft(at);
     const started = new Set<Cost>();
-    const whole = this.#stages.reduce((sum, stage) => {
-      const { startup, perUnit } = this.#rateOf(stage.cost);
-      const first = started.has(stage.cost) ? 0 : startup;
-      started.add(stage.cost);
-      return sum + first + perUnit * this.#totalOf(stage);
-    }, 0);
+    const whole = this.#stages.reduce(
+      (sum, stage) =>
+        sum + this.#secondsOf(stage, 1, started, this.#paces[stage.cost].rate.startup),
+      0,
+    );
     if (whole > 0) this.#share = Math.max(this.#share, 1 - left / Math.max(left, whole));
     return { share: this.#share, ...this.#teller.say(left, at, () => this.#cause()) };
   }
@@ -155,14 +154,21 @@ export class RunEstimator {
     return rates;
   }
 
-  /** @param started costs whose startup is over; is added to */
-  #secondsOf(stage: Stage, share: number, started: Set<Cost>): number {
+  /**
+   * @param started costs whose startup is counted already; is added to
+   * @param startup seconds of it; what is left of it when absent
+   */
+  #secondsOf(
+    stage: Stage,
+    share: number,
+    started: Set<Cost>,
+    startup = this.#paces[stage.cost].startupLeft,
+  ): number {
     const work = share * this.#totalOf(stage);
     if (work <= 0) return 0;
-    const { perUnit } = this.#rateOf(stage.cost);
-    const startup = started.has(stage.cost) ? 0 : this.#paces[stage.cost].startupLeft;
+    const first = started.has(stage.cost) ? 0 : startup;
     started.add(stage.cost);
-    return startup + perUnit * work;
+    return first + this.#rateOf(stage.cost).perUnit * work;
   }
 
   /** What is left of the stage that is under way. */
@@ -240,8 +246,8 @@ export class RunEstimator {
     const now = this.#now();
     const work = stage ? (share - this.#from) * this.#totalOf(stage) : 0;
     if (stage && work > 0) {
-      const { startup, perUnit } = this.#rateOf(stage.cost);
-      this.#paces[stage.cost].take({ work, seconds: now - this.#at }, { startup, perUnit });
+      const rate = this.#rateOf(stage.cost);
+      this.#paces[stage.cost].take({ work, seconds: now - this.#at }, rate);
       this.#piece = share - this.#from;
     }
     this.#done[this.#index] = share;

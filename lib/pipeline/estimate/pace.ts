@@ -66,7 +66,7 @@ function medianOf(values: readonly number[]): number {
 }
 
 /** The paces before a run. */
-export function usualPaces(
+export function pacesBefore(
   stages: readonly Stage[],
   usual: Readonly<Record<Cost, UsualRate>>,
   remembered: Rates,
