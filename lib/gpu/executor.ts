@@ -10,6 +10,16 @@ export interface RowChunk {
   readonly class: number;
 }
 
+/** Tokens of a clip: all that its chunks reach to. */
+export function tokensOfChunks(chunks: readonly RowChunk[]): number {
+  return Math.max(0, ...chunks.map(({ start, count }) => start + count));
+}
+
+/** Classes of tokens that there are memory and tensors for. */
+export function classesOfChunks(chunks: readonly RowChunk[]): number {
+  return 1 + Math.max(0, ...chunks.map((chunk) => chunk.class));
+}
+
 /** A tensor with rows of the clip, of which the first is row `first`. */
 export interface RowTensor {
   readonly tensor: DeviceTensor;

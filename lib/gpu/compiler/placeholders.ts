@@ -1,7 +1,13 @@
 import { type Dim, type Graph, type LinearLayer, tokenRows } from '../../graph';
 import type { ElementType } from '../../onnx';
 import { type DeviceTensor, tensorBytes } from '../backend';
-import type { Bound, GraphBindings, RowChunk } from '../executor';
+import {
+  type Bound,
+  classesOfChunks,
+  type GraphBindings,
+  type RowChunk,
+  tokensOfChunks,
+} from '../executor';
 
 /** What graphs are run on, in numbers. */
 export interface GraphSizes {
@@ -25,13 +31,13 @@ export function placeholder(dtype: ElementType, dims: readonly number[]): Device
 /** Tensors of sizes only for a graph, one set for each of the ranks that the LoRA of a layer may have. */
 export function placeholderBindings(graph: Graph, options: GraphSizes): GraphBindings[] {
   const { chunks, sizes, classed, ranks } = options;
-  const tokens = Math.max(0, ...chunks.map(({ start, count }) => start + count));
+  const tokens = tokensOfChunks(chunks);
   const sizeOf = (dim: Dim) => {
     if (typeof dim === 'number') return dim;
     return dim === tokenRows ? tokens : (sizes[dim] ?? 1);
   };
   const float32 = (...dims: readonly Dim[]) => placeholder('float32', dims.map(sizeOf));
-  const classes = 1 + Math.max(0, ...chunks.map((chunk) => chunk.class));
+  const classes = classesOfChunks(chunks);
   const common: Record<string, Bound> = {};
   const layers: LinearLayer[] = [];
   for (const { call, dims } of graph.values) {

@@ -1,4 +1,5 @@
 import { columns, type Graph, type Pass, tokenRows, type Value } from '../../graph';
+import { classesOfChunks, tokensOfChunks } from '../executor';
 import {
   type AttentionVariant,
   type Compute,
@@ -65,9 +66,9 @@ export class GraphScope {
     readonly lifetimes: Lifetimes,
   ) {
     const { chunks } = options;
-    this.tokens = Math.max(0, ...chunks.map(({ start, count }) => start + count));
+    this.tokens = tokensOfChunks(chunks);
     this.chunkRows = Math.max(0, ...chunks.map(({ count }) => count));
-    this.#classes = 1 + Math.max(0, ...chunks.map((chunk) => chunk.class));
+    this.#classes = classesOfChunks(chunks);
     this.#outputs = new Map([...graph.outputs].map(([name, { value }]) => [value, name]));
   }
 

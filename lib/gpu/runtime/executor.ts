@@ -7,6 +7,7 @@ import {
   type GraphBindings,
   type RowChunk,
   type RowTensor,
+  tokensOfChunks,
 } from '../executor';
 import { TensorPool } from '../pool';
 import { emit, type PassGraph, portOf, type Source } from './emit';
@@ -95,7 +96,7 @@ class Run {
       if (call.op === 'input') this.#outputs.set(value, call.name);
     }
     this.#classes = [...new Set(chunks.map((chunk) => chunk.class))];
-    this.#tokens = Math.max(0, ...chunks.map(({ start, count }) => start + count));
+    this.#tokens = tokensOfChunks(chunks);
   }
 
   async pass({ pass, graph, sources }: PassGraph): Promise<void> {
