@@ -3,11 +3,9 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { compileKernels } from '../compile-kernels';
 import compileTexts from '../compile-texts.js';
 import { type FileServer, serveFolders } from '../file-server';
 import { root } from '../paths';
-import { prepareAssets } from '../prepare-assets';
 
 /** The bare pages that commands drive: name and script of each. Their workers come with them. */
 const pages = {
@@ -23,10 +21,9 @@ const workers = ['engine', 'library', 'hash', 'optimizer', 'parity', 'bench'] as
  * Serves the bare pages from this machine only, `/headless.html` and so on, with the app's public files. They are
  * bundled from the app's own sources, which takes seconds where `next build` takes a minute.
  *
- * The caller closes it.
+ * The caller closes it. The public files and the compiled kernels are there: every command preloads `prepare.ts`.
  */
 export async function servePages(): Promise<FileServer> {
-  await Promise.all([prepareAssets(root), compileKernels()]);
   const folder = await mkdtemp(path.join(tmpdir(), 'kinora-pages-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {

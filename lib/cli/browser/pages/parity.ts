@@ -1,8 +1,7 @@
-import { proxy, wrap } from 'comlink';
-import { installErrorTransfer } from '../../../contract/error-transfer';
-import { toKinoraError } from '../../../contract/errors';
+import { proxy } from 'comlink';
 import type { ParityApi, ParityRequest } from '../../../engine/parity';
 import type { ParityLine } from '../../../pipeline/parity';
+import { inWorker, tellReady } from './in-worker';
 
 declare global {
   interface Window {
@@ -14,25 +13,14 @@ declare global {
 }
 
 window.kinoraParity = runParity;
-const main = document.querySelector('main');
-if (main) main.dataset.ready = 'true';
+tellReady();
 
-async function runParity(base: string, options: ParityRequest): Promise<string | null> {
-  installErrorTransfer();
-  const worker = new Worker(new URL('../../../../workers/parity.ts', import.meta.url), {
-    type: 'module',
-  });
-  try {
-    const onLine = proxy((line: ParityLine) => void window.kinoraParityLine?.(line));
-    const died = new Promise<never>((_, reject) => {
-      worker.addEventListener('error', ({ message }) => reject(new Error(message)));
-    });
-    await Promise.race([wrap<ParityApi>(worker).run(base, options, onLine), died]);
+function runParity(base: string, options: ParityRequest): Promise<string | null> {
+  const onLine = proxy((line: ParityLine) => void window.kinoraParityLine?.(line));
+  const start = () =>
+    new Worker(new URL('../../../../workers/parity.ts', import.meta.url), { type: 'module' });
+  return inWorker<ParityApi, null>(start, async (parity) => {
+    await parity.run(base, options, onLine);
     return null;
-  } catch (thrown) {
-    const error = toKinoraError(thrown);
-    return `${error.code}: ${error.message} ${error.remedy}`;
-  } finally {
-    worker.terminate();
-  }
+  });
 }

@@ -1,0 +1,29 @@
+import { type Remote, wrap } from 'comlink';
+import { installErrorTransfer } from '../../../contract/error-transfer';
+import { toKinoraError } from '../../../contract/errors';
+
+/** Runs one call in a worker, which ends with it; what fails comes as its sentence. */
+export async function inWorker<Api, T>(
+  start: () => Worker,
+  call: (api: Remote<Api>) => Promise<T>,
+): Promise<T | string> {
+  installErrorTransfer();
+  const worker = start();
+  try {
+    const died = new Promise<never>((_, reject) => {
+      worker.addEventListener('error', ({ message }) => reject(new Error(message)));
+    });
+    return await Promise.race([call(wrap<Api>(worker)), died]);
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    return `${error.code}: ${error.message} ${error.remedy}`;
+  } finally {
+    worker.terminate();
+  }
+}
+
+/** Tells the driver that the page can be used. */
+export function tellReady(): void {
+  const main = document.querySelector('main');
+  if (main) main.dataset.ready = 'true';
+}
