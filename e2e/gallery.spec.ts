@@ -47,102 +47,106 @@ const rows: readonly Prediction[] = [
   finished(8, 'A horse runs', { model: 'other' }),
 ];
 
-test('past videos: posters, search, favourites, failures, a ZIP, and deletions that are undone', async ({
-  studio,
-  page,
-}) => {
-  const video = await makeVideo();
-  await storePredictions(page, rows, video);
-  await studio.open();
-  const { history } = studio;
-  const cards = history.getByRole('listitem');
-  const card = (prompt: string) => cards.filter({ hasText: prompt });
-  const face = (prompt: string) => history.getByRole('button', { name: prompt });
-  const prompts = () => history.locator('.card-prompt').allTextContents();
+test(
+  'past videos: posters, search, favourites, failures, a ZIP, and deletions that are undone',
+  full,
+  async ({ studio, page }) => {
+    const video = await makeVideo();
+    await storePredictions(page, rows, video);
+    await studio.open();
+    const { history } = studio;
+    const cards = history.getByRole('listitem');
+    const card = (prompt: string) => cards.filter({ hasText: prompt });
+    const face = (prompt: string) => history.getByRole('button', { name: prompt });
+    const prompts = () => history.locator('.card-prompt').allTextContents();
 
-  await test.step('a video without a poster gets one, of a frame', async () => {
-    const picture = card('A kite in the wind').locator('img');
-    await expect(picture).toHaveJSProperty('naturalWidth', 480);
-    await expect(picture).toHaveJSProperty('naturalHeight', 270);
-  });
+    await test.step('a video without a poster gets one, of a frame', async () => {
+      const picture = card('A kite in the wind').locator('img');
+      await expect(picture).toHaveJSProperty('naturalWidth', 480);
+      await expect(picture).toHaveJSProperty('naturalHeight', 270);
+    });
 
-  await test.step('it plays under the mouse and with the focus, but not where it is blurred', async () => {
-    await face('A kite in the wind').hover();
-    await expect(card('A kite in the wind').locator('video')).toHaveJSProperty('paused', false);
-    await face('A boat in fog').hover();
-    await expect(history.locator('video')).toHaveCount(0);
-    await expect(card('A boat in fog').locator('.poster')).toHaveAttribute('data-blurred', 'true');
-    await face('A paper boat').focus();
-    await page.keyboard.press('ArrowRight');
-    await expect(face('A kite in the wind')).toBeFocused();
-    await expect(card('A kite in the wind').locator('video')).toHaveJSProperty('paused', false);
-  });
+    await test.step('it plays under the mouse and with the focus, but not where it is blurred', async () => {
+      await face('A kite in the wind').hover();
+      await expect(card('A kite in the wind').locator('video')).toHaveJSProperty('paused', false);
+      await face('A boat in fog').hover();
+      await expect(history.locator('video')).toHaveCount(0);
+      await expect(card('A boat in fog').locator('.poster')).toHaveAttribute(
+        'data-blurred',
+        'true',
+      );
+      await face('A paper boat').focus();
+      await page.keyboard.press('ArrowRight');
+      await expect(face('A kite in the wind')).toBeFocused();
+      await expect(card('A kite in the wind').locator('video')).toHaveJSProperty('paused', false);
+    });
 
-  await test.step('failures are folded away', async () => {
-    expect(await prompts()).not.toContain('A boat that sank');
-    await history.getByRole('button', { name: 'Show 1 failed' }).click();
-    await expect(cards).toHaveCount(1);
-    await expect(cards).toContainText('The GPU was lost. Run it again.');
-    await history.getByRole('button', { name: 'Back to the videos' }).click();
-    await expect(cards).toHaveCount(7);
-  });
+    await test.step('failures are folded away', async () => {
+      expect(await prompts()).not.toContain('A boat that sank');
+      await history.getByRole('button', { name: 'Show 1 failed' }).click();
+      await expect(cards).toHaveCount(1);
+      await expect(cards).toContainText('The GPU was lost. Run it again.');
+      await history.getByRole('button', { name: 'Back to the videos' }).click();
+      await expect(cards).toHaveCount(7);
+    });
 
-  await test.step('search, filter and favourites', async () => {
-    const search = history.getByRole('searchbox');
-    await search.fill('boat POND');
-    await expect(cards).toHaveCount(1);
-    await card('A paper boat').getByRole('button', { name: 'Favourite' }).click();
-    await search.fill('');
-    await expect(cards).toHaveCount(7);
-    await history.getByRole('checkbox', { name: 'Favourites' }).check();
-    await expect(cards).toHaveCount(1);
-    await page.reload();
-    await expect(
-      card('A paper boat').getByRole('button', { name: 'Favourite', pressed: true }),
-    ).toBeVisible();
-    await history.getByRole('combobox', { name: 'Status' }).selectOption('Interrupted');
-    await expect(cards).toHaveCount(1);
-    await expect(cards).toContainText('Interrupted at step 4 of 6');
-    await history.getByRole('combobox', { name: 'Status' }).selectOption('All videos');
-  });
+    await test.step('search, filter and favourites', async () => {
+      const search = history.getByRole('searchbox');
+      await search.fill('boat POND');
+      await expect(cards).toHaveCount(1);
+      await card('A paper boat').getByRole('button', { name: 'Favourite' }).click();
+      await search.fill('');
+      await expect(cards).toHaveCount(7);
+      await history.getByRole('checkbox', { name: 'Favourites' }).check();
+      await expect(cards).toHaveCount(1);
+      await page.reload();
+      await expect(
+        card('A paper boat').getByRole('button', { name: 'Favourite', pressed: true }),
+      ).toBeVisible();
+      await history.getByRole('combobox', { name: 'Status' }).selectOption('Interrupted');
+      await expect(cards).toHaveCount(1);
+      await expect(cards).toContainText('Interrupted at step 4 of 6');
+      await history.getByRole('combobox', { name: 'Status' }).selectOption('All videos');
+    });
 
-  const select = (prompt: string) => card(prompt).getByRole('checkbox', { name: 'Select' });
+    const select = (prompt: string) => card(prompt).getByRole('checkbox', { name: 'Select' });
 
-  await test.step('a range is selected and downloaded as a ZIP', async () => {
-    await select('A paper boat').check();
-    await select('A boat in fog').click({ modifiers: ['Shift'] });
-    await expect(history.getByText('3 selected')).toBeVisible();
-    await expectAccessible(page, [views[0], views[3]]);
-    await page.setViewportSize({ width: 1280, height: 800 });
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      history.getByRole('button', { name: 'Download as ZIP' }).click(),
-    ]);
-    expect(download.suggestedFilename()).toBe('kinora-videos.zip');
-    const zip = await readFile(await download.path());
-    for (const seed of [1, 2, 3]) expect(zip.includes(`kinora-${seed}-00000000.mp4`)).toBe(true);
-    expect(timesIn(zip, Buffer.from(video))).toBe(3);
-  });
+    await test.step('a range is selected and downloaded as a ZIP', async () => {
+      await select('A paper boat').check();
+      await select('A boat in fog').click({ modifiers: ['Shift'] });
+      await expect(history.getByText('3 selected')).toBeVisible();
+      await expectAccessible(page, [views[0], views[3]]);
+      await page.setViewportSize({ width: 1280, height: 800 });
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        history.getByRole('button', { name: 'Download as ZIP' }).click(),
+      ]);
+      expect(download.suggestedFilename()).toBe('kinora-videos.zip');
+      const zip = await readFile(await download.path());
+      for (const seed of [1, 2, 3]) expect(zip.includes(`kinora-${seed}-00000000.mp4`)).toBe(true);
+      expect(timesIn(zip, Buffer.from(video))).toBe(3);
+    });
 
-  await test.step('deletions are undone one after another, and the focus stays there', async () => {
-    await history.getByRole('button', { name: 'Delete', exact: true }).first().click();
-    await expect(cards).toHaveCount(4);
-    await expect(face('A lantern swings')).toBeFocused();
-    await face('A red balloon').focus();
-    await page.keyboard.press('Delete');
-    await expect(cards).toHaveCount(3);
-    await expect(face('A lighthouse at night')).toBeFocused();
-    const toast = page.getByRole('status').filter({ hasText: 'deleted' });
-    await expect(toast).toContainText('4 videos deleted.');
-    await page.keyboard.press('Control+z');
-    await expect(face('A red balloon')).toBeFocused();
-    await toast.getByRole('button', { name: 'Undo' }).click();
-    await expect(face('A paper boat')).toBeFocused();
-    await expect(cards).toHaveCount(7);
-    await expect(toast).toBeHidden();
-    await expect(card('A paper boat').locator('img')).toBeVisible();
-  });
-});
+    await test.step('deletions are undone one after another, and the focus stays there', async () => {
+      await history.getByRole('button', { name: 'Delete', exact: true }).first().click();
+      await expect(cards).toHaveCount(4);
+      await expect(face('A lantern swings')).toBeFocused();
+      await face('A red balloon').focus();
+      await page.keyboard.press('Delete');
+      await expect(cards).toHaveCount(3);
+      await expect(face('A lighthouse at night')).toBeFocused();
+      const toast = page.getByRole('status').filter({ hasText: 'deleted' });
+      await expect(toast).toContainText('4 videos deleted.');
+      await page.keyboard.press('Control+z');
+      await expect(face('A red balloon')).toBeFocused();
+      await toast.getByRole('button', { name: 'Undo' }).click();
+      await expect(face('A paper boat')).toBeFocused();
+      await expect(cards).toHaveCount(7);
+      await expect(toast).toBeHidden();
+      await expect(card('A paper boat').locator('img')).toBeVisible();
+    });
+  },
+);
 
 function timesIn(haystack: Buffer, needle: Buffer): number {
   let count = 0;

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
+import { storeRows } from './support/database';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 import { answerTerms } from './support/terms';
 
@@ -16,26 +17,8 @@ async function improveDraft(page: Page, original: string, text: string): Promise
     ...{ status: 'used', original, text, reasons: [], model: 'Qwen3 0.6B', sha256: 'a'.repeat(64) },
     ...{ seed: 7, milliseconds: 12_000 },
   };
-  // Opened before the studio has made it, it would be made here without its tables.
-  await page.waitForFunction(async () =>
-    (await indexedDB.databases()).some(({ name }) => name === 'kinora'),
-  );
-  await page.evaluate(
-    (values) =>
-      new Promise((resolve, reject) => {
-        const opening = indexedDB.open('kinora');
-        opening.onsuccess = () => {
-          const drafts = opening.result.transaction('drafts', 'readwrite').objectStore('drafts');
-          const writing = drafts.put({ id: 'values', content: values });
-          writing.onsuccess = () => {
-            opening.result.close();
-            resolve(null);
-          };
-          writing.onerror = reject;
-        };
-      }),
-    { prompt: text, num_inference_steps: '1', optimization },
-  );
+  const content = { prompt: text, num_inference_steps: '1', optimization };
+  await storeRows(page, 'drafts', [{ id: 'values', content }]);
 }
 
 test(
@@ -56,6 +39,7 @@ test(
 
     await improveDraft(page, prompt, rewritten);
     await studio.open();
+    await expect(studio.prompt).toHaveValue(rewritten);
     await studio.prompt.fill(`${rewritten} Wind.`);
     await expect(studio.improved).toContainText('then edited');
     await studio.fill({ image: picturePath, prompt: `${rewritten} Wind.`, steps: 1 });

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { BlobSource, EncodedPacketSink, Input, MP4 } from 'mediabunny';
 import type { Page } from 'playwright';
 import { StudioPage } from './pages/studio-page';
+import { databaseRows } from './support/database';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 
 const prompt = 'A kite climbs';
@@ -16,19 +17,8 @@ async function startSavedRun(studio: StudioPage, steps: number, seed = 7): Promi
 }
 
 /** Whether the record of a run says that it is saved. */
-function hasCheckpoint(page: Page): Promise<boolean> {
-  return page.evaluate(async () => {
-    const opened = indexedDB.open('kinora');
-    const rows = await new Promise<object[]>((resolve, reject) => {
-      opened.onerror = reject;
-      opened.onsuccess = () => {
-        const all = opened.result.transaction('predictions').objectStore('predictions').getAll();
-        all.onsuccess = () => resolve(all.result);
-      };
-    });
-    opened.result.close();
-    return rows.some((row) => 'checkpoint' in row);
-  });
+async function hasCheckpoint(page: Page): Promise<boolean> {
+  return (await databaseRows(page, 'predictions')).some((row) => 'checkpoint' in row);
 }
 
 /** The encoded frames of an MP4, without the metadata that differ between two runs. */
@@ -47,24 +37,26 @@ async function downloadTo(studio: StudioPage, name: string): Promise<string> {
   return file;
 }
 
-test('a run cut off by a reload is what the page shows, and is resumed to its end', async ({
-  studio,
-}) => {
-  test.slow();
-  await startSavedRun(studio, 40);
-  await studio.reload();
-  const { interrupted } = studio;
-  await expect(interrupted.getByRole('heading')).toHaveText(/^Interrupted at step \d+ of 40$/);
-  await expect(interrupted).toContainText('closed or reloaded');
-  await expect(studio.history).toContainText(/Interrupted at step \d+ of 40/);
-  await interrupted.getByRole('button', { name: 'Resume' }).focus();
-  await studio.page.keyboard.press('Enter');
-  await expect(studio.progress.getByRole('heading')).toBeFocused();
-  await expect(studio.progress).toBeHidden({ timeout: 120_000 });
-  await expect(studio.result.getByRole('heading')).toBeFocused();
-  await expect(studio.result).toContainText('once, after an interruption');
-  expect((await studio.play()).seconds).toBeGreaterThan(5);
-});
+test(
+  'a run cut off by a reload is what the page shows, and is resumed to its end',
+  full,
+  async ({ studio }) => {
+    test.slow();
+    await startSavedRun(studio, 40);
+    await studio.reload();
+    const { interrupted } = studio;
+    await expect(interrupted.getByRole('heading')).toHaveText(/^Interrupted at step \d+ of 40$/);
+    await expect(interrupted).toContainText('closed or reloaded');
+    await expect(studio.history).toContainText(/Interrupted at step \d+ of 40/);
+    await interrupted.getByRole('button', { name: 'Resume' }).focus();
+    await studio.page.keyboard.press('Enter');
+    await expect(studio.progress.getByRole('heading')).toBeFocused();
+    await expect(studio.progress).toBeHidden({ timeout: 120_000 });
+    await expect(studio.result.getByRole('heading')).toBeFocused();
+    await expect(studio.result).toContainText('once, after an interruption');
+    expect((await studio.play()).seconds).toBeGreaterThan(5);
+  },
+);
 
 test(
   'a run that is paused for later can be deleted, brought back and resumed',

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { chromium, type Page } from 'playwright';
 import { testLaunchOptions } from '../lib/cli/browser/launch';
 import { StudioPage } from './pages/studio-page';
+import { databaseRows } from './support/database';
 import { expect, full, picturePath, test, withFixtureModel } from './support/fixtures';
 import { recordShifts, takeShifts } from './support/layout-shifts';
 
@@ -87,7 +88,7 @@ for (const { width, height } of views) {
   );
 }
 
-test('the stage keeps its place when the preview comes', async ({ studio, page }) => {
+test('the stage keeps its place when the preview comes', full, async ({ studio, page }) => {
   await page.setViewportSize({ width: 1280, height: 720 });
   await page.getByRole('button', { name: 'Try the sample' }).click();
   const preview = studio.progress.getByRole('img', { name: /^Preview/ });
@@ -101,7 +102,7 @@ test('the stage keeps its place when the preview comes', async ({ studio, page }
   await expect(studio.failure).toBeVisible();
 });
 
-test('the logo is at the same place on all pages', async ({ page }) => {
+test('the logo is at the same place on all pages', full, async ({ page }) => {
   for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 900 });
     const places: unknown[] = [];
@@ -122,7 +123,7 @@ test('the logo is at the same place on all pages', async ({ page }) => {
   }
 });
 
-test('on a phone the sample comes before the form, and is in sight', async ({ page }) => {
+test('on a phone the sample comes before the form, and is in sight', full, async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   const studio = new StudioPage(page);
   await studio.open();
@@ -262,22 +263,9 @@ test('what is done before the database is loaded is not lost', full, async ({ st
 });
 
 /** Values of the form as the page has saved them. */
-function storedDraft(page: Page): Promise<string> {
-  return page.evaluate(
-    () =>
-      new Promise<string>((resolve, reject) => {
-        const opening = indexedDB.open('kinora');
-        opening.onerror = () => reject(opening.error);
-        opening.onsuccess = () => {
-          const read = opening.result.transaction('drafts').objectStore('drafts').get('values');
-          read.onerror = () => reject(read.error);
-          read.onsuccess = () => {
-            opening.result.close();
-            resolve(JSON.stringify(read.result ?? null));
-          };
-        };
-      }),
-  );
+async function storedDraft(page: Page): Promise<string> {
+  const drafts = await databaseRows(page, 'drafts');
+  return JSON.stringify(drafts.find(({ id }) => id === 'values') ?? null);
 }
 
 /**

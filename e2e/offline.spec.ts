@@ -150,57 +150,59 @@ function storedBuilds(page: Page): Promise<readonly string[]> {
   });
 }
 
-test('with the server stopped the app starts cold, makes a video and says what needs a server', async ({
-  installed,
-}) => {
-  const app = await startApp();
-  const { origin } = app;
-  await installed.page.goto(origin);
-  await installed.stored();
-  const devtools = await installed.context.newCDPSession(installed.page);
-  const { errors, url } = await devtools.send('Page.getAppManifest');
-  expect([new URL(url).pathname, errors]).toEqual(['/manifest.json', []]);
-  await expect(installed.page.getByRole('button', { name: 'Install' })).toBeVisible();
-  await app.stop();
-  await installed.context.close();
-  await installed.start();
-  const { page } = installed;
-  await installed.context.setOffline(true);
-  await withSilentConsole(page, async () => {
-    await page.goto(origin);
-    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
-    await openWith(page, '/app/icon-192.png');
-    await expect(page.getByRole('img', { name: /^Start image: opened\.png/ })).toBeVisible();
-    await share(page, picturePath);
-    await page.getByRole('button', { name: 'Use it' }).click();
-    await expect(page.getByRole('img', { name: /^Start image: image\.png/ })).toBeVisible();
-    const studio = await makeVideo(page);
-    expect((await studio.play()).width).toBe(1280);
-    await expect(studio.verdict).toContainText(/^Quick check: clear by nsfwjs-mobilenet-v2/);
-    await page.getByRole('link', { name: 'Models' }).click();
-    await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
-    await page.getByRole('link', { name: 'Studio' }).click();
-    await expect(studio.result).toBeVisible();
-    await page.getByRole('link', { name: 'Docs' }).click();
-    await expect(page.getByRole('heading', { name: 'The v3 API' })).toBeVisible();
-    await page.getByRole('link', { name: 'Help' }).click();
-    await expect(page.getByRole('heading', { name: 'When something fails' })).toBeVisible();
-    // Pages that only the server has, and one that nobody has.
-    for (const path of ['/s/0123456789abcdef', '/api/v3/models', '/metrics', '/somewhere']) {
-      await page.goto(origin + path);
-      await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
-    }
-    await expectAccessible(page);
-    await page.goto(`${origin}//models`);
-    await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
-    expect(page.url()).toBe(`${origin}/models`);
-  });
-  // Browsers write a refused connection to the console.
-  await page.goto(`${origin}/keys`);
-  await page.getByLabel('Admin key or sign-in link').fill('a key');
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  await expect(page.getByText('The server does not respond.')).toBeVisible();
-});
+test(
+  'with the server stopped the app starts cold, makes a video and says what needs a server',
+  full,
+  async ({ installed }) => {
+    const app = await startApp();
+    const { origin } = app;
+    await installed.page.goto(origin);
+    await installed.stored();
+    const devtools = await installed.context.newCDPSession(installed.page);
+    const { errors, url } = await devtools.send('Page.getAppManifest');
+    expect([new URL(url).pathname, errors]).toEqual(['/manifest.json', []]);
+    await expect(installed.page.getByRole('button', { name: 'Install' })).toBeVisible();
+    await app.stop();
+    await installed.context.close();
+    await installed.start();
+    const { page } = installed;
+    await installed.context.setOffline(true);
+    await withSilentConsole(page, async () => {
+      await page.goto(origin);
+      expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+      await openWith(page, '/app/icon-192.png');
+      await expect(page.getByRole('img', { name: /^Start image: opened\.png/ })).toBeVisible();
+      await share(page, picturePath);
+      await page.getByRole('button', { name: 'Use it' }).click();
+      await expect(page.getByRole('img', { name: /^Start image: image\.png/ })).toBeVisible();
+      const studio = await makeVideo(page);
+      expect((await studio.play()).width).toBe(1280);
+      await expect(studio.verdict).toContainText(/^Quick check: clear by nsfwjs-mobilenet-v2/);
+      await page.getByRole('link', { name: 'Models' }).click();
+      await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
+      await page.getByRole('link', { name: 'Studio' }).click();
+      await expect(studio.result).toBeVisible();
+      await page.getByRole('link', { name: 'Docs' }).click();
+      await expect(page.getByRole('heading', { name: 'The v3 API' })).toBeVisible();
+      await page.getByRole('link', { name: 'Help' }).click();
+      await expect(page.getByRole('heading', { name: 'When something fails' })).toBeVisible();
+      // Pages that only the server has, and one that nobody has.
+      for (const path of ['/s/0123456789abcdef', '/api/v3/models', '/metrics', '/somewhere']) {
+        await page.goto(origin + path);
+        await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
+      }
+      await expectAccessible(page);
+      await page.goto(`${origin}//models`);
+      await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
+      expect(page.url()).toBe(`${origin}/models`);
+    });
+    // Browsers write a refused connection to the console.
+    await page.goto(`${origin}/keys`);
+    await page.getByLabel('Admin key or sign-in link').fill('a key');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await expect(page.getByText('The server does not respond.')).toBeVisible();
+  },
+);
 
 test(
   'the stored app is deleted in the settings, but not while its server is away',

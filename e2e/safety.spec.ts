@@ -100,24 +100,25 @@ test(
   },
 );
 
-test('a flagged start image is said before minutes are spent, and can be cancelled', async ({
-  page,
-  hub,
-}) => {
-  await publishChecker(hub, 20);
-  const studio = await openStudio(page, hub);
-  await acceptTerms(page);
-  await fill(studio, 40);
-  await downloadChecker(page);
-  await hub.close();
-  await studio.generate();
-  const notice = studio.progress.getByRole('alert');
-  await expect(notice).toContainText('flags the start image (score 0.99)');
-  await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
-  await expect(studio.progress.getByText('Check frames')).toBeVisible();
-  await notice.getByRole('button', { name: 'Cancel this video' }).click();
-  await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible();
-});
+test(
+  'a flagged start image is said before minutes are spent, and can be cancelled',
+  full,
+  async ({ page, hub }) => {
+    await publishChecker(hub, 20);
+    const studio = await openStudio(page, hub);
+    await acceptTerms(page);
+    await fill(studio, 40);
+    await downloadChecker(page);
+    await hub.close();
+    await studio.generate();
+    const notice = studio.progress.getByRole('alert');
+    await expect(notice).toContainText('flags the start image (score 0.99)');
+    await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
+    await expect(studio.progress.getByText('Check frames')).toBeVisible();
+    await notice.getByRole('button', { name: 'Cancel this video' }).click();
+    await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible();
+  },
+);
 
 test('a clear video says so and is shown; off is off', full, async ({ page, hub }) => {
   await publishChecker(hub, -20);

@@ -5,6 +5,7 @@ import { parseParameters } from '../lib/contract/request';
 import { emptyRecord, recordId } from '../lib/gpu/kernels/record';
 import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
 import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
+import { databaseRows } from './support/database';
 import {
   test as base,
   expect,
@@ -121,6 +122,8 @@ test(
     await page.goto('/');
     await storePredictions(page, [videoOf(lastRun)], new Uint8Array());
     await openSettings(page);
+    // The check of the GPU is part of what is copied.
+    await expect(gpu.getByText('Checking the GPU')).toHaveCount(0);
     await gpu.getByRole('button', { name: 'Copy diagnostics' }).click();
     await expect(gpu.getByRole('button', { name: 'Diagnostics copied' })).toBeVisible();
     const copied: unknown = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
@@ -140,22 +143,7 @@ test('a feature that the GPU is not used with is named', async ({ settings: page
   const agent = await page.evaluate(() => navigator.userAgent);
   const id = recordId({ adapter, features: [], limits: {} }, agent);
   const content = { ...emptyRecord('any'), refused: ['subgroups'] };
-  await page.evaluate(
-    (setting) =>
-      new Promise<void>((resolve, reject) => {
-        const opening = indexedDB.open('kinora');
-        opening.onerror = () => reject(opening.error);
-        opening.onsuccess = () => {
-          const transaction = opening.result.transaction('settings', 'readwrite');
-          transaction.objectStore('settings').put(setting);
-          transaction.oncomplete = () => {
-            opening.result.close();
-            resolve();
-          };
-        };
-      }),
-    { id, content },
-  );
+  await databaseRows(page, 'settings', [{ id, content }]);
   await page.reload();
   const gpu = page.getByRole('region', { name: 'GPU', exact: true });
   await gpu.getByRole('radio', { name: 'Exact' }).check();

@@ -15,17 +15,18 @@ import {
 const note = (page: Page) => page.getByRole('complementary', { name: 'GPU check' });
 const cpuOffer = (page: Page) => page.getByRole('button', { name: 'Use the CPU instead' });
 
-test('where the GPU is emulated, the sample runs on the CPU without a setting', async ({
-  studio,
-  page,
-}) => {
-  // Pressed before the page knows its GPU.
-  await page.getByRole('button', { name: 'Try the sample' }).click();
-  await studio.waitForResult();
-  await expect(studio.result).toContainText('the CPU');
-  await expect(note(page)).toContainText('emulates a GPU, so the CPU computes');
-  await expect(cpuOffer(page)).toHaveCount(0);
-});
+test(
+  'where the GPU is emulated, the sample runs on the CPU without a setting',
+  full,
+  async ({ studio, page }) => {
+    // Pressed before the page knows its GPU.
+    await page.getByRole('button', { name: 'Try the sample' }).click();
+    await studio.waitForResult();
+    await expect(studio.result).toContainText('the CPU');
+    await expect(note(page)).toContainText('emulates a GPU, so the CPU computes');
+    await expect(cpuOffer(page)).toHaveCount(0);
+  },
+);
 
 test(
   'one click in a new browser with an emulated GPU becomes a video of the bundled model',

@@ -12,22 +12,28 @@ export interface Counts {
 export const countsFileVariable = 'KINORA_TEST_COUNTS';
 
 /**
- * What Vitest's own reporters leave out: the names of tests that passed only when they were repeated,
- * and counts that include files which could not be loaded and errors outside of any test.
+ * What Vitest's own reporters leave out: a line for each failure and each test that passed only when it
+ * was repeated, and counts that include files which could not be loaded and errors outside of any test.
  */
 export class SummaryReporter implements Reporter {
   onTestRunEnd(...[modules, unhandled]: Parameters<NonNullable<Reporter['onTestRunEnd']>>): void {
     let passed = 0;
-    let failed = unhandled.length;
+    let failed = 0;
+    const fail = (name: string, [error]: readonly { readonly message: string }[]) => {
+      failed += 1;
+      console.log(`FAILED ${name}: ${error?.message.split('\n')[0] ?? ''}`);
+    };
+    for (const error of unhandled) fail('outside of any test', [error]);
     for (const module of modules) {
-      failed += module.errors().length;
-      for (const suite of module.children.allSuites()) failed += suite.errors().length;
+      const file = module.relativeModuleId;
+      for (const error of module.errors()) fail(file, [error]);
+      for (const suite of module.children.allSuites())
+        for (const error of suite.errors()) fail(`${file}: ${suite.fullName}`, [error]);
       for (const test of module.children.allTests()) {
-        const { state } = test.result();
+        const { state, errors } = test.result();
         if (state === 'passed') passed += 1;
-        if (state === 'failed') failed += 1;
-        if (test.diagnostic()?.flaky)
-          console.log(`FLAKY ${module.relativeModuleId}: ${test.fullName}`);
+        if (state === 'failed') fail(`${file}: ${test.fullName}`, errors);
+        if (test.diagnostic()?.flaky) console.log(`FLAKY ${file}: ${test.fullName}`);
       }
     }
     const file = process.env[countsFileVariable];
@@ -56,5 +62,7 @@ export function playwrightCounts(report: {
 
 /** Counts of a run that ended with this exit code: a failure that has no test is one all the same. */
 export function atLeastOneFailure(exitCode: number, counts: Counts): Counts {
-  return exitCode !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts;
+  if (exitCode === 0 || counts.failed > 0) return counts;
+  console.log(`FAILED the run ended with exit code ${exitCode}, and no test failed`);
+  return { ...counts, failed: 1 };
 }

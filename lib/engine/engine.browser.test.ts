@@ -206,9 +206,12 @@ async function withEngine(
   }
 }
 
-test('an encoder that fails during a run is ENCODER_FAILED and leaves nothing', () =>
-  withEngine(
-    `self.VideoEncoder = class extends VideoEncoder {
+test(
+  'an encoder that fails during a run is ENCODER_FAILED and leaves nothing',
+  { tags: ['full'] },
+  () =>
+    withEngine(
+      `self.VideoEncoder = class extends VideoEncoder {
         given = 0;
         encode(...frame) {
           this.given += 1;
@@ -216,21 +219,22 @@ test('an encoder that fails during a run is ENCODER_FAILED and leaves nothing', 
           super.encode(...frame);
         }
       }`,
-    async (engine) => {
-      const events: ProgressEvent[] = [];
-      const report = Comlink.proxy((event: ProgressEvent) => {
-        events.push(event);
-      });
-      const error = await failureOf(engine.generate(request(), report));
-      expect(error.code).toBe('ENCODER_FAILED');
-      expect(error.message).toContain('closed codec');
-      const frames = events.filter((event) => event.type === 'frame').length;
-      expect(frames).toBeGreaterThan(0);
-      expect(frames).toBeLessThan(121);
-      expect(await listVideos()).toEqual([]);
-      expect((await engine.counters()).liveBytes).toBe(0);
-    },
-  ));
+      async (engine) => {
+        const events: ProgressEvent[] = [];
+        const report = Comlink.proxy((event: ProgressEvent) => {
+          events.push(event);
+        });
+        const error = await failureOf(engine.generate(request(), report));
+        expect(error.code).toBe('ENCODER_FAILED');
+        expect(error.message).toContain('closed codec');
+        const frames = events.filter((event) => event.type === 'frame').length;
+        expect(frames).toBeGreaterThan(0);
+        expect(frames).toBeLessThan(121);
+        expect(await listVideos()).toEqual([]);
+        expect((await engine.counters()).liveBytes).toBe(0);
+      },
+    ),
+);
 
 /** Hashes the pixels (FNV-1a) that the encoder is given, frame by frame; a message asks for the list. */
 const hashFrames = `const hashes = [];

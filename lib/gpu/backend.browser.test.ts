@@ -85,7 +85,7 @@ describe.each(['webgpu', 'wasm'] as const)('%s backend', (kind) => {
     expect(() => backend.run(graph, { x }, { y: x })).toThrow('was disposed');
   });
 
-  test('every kernel passes the self-test', async () => {
+  test('every kernel passes the self-test', { tags: ['full'] }, async () => {
     const checks = await selfTest(backend);
     console.table(checks);
     expect(checks.filter((check) => !check.usable)).toEqual([]);

@@ -330,7 +330,9 @@ test('without its lease a kept video is dropped', async () => {
   expect(await pendingUploads.all()).toEqual([]);
 });
 
-test('a relay that is away or being stopped is asked again; one that refuses is not', async () => {
+test('a relay that is away or being stopped is asked again; one that refuses is not', {
+  tags: ['full'],
+}, async () => {
   relay.faults.push(['me', 'cut'], ['claim', 'STORAGE_DOWN'], ['claim', 'SHUTTING_DOWN']);
   relay.faults.push(['claim', 'UNAUTHORIZED']);
   serve();

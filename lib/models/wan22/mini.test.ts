@@ -115,7 +115,10 @@ test('a preview shows the picture in its colours', { timeout: 120_000 }, async (
   expect(wrong.reduce((sum, value) => sum + value, 0) / wrong.length).toBeLessThan(8);
 });
 
-test('a pan to the right moves the picture to the left', { timeout: 120_000 }, async () => {
+test('a pan to the right moves the picture to the left', {
+  timeout: 120_000,
+  tags: ['full'],
+}, async () => {
   const { first, moved } = await video('The camera pans to the right');
   expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
   expect(moved.x).toBeLessThan(0);
