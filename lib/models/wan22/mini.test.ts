@@ -115,22 +115,12 @@ test('a preview shows the picture in its colours', { timeout: 120_000 }, async (
   expect(wrong.reduce((sum, value) => sum + value, 0) / wrong.length).toBeLessThan(8);
 });
 
-test('a pan to the right moves the picture to the left', {
-  timeout: 120_000,
-  tags: ['full'],
-}, async () => {
-  const { first, moved } = await video('The camera pans to the right');
-  expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
-  expect(moved.x).toBeLessThan(0);
-});
-
 describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 }, () => {
   // Positive to the right and down, as the content moves.
   test.each([
     ['the prompt of the sample', samplePrompt, -1, 0],
     ['a pan to the left', 'The camera pans to the left', 1, 0],
     ['a tilt up', 'The camera tilts up', 0, 1],
-    ['a tilt down', 'The camera tilts down', 0, -1],
   ])('%s has its direction', async (_, prompt, x, y) => {
     const { first, moved } = await video(prompt, longer);
     expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
@@ -140,12 +130,9 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     expect(Math.abs(moved.x * y) + Math.abs(moved.y * x)).toBeLessThan(along);
   });
 
-  test.each([
-    ['in', 1],
-    ['out', -1],
-  ])('zooming %s has its direction', async (way, sign) => {
-    const { first, last } = await video(`The camera zooms ${way}`, longer);
-    expect(Math.log(magnification(first, last)) * sign).toBeGreaterThan(0.03);
+  test('zooming in has its direction', async () => {
+    const { first, last } = await video('The camera zooms in', longer);
+    expect(Math.log(magnification(first, last))).toBeGreaterThan(0.03);
   });
 
   test('a static camera moves nothing', async () => {
