@@ -24,7 +24,7 @@ const elementWise = new Set(['Add', 'Sub', 'Mul', 'Div']);
  * What the runtime allocates for the uniforms of its kernels. Measured for the denoising loop: 52 buffers
  * of 6 kB together, independent of the size of the model.
  */
-const uniformBytes = 2 ** 16;
+export const uniformBytes = 2 ** 16;
 
 /** The most bytes of a device that were taken at a time, by what they were for. */
 export interface DeviceBytes {

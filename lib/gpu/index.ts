@@ -1,8 +1,16 @@
 export * from './backend';
 export { gpuCanHold, probeBudget } from './budget';
-export { type KernelSet, Program, Refusal } from './compiler';
+export {
+  compileGraphs,
+  type KernelSet,
+  type KernelTarget,
+  kernelSet,
+  openExecutor,
+  Program,
+  Refusal,
+} from './compiler';
 export type { GraphSizes } from './compiler/placeholders';
-export { CountingBackend, type DeviceBytes } from './counting-backend';
+export { CountingBackend, type DeviceBytes, uniformBytes } from './counting-backend';
 export { createBackend, createTestedBackend } from './create';
 export { probeDevice } from './device';
 export type { Executor, GraphBindings, RowChunk } from './executor';
@@ -10,7 +18,7 @@ export type { Compute } from './kernels';
 export type { Category } from './ledger';
 export type { Kernels } from './parts';
 export { TensorPool } from './pool';
-export { countGraphs, countOnnxGraph } from './runtime/count';
+export { countGraphs } from './runtime/count';
 export { RuntimeExecutor } from './runtime/executor';
 export { browserRuntime, type Runtime } from './runtime/session';
 export { relativeRms, requireUsable, selfTest } from './self-test';

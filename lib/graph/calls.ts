@@ -1,4 +1,4 @@
-import { type Call, columns, type LinearLayer, type Value } from './graph';
+import { type Call, type Coefficient, columns, type LinearLayer, type Value } from './graph';
 
 /*
  * The vocabulary of networks. R rows of tokens or of a text, K and N columns, D = heads·headSize columns.
@@ -109,6 +109,16 @@ export const mul = (a: Value, b: Value): Value => elementWise('mul', a, b);
 function elementWise(op: 'add' | 'sub' | 'mul', a: Value, b: Value): Value {
   requireColumns(op, b, columns(a));
   return call({ op }, [a, b]);
+}
+
+/** `Σ cᵢ·xᵢ` of values of one shape. */
+export function weightedSum(
+  ...terms: readonly [readonly [Coefficient, Value], ...(readonly [Coefficient, Value])[]]
+): Value {
+  const [[, first], ...others] = terms;
+  const coefficients = terms.map(([coefficient]) => coefficient);
+  for (const [, value] of others) requireColumns('weightedSum', value, columns(first));
+  return call({ op: 'weightedSum', coefficients }, [first, ...others.map(([, value]) => value)]);
 }
 
 /** A row of a table with a known number of them, [D]. @throws RangeError where it has no such row */

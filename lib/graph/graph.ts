@@ -26,6 +26,9 @@ export interface LinearLayer {
   readonly lora: boolean;
 }
 
+/** A number, or the name of one that the caller binds. */
+export type Coefficient = number | string;
+
 /** One call of a network; `calls.ts` says what each computes. */
 export type Call =
   | { readonly op: 'input'; readonly name: string }
@@ -36,6 +39,7 @@ export type Call =
   | { readonly op: 'rotary'; readonly heads: number }
   | { readonly op: 'attention'; readonly heads: number; readonly lastBias: string | null }
   | { readonly op: 'gelu' | 'silu' | 'add' | 'sub' | 'mul' }
+  | { readonly op: 'weightedSum'; readonly coefficients: readonly Coefficient[] }
   | { readonly op: 'row'; readonly index: number };
 
 /** The result of a call, or an input of the graph. */

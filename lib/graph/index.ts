@@ -2,6 +2,7 @@ export * from './calls';
 export { cut, type Pass } from './cut';
 export {
   type Call,
+  type Coefficient,
   columns,
   type Dim,
   Graph,

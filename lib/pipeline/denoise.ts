@@ -90,7 +90,7 @@ export async function denoise(
     const { rowWidth } = clip;
     let rows = resume ? clip.pack(resume.prediction) : undefined;
     const start = resume && rows ? { ...resume, previous: rows } : clip.pack(noise(0));
-    solver = new Solver(backend, scheduler, guidanceScale, start, rowWidth);
+    solver = await Solver.open(backend, scheduler, guidanceScale, start, rowWidth);
     const velocities: DeviceTensor<'float32'>[] = [solver.conditional];
     if (solver.unconditional) velocities.push(solver.unconditional);
     cacheState = resume?.cache ?? null;

@@ -3,6 +3,7 @@ import type { Lifetimes } from './arena';
 import { attentionSteps } from './attention-steps';
 import { linearSteps } from './linear-steps';
 import { attentionOf, type Match, matchPatterns } from './patterns';
+import { pointwiseStep } from './pointwise-steps';
 import { headRowsStep, layerNormStep, rowView, sumStep } from './row-steps';
 import { type CompiledPass, type CompileOptions, GraphScope } from './scope';
 
@@ -67,6 +68,9 @@ function compileMatch(scope: GraphScope, match: Match): void {
       break;
     case 'sum':
       sumStep(scope, value, match.inPlace);
+      break;
+    case 'pointwise':
+      pointwiseStep(scope, value);
       break;
     case 'row':
       rowView(scope, value);

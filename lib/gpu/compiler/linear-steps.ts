@@ -1,6 +1,15 @@
 import { columns, hasTokenRows, type LinearLayer, type Value } from '../../graph';
 import type { DeviceTensor } from '../backend';
-import { fastLinearDispatch, type LinearShape, linearDispatch, quantiseDispatch } from '../kernels';
+import {
+  fastLinearDispatch,
+  type LinearOperands,
+  type LinearShape,
+  linearDispatch,
+  type Operand,
+  offsetAlignment,
+  quantiseDispatch,
+  storageBytes,
+} from '../kernels';
 import type { Slot } from './arena';
 import { operandOf } from './patterns';
 import { type Listing, type Place, rowsOf, slotRows, slotsOf, viewOf } from './places';
@@ -62,13 +71,71 @@ export function linearSteps(
     };
     const shape = shapeOf(rank);
     if (!fast || !rounded || shape.weight === 'f32') {
-      return [linearDispatch(kernels.linear, shape, operands)];
+      return partsOf(scope, x, layer).map((part) => {
+        const n = { ...shape, n: part.count };
+        return linearDispatch(kernels.linear, n, operandsOf(operands, layer, place, rank, part));
+      });
     }
     const bytes = roundedViews(rounded, rows, layer.inFeatures, listing);
     return [
       fastLinearDispatch(fast, { ...shape, weight: shape.weight }, { ...operands, ...bytes }),
     ];
   });
+}
+
+/** Some of the N columns of a result. */
+interface Columns {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Columns between two parts: every operand of a part starts at an aligned offset. */
+const columnStep = offsetAlignment / 2;
+
+function weightBytes({ bits, inFeatures }: LinearLayer): number {
+  return ((bits ?? 32) * inFeatures) / 8;
+}
+
+/** The columns that one dispatch computes: all of them, but for one row whose weight is larger than a binding. */
+function partsOf({ options }: GraphScope, x: Value, layer: LinearLayer): readonly Columns[] {
+  const { outFeatures: n } = layer;
+  const fitting = Math.floor(options.limits.bindingBytes / weightBytes(layer));
+  if (n <= fitting || x.dims[0] !== 1 || fitting < columnStep) return [{ first: 0, count: n }];
+  const most = fitting - (fitting % columnStep);
+  const parts = Math.ceil(n / most);
+  const size = Math.ceil(n / parts / columnStep) * columnStep;
+  return Array.from({ length: Math.ceil(n / size) }, (_, index) => {
+    return { first: index * size, count: Math.min(size, n - index * size) };
+  });
+}
+
+/** The operands of a part of a row. */
+function operandsOf(
+  operands: LinearOperands,
+  layer: LinearLayer,
+  { storage }: Place,
+  rank: number,
+  { first, count }: Columns,
+): LinearOperands {
+  if (count === layer.outFeatures) return operands;
+  const part = (whole: DeviceTensor | Operand, bytes: number): Operand => {
+    const { tensor, byteOffset = 0 } = 'tensor' in whole ? whole : { tensor: whole };
+    return { tensor, byteOffset: byteOffset + first * bytes, byteSize: count * bytes };
+  };
+  const { inFeatures } = layer;
+  const bytesOf = {
+    weight: weightBytes(layer),
+    values: weightBytes(layer),
+    scales: inFeatures / 8,
+    bias: 4,
+    up: 4 * rank,
+  };
+  const parts = Object.entries(bytesOf).flatMap(([name, bytes]) => {
+    const whole = operands[name as keyof typeof bytesOf];
+    return whole ? [[name, part(whole, bytes)] as const] : [];
+  });
+  const y = { operand: part(operands.y.operand, storageBytes(storage)), firstRow: 0 };
+  return { ...operands, ...Object.fromEntries(parts), y };
 }
 
 function layerOf({ call }: Value): LinearLayer {

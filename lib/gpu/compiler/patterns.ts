@@ -29,6 +29,8 @@ export type Match =
   | { readonly kind: 'attention'; readonly value: Value }
   /** `a + b` or `a − b`; in the place of b where that is what b is updated to. */
   | { readonly kind: 'sum'; readonly value: Value; readonly inPlace: boolean }
+  /** A function of the elements at one place, in f32. */
+  | { readonly kind: 'pointwise'; readonly value: Value }
   /** A view: no kernel. */
   | { readonly kind: 'row'; readonly value: Value };
 
@@ -106,6 +108,9 @@ function longest(
       break;
     case 'attention':
       return { kind: 'attention', value };
+    case 'silu':
+    case 'weightedSum':
+      return { kind: 'pointwise', value };
     case 'row':
       return { kind: 'row', value };
   }

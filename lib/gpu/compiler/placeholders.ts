@@ -47,6 +47,11 @@ export function placeholderBindings(graph: Graph, options: GraphSizes): GraphBin
         : float32(...dims);
     }
     if (call.op === 'attention' && call.lastBias !== null) common[call.lastBias] = 0;
+    if (call.op === 'weightedSum') {
+      for (const coefficient of call.coefficients) {
+        if (typeof coefficient === 'string') common[coefficient] = 0;
+      }
+    }
     if (call.op === 'linear') layers.push(call.layer);
   }
   for (const [name, { dims }] of graph.outputs) common[name] = float32(...dims);

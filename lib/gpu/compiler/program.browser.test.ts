@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Graph, linear, silu, weightedSum } from '../../graph';
 import { createBackend } from '..';
 import { type Backend, type DeviceTensor, elementCount, Scope } from '../backend';
 import type { Bound } from '../executor';
@@ -6,7 +7,7 @@ import { RuntimeExecutor } from '../runtime/executor';
 import { relativeRms } from '../self-test';
 import { type CompileOptions, Program } from '.';
 import { placeholderBindings } from './placeholders';
-import { block, fastOptions, oneHead, options } from './testing/block';
+import { block, fastOptions, layer, oneHead, options, width } from './testing/block';
 
 const noise = (count: number, seed: number) =>
   Float32Array.from({ length: count }, (_, i) => Math.sin(12.9898 * (i + 1) + 78.233 * seed));
@@ -20,8 +21,8 @@ describe('a compiled program on a device', () => {
 
   const graph = block();
 
-  /** The block's inputs and weights, filled. */
-  function bindingsIn(scope: Scope): Record<string, Bound> {
+  /** A graph's inputs, outputs and weights, filled. */
+  function bindingsIn(scope: Scope, of: Graph): Record<string, Bound> {
     let seed = 0;
     const fill = (name: string, { dtype, dims }: DeviceTensor): DeviceTensor => {
       seed += 1;
@@ -41,13 +42,15 @@ describe('a compiled program on a device', () => {
         values.map((v) => factor * v),
       );
     };
-    const [empty = {}] = placeholderBindings(graph, options);
+    const [empty = {}] = placeholderBindings(of, options);
     return Object.fromEntries(
       Object.entries(empty).map(([name, bound]) => [
         name,
         Array.isArray(bound)
           ? bound.map((each: DeviceTensor) => fill(name, each))
-          : fill(name, bound as DeviceTensor),
+          : typeof bound === 'number'
+            ? 1.5
+            : fill(name, bound as DeviceTensor),
       ]),
     );
   }
@@ -59,7 +62,7 @@ describe('a compiled program on a device', () => {
       ? await new Program([graph], of).open(backend)
       : new RuntimeExecutor(backend);
     try {
-      const bindings = bindingsIn(scope);
+      const bindings = bindingsIn(scope, graph);
       const x = bindings.x as DeviceTensor<'float32'>;
       const before = await backend.read(x);
       await executor.run(graph, bindings, options.chunks);
@@ -86,5 +89,31 @@ describe('a compiled program on a device', () => {
     expect(await added(oneHead(fastOptions))).toEqual(fast);
     await backend.releaseSessions();
     expect(backend.counters().liveBytes).toBe(0);
+  });
+
+  test('a row goes through a layer whose weight is larger than a binding, and weighted sums', async () => {
+    const g = new Graph('row');
+    const wide = layer('wide', { outFeatures: 640, bits: null });
+    const y = linear(silu(g.input('x', [1, width])), wide); // [1, 640]
+    g.output('y', y);
+    g.output('sum', weightedSum([2, y], ['factor', g.input('other', [1, 640])]));
+    // 256 rows of the weight.
+    const limits = { ...options.limits, bindingBytes: 256 * 4 * width };
+    const program = new Program([g], { ...options, limits });
+    expect([...program.listWithoutDevice()].flatMap(([, jobs]) => jobs)).toHaveLength(5);
+    const scope = new Scope(backend);
+    const results: Float32Array[][] = [];
+    for (const executor of [new RuntimeExecutor(backend), await program.open(backend)]) {
+      const bindings = bindingsIn(scope, g);
+      await executor.run(g, bindings);
+      const read = (name: string) => backend.read(bindings[name] as DeviceTensor<'float32'>);
+      results.push([await read('y'), await read('sum')]);
+      executor.dispose();
+    }
+    scope.dispose();
+    const [[y0, sum0] = [], [y1, sum1] = []] = results;
+    expect(relativeRms(y1 ?? [], y0 ?? [])).toBeLessThan(1e-6);
+    expect(relativeRms(sum1 ?? [], sum0 ?? [])).toBeLessThan(1e-6);
+    expect(relativeRms(sum1 ?? [], y1 ?? [])).toBeGreaterThan(0.1);
   });
 });

@@ -250,6 +250,73 @@ export function sumDispatch(
   };
 }
 
+/** A function of the elements at one place of several rows of f32. */
+export interface PointwiseShape {
+  /** Its family and what it computes. */
+  readonly name: string;
+  /** A multiple of 4. */
+  readonly width: number;
+  readonly inputs: number;
+  /** The result in WGSL: four elements of input i are `v{i}`, number i is `uniforms.c{i}`. */
+  readonly expression: string;
+  readonly numbers: number;
+}
+
+export const pointwiseKernel = memoised((shape: PointwiseShape): Kernel => {
+  const { name, width, inputs, expression, numbers } = shape;
+  const row = new RowText(width);
+  const operands = Array.from({ length: inputs }, (_, index) => `x${index}`);
+  const at = (operand: string, i: string) =>
+    `(uniforms.${operand}First + group) * ${row.vectors}u + ${i}`;
+  return defineKernel({
+    name: `${name} ${width}`,
+    mode: 'exact',
+    bindings: [
+      ...operands.map((operand) => vectorBinding(operand, 'read', 'f32')),
+      vectorBinding('y', 'write', 'f32'),
+    ],
+    uniforms: [
+      ...operands.map((operand) => `${operand}First`),
+      'yFirst',
+      ...Array.from({ length: numbers }, (_, index) => `c${index}: f32`),
+    ],
+    threads: row.threads,
+    workgroupBytes: 0,
+    body: row.each(
+      (_, i) => `  if (${row.inside(i)}) {
+${operands.map((operand, index) => `    let v${index} = ${operand}[${at(operand, i)}];`).join('\n')}
+    y[${at('y', i)}] = ${expression};
+  }`,
+    ),
+  });
+});
+
+export interface PointwiseOperands {
+  readonly inputs: readonly RowView[];
+  readonly y: RowView;
+  readonly rows: number;
+  readonly numbers: readonly number[];
+}
+
+export function pointwiseDispatch(
+  shape: Omit<PointwiseShape, 'inputs' | 'numbers'>,
+  { inputs, y, rows, numbers }: PointwiseOperands,
+): Dispatch {
+  const { name, width, expression } = shape;
+  const sizes = { inputs: inputs.length, numbers: numbers.length };
+  const views = [...inputs.map((view, index) => [`x${index}`, view] as const), ['y', y] as const];
+  return {
+    kernel: pointwiseKernel({ name, width, expression, ...sizes }),
+    operands: Object.fromEntries(views.map(([operand, view]) => [operand, view.operand])),
+    uniforms: Object.fromEntries([
+      ...views.map(([operand, { firstRow }]) => [`${operand}First`, firstRow] as const),
+      ...numbers.map((number, index) => [`c${index}`, number] as const),
+    ]),
+    groups: rows,
+    flops: rows * width * flopsPerElement,
+  };
+}
+
 /** Moving an element takes as long as so many operations: these kernels wait for memory. */
 const flopsPerElement = 40;
 

@@ -1,4 +1,5 @@
 import {
+  type Coefficient,
   columns,
   type Graph,
   hasTokenRows,
@@ -16,6 +17,8 @@ export type Source =
   | { readonly kind: 'bound' | 'rows'; readonly name: string }
   /** Stored by an earlier pass: all of it, or the rows of the chunk. */
   | { readonly kind: 'stored' | 'storedRows'; readonly value: Value }
+  /** A number that the caller binds, [1]. */
+  | { readonly kind: 'number'; readonly name: string }
   /** A number that the caller binds, as what is added to the logits of `keys`' attention. */
   | { readonly kind: 'lastBias'; readonly name: string; readonly keys: Value };
 
@@ -47,6 +50,7 @@ class Emitter {
   readonly #inside: ReadonlySet<Value>;
   readonly #emitted = new Map<Value, Float>();
   readonly #wholes = new Map<Value, Float>();
+  readonly #numbers = new Map<string, Float>();
   readonly #sources = new Map<string, Source>();
 
   constructor(
@@ -133,6 +137,10 @@ class Emitter {
         return onnx.sub(at(0), at(1));
       case 'mul':
         return onnx.mul(at(0), at(1));
+      case 'weightedSum':
+        return call.coefficients
+          .map((coefficient, index) => onnx.mul(at(index), this.#number(coefficient)))
+          .reduce((a, b) => onnx.add(a, b));
       case 'row': {
         const table = at(0);
         return onnx.reshape(onnx.slice(table, 0, call.index, call.index + 1), table.dims.slice(1));
@@ -142,6 +150,14 @@ class Emitter {
       case 'input':
         throw new TypeError(`the input ${call.name} is computed nowhere`);
     }
+  }
+
+  #number(coefficient: Coefficient): Float {
+    if (typeof coefficient === 'number') return this.#g.scalar(coefficient);
+    const known = this.#numbers.get(coefficient) ?? this.#g.input(coefficient, 'float32', [1]);
+    this.#numbers.set(coefficient, known);
+    this.#sources.set(coefficient, { kind: 'number', name: coefficient });
+    return known;
   }
 
   #linear({ name, inFeatures: k, outFeatures: n, bits, bias, lora }: LinearLayer, x: Float): Float {

@@ -27,6 +27,8 @@ export class RuntimeExecutor implements Executor {
   readonly #passes = new Map<Graph, Map<string, readonly PassGraph[]>>();
   /** By rows, keys and number. */
   readonly #lastBiases = new Map<string, Tensor>();
+  /** Numbers that callers bind, by name; each run writes its own. */
+  readonly #numbers = new Map<string, Tensor>();
 
   constructor(readonly backend: Backend) {
     this.#pool = new TensorPool(backend, 'activations');
@@ -37,7 +39,8 @@ export class RuntimeExecutor implements Executor {
     bindings: GraphBindings,
     chunks: readonly RowChunk[] = [],
   ): Promise<void> {
-    const run = new Run(this.backend, this.#pool, this.#lastBiases, graph, bindings, chunks);
+    const kept = { pool: this.#pool, lastBiases: this.#lastBiases, numbers: this.#numbers };
+    const run = new Run(this.backend, kept, graph, bindings, chunks);
     try {
       for (const pass of this.#passesOf(graph, bindings)) await run.pass(pass);
     } finally {
@@ -49,8 +52,10 @@ export class RuntimeExecutor implements Executor {
   async finish(): Promise<void> {}
 
   dispose(): void {
-    for (const tensor of this.#lastBiases.values()) tensor.dispose();
-    this.#lastBiases.clear();
+    for (const known of [this.#lastBiases, this.#numbers]) {
+      for (const tensor of known.values()) tensor.dispose();
+      known.clear();
+    }
     this.#pool.dispose();
   }
 
@@ -71,6 +76,13 @@ export class RuntimeExecutor implements Executor {
   }
 }
 
+/** What runs of an executor share. */
+interface Kept {
+  readonly pool: TensorPool;
+  readonly lastBiases: Map<string, Tensor>;
+  readonly numbers: Map<string, Tensor>;
+}
+
 /** One run of a graph. */
 class Run {
   /** What earlier passes have stored: one tensor, or one for each class. */
@@ -84,8 +96,7 @@ class Run {
 
   constructor(
     readonly backend: Backend,
-    readonly pool: TensorPool,
-    readonly lastBiases: Map<string, Tensor>,
+    readonly kept: Kept,
     readonly graph: Graph,
     bindings: GraphBindings,
     readonly chunks: readonly RowChunk[],
@@ -117,12 +128,12 @@ class Run {
       await this.backend.run(graph, inputs, outputs);
       for (const copy of after) copy();
       // Work keeps its order: what comes next may overwrite the pieces.
-      this.pool.give(...pieces);
+      this.kept.pool.give(...pieces);
     }
   }
 
   end(): void {
-    for (const tensors of this.#stored.values()) this.pool.give(...tensors);
+    for (const tensors of this.#stored.values()) this.kept.pool.give(...tensors);
     this.#stored.clear();
   }
 
@@ -140,9 +151,19 @@ class Run {
           chunk,
           pieces,
         );
+      case 'number':
+        return this.#number(source.name);
       case 'lastBias':
         return this.#lastBias(source, chunk);
     }
+  }
+
+  #number(name: string): Tensor {
+    const { numbers } = this.kept;
+    const tensor = numbers.get(name) ?? this.backend.tensor('float32', [1], 'activations');
+    numbers.set(name, tensor);
+    this.backend.write(tensor, Float32Array.of(this.#bound.number(name)));
+    return tensor;
   }
 
   #storedOf(value: Value, chunk: RowChunk): Tensor {
@@ -190,7 +211,7 @@ class Run {
   }
 
   #piece({ dims }: DeviceTensor, { count }: RowChunk, pieces: Tensor[]): Tensor {
-    const piece = this.pool.take([count, ...dims.slice(1)]);
+    const piece = this.kept.pool.take([count, ...dims.slice(1)]);
     pieces.push(piece);
     return piece;
   }
@@ -204,7 +225,7 @@ class Run {
     const count = ofClass ? Math.max(...this.#classes) + 1 : 1;
     this.#stored.set(
       value,
-      Array.from({ length: count }, () => this.pool.take(dims)),
+      Array.from({ length: count }, () => this.kept.pool.take(dims)),
     );
     return this.#storedOf(value, chunk);
   }
@@ -219,12 +240,12 @@ class Run {
     const [size = 0] = keys.dims;
     const width = this.#sizeOf(size);
     const key = `${count} ${width} ${last}`;
-    const known = this.lastBiases.get(key);
+    const known = this.kept.lastBiases.get(key);
     if (known) return known;
     const values = new Float32Array(count * width);
     for (let i = width - 1; i < values.length; i += width) values[i] = last;
     const bias = this.backend.tensor('float32', [1, 1, count, width], 'activations', values);
-    this.lastBiases.set(key, bias);
+    this.kept.lastBiases.set(key, bias);
     return bias;
   }
 }

@@ -1,7 +1,6 @@
-import { type Backend, Scope } from '../../gpu';
+import { type Backend, kernelSet, Scope } from '../../gpu';
 import { GraphBuilder, multiHeadAttention } from '../../onnx';
 import { type TransformerConfig, transformerDim } from './config';
-import { transformerKernels } from './transformer';
 
 /** About the longest time that one dispatch may take: longer ones lose the device on some systems. */
 const dispatchSeconds = 0.3;
@@ -57,7 +56,7 @@ export async function measureChunkTokens(
   config: TransformerConfig,
   keys: number,
 ): Promise<number> {
-  if (backend.kind === 'wasm' || transformerKernels(backend.kernels?.choice)) return mostTokens;
+  if (backend.kind === 'wasm' || kernelSet(backend.kernels?.choice)) return mostTokens;
   const known = measured.get(backend) ?? new Map<string, Promise<number>>();
   measured.set(backend, known);
   const key = [config.num_attention_heads, config.attention_head_dim, keys].join();

@@ -40,13 +40,13 @@ export class Wan22Denoiser implements Denoiser {
         reusesBlocks: clip.reusesBlocks ?? false,
       });
       resources.push(memory);
-      const texts = await transformer.prepareTexts(clip.texts);
+      const texts = await transformer.prepareTexts(memory, clip.texts);
       resources.push(...texts);
       const times = {
         conditioning: transformer.createTimeEmbedding(scope),
         noisy: transformer.createTimeEmbedding(scope),
       };
-      await transformer.embedTime(0, times.conditioning);
+      await transformer.embedTime(memory, 0, times.conditioning);
       const clean = scope.float32([memory.conditioningTokens, width], 'latents', conditioning);
       const tensors = { conditioning, clean, times, texts };
       return new Wan22ClipDenoiser(transformer, clip, memory, tensors, resources);
@@ -119,7 +119,7 @@ class Wan22ClipDenoiser implements ClipDenoiser {
     });
     // The model sees the clean frame, then the current latents.
     const tokens = { conditioning: clean, free: sample };
-    await transformer.embedTime(timestep, times.noisy);
+    await transformer.embedTime(memory, timestep, times.noisy);
     await transformer.velocity(memory, tokens, times, branches, signal ? { signal } : {});
   }
 

@@ -1,5 +1,5 @@
 import type { KernelSetting, Precision } from '../../contract';
-import { CountingBackend, type DeviceBytes, elementCount, Refusal } from '../../gpu';
+import { CountingBackend, type DeviceBytes, elementCount, kernelSet, Refusal } from '../../gpu';
 import { integerDots, type KernelChoice } from '../../gpu/kernels';
 import { defaultChoice } from '../../gpu/kernels/variants';
 import { type ClipSize, latentFrames } from '../../pipeline/latents';
@@ -14,7 +14,7 @@ import { type TensorShapes, textEncoderAliases, textEncoderTensors } from './ten
 import { encodePrompts } from './text-encoder';
 import { createTinyDecoder } from './tiny-decoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
-import { type DenoisePlanOptions, planDenoising, transformerKernels } from './transformer';
+import { type DenoisePlanOptions, planDenoising } from './transformer';
 import { decodeOptions, measureEncoder } from './vae';
 
 /**
@@ -68,7 +68,7 @@ export async function planWan22(
   const tokens = size.frames * perFrame;
   const kernels = request.kernels === undefined ? usualChoice('exact') : request.kernels;
   const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
-  const usual = transformerKernels(kernels)
+  const usual = kernelSet(kernels)
     ? mostTokens
     : queryChunkTokens(config.transformer, tokens, flops);
   const wanted = request.chunkTokens ?? usual;

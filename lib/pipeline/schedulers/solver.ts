@@ -1,98 +1,79 @@
-import { type Backend, type DeviceTensor, Scope } from '../../gpu';
-import { add, type Graph, GraphBuilder, mul, sub, type Value } from '../../onnx';
+import {
+  type Backend,
+  type DeviceTensor,
+  type Executor,
+  type GraphSizes,
+  openExecutor,
+  Scope,
+} from '../../gpu';
+import { Graph, memoised, weightedSum } from '../../graph';
 import type { Scheduler } from './scheduler';
 
 type Tensor = DeviceTensor<'float32'>;
-
-/** The scalars of a step; each is a tensor [1] that is rewritten every step. */
-const coefficientNames = [
-  'guidance',
-  'sigma',
-  'keep',
-  'correct_last',
-  'correct_current',
-  'correct_previous',
-  'correct_before',
-  'predict_sample',
-  'predict_current',
-  'predict_previous',
-  'predict_noise',
-] as const;
-type CoefficientName = (typeof coefficientNames)[number];
 
 /** A step without a corrector keeps its sample: nothing else counts. */
 const uncorrected = { last: 0, current: 0, previous: 0, beforePrevious: 0 };
 
 /**
- * Guidance and one step of the scheduler as a graph over n elements:
+ * Guidance and one step of the scheduler:
  *
  *     v = v_u + g·(v_c − v_u)                                  classifier-free guidance
  *     m_i = x_i − σ_i·v                                        prediction of the clean latents
  *     x_i ← corrected from x_last, m_i, m_{i−1}, m_{i−2}       UniPC's corrector
  *     x_{i+1} = predicted from x_i, m_i, m_{i−1}, and fresh noise ε in stochastic samplers
  *
- * Every line is a linear combination (see {@link StepCoefficients}), so the same graph runs every sampler,
- * first step and last; only a stochastic one has an input for noise.
+ * Every line is a weighted sum (see {@link StepCoefficients}), the first two are one: so the same graph runs every
+ * sampler, first step and last, with guidance and without; only a stochastic one has an input for noise.
  */
-export function stepGraph(guided: boolean, stochastic: boolean, width: number): Graph {
-  const g = new GraphBuilder(`${guided ? 'guided-' : ''}${stochastic ? 'stochastic-' : ''}step`);
-  const tensor = (name: string) => g.input(name, 'float32', ['S', width]);
-  const scalar = (name: CoefficientName) => g.input(name, 'float32', [1]);
-  const sum = (terms: readonly (readonly [CoefficientName, Value<'float32'>])[]) =>
-    terms.map(([name, value]) => mul(value, scalar(name))).reduce((a, b) => add(a, b));
-
+export const stepGraph = memoised((guided: boolean, stochastic: boolean, width: number) => {
+  const g = new Graph('step');
+  const tensor = (name: string) => g.input(name, ['R', width]);
   const sample = tensor('sample'); // x_i
   const last = tensor('last'); // x_last
   const previous = tensor('previous'); // m_{i−1}
   const before = tensor('before'); // m_{i−2}
-  const conditional = tensor('conditional'); // v_c
-  let velocity = conditional;
-  if (guided) {
-    const unconditional = tensor('unconditional'); // v_u
-    velocity = add(unconditional, mul(sub(conditional, unconditional), scalar('guidance')));
-  }
-  const prediction = sub(sample, mul(velocity, scalar('sigma')));
-  const corrected = sum([
+  const prediction = weightedSum(
+    [1, sample],
+    ['conditional_factor', tensor('conditional')], // v_c
+    ...(guided ? [['unconditional_factor', tensor('unconditional')] as const] : []), // v_u
+  );
+  const corrected = weightedSum(
     ['keep', sample],
     ['correct_last', last],
     ['correct_current', prediction],
     ['correct_previous', previous],
     ['correct_before', before],
-  ]);
-  const next = sum([
+  );
+  const next = weightedSum(
     ['predict_sample', corrected],
     ['predict_current', prediction],
     ['predict_previous', previous],
-    ...(stochastic ? ([['predict_noise', tensor('noise')]] as const) : []),
-  ]);
+    ...(stochastic ? [['predict_noise', tensor('noise')] as const] : []),
+  );
   g.output('prediction', prediction);
   g.output('corrected', corrected);
   g.output('next', next);
-  return g.build();
+  return g;
+});
+
+/** What the graph of a step is run on. */
+export function stepSizes(rows: number): GraphSizes {
+  return { chunks: [], sizes: { R: rows }, classed: new Set(), ranks: new Map() };
 }
 
 /** What a sampler has on the device, all f32: a run takes it, and the memory plan counts it. */
 export function solverSizes(latents: readonly number[], guided: boolean, stochastic: boolean) {
-  const unused = [guided ? '' : 'guidance', stochastic ? '' : 'predict_noise'];
-  const used = coefficientNames.filter((name) => !unused.includes(name));
-  const scalar: readonly number[] = [1];
   return {
-    tensors: {
-      sample: latents,
-      last: latents,
-      corrected: latents,
-      next: latents,
-      previous: latents,
-      before: latents,
-      prediction: latents,
-      conditional: latents,
-      ...(guided && { unconditional: latents }),
-      ...(stochastic && { noise: latents }),
-    },
-    coefficients: Object.fromEntries(used.map((name) => [name, scalar])) as Record<
-      CoefficientName,
-      typeof scalar
-    >,
+    sample: latents,
+    last: latents,
+    corrected: latents,
+    next: latents,
+    previous: latents,
+    before: latents,
+    prediction: latents,
+    conditional: latents,
+    ...(guided && { unconditional: latents }),
+    ...(stochastic && { noise: latents }),
   };
 }
 
@@ -119,9 +100,6 @@ interface Committed {
 export class Solver {
   readonly #scope: Scope;
   readonly #graph: Graph;
-  /** Without guidance, for steps that leave it out. */
-  readonly #plainGraph: Graph;
-  readonly #coefficients: Readonly<Record<CoefficientName, Tensor>>;
   /** x_i, x_last and two spares. */
   #samples: readonly [Tensor, Tensor, Tensor, Tensor];
   /** m_{i−1}, m_{i−2} and a spare. */
@@ -133,13 +111,9 @@ export class Solver {
   /** The latest state that the device computed for certain. */
   #committed: Committed | null = null;
 
-  /**
-   * @param start x_0, [rows, width], or where an earlier sampling was left
-   * @param guidanceScale 1 means one branch only
-   * @throws KinoraError `OUT_OF_MEMORY`; then it holds none
-   */
-  constructor(
+  private constructor(
     readonly backend: Backend,
+    readonly executor: Executor,
     readonly scheduler: Scheduler,
     readonly guidanceScale: number,
     start: Float32Array | SolverState,
@@ -152,10 +126,9 @@ export class Solver {
     const guided = guidanceScale > 1;
     const { stochastic } = scheduler;
     this.#graph = stepGraph(guided, stochastic, width);
-    this.#plainGraph = stepGraph(false, stochastic, width);
     try {
       const sizes = solverSizes([first.length / width, width], guided, stochastic);
-      const made = scope.all(sizes.tensors, 'latents', {
+      const made = scope.all(sizes, 'latents', {
         sample: first,
         last: state?.last,
         previous: state?.previous,
@@ -166,11 +139,30 @@ export class Solver {
       this.conditional = made.conditional;
       this.unconditional = made.unconditional ?? null;
       this.#noise = made.noise ?? null;
-      this.#coefficients = scope.all(sizes.coefficients, 'latents');
     } catch (error) {
-      scope.dispose();
+      this.dispose();
       throw error;
     }
+  }
+
+  /**
+   * Takes the memory of a sampling.
+   *
+   * @param guidanceScale 1 means one branch only
+   * @param start x_0, [rows, width], or where an earlier sampling was left
+   * @throws KinoraError `OUT_OF_MEMORY`; then it holds none
+   */
+  static async open(
+    backend: Backend,
+    scheduler: Scheduler,
+    guidanceScale: number,
+    start: Float32Array | SolverState,
+    width: number,
+  ): Promise<Solver> {
+    const { length } = start instanceof Float32Array ? start : start.sample;
+    const graph = stepGraph(guidanceScale > 1, scheduler.stochastic, width);
+    const executor = await openExecutor(backend, [graph], stepSizes(length / width));
+    return new Solver(backend, executor, scheduler, guidanceScale, start, width);
   }
 
   /** The current latents x_i, [rows, width]. */
@@ -203,9 +195,10 @@ export class Solver {
       previous: previousFactor,
       beforePrevious,
     } = correct ?? uncorrected;
-    const values: Record<CoefficientName, number> = {
-      guidance: this.guidanceScale,
-      sigma,
+    const guidance = guided && this.unconditional ? this.guidanceScale : 1;
+    const factors = {
+      conditional_factor: -sigma * guidance,
+      unconditional_factor: -sigma * (1 - guidance),
       keep: correct ? 0 : 1,
       correct_last: lastFactor,
       correct_current: current,
@@ -220,22 +213,15 @@ export class Solver {
       if (!noise) throw new TypeError(`Step ${i} needs noise.`);
       this.backend.write(this.#noise, noise);
     }
-    for (const [name, tensor] of Object.entries(this.#coefficients)) {
-      this.backend.write(tensor, Float32Array.of(values[name as CoefficientName]));
-    }
     const [sample, last, corrected, next] = this.#samples;
     const [previous, before, prediction] = this.#predictions;
-    const inputs = { sample, last, previous, before, conditional: this.conditional };
-    const isGuided = guided && this.unconditional !== null;
-    const unconditional =
-      isGuided && this.unconditional ? { unconditional: this.unconditional } : {};
-    const { guidance, ...plain } = this.#coefficients;
-    const fresh = this.#noise ? { noise: this.#noise } : {};
-    await this.backend.run(
-      isGuided ? this.#graph : this.#plainGraph,
-      { ...inputs, ...unconditional, ...fresh, ...plain, ...(isGuided && { guidance }) },
-      { prediction, corrected, next },
-    );
+    const { conditional, unconditional } = this;
+    await this.executor.run(this.#graph, {
+      ...{ sample, last, previous, before, conditional, prediction, corrected, next },
+      ...(unconditional && { unconditional }),
+      ...(this.#noise && { noise: this.#noise }),
+      ...factors,
+    });
     this.#samples = [next, corrected, last, sample];
     this.#predictions = [prediction, previous, before];
   }
@@ -268,6 +254,7 @@ export class Solver {
   }
 
   dispose(): void {
+    this.executor.dispose();
     this.#scope.dispose();
   }
 }

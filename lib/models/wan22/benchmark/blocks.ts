@@ -89,10 +89,10 @@ export async function openBlocks(
     const free = scope.float32([tokens - given, width], 'latents');
     const conditioning = model.createTimeEmbedding(scope);
     const noisy = model.createTimeEmbedding(scope);
-    await model.embedTime(0, conditioning);
-    await model.embedTime(700, noisy);
+    await model.embedTime(clip, 0, conditioning);
+    await model.embedTime(clip, 700, noisy);
     const embeds = noise('text', textTokens * transformer.text_dim, 1);
-    const text = await model.prepareText(embeds);
+    const text = await model.prepareText(clip, embeds);
     owned.push(text);
     const branches = [{ text, velocity: { conditioning: null, free } }];
     return {

@@ -6,7 +6,7 @@ import { combineLoras, parseLora } from '../lora';
 import { createTinyDecoder } from '../tiny-decoder';
 import { cleanPrompt, loadTokenizer } from '../tokenizer';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
-import type { Transformer } from '../transformer';
+import { type Transformer, tokenWidth } from '../transformer';
 import { elementTypes, publicFormats } from './formats';
 import { openFile, type ParityContext } from './golden';
 import {
@@ -122,7 +122,7 @@ async function forward(
     guided: false,
   });
   const embeds = await goldenEmbeds(context, 'prompt_embeds');
-  const prepared = await model.prepareText(embeds);
+  const prepared = await model.prepareText(clip, embeds);
   try {
     const times = {
       conditioning: model.createTimeEmbedding(scope),
@@ -131,8 +131,8 @@ async function forward(
     const steps = golden.tensors.has('dit_timestep_tokens')
       ? await golden.tensors.read('dit_timestep_tokens')
       : [0, golden.settings.dit_timestep ?? Number.NaN];
-    await model.embedTime(steps[0] ?? Number.NaN, times.conditioning);
-    await model.embedTime(steps.at(-1) ?? Number.NaN, times.noisy);
+    await model.embedTime(clip, steps[0] ?? Number.NaN, times.conditioning);
+    await model.embedTime(clip, steps.at(-1) ?? Number.NaN, times.noisy);
     const input = await golden.tensors.read('dit_input');
     const tokens = latentsToTokens(input, config.in_channels, size, config);
     const given = clip.conditioningTokens * width;
@@ -195,7 +195,8 @@ async function* scheduler(context: ParityContext): AsyncGenerator<ParityLine> {
   const velocities = await golden.tensors.read('sched_velocities');
   const expected = await golden.tensors.read('sched_latents');
   const noise = await golden.tensors.read('noise');
-  const solver = new Solver(backend, plan, 1, noise, 1);
+  const width = tokenWidth(golden.config.transformer);
+  const solver = await Solver.open(backend, plan, 1, noise, width);
   try {
     const actual = new Float32Array(expected.length);
     for (let step = 0; step < steps; step++) {

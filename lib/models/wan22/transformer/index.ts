@@ -1,6 +1,5 @@
 export { streamedBlocks } from './blocks';
 export type { Clip, ClipOptions, TextContext, TimeEmbedding, Times, TokenRows } from './clip';
-export { transformerKernels } from './kernels';
 export { type DenoisePlanOptions, planDenoising } from './plan';
 export { tokenWidth } from './sizes';
 export { Transformer } from './transformer';

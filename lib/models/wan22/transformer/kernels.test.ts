@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Precision } from '../../../contract';
-import { CountingBackend, type Program } from '../../../gpu';
+import { CountingBackend, compileGraphs, type Program } from '../../../gpu';
 import { wrongAccesses } from '../../../gpu/compiler/testing/provenance';
 import {
   type Dispatch,
@@ -17,7 +17,7 @@ import { transformerTensors } from '../tensors';
 import { denoiseTokens, tokenRequest } from '../testing/denoise';
 import { realFolder } from '../testing/model';
 import { tokensOf } from './clip';
-import { clipGraphs, compileClip } from './kernels';
+import { clipGraphs, sizesOf } from './kernels';
 import { blockLinears } from './network';
 import { Transformer } from './transformer';
 
@@ -52,7 +52,8 @@ function programOf(setting: Setting): Program {
     { conditioningFrames: 1, maxChunkTokens, guided: true },
   );
   const target = { choice, limits, maxBufferBytes: Number.POSITIVE_INFINITY };
-  const program = compileClip(target, clipGraphs(config, { precision, lora }, true), clip);
+  const adapted = clipGraphs(config, { precision, lora }, true);
+  const program = compileGraphs(target, adapted.graphs, sizesOf(clip, adapted));
   if (!program) throw new Error('the device has no kernels');
   return program;
 }
@@ -80,6 +81,8 @@ describe("the 5B's graphs as dispatches", () => {
     residual: '11, d29e1f25',
     // Of a stream, and of what the blocks added before.
     head: '59, 0fbd08d6',
+    'text-embedding': '2, 30754703',
+    'time-embedding': '5, e7c15bdf',
   };
 
   // Recorded from the code that made them by hand, before there was a compiler. Only another kernel text, or another
@@ -93,7 +96,12 @@ describe("the 5B's graphs as dispatches", () => {
     [
       '4 bits, LoRA, small bindings',
       { ...exact, precision: 'int4', rank: 96, bindingBytes: 2 ** 27 },
-      { 'self-attention': '189, 40c5bb00', 'cross-attention-feed-forward': '139, ddadbb24' },
+      {
+        'self-attention': '189, 40c5bb00',
+        'cross-attention-feed-forward': '139, ddadbb24',
+        // A binding holds half of the last layer's weight.
+        'time-embedding': '6, 865ab0ad',
+      },
     ],
     [
       'fast',
@@ -161,8 +169,6 @@ test('blocks with LoRAs of different ranks, or none, run by kernels that were co
       },
     },
   });
-  // The embeddings' calls are the runtime's.
-  backend.kernels = { choice: defaultChoice(completeDevice, 'exact'), run: async () => false };
   const branch = (rank: number) => {
     return { rank, down: new Float32Array(rank * 64), up: new Float32Array(64 * rank) };
   };

@@ -1,5 +1,4 @@
-import { type Compute, type GraphSizes, type KernelSet, Program } from '../../../gpu';
-import type { KernelChoice } from '../../../gpu/kernels';
+import type { GraphSizes } from '../../../gpu';
 import type { Graph } from '../../../graph';
 import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
 import type { ReadOptions } from '../layer-data';
@@ -11,13 +10,6 @@ import { outerLinears } from './weights';
 
 /** In which form a transformer's weights are on the device: its graphs depend on it. */
 export type WeightForm = Pick<ReadOptions, 'precision' | 'lora'>;
-
-/** The kernels of a choice that compute a transformer; null where the runtime does. */
-export function transformerKernels(choice: KernelChoice | null | undefined): KernelSet | null {
-  if (!choice?.linear || !choice.attention) return null;
-  const { linear, attention, fastLinear = null, fastAttention = null, storage = 'f16' } = choice;
-  return { linear, attention, fastLinear, fastAttention, storage };
-}
 
 /** Graphs of a transformer, and the ranks that a LoRA has beside their layers, by the names of these. */
 export class AdaptedGraphs {
@@ -57,14 +49,38 @@ export class AdaptedGraphs {
   }
 }
 
-/** All graphs of a clip. */
+/** All graphs of a clip, those of its embeddings included. */
 export function clipGraphs(
   config: TransformerConfig,
   form: WeightForm,
   reusesBlocks = false,
 ): AdaptedGraphs {
   const clip = new AdaptedGraphs(config, form);
-  const { patchEmbedding: patch_embedding, projOut: proj_out } = outerLinears;
+  const { patchEmbedding: patch_embedding, projOut: proj_out, timeProjection } = outerLinears;
+  const { timeLinear1, timeLinear2, textLinear1, textLinear2 } = outerLinears;
+  clip.add(
+    {
+      'time_embedder.linear_1': timeLinear1,
+      'time_embedder.linear_2': timeLinear2,
+      time_proj: timeProjection,
+    },
+    (of) =>
+      network.timeEmbedding(config, {
+        linear1: of['time_embedder.linear_1'],
+        linear2: of['time_embedder.linear_2'],
+        projection: of.time_proj,
+      }),
+    'f32',
+  );
+  clip.add(
+    { 'text_embedder.linear_1': textLinear1, 'text_embedder.linear_2': textLinear2 },
+    (of) =>
+      network.textEmbedding({
+        linear1: of['text_embedder.linear_1'],
+        linear2: of['text_embedder.linear_2'],
+      }),
+    'f32',
+  );
   clip.add({ patch_embedding }, (of) => network.patchEmbedding(of.patch_embedding), 'f32');
   for (const reuses of reusesBlocks ? [false, true] : [false]) {
     clip.add({ proj_out }, (of) => network.head(config, of.proj_out, reuses), 'f32');
@@ -79,27 +95,6 @@ export function clipGraphs(
   return clip;
 }
 
-/** The graphs of the embeddings, which are the runtime's also where kernels compute the clip. */
-export function embeddingGraphs(
-  config: TransformerConfig,
-  form: WeightForm,
-): readonly AdaptedGraphs[] {
-  const { timeLinear1, timeLinear2, timeProjection, textLinear1, textLinear2 } = outerLinears;
-  const [time, text] = [new AdaptedGraphs(config, form), new AdaptedGraphs(config, form)];
-  time.add(
-    { linear_1: timeLinear1, linear_2: timeLinear2, time_proj: timeProjection },
-    ({ linear_1: linear1, linear_2: linear2, time_proj: projection }) =>
-      network.timeEmbedding(config, { linear1, linear2, projection }),
-    'f32',
-  );
-  text.add(
-    { linear_1: textLinear1, linear_2: textLinear2 },
-    ({ linear_1: linear1, linear_2: linear2 }) => network.textEmbedding({ linear1, linear2 }),
-    'f32',
-  );
-  return [time, text];
-}
-
 /** What the graphs are run on. @param rows T of the texts; that of the longest when absent */
 export function sizesOf(
   { chunks }: Pick<ClipTokens, 'chunks'>,
@@ -107,28 +102,4 @@ export function sizesOf(
   rows = maxPromptTokens,
 ): GraphSizes {
   return { chunks, ranks, sizes: { T: rows }, classed: new Set(['modulation', 'temb']) };
-}
-
-/** What a clip is compiled for. */
-export interface KernelTarget {
-  readonly choice: KernelChoice | null | undefined;
-  readonly limits: Compute['limits'];
-  /** Most bytes of a buffer. */
-  readonly maxBufferBytes: number;
-}
-
-/**
- * Compiles all that a clip computes, without a device; null where the runtime computes it.
- *
- * @throws Refusal
- */
-export function compileClip(
-  { choice, limits, maxBufferBytes }: KernelTarget,
-  of: AdaptedGraphs,
-  clip: Pick<ClipTokens, 'chunks'>,
-): Program | null {
-  const kernels = transformerKernels(choice);
-  return (
-    kernels && new Program(of.graphs, { kernels, limits, ...sizesOf(clip, of) }, maxBufferBytes)
-  );
 }

@@ -60,8 +60,8 @@ export const timeEmbedding = memoised(
   ) => {
     const g = new Graph('time-embedding');
     const sinusoid = g.input('sinusoid', [1, config.freq_dim]);
-    const inner = silu(linear(sinusoid, layerOf('linear_1', specs.linear1))); // [1, D]
-    const temb = linear(inner, layerOf('linear_2', specs.linear2)); // [1, D]
+    const inner = silu(linear(sinusoid, layerOf('time_embedder.linear_1', specs.linear1))); // [1, D]
+    const temb = linear(inner, layerOf('time_embedder.linear_2', specs.linear2)); // [1, D]
     const projected = linear(silu(temb), layerOf('time_proj', specs.projection)); // [1, 6·D]
     g.output('temb', temb);
     g.output('modulation', projected, [6, transformerDim(config)]);
@@ -73,8 +73,8 @@ export const timeEmbedding = memoised(
 export const textEmbedding = memoised((specs: { linear1: LinearSpec; linear2: LinearSpec }) => {
   const g = new Graph('text-embedding');
   const embeds = g.input('embeds', ['T', specs.linear1.inFeatures]);
-  const inner = gelu(linear(embeds, layerOf('linear_1', specs.linear1))); // [T, D]
-  g.output('context', linear(inner, layerOf('linear_2', specs.linear2))); // [T, D]
+  const inner = gelu(linear(embeds, layerOf('text_embedder.linear_1', specs.linear1))); // [T, D]
+  g.output('context', linear(inner, layerOf('text_embedder.linear_2', specs.linear2))); // [T, D]
   return g;
 });
 

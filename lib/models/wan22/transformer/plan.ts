@@ -2,24 +2,27 @@ import type { Precision } from '../../../contract';
 import {
   type Compute,
   CountingBackend,
+  compileGraphs,
   countGraphs,
-  countOnnxGraph,
   type DeviceBytes,
   elementCount,
+  type GraphSizes,
   RuntimeExecutor,
   tensorBytes,
+  uniformBytes,
 } from '../../../gpu';
 import type { KernelChoice } from '../../../gpu/kernels';
+import type { Graph } from '../../../graph';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { DenoiseCosts, Residency } from '../../../pipeline/memory/plan';
-import { solverSizes, stepGraph } from '../../../pipeline/schedulers';
+import { solverSizes, stepGraph, stepSizes } from '../../../pipeline/schedulers';
 import { bitsOf } from '../blocks';
 import type { TransformerConfig } from '../config';
 import { precisionFor } from '../layer-data';
 import type { LoraBranches } from '../lora';
 import { shapeOfTensor, transformerTensors } from '../tensors';
 import { tokensOf } from './clip';
-import { clipGraphs, compileClip, embeddingGraphs, sizesOf, type WeightForm } from './kernels';
+import { clipGraphs, sizesOf, type WeightForm } from './kernels';
 import { blockLinears } from './network';
 import { clipSizes, textSizes, timeSizes, tokenWidth } from './sizes';
 
@@ -65,15 +68,20 @@ export async function planDenoising(
   const compute = options.compute ?? counting.compute;
   const graphs = clipGraphs(config, form, reusesBlocks);
   const target = { choice: kernels, limits: compute.limits, maxBufferBytes };
-  const program = compileClip(target, graphs, clip);
-  await program?.compileOn(compute);
-  for (const of of [...embeddingGraphs(config, form), ...(program ? [] : [graphs])]) {
+  const compiled = (of: Iterable<Graph>, sizes: GraphSizes) => compileGraphs(target, of, sizes);
+  const step = [stepGraph(guided, stochastic, latents[1])];
+  const programs = [
+    compiled(graphs.graphs, sizesOf(clip, graphs)),
+    compiled(step, stepSizes(latents[0])),
+  ].filter((program) => program !== null);
+  for (const program of programs) await program.compileOn(compute);
+  if (programs.length === 0) {
     const executor = new RuntimeExecutor(counting);
     for (const { context } of texts) {
-      await countGraphs(executor, of.graphs, sizesOf(clip, of, context[0]));
+      await countGraphs(executor, graphs.graphs, sizesOf(clip, graphs, context[0]));
     }
+    await countGraphs(new RuntimeExecutor(counting), step, stepSizes(latents[0]));
   }
-  await countOnnxGraph(counting, stepGraph(guided, stochastic, latents[1]), { S: latents[0] });
   const inside = counting.measured();
 
   const weights = weightBytes(config, form);
@@ -81,7 +89,7 @@ export async function planDenoising(
   const kept = [
     ...bytesOf([...streams, ...residuals, ...Object.values(rotary)]),
     ...bytesOf(texts.map(({ context }) => context)),
-    ...(program?.buffers ?? []),
+    ...programs.flatMap(({ buffers }) => buffers),
     ...weights.lora,
   ];
   // Embeddings of prompts are freed before the latents are taken.
@@ -92,11 +100,12 @@ export async function planDenoising(
     ...time,
     ...time,
     [clip.conditioningTokens, latents[1]],
-    ...Object.values(solver.tensors),
-    ...Object.values(solver.coefficients),
+    ...Object.values(solver),
   ]);
   const activations = inside.activations + sum(kept) + Math.max(...embeds, sum(late));
-  const runtime = inside.runtime + tensorBytes('float32', latents); // to read the latents back
+  const uniforms = programs.length > 0 ? uniformBytes : 0;
+  // The latents are read back.
+  const runtime = inside.runtime + uniforms + tensorBytes('float32', latents);
   const others = [weights.around, weights.block, kept, embeds, late].flat();
   const largest = Math.max(inside.largest, ...others);
   const [around, blockBytes] = [sum(weights.around), sum(weights.block)];

@@ -1,11 +1,4 @@
-import {
-  type Backend,
-  type DeviceTensor,
-  type Executor,
-  elementCount,
-  RuntimeExecutor,
-  Scope,
-} from '../../../gpu';
+import { type Backend, type DeviceTensor, elementCount, openExecutor, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
@@ -17,14 +10,13 @@ import { BlockStore } from './blocks';
 import {
   Clip,
   type ClipOptions,
-  type ClipTokens,
   type TextContext,
   type TimeEmbedding,
   type Times,
   type TokenRows,
   tokensOf,
 } from './clip';
-import { clipGraphs, compileClip } from './kernels';
+import { clipGraphs, sizesOf } from './kernels';
 import * as network from './network';
 import { textSizes, timeSizes } from './sizes';
 import { loadNonBlockWeights, type TransformerWeights } from './weights';
@@ -49,18 +41,13 @@ export interface VelocityOptions {
 
 /** The Wan2.2-TI2V transformer on a device. */
 export class Transformer {
-  /** Of what is outside of the blocks. */
-  readonly executor: RuntimeExecutor;
-
   private constructor(
     readonly backend: Backend,
     readonly config: TransformerConfig,
     readonly weights: TransformerWeights,
     readonly blocks: BlockStore,
     readonly scope: Scope,
-  ) {
-    this.executor = new RuntimeExecutor(backend);
-  }
+  ) {}
 
   /**
    * Uploads the weights that stay. On failure nothing stays on the device.
@@ -99,7 +86,6 @@ export class Transformer {
   dispose(): void {
     // Data that is still being read is dropped.
     void this.blocks.stop();
-    this.executor.dispose();
     this.scope.dispose();
   }
 
@@ -112,21 +98,9 @@ export class Transformer {
   async createClip(size: LatentSize, options: ClipOptions): Promise<Clip> {
     const { backend, config, weights } = this;
     const tokens = tokensOf(config, size, options);
-    const executor = await this.#executorOf(tokens, options);
+    const adapted = clipGraphs(config, this.blocks.options, options.reusesBlocks);
+    const executor = await openExecutor(backend, adapted.graphs, sizesOf(tokens, adapted));
     return new Clip(backend, executor, config, weights, size, tokens, options);
-  }
-
-  async #executorOf(tokens: ClipTokens, { reusesBlocks }: ClipOptions): Promise<Executor> {
-    const { backend, config } = this;
-    const { compute, kernels, maxBufferBytes } = backend;
-    if (!compute) return new RuntimeExecutor(backend);
-    const target = { choice: kernels?.choice, limits: compute.limits, maxBufferBytes };
-    const program = compileClip(
-      target,
-      clipGraphs(config, this.blocks.options, reusesBlocks),
-      tokens,
-    );
-    return program ? program.open(backend) : new RuntimeExecutor(backend);
   }
 
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */
@@ -136,12 +110,13 @@ export class Transformer {
 
   /** Fills `target` for a timestep in [0, 1000]. */
   async embedTime(
+    { executor }: Clip,
     timestep: number,
     target: TimeEmbedding & { readonly sinusoid: Tensor },
   ): Promise<void> {
     const { timeLinear1, timeLinear2, timeProjection } = this.weights;
     this.backend.write(target.sinusoid, sinusoid(timestep, this.config.freq_dim));
-    await this.executor.run(
+    await executor.run(
       network.timeEmbedding(this.config, {
         linear1: timeLinear1.spec,
         linear2: timeLinear2.spec,
@@ -149,16 +124,16 @@ export class Transformer {
       }),
       {
         ...target,
-        ...bindLinear('linear_1', timeLinear1),
-        ...bindLinear('linear_2', timeLinear2),
+        ...bindLinear('time_embedder.linear_1', timeLinear1),
+        ...bindLinear('time_embedder.linear_2', timeLinear2),
         ...bindLinear('time_proj', timeProjection),
       },
     );
   }
 
   /** {@link prepareTexts} for a single prompt. */
-  async prepareText(embeds: Float32Array): Promise<TextContext> {
-    const [text] = await this.prepareTexts([embeds]);
+  async prepareText(clip: Clip, embeds: Float32Array): Promise<TextContext> {
+    const [text] = await this.prepareTexts(clip, [embeds]);
     if (!text) throw new TypeError('there is no text');
     return text;
   }
@@ -173,7 +148,7 @@ export class Transformer {
    *
    * @param prompts text embeddings [L, textDim] each, L ≤ 512
    */
-  async prepareTexts(prompts: readonly Float32Array[]): Promise<TextContext[]> {
+  async prepareTexts(clip: Clip, prompts: readonly Float32Array[]): Promise<TextContext[]> {
     const { config, backend } = this;
     const scopes: Scope[] = [];
     try {
@@ -184,7 +159,7 @@ export class Transformer {
         const empty = maxPromptTokens - embeds.length / config.text_dim;
         texts.push({
           lastBias: empty > 0 ? Math.log(empty) : 0,
-          context: await this.#embedText(scope, embeds),
+          context: await this.#embedText(clip, scope, embeds),
           dispose: () => scope.dispose(),
         });
       }
@@ -195,7 +170,7 @@ export class Transformer {
     }
   }
 
-  async #embedText(scope: Scope, embeds: Float32Array): Promise<Tensor> {
+  async #embedText({ executor }: Clip, scope: Scope, embeds: Float32Array): Promise<Tensor> {
     const { config, backend } = this;
     const { textLinear1, textLinear2 } = this.weights;
     const sizes = textSizes(config, embeds.length / config.text_dim);
@@ -204,13 +179,13 @@ export class Transformer {
     const input = backend.tensor('float32', sizes.embeds, 'activations', padded);
     try {
       const context = scope.float32(sizes.context, 'activations');
-      await this.executor.run(
+      await executor.run(
         network.textEmbedding({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
         {
           embeds: input,
           context,
-          ...bindLinear('linear_1', textLinear1),
-          ...bindLinear('linear_2', textLinear2),
+          ...bindLinear('text_embedder.linear_1', textLinear1),
+          ...bindLinear('text_embedder.linear_2', textLinear2),
         },
       );
       return context;

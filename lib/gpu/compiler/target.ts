@@ -1,0 +1,54 @@
+import type { Graph } from '../../graph';
+import type { Backend } from '../backend';
+import type { Executor } from '../executor';
+import type { Compute, KernelChoice } from '../kernels';
+import { RuntimeExecutor } from '../runtime/executor';
+import type { GraphSizes } from './placeholders';
+import { Program } from './program';
+import type { KernelSet } from './scope';
+
+/** What graphs are compiled for. */
+export interface KernelTarget {
+  readonly choice: KernelChoice | null | undefined;
+  readonly limits: Compute['limits'];
+  /** Most bytes of a buffer. */
+  readonly maxBufferBytes: number;
+}
+
+/** The kernels of a choice that compute graphs; null where the runtime does. */
+export function kernelSet(choice: KernelChoice | null | undefined): KernelSet | null {
+  if (!choice?.linear || !choice.attention) return null;
+  const { linear, attention, fastLinear = null, fastAttention = null, storage = 'f16' } = choice;
+  return { linear, attention, fastLinear, fastAttention, storage };
+}
+
+/**
+ * Compiles graphs without a device; null where the runtime computes them.
+ *
+ * @throws Refusal
+ */
+export function compileGraphs(
+  { choice, limits, maxBufferBytes }: KernelTarget,
+  graphs: Iterable<Graph>,
+  sizes: GraphSizes,
+): Program | null {
+  const kernels = kernelSet(choice);
+  return kernels && new Program(graphs, { kernels, limits, ...sizes }, maxBufferBytes);
+}
+
+/**
+ * What computes graphs on a backend: kernels of our own where its choice has them, else the runtime.
+ *
+ * @throws Refusal where kernels are to compute and do not
+ * @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device
+ */
+export async function openExecutor(
+  backend: Backend,
+  graphs: Iterable<Graph>,
+  sizes: GraphSizes,
+): Promise<Executor> {
+  const { compute, kernels, maxBufferBytes } = backend;
+  const target = compute && { choice: kernels?.choice, limits: compute.limits, maxBufferBytes };
+  const program = target && compileGraphs(target, graphs, sizes);
+  return program ? program.open(backend) : new RuntimeExecutor(backend);
+}
