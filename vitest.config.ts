@@ -34,7 +34,7 @@ export default defineConfig({
           environment: 'node',
           isolate: false,
           include: ['{app,lib,relay,e2e}/**/*.test.{ts,tsx}'],
-          exclude: ['**/*.browser.test.{ts,tsx}'],
+          exclude: ['**/node_modules/**', '**/*.browser.test.{ts,tsx}'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

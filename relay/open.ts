@@ -63,8 +63,7 @@ async function openParts(
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
   const { outboxRow } = webhooks;
   const jobs = createJobs({ store, config, outboxRow, log, metrics });
-  const limits = createLimits({ store, config, jobs, log });
-  onClose(() => limits.close());
+  const limits = createLimits({ config, jobs });
   const files = await createFiles({ config, store, links, keys, limits, guard, jobs, space, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });

@@ -1,7 +1,27 @@
-import path from 'node:path';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { binary } from '../../lib/cli/build';
+import { importTestPackage, testPackageFile } from '../../lib/cli/test-packages';
+
+/** The parts of npm `@modelcontextprotocol/sdk` that are used. */
+interface McpClient {
+  connect(transport: object): Promise<void>;
+  callTool(
+    call: { name: string; arguments: Record<string, unknown> },
+    schema: undefined,
+    options: { timeout: number },
+  ): Promise<{ readonly content: unknown; readonly isError?: boolean }>;
+  close(): Promise<void>;
+}
+interface ClientModule {
+  readonly Client: new (self: { name: string; version: string }) => McpClient;
+}
+interface StdioModule {
+  readonly StdioClientTransport: new (program: {
+    command: string;
+    args: readonly string[];
+    cwd: string;
+    stderr: 'ignore';
+    env: Readonly<Record<string, string>>;
+  }) => object;
+}
 
 /** The MCP server of npm `@wavespeed/mcp`, unmodified, as a child process over stdio. */
 export interface McpServer {
@@ -18,10 +38,13 @@ export async function startMcp(settings: {
   apiKey: string;
   home: string;
 }): Promise<McpServer> {
+  const sdk = '@modelcontextprotocol/sdk/dist/esm/client';
+  const { Client } = await importTestPackage<ClientModule>(`${sdk}/index.js`);
+  const { StdioClientTransport } = await importTestPackage<StdioModule>(`${sdk}/stdio.js`);
   const client = new Client({ name: 'kinora-e2e', version: '1' });
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [binary('@wavespeed/mcp', path.join('dist', 'index.js'))],
+    args: [await testPackageFile('@wavespeed/mcp/dist/index.js')],
     cwd: settings.home,
     stderr: 'ignore',
     env: {

@@ -11,6 +11,7 @@ import { binary, ensureBuild, nextBinary } from './build';
 import { compileKernels } from './compile-kernels';
 import { root } from './paths';
 import { prepareAssets } from './prepare-assets';
+import { installTestPackages } from './test-packages';
 import {
   atLeastOneFailure,
   type Counts,
@@ -53,6 +54,8 @@ async function main([level = 'quick', ...asked]: readonly string[]): Promise<num
   process.env.KINORA_BROWSER = await ensureBrowser();
   await prepareAssets(root);
   await compileKernels();
+  // Before the first test needs one, whose time limit is not for a download. Without them the others still run.
+  await installTestPackages().catch((error: Error) => console.error(error.message));
 
   const inTurn = async (...names: readonly string[]) => {
     for (const name of names) {

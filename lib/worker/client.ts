@@ -108,27 +108,25 @@ export class WorkerClient {
   }
 
   /**
-   * One request to the address of a job's output.
+   * Sends the video of a job.
    *
    * @param timeoutMs how long it may take; 0 for as long as it takes
    */
   output(
     address: { readonly id: string; readonly leaseToken: string; readonly sha256: string },
-    init: Pick<RequestInit, 'method' | 'headers' | 'body'>,
+    file: Blob,
     signal: AbortSignal,
     timeoutMs = 0,
-  ): Promise<Response> {
+  ): Promise<void> {
     const query = new URLSearchParams({
       lease_token: address.leaseToken,
       sha256: address.sha256,
     });
     const path = `/api/worker/jobs/${address.id}/output?${query}`;
     return this.#trying({ signal, attempts: 1, timeoutMs }, async (abort) => {
-      const headers = { ...init.headers, Authorization: `Bearer ${this.#token}` };
-      const url = new URL(path, this.server).href;
-      const response = await this.#fetch(url, { ...init, headers, signal: abort });
-      await checkResponse(response);
-      return response;
+      const headers = { 'Content-Type': 'video/mp4', Authorization: `Bearer ${this.#token}` };
+      const init = { method: 'PUT', headers, body: file, signal: abort };
+      await checkResponse(await this.#fetch(new URL(path, this.server).href, init));
     });
   }
 

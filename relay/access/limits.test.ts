@@ -1,13 +1,9 @@
-import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../../lib/contract/v3';
-import { openStore } from '../store';
-import { startPostgres, type TestPostgres } from '../testing/postgres';
 import type { Caller } from './caller';
-import { addressGroup, createLimits, type Limits } from './limits';
+import { addressGroup, createLimits } from './limits';
 
 const settings = {
-  DATABASE_URL: undefined,
   KINORA_SUBMITS_PER_MINUTE: 3,
   KINORA_SHARES_PER_MINUTE: 2,
   KINORA_READS_PER_MINUTE: 4,
@@ -18,7 +14,6 @@ const settings = {
 type Options = Parameters<typeof createLimits>[0];
 const inMemory = (config: Partial<Options['config']> = {}, jobs?: Options['jobs']) =>
   createLimits({
-    store: { engine: 'pglite' },
     config: { ...settings, ...config },
     ...(jobs && { jobs }),
   });
@@ -135,68 +130,5 @@ describe('an address', () => {
     expect(addressGroup('2001:db8:1:2::3')).toBe(addressGroup('2001:db8:1:2:ffff::'));
     expect(addressGroup('2001:db8:1:2::3')).not.toBe(addressGroup('2001:db8:1:3::3'));
     expect(addressGroup('x'.repeat(1000))).toHaveLength(64);
-  });
-});
-
-describe('on PostgreSQL', { tags: ['full'] }, () => {
-  let postgres: TestPostgres;
-  const open: Limits[] = [];
-  beforeAll(async () => {
-    postgres = await startPostgres();
-  }, 60_000);
-  afterAll(async () => {
-    await Promise.all(open.map((limits) => limits.close()));
-    await postgres.stop();
-  });
-  /** A database with the tables of the store. */
-  const database = async (name: string) => {
-    const url = await postgres.database(name);
-    await (await openStore({ KINORA_DATA: '', DATABASE_URL: url })).close();
-    return url;
-  };
-  const node = (url: string) => {
-    const config = { ...settings, DATABASE_URL: url };
-    // Long, so that a slow machine does not count as a database that does not answer.
-    const limits = createLimits({ store: { engine: 'postgres' }, config, databaseMs: 30_000 });
-    open.push(limits);
-    return limits;
-  };
-
-  it('counts submissions and wrong keys of all nodes together, reads of each node', async () => {
-    const url = await database('limits_shared');
-    const [one, two] = [node(url), node(url)];
-    const remaining = [];
-    for (const limits of [one, two, one]) {
-      remaining.push((await limits.key(caller('a'), 'submit'))['RateLimit-Remaining']);
-    }
-    expect(remaining).toEqual(['2', '1', '0']);
-    for (const limits of [two, one, two, one]) {
-      const { headers } = await refusalOf(limits.key(caller('a'), 'submit'));
-      expect(Number(headers['Retry-After'])).toBeGreaterThan(0);
-      expect(Number(headers['Retry-After'])).toBeLessThanOrEqual(60);
-    }
-    await one.badKey('192.0.2.1');
-    await two.badKey('192.0.2.1');
-    expect((await refusalOf(one.badKey('192.0.2.1'))).status).toBe(429);
-    await times(4, () => one.key(caller('a'), 'read'));
-    expect((await two.key(caller('a'), 'read'))['RateLimit-Remaining']).toBe('3');
-  });
-
-  it('does not query the database for a key that is over its limit', async () => {
-    const url = await database('limits_flood');
-    const limits = node(url);
-    await times(3, () => limits.key(caller('a'), 'submit'));
-    await times(20, () => refusalOf(limits.key(caller('a'), 'submit')));
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    const { rows } = await client.query('select key, points from rate_limits');
-    await client.end();
-    expect(rows).toEqual([{ key: 'submit:a', points: 4 }]);
-  });
-
-  it('counts in memory while the database does not answer', async () => {
-    const limits = node('postgresql://postgres@127.0.0.1:9/none');
-    await times(3, () => limits.key(caller('a'), 'submit'));
-    expect((await refusalOf(limits.key(caller('a'), 'submit'))).status).toBe(429);
   });
 });

@@ -1,12 +1,9 @@
 import ipaddr from 'ipaddr.js';
-import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Jobs } from '../jobs';
 import { Kept } from '../kept';
-import type { Store } from '../store/store';
 import type { Caller } from './caller';
-import { type Count, type Counter, memoryCounter, sharedCounters } from './counters';
 
 /**
  * What an address is counted under: an IPv4 address itself, however it is written; of an IPv6 address
@@ -20,6 +17,35 @@ export function addressGroup(address: string): string {
   return network.map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
+/** Length of every window, in milliseconds. */
+const windowMs = 60_000;
+
+/** What counting one request gave. */
+interface Count {
+  /** Requests of this window, this one too; above the limit when it is over. */
+  readonly used: number;
+  /** Until the window ends. */
+  readonly msLeft: number;
+}
+/** Counts one request under a name, such as an address or a key id. */
+type Counter = (who: string) => Count;
+
+function createCounter(): Counter {
+  /** The window that ends first comes first, as all are equally long. */
+  const windows = new Map<string, { used: number; readonly endsAt: number }>();
+  return (who) => {
+    const now = performance.now();
+    for (const [name, { endsAt }] of windows) {
+      if (endsAt > now) break;
+      windows.delete(name);
+    }
+    const window = windows.get(who) ?? { used: 0, endsAt: now + windowMs };
+    windows.set(who, window);
+    window.used += 1;
+    return { used: window.used, msLeft: window.endsAt - now };
+  };
+}
+
 /** How long the count of a key's unfinished predictions is used, in milliseconds. */
 const countedMs = 2000;
 /** Keys whose counts are remembered. */
@@ -28,7 +54,6 @@ const countedKeys = 5000;
 /** The settings that limits are made of; 0 means that there is none. */
 type LimitSettings = Pick<
   Config,
-  | 'DATABASE_URL'
   | 'KINORA_SUBMITS_PER_MINUTE'
   | 'KINORA_SHARES_PER_MINUTE'
   | 'KINORA_READS_PER_MINUTE'
@@ -40,49 +65,36 @@ type LimitSettings = Pick<
 /**
  * Limits per key and per address, in windows of a minute.
  *
- * Submissions and wrong keys are counted by all nodes of one PostgreSQL together: both cost a query
- * anyway, and it is submissions that cost GPU time. Reads, and requests of an address, are counted by each node
- * for itself, in memory: a query per poll would double what a poll costs. With n nodes a key can so
- * read up to n times as often. On PGlite there is one node, and all is in memory.
+ * Every node counts for itself, in memory: a query for each request would double what a poll costs. With n nodes a key
+ * can so submit and read up to n times as often; its unfinished predictions (`KINORA_JOBS_PER_KEY`) are counted in the
+ * database.
  *
  * @param options.jobs counts unfinished predictions: each allows more reads, as clients poll each
- * @param options.databaseMs how long PostgreSQL is waited for before memory counts, in milliseconds;
- * default 1,000
  */
 export function createLimits(options: {
-  store: Pick<Store, 'engine'>;
   config: LimitSettings;
   jobs?: Pick<Jobs, 'unfinishedOf'>;
-  log?: Logger;
-  databaseMs?: number;
 }) {
-  const { store, config, jobs, log, databaseMs } = options;
-  const shared =
-    store.engine === 'postgres' && config.DATABASE_URL !== undefined
-      ? sharedCounters(config.DATABASE_URL, log, databaseMs)
-      : null;
-  const counter = (name: string, limit: number): Counter =>
-    shared && limit > 0 ? shared.counter(name, limit) : memoryCounter();
-
+  const { config, jobs } = options;
   const ofKey = {
     submit: {
       base: config.KINORA_SUBMITS_PER_MINUTE,
-      count: counter('submit', config.KINORA_SUBMITS_PER_MINUTE),
+      count: createCounter(),
       sentence: 'This key has submitted too many predictions within a minute.',
     },
     share: {
       base: config.KINORA_SHARES_PER_MINUTE,
-      count: counter('share', config.KINORA_SHARES_PER_MINUTE),
+      count: createCounter(),
       sentence: 'This key has shared too often within a minute.',
     },
     read: {
       base: config.KINORA_READS_PER_MINUTE,
-      count: memoryCounter(),
+      count: createCounter(),
       sentence: 'This key has asked too often within a minute.',
     },
   };
-  const badKeys = counter('bad-key', config.KINORA_BAD_KEYS_PER_ADDRESS);
-  const addresses = memoryCounter();
+  const badKeys = createCounter();
+  const addresses = createCounter();
   const counts = new Kept<number>(countedMs, countedKeys);
 
   /** Unfinished predictions of a key, counted at most every {@link countedMs}. */
@@ -92,7 +104,7 @@ export function createLimits(options: {
 
   const ofAddress = async (count: Counter, limit: number, address: string, sentence: string) => {
     if (limit === 0) return;
-    const counted = await count(addressGroup(address));
+    const counted = count(addressGroup(address));
     if (counted.used > limit) throw refusal(sentence, limit, counted);
   };
 
@@ -125,7 +137,7 @@ export function createLimits(options: {
     ): Promise<Readonly<Record<string, string>>> {
       const { base, count, sentence } = ofKey[kind];
       if (base === 0) return {};
-      const counted = await count(keyId);
+      const counted = count(keyId);
       // Most callers stay below the base, and cost no query.
       const isOver = kind === 'read' && counted.used > base;
       const limit = isOver
@@ -133,9 +145,6 @@ export function createLimits(options: {
         : base;
       if (counted.used > limit) throw refusal(sentence, limit, counted);
       return headersOf(limit, counted);
-    },
-    async close(): Promise<void> {
-      await shared?.close();
     },
   };
 }

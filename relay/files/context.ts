@@ -7,7 +7,6 @@ import type { Jobs } from '../jobs/index';
 import type { Store } from '../store/store';
 import type { BlobStore } from './blobs/index';
 import type { Links } from './links';
-import type { OutputParts } from './outputs/parts';
 import type { Space } from './space';
 import type { UploadRows } from './uploads/rows';
 
@@ -28,7 +27,6 @@ export interface FilesDependencies {
 export interface FilesContext extends FilesDependencies {
   readonly blobs: BlobStore;
   readonly rows: UploadRows;
-  readonly parts: OutputParts;
-  /** Folder of parts and temporary files. */
+  /** Folder of temporary files. */
   readonly temporary: string;
 }

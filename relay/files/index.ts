@@ -1,14 +1,15 @@
 import type { NodeHandler } from '../http/router';
+import type { JobRow } from '../store/schema';
 import { openBlobs, partsFolder } from './blobs';
 import type { FilesContext, FilesDependencies } from './context';
 import { getJobImage } from './inputs/image';
 import { getJobLora } from './inputs/lora';
 import { createIntake } from './intake';
-import { getVideo, outputRoutes, takeOutput } from './outputs/handlers';
-import { outputParts } from './outputs/parts';
+import { getVideo, putOutput, takeOutput } from './outputs/handlers';
+import { filenameOf } from './outputs/store';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
-import { ownVideoRoutes, takeOwnVideo } from './shares/own-video';
+import { putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
 import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
@@ -30,7 +31,6 @@ export async function createFiles(dependencies: FilesDependencies) {
     blobs: await openBlobs(config),
     temporary,
     rows: uploadRows(store),
-    parts: outputParts(temporary),
   };
   const { blobs, links } = context;
   const video = getVideo(context);
@@ -39,8 +39,6 @@ export async function createFiles(dependencies: FilesDependencies) {
   const lora = getJobLora(context);
   const binary = postUpload(context);
   const shares = createShares(context);
-  const output = outputRoutes(context);
-  const ownVideo = ownVideoRoutes(context);
   const routes: Record<string, NodeHandler> = {
     'POST /api/v3/media/upload/binary': binary,
     'POST /api/v2/media/upload/binary': binary,
@@ -53,11 +51,9 @@ export async function createFiles(dependencies: FilesDependencies) {
     'HEAD /files/jobs/{id}/image': image,
     'GET /files/jobs/{id}/lora/{index}': lora,
     'HEAD /files/jobs/{id}/lora/{index}': lora,
-    'PUT /api/worker/jobs/{id}/output': output.put,
-    'HEAD /api/worker/jobs/{id}/output': output.head,
+    'PUT /api/worker/jobs/{id}/output': putOutput(context),
     ...shareRoutes(context, shares),
-    'PUT /api/admin/videos/{id}': ownVideo.put,
-    'HEAD /api/admin/videos/{id}': ownVideo.head,
+    'PUT /api/admin/videos/{id}': putOwnVideo(context),
   };
   return {
     blobs,
@@ -70,6 +66,9 @@ export async function createFiles(dependencies: FilesDependencies) {
     routes,
     ticket: createTicket(context),
     takeOutput: takeOutput(context),
+    /** The video of a completed job no longer counts as an upload, which expires. */
+    keep: ({ id: jobId, owner }: JobRow, key: string): Promise<void> =>
+      context.rows.forget(owner, filenameOf({ jobId }), key),
     ...createRetention(context),
   };
 }

@@ -1,11 +1,10 @@
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { and, eq, isNotNull, lt } from 'drizzle-orm';
 import { withStorageErrors } from '../store';
 import { type JobRow, jobs as jobTable, uploads } from '../store/schema';
 import { keyOf, onStorage } from './blobs';
 import type { FilesContext } from './context';
-import { leaseHash } from './outputs/parts';
 
 /** Rows of each kind per call. */
 const batch = 100;
@@ -67,24 +66,12 @@ export function createRetention(context: FilesContext) {
     }
   }
 
-  async function sweepParts(): Promise<void> {
+  async function sweepTemporary(): Promise<void> {
     const names = await onStorage(() => readdir(context.temporary)).catch(() => []);
     for (const name of names) {
       const file = path.join(context.temporary, name);
-      if (name.endsWith('.stored')) await sweepStored(file);
-      else await removeOld(file, config.KINORA_ATTEMPT_SECONDS * 1000);
+      await removeOld(file, config.KINORA_ATTEMPT_SECONDS * 1000);
     }
-  }
-
-  /** Removes a stored video whose lease was lost before its job was completed. */
-  async function sweepStored(file: string): Promise<void> {
-    const [id = '', lease, key = ''] = (await readFile(file, 'utf8').catch(() => '')).split(' ');
-    if (key === '') return await removeOld(file, config.KINORA_ATTEMPT_SECONDS * 1000);
-    const job = await context.jobs.get(id);
-    if (job?.leaseToken && leaseHash(job.leaseToken) === lease && job.status === 'processing')
-      return;
-    if (job?.outputKey !== key) await blobs.remove(key);
-    await rm(file, { force: true });
   }
 
   async function removeVideo(jobId: string, key: string): Promise<void> {
@@ -102,12 +89,12 @@ export function createRetention(context: FilesContext) {
   }
 
   return withStorageErrors({
-    /** Removes what has expired: outputs (the record says so), uploads, parts. Bounded per call. */
+    /** Removes what has expired: outputs (the record says so), uploads, temporary files. Bounded per call. */
     async sweep(): Promise<void> {
       await sweepOutputs();
       await sweepInputs();
       await sweepUploads();
-      await sweepParts();
+      await sweepTemporary();
     },
     /** Removes every file of a job. */
     async removeOf(job: Pick<JobRow, 'id' | 'owner' | 'image' | 'outputKey'>): Promise<void> {

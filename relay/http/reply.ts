@@ -14,7 +14,7 @@ const maxDrainMs = 5000;
 export const corsHeaders = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
-    'X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Upload-Offset',
+    'X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset',
 } as const;
 
 /** Further headers of the answer to a preflight request. */
@@ -22,7 +22,7 @@ export function preflightHeaders(allow: readonly string[]): Readonly<Record<stri
   return {
     'Access-Control-Allow-Methods': allow.join(', '),
     'Access-Control-Allow-Headers':
-      'authorization, content-type, content-range, idempotency-key, range, x-client-name, x-client-version, x-client-os, x-request-id',
+      'authorization, content-type, idempotency-key, range, x-client-name, x-client-version, x-client-os, x-request-id',
     'Access-Control-Max-Age': '86400',
   };
 }

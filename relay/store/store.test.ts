@@ -22,8 +22,7 @@ describe.each(engines)('the store', (engine) => {
           name: sql`table_name || '.' || column_name || ' ' || is_nullable`.mapWith(String),
         })
         .from(sql`information_schema.columns`)
-        // The table of the shared limits belongs to its package (the end of migrations/0000_first.sql).
-        .where(sql`table_schema = 'public' and table_name <> 'rate_limits'`);
+        .where(sql`table_schema = 'public'`);
       const indexes = await db
         .select({ name: sql`indexname`.mapWith(String) })
         .from(sql`pg_indexes`)

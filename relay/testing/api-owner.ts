@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { ApiPrediction, Completion, WorkerJob } from '../../lib/contract/v3';
-import { outputKey } from '../files/outputs/parts';
+import { outputKey } from '../files/outputs/store';
 import { type Answered, declarationOf, openTestApi, submission, type TestApi } from './api';
 import { clearSafety } from './jobs';
 import { makeVideo } from './video';

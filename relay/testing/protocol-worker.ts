@@ -97,8 +97,7 @@ export class ProtocolWorker {
     const video = await this.#video(job);
     const sha256 = createHash('sha256').update(video).digest('hex');
     const address = { id: job.id, leaseToken: job.lease_token, sha256 };
-    const headers = { 'Content-Type': 'video/mp4' };
-    await this.client.output(address, { method: 'PUT', headers, body: new Blob([video]) }, signal);
+    await this.client.output(address, new Blob([video]), signal);
     const completion = {
       lease_token: job.lease_token,
       sha256,

@@ -2,6 +2,7 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { isFlagged, uncheckedSafety } from '../../../lib/contract/safety';
 import { sha256 } from '../../../lib/contract/sha256';
 import { endpoints } from '../../../lib/contract/v3/endpoints';
+import { ApiError } from '../../../lib/contract/v3/errors';
 import type { OwnVideo, Share } from '../../../lib/contract/v3/share';
 import { savePoster } from '../../../lib/predictions/poster';
 import { systemClock } from '../../../lib/weights/hub/retry';
@@ -17,8 +18,8 @@ import { getRunner } from '../../runner';
 type Completed = Extract<Prediction, { status: 'completed' }>;
 
 /**
- * Uploads a video to the server of this page, with the session's cookie, and makes its link. An upload that is cut
- * goes on where it stopped; the same video once more is not sent again.
+ * Makes the link of a video on the server of this page, with the session's cookie, and uploads the video where the
+ * server has not got it.
  *
  * @param onProgress gets what is sent, from 0 to 1
  * @throws ApiError `UNAUTHORIZED` and other refusals; TransportError; the signal's reason
@@ -35,12 +36,6 @@ export async function shareVideo(options: {
   const poster = isFlagged(safety) ? undefined : await posterOf(prediction);
   const { id, parameters, profile, result } = prediction;
   const target = { id, leaseToken: '', sha256: await sha256(await file.arrayBuffer()) };
-  const client = uploadClient(file.size, onProgress);
-  const stored = await client.output(target, { method: 'HEAD' }, signal);
-  if (stored.headers.get('Upload-Complete') !== '?1') {
-    await uploadVideo(client, target, file, signal);
-  }
-  onProgress(1);
   const video: OwnVideo = {
     sha256: target.sha256,
     parameters: { ...parameters, seed: result.seed },
@@ -53,13 +48,23 @@ export async function shareVideo(options: {
     share,
   };
   const { method, path, answer } = endpoints.shareOwnVideo;
-  const response = await send(path.replace('{id}', id), {
-    method,
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(video),
-    signal,
-  });
-  return answer.parse(await response.json()).data;
+  const makeLink = async () => {
+    const response = await send(path.replace('{id}', id), {
+      method,
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(video),
+      signal,
+    });
+    return answer.parse(await response.json()).data;
+  };
+  try {
+    return await makeLink();
+  } catch (thrown) {
+    if (!(thrown instanceof ApiError && thrown.code === 'CONFLICT')) throw thrown;
+  }
+  await uploadVideo(uploadClient(onProgress), target, file, signal);
+  onProgress(1);
+  return await makeLink();
 }
 
 /** The gallery's picture of a video, made now where there is none yet; undefined where it cannot be made. */
@@ -86,39 +91,30 @@ async function send(path: string, init: RequestInit): Promise<Response> {
 }
 
 /** Requests of an upload that tell how much is sent, which `fetch` does not. */
-function uploadClient(size: number, onProgress: (fraction: number) => void): UploadClient {
+function uploadClient(onProgress: (fraction: number) => void): UploadClient {
   return {
     clock: systemClock,
-    async output({ id, sha256: hash }, { method = 'PUT', headers, body }, signal, timeoutMs = 0) {
+    async output({ id, sha256: hash }, file, signal, timeoutMs = 0) {
       const response = await new Promise<Response>((resolve, reject) => {
         const request = new XMLHttpRequest();
-        request.open(method, `/api/admin/videos/${id}?sha256=${hash}`);
-        new Headers(headers).forEach((value, name) => {
-          request.setRequestHeader(name, value);
-        });
+        request.open('PUT', `/api/admin/videos/${id}?sha256=${hash}`);
+        request.setRequestHeader('Content-Type', 'video/mp4');
         request.timeout = timeoutMs;
-        const before = body instanceof Blob ? size - body.size : 0;
-        request.upload.onprogress = ({ loaded }) => onProgress((before + loaded) / size);
+        request.upload.onprogress = ({ loaded }) => onProgress(loaded / file.size);
         const fail = () => reject(new TransportError('the server cannot be reached'));
         request.onerror = fail;
         request.ontimeout = fail;
         request.onabort = () => reject(signal.reason);
-        request.onload = () => resolve(responseOf(request));
+        request.onload = () => {
+          const wait = request.getResponseHeader('Retry-After');
+          const headers: Record<string, string> = wait === null ? {} : { 'Retry-After': wait };
+          resolve(new Response(request.responseText, { status: request.status, headers }));
+        };
         signal.addEventListener('abort', () => request.abort(), { once: true });
         if (signal.aborted) reject(signal.reason);
-        else request.send(body instanceof Blob ? body : null);
+        else request.send(file);
       });
       await checkResponse(response);
-      return response;
     },
   };
-}
-
-function responseOf(request: XMLHttpRequest): Response {
-  const headers = new Headers();
-  for (const name of ['Upload-Offset', 'Upload-Complete', 'Retry-After']) {
-    const value = request.getResponseHeader(name);
-    if (value !== null) headers.set(name, value);
-  }
-  return new Response(request.responseText || null, { status: request.status, headers });
 }

@@ -166,16 +166,9 @@ export interface LeaseAnswer {
 export const leaseSchema = z.object(lease);
 
 /**
- * `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`, `Content-Type: video/mp4`: the whole file,
- * or the part that is missing with `Content-Range: bytes first-last/total`. `HEAD` on the same address
- * answers how many bytes are there in `Upload-Offset`. Sending the same file again is no error.
+ * `POST /api/worker/jobs/{id}/complete`, after the video was sent to
+ * `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`; sending the same file again is no error.
  */
-export interface UploadAnswer {
-  readonly received: number;
-  readonly complete: boolean;
-}
-
-/** `POST /api/worker/jobs/{id}/complete`, after the upload. */
 export const completeSchema = z.object({
   ...lease,
   sha256: z.string().regex(/^[0-9a-f]{64}$/),

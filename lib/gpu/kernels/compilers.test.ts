@@ -1,9 +1,9 @@
 /** @module-tag full */
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
+import { testPackageFile } from '../../cli/test-packages';
 import type { Kernel } from './kernel';
 import { createDawn } from './testing/dawn';
 import { allKernels } from './testing/texts';
@@ -70,9 +70,7 @@ fn f(x: vec2<u32>) { y[0] = bitcast<vec4<f16>>(x); }`;
 
 /** naga in WebAssembly: its parser and its types, without its last validation. Its package can be loaded by bundlers only. */
 async function loadNaga(): Promise<{ compileShader(code: string, format: string): string }> {
-  const folder = path.dirname(
-    createRequire(import.meta.url).resolve('wgsl-wasm-transpiler-bundler/package.json'),
-  );
+  const folder = await testPackageFile('wgsl-wasm-transpiler-bundler');
   const script = './wgsl_wasm_transpiler_bg.js';
   const bindings = await import(pathToFileURL(path.join(folder, script)).href);
   const bytes = await readFile(path.join(folder, 'wgsl_wasm_transpiler_bg.wasm'));

@@ -1,8 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { onStorage, tooLarge } from './errors';
 
 /** A new name in `folder`. The sweep removes what is left there. */
@@ -11,7 +9,7 @@ export function temporaryFile(folder: string): string {
 }
 
 /** Writes a whole piece: one `write` may write less. */
-export async function writeAll(handle: FileHandle, piece: Uint8Array, at: number): Promise<void> {
+async function writeAll(handle: FileHandle, piece: Uint8Array, at: number): Promise<void> {
   for (let done = 0; done < piece.length; ) {
     const { bytesWritten } = await handle.write(piece, done, piece.length - done, at + done);
     done += bytesWritten;
@@ -49,11 +47,4 @@ export async function writeNewFile(
   }
   await onStorage(() => handle.close());
   return { bytes, sha256: hash.digest('hex') };
-}
-
-/** SHA-256 of a file, hex. @throws ApiError `STORAGE_DOWN` */
-export async function hashFile(file: string): Promise<string> {
-  const hash = createHash('sha256');
-  await onStorage(() => pipeline(createReadStream(file), hash));
-  return hash.digest('hex');
 }

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
-import { readdir, utimes } from 'node:fs/promises';
+import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import path from 'node:path';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Completion } from '../../../lib/contract/v3';
-import { type JobRow, jobs } from '../../store/schema';
+import { type JobRow, jobs, uploads } from '../../store/schema';
 import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
 import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
-import { outputKey } from './parts';
+import { outputKey } from './store';
 
 const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 const nodes = new Map<string, FilesTest>();
@@ -50,16 +50,22 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
       headers: {
         authorization: `Bearer ${options.token ?? node.workerToken}`,
         'content-type': 'video/mp4',
-        ...(options.range && { 'content-range': options.range }),
       },
-      body: options.body ?? bytes,
+      body: bytes,
     });
     return { status: answer.status, headers: answer.headers, body: await answer.json() };
   };
-  const offset = async (job: Job, sha256: string) => {
-    const headers = { authorization: `Bearer ${node.workerToken}` };
-    const answer = await node.get(addressOf(job, sha256), { method: 'HEAD', headers });
-    return Number(answer.headers.get('upload-offset'));
+  const stored = (job: Job, bytes: Uint8Array) =>
+    node.relay.files.blobs.stat(outputKey({ ...job, jobId: job.id, sha256: hash(bytes) }));
+  /** Lets the uploads of a job expire: its video, until the job has ended with it. */
+  const expire = async (job: Job) => {
+    const expiresAt = new Date(Date.now() - 1000);
+    const { db } = node.relay.store;
+    await db
+      .update(uploads)
+      .set({ expiresAt })
+      .where(eq(uploads.filename, `${job.id}.mp4`));
+    await node.relay.files.sweep();
   };
   const completion = (job: Job, bytes: Uint8Array): Completion => ({
     lease_token: job.leaseToken,
@@ -85,42 +91,18 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
 
   it('is accepted whole, and again without an error', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
-    expect(await offset(job, hash(bytes))).toBe(0);
+    expect(await stored(job, bytes)).toBeNull();
     for (const _ of [1, 2]) {
-      const { status, body } = await put(job, bytes);
-      expect({ status, data: body.data }).toEqual({
-        status: 200,
-        data: { received: bytes.length, complete: true },
-      });
+      expect((await put(job, bytes)).status).toBe(200);
     }
-    expect(await offset(job, hash(bytes))).toBe(bytes.length);
+    expect(await stored(job, bytes)).toEqual({ bytes: bytes.length });
     const taken = await node.relay.files.takeOutput(job, completion(job, bytes));
     expect(taken.bytes).toBe(bytes.length);
   });
 
-  it('is accepted in parts, which may overlap but not leave a gap', async () => {
+  it('is accepted after a connection was cut, of which nothing stays', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
-    const sha256 = hash(bytes);
-    const part = (first: number, last: number) =>
-      put(job, bytes, {
-        sha256,
-        range: `bytes ${first}-${last}/${bytes.length}`,
-        body: bytes.slice(first, last + 1),
-      });
-    expect((await part(0, 999)).body.data).toEqual({ received: 1000, complete: false });
-    const gap = await part(2000, 2999);
-    expect(gap.status).toBe(409);
-    expect(gap.headers.get('upload-offset')).toBe('1000');
-    expect((await part(500, 1499)).body.data).toEqual({ received: 1500, complete: false });
-    expect(await offset(job, sha256)).toBe(1500);
-    expect((await part(1500, bytes.length - 1)).body.data.complete).toBe(true);
-    await node.relay.files.takeOutput(job, completion(job, bytes));
-  });
-
-  it('is resumed after a connection was cut', async () => {
-    const [job, bytes] = [await node.claim(), await newVideo()];
-    const sha256 = hash(bytes);
-    const sent = request(node.origin + addressOf(job, sha256), {
+    const sent = request(node.origin + addressOf(job, hash(bytes)), {
       method: 'PUT',
       headers: {
         authorization: `Bearer ${node.workerToken}`,
@@ -129,19 +111,20 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     });
     sent.on('error', () => undefined);
     sent.write(bytes.subarray(0, 3000));
-    await expect.poll(() => offset(job, sha256), { timeout: 20_000 }).toBe(3000);
-    // The old connection still stands: the new one takes over.
-    const range = `bytes 3000-${bytes.length - 1}/${bytes.length}`;
-    const { body } = await put(job, bytes, { sha256, range, body: bytes.slice(3000) });
-    expect(body.data).toEqual({ received: bytes.length, complete: true });
+    const files = async () => (await readdir(path.join(node.config.KINORA_DATA, 'parts'))).length;
+    await expect.poll(files, { timeout: 20_000 }).toBe(1);
     sent.destroy();
+    await expect.poll(files, { timeout: 20_000 }).toBe(0);
+    expect(await stored(job, bytes)).toBeNull();
+    expect((await put(job, bytes)).status).toBe(200);
+    await node.relay.files.takeOutput(job, completion(job, bytes));
   });
 
-  it('is refused with another hash, a wrong lease, token, range or size', async () => {
+  it('is refused with another hash, a wrong lease, token or size', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     const wrong = await put(job, bytes, { sha256: '0'.repeat(64) });
     expect(wrong.body.error_code).toBe('OUTPUT_REJECTED');
-    expect(await offset(job, '0'.repeat(64))).toBe(0);
+    expect(await stored(job, bytes)).toBeNull();
     const stale = await put({ ...job, leaseToken: 'stale' }, bytes);
     expect({ status: stale.status, code: stale.body.error_code }).toEqual({
       status: 409,
@@ -151,11 +134,16 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect((await put(job, bytes, { token: other.key })).body.error_code).toBe('LEASE_LOST');
     expect((await put(job, bytes, { token: node.apiKey })).status).toBe(403);
     expect((await put(job, bytes, { sha256: 'x' })).status).toBe(400);
-    expect((await put(job, bytes, { range: 'bytes 5-1/9' })).status).toBe(400);
-    const large = await put(job, bytes, {
-      range: `bytes 0-${bytes.length - 1}/${10 ** 12}`,
+    const large = request(node.origin + addressOf(job, hash(bytes)), {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${node.workerToken}`, 'content-length': 10 ** 12 },
     });
-    expect(large.status).toBe(413);
+    const status = new Promise((resolve) => {
+      large.on('response', (answer) => resolve(answer.statusCode)).on('error', () => undefined);
+    });
+    large.flushHeaders();
+    expect(await status).toBe(413);
+    large.destroy();
   });
 
   it('is refused at completion when it is missing or not the requested video', async () => {
@@ -268,65 +256,27 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(body.data?.error).not.toBe('');
   });
 
-  it('is removed when its lease is lost before the completion', async () => {
+  it('is removed when its job does not end with it', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     await put(job, bytes);
-    const key = outputKey({ jobId: job.id, leaseToken: job.leaseToken, sha256: hash(bytes) });
-    await node.relay.files.sweep();
-    expect(await node.relay.files.blobs.stat(key)).toEqual({ bytes: bytes.length });
     await node.relay.jobs.cancel(job.id, job.owner);
     await node.relay.files.sweep();
-    expect(await node.relay.files.blobs.stat(key)).toBeNull();
-    const left = await readdir(path.join(node.config.KINORA_DATA, 'parts'));
-    expect(left.filter((name) => name.startsWith(job.id))).toEqual([]);
+    expect(await stored(job, bytes)).toEqual({ bytes: bytes.length });
+    await expire(job);
+    expect(await stored(job, bytes)).toBeNull();
   });
 
-  /** Holds the next video back on its way to the storage. */
-  const holdStorage = () => {
-    const { blobs } = node.relay.files;
-    const putFile = blobs.putFile.bind(blobs);
-    let goOn = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    let isReached = false;
-    const spy = vi.spyOn(blobs, 'putFile').mockImplementation(async (...order) => {
-      spy.mockRestore();
-      isReached = true;
-      await held;
-      await putFile(...order);
-    });
-    const reached = () =>
-      expect.poll(() => isReached, { timeout: 20_000, interval: 10 }).toBe(true);
-    return { goOn, reached };
-  };
-
-  it('is removed when its lease is lost while it is being stored', async () => {
-    const [job, bytes] = [await node.claim(), await newVideo()];
-    const storage = holdStorage();
-    const sent = put(job, bytes);
-    await storage.reached();
-    await node.relay.jobs.cancel(job.id, job.owner);
-    // Finds the note of a video that is not there yet.
-    await node.relay.files.sweep();
-    storage.goOn();
-    expect((await sent).body.error_code).toBe('LEASE_LOST');
-    const key = outputKey({ jobId: job.id, leaseToken: job.leaseToken, sha256: hash(bytes) });
-    expect(await node.relay.files.blobs.stat(key)).toBeNull();
-  });
-
-  it('is kept when the same bytes completed the job while it was being stored', async () => {
-    const [job, bytes] = [await node.claim(), await newVideo()];
-    const storage = holdStorage();
-    const sent = put(job, bytes);
-    await storage.reached();
-    expect((await put(job, bytes)).status).toBe(200);
-    const { key } = await node.relay.files.takeOutput(job, completion(job, bytes));
-    const { lease_token, ...result } = completion(job, bytes);
-    await node.relay.jobs.complete(job.id, lease_token, { ...result, outputKey: key });
-    storage.goOn();
-    expect((await sent).status).toBe(200);
-    expect(await node.relay.files.blobs.stat(key)).toEqual({ bytes: bytes.length });
+  it('is kept when its job ended with it, although it still counts as an upload', async () => {
+    const { row } = await completed();
+    await expire({ ...row, leaseToken: row.leaseToken ?? '' });
+    expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
+    await node.relay.files.keep(row, row.outputKey ?? '');
+    const { db } = node.relay.store;
+    const left = await db
+      .select()
+      .from(uploads)
+      .where(eq(uploads.filename, `${row.id}.mp4`));
+    expect(left).toEqual([]);
   });
 
   it('is kept longer than the image, which is removed a retention after the end of the job', async () => {
@@ -342,28 +292,16 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
   });
 
-  it('leaves no part for longer than the limit of an attempt', async () => {
-    const [job, bytes] = [await node.claim(), await newVideo()];
-    const range = `bytes 0-99/${bytes.length}`;
-    await put(job, bytes, { sha256: hash(bytes), range, body: bytes.slice(0, 100) });
+  it('leaves no temporary file for longer than the limit of an attempt', async () => {
+    const file = path.join(node.config.KINORA_DATA, 'parts', 'tmp-left');
+    await writeFile(file, 'of a process that was killed');
+    const left = async () => (await readdir(path.dirname(file))).includes('tmp-left');
     await node.relay.files.sweep();
-    expect(await offset(job, hash(bytes))).toBe(100);
-    const parts = path.join(node.config.KINORA_DATA, 'parts');
+    expect(await left()).toBe(true);
     const long = new Date(Date.now() - (node.config.KINORA_ATTEMPT_SECONDS + 60) * 1000);
-    for (const name of await readdir(parts)) await utimes(path.join(parts, name), long, long);
+    await utimes(file, long, long);
     await node.relay.files.sweep();
-    expect(await offset(job, hash(bytes))).toBe(0);
-  });
-
-  it('has one part for each lease: another video replaces it', async () => {
-    const [job, bytes] = [await node.claim(), await newVideo()];
-    const range = `bytes 0-99/${bytes.length}`;
-    const names = ['1', '2', '3'].map((digit) => digit.repeat(64));
-    for (const sha256 of names) await put(job, bytes, { sha256, range, body: bytes.slice(0, 100) });
-    const parts = await readdir(path.join(node.config.KINORA_DATA, 'parts'));
-    expect(parts.filter((name) => name.startsWith(job.id))).toHaveLength(1);
-    expect(await offset(job, names[2] ?? '')).toBe(100);
-    expect(await offset(job, names[0] ?? '')).toBe(0);
+    expect(await left()).toBe(false);
   });
 
   it('is removed with its job, and so is the image', async () => {
@@ -378,6 +316,4 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
 interface Put {
   readonly sha256?: string;
   readonly token?: string;
-  readonly range?: string;
-  readonly body?: Uint8Array<ArrayBuffer>;
 }

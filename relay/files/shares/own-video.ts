@@ -4,41 +4,55 @@ import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../li
 import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
+import type { NodeHandler } from '../../http/router';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
 import { keyOf } from '../blobs';
 import type { FilesContext } from '../context';
-import { takeVideo, videoRoutes } from '../outputs/handlers';
-import { type OutputName, outputKey, outputName } from '../outputs/parts';
+import {
+  filenameOf,
+  type OutputName,
+  outputKey,
+  outputName,
+  receiveVideo,
+  takeVideo,
+} from '../outputs/store';
 import { invalidField, queryOf } from '../requests';
 
 const dayMs = 86_400_000;
 
 /**
- * `PUT` and `HEAD /api/admin/videos/{id}?sha256=…`: a video that the studio made, whole or the part that is missing,
- * from a signed-in page. It becomes a result when its link is made ({@link takeOwnVideo}); the sweep removes it
- * otherwise.
+ * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, from a signed-in page. It becomes a result
+ * when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
  */
-export function ownVideoRoutes(context: FilesContext) {
-  return videoRoutes(context, {
-    name: async (request, _response, id) =>
-      nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request)),
-  });
+export function putOwnVideo(context: FilesContext): NodeHandler {
+  return async (request, response, { id = '' }) => {
+    const sender = await caller(context, request);
+    const name = nameOf(id, queryOf(request).get('sha256') ?? '', sender);
+    const { owner, keyId } = sender;
+    await receiveVideo(context, request, response, name, { owner, keyId });
+  };
 }
 
 /**
  * Makes an uploaded video a finished prediction of its owner, with the retention of outputs, and stores its poster
  * unless it is flagged. The same video once more is no error.
  *
+ * @param removeOld called once the new video is known to be there, as it may replace an earlier one
  * @throws ApiError `CONFLICT` when it is not uploaded, `OUTPUT_REJECTED`, `PROMPT_REFUSED`, `INVALID_PARAMETER` for
  *   a poster that is no JPEG
  */
 export function takeOwnVideo(context: FilesContext) {
   const { blobs } = context;
   const take = takeJob(context);
-  return async (id: string, owner: Caller, video: OwnVideo): Promise<JobRow> => {
+  return async (
+    id: string,
+    owner: Caller,
+    video: OwnVideo,
+    removeOld: () => Promise<unknown>,
+  ): Promise<JobRow> => {
     const poster = isFlagged(video.safety) ? null : posterOf(video);
-    const job = await take(id, owner, video);
+    const job = await take(id, owner, video, removeOld);
     // The job comes first: another owner's may have this id.
     if (poster) {
       const options = { type: 'image/jpeg', maxBytes: poster.length };
@@ -61,7 +75,12 @@ function posterOf({ poster }: OwnVideo): Uint8Array | null {
 
 function takeJob(context: FilesContext) {
   const { config, store, jobs: rows } = context;
-  return async (id: string, owner: Caller, video: OwnVideo): Promise<JobRow> => {
+  return async (
+    id: string,
+    owner: Caller,
+    video: OwnVideo,
+    removeOld: () => Promise<unknown>,
+  ): Promise<JobRow> => {
     const { prompt } = video.parameters;
     if (isRefusedPrompt(prompt) || (namesChild(prompt) && isFlagged(video.safety))) {
       throw new ApiError('PROMPT_REFUSED');
@@ -70,12 +89,14 @@ function takeJob(context: FilesContext) {
     const known = await rows.get(id, owner.owner);
     if (known?.outputKey === outputKey(name)) return known;
     const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
+    await removeOld();
     const output = { ...stored, days: config.KINORA_RETENTION_DAYS };
     const row = rowOf(id, owner, video, output);
     const [inserted] = await storageErrors(() =>
       store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
     );
     if (!inserted) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
+    await context.rows.forget(owner.owner, filenameOf(name), stored.key);
     return inserted;
   };
 }

@@ -1,7 +1,24 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import S3rver from 's3rver';
+import { importTestPackage } from '../../../lib/cli/test-packages';
+
+/** The parts of npm `s3rver` that are used; it brings no types. */
+interface S3rverModule {
+  readonly default: new (options: {
+    address: string;
+    port: number;
+    directory: string;
+    silent: boolean;
+    configureBuckets: readonly { name: string }[];
+  }) => {
+    run(): Promise<AddressInfo>;
+    close(): Promise<void>;
+    readonly httpServer: Server;
+  };
+}
 
 /** A bucket on this machine. */
 export interface TestBucket {
@@ -22,6 +39,7 @@ export interface TestBucket {
 export async function startBucket(): Promise<TestBucket> {
   const directory = await mkdtemp(path.join(tmpdir(), 'kinora-s3-'));
   const name = 'kinora-test';
+  const { default: S3rver } = await importTestPackage<S3rverModule>('s3rver/lib/s3rver.js');
   const server = new S3rver({
     address: '127.0.0.1',
     port: 0,

@@ -99,7 +99,12 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
         .limit(1);
       return row ?? null;
     },
-    /** Whether an unfinished job of the owner needs an upload's bytes. */
+    /** Forgets an upload whose bytes belong to a job now. */
+    async forget(owner: string, filename: string, blobKey: string): Promise<void> {
+      const name = and(eq(uploads.owner, owner), eq(uploads.filename, filename));
+      await db.delete(uploads).where(and(name, eq(uploads.blobKey, blobKey)));
+    },
+    /** Whether a job of the owner needs an upload's bytes: as its video, or until it ends as its image or adapter. */
     async inUse({
       id,
       owner,
@@ -112,10 +117,15 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
         .where(
           and(
             eq(jobs.owner, owner),
-            inArray(jobs.status, ['created', 'processing']),
             or(
-              sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
-              sql`${jobs.loras} @> ${asLora}::jsonb`,
+              eq(jobs.outputKey, blobKey ?? ''),
+              and(
+                inArray(jobs.status, ['created', 'processing']),
+                or(
+                  sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
+                  sql`${jobs.loras} @> ${asLora}::jsonb`,
+                ),
+              ),
             ),
           ),
         )

@@ -19,10 +19,11 @@ export const shareOwnVideo: HandlerOf<'shareOwnVideo'> = async (relay, call) => 
   const known = await relay.jobs.get(params.id, caller.owner);
   // The studio has decoded it again, or the earlier file has expired.
   const isOld = known?.outputSha256 !== body.sha256 || known.outputKey === null;
-  if (known !== null && isUploaded(known) && isOld) {
+  const removeOld = async () => {
+    if (known === null || !isUploaded(known) || !isOld) return;
     await removeJobs(relay, [params.id], caller, requestId);
-  }
-  const job = await relay.files.takeOwnVideo(params.id, caller, body);
+  };
+  const job = await relay.files.takeOwnVideo(params.id, caller, body, removeOld);
   return await relay.files.shares.share(job, body.share);
 };
 

@@ -136,28 +136,14 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
   const job = await relay.jobs.lease(id, token, caller.keyId);
   const report = checkReport(job, result);
   const { key: outputKey } = await relay.files.takeOutput(job, body);
-  try {
-    const stored = { ...result, ...report, outputKey };
-    const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
-    await logFailure(relay, requestId, relay.workers.done(id));
-    return { status: completed.status };
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 'LEASE_LOST') {
-      await dropOutput(relay, id, outputKey);
-    }
-    throw error;
-  }
-};
-
-/** The lease has ended between the check of the file and the status: cancelled, swept, or deleted. */
-async function dropOutput(relay: Relay, id: string, key: string): Promise<void> {
-  const job = await relay.jobs.get(id);
-  // Another request of the same worker may just have completed it with this very file.
-  if (job?.outputKey === key) return;
-  await relay.files.blobs.remove(key).catch((err: unknown) => {
-    relay.log.warn({ job: id, err }, 'a video without a job was not removed');
+  const stored = { ...result, ...report, outputKey };
+  const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
+  await relay.files.keep(job, outputKey).catch((err: unknown) => {
+    relay.log.warn({ request_id: requestId, err }, 'a video was not taken out of the uploads');
   });
-}
+  await logFailure(relay, requestId, relay.workers.done(id));
+  return { status: completed.status };
+};
 
 /** `POST …/fail` */
 const fail: HandlerOf<'fail'> = async (relay, { params, body, caller }) => {

@@ -164,6 +164,4 @@ CREATE INDEX "jobs_inputs" ON "jobs" USING btree ("finished_at") WHERE image is 
 CREATE UNIQUE INDEX "shares_current" ON "shares" USING btree ("job_id") WHERE revoked_at is null;--> statement-breakpoint
 CREATE INDEX "shares_of_job" ON "shares" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "uploads_of_owner" ON "uploads" USING btree ("owner","filename","created_at" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "uploads_expiry" ON "uploads" USING btree ("expires_at");--> statement-breakpoint
--- The table of `rate-limiter-flexible`. Unlogged: a commit to it waits for no disk. A crash empties it.
-CREATE UNLOGGED TABLE IF NOT EXISTS "rate_limits" ("key" varchar(255) PRIMARY KEY, "points" integer DEFAULT 0 NOT NULL, "expire" bigint);
+CREATE INDEX "uploads_expiry" ON "uploads" USING btree ("expires_at");

@@ -1,7 +1,14 @@
 import { readdirSync } from 'node:fs';
 import * as ort from 'onnxruntime-web';
+import { importTestPackage } from '../../../cli/test-packages';
 import type { Runtime } from '../../runtime/session';
 import { WebGpuBackend } from '../../webgpu-backend';
+
+/** npm `webgpu`. */
+interface Dawn {
+  create(flags: readonly string[]): GPU;
+  readonly globals: object;
+}
 
 /** Where Linux distributions list Vulkan drivers. */
 const driverFolder = '/usr/share/vulkan/icd.d';
@@ -42,7 +49,7 @@ export async function createDawnBackend(): Promise<WebGpuBackend | string> {
 
 /** Dawn, with flags of its own. */
 export async function createDawn(flags: readonly string[]): Promise<GPU> {
-  const { create, globals } = await import('webgpu');
+  const { create, globals } = await importTestPackage<Dawn>('webgpu/index.js');
   const gpu = create([...flags]);
   // Dawn aborts the process when the object that `create` gives is collected.
   Object.assign(globalThis, globals, { [`dawn ${flags.join(' ')}`]: gpu });
