@@ -12,8 +12,14 @@ import { optimisationOf } from './prompt';
 
 const prompt = 'a boat on a lake';
 const earlier: PromptOptimization = {
-  ...{ status: 'used', original: 'boat', text: prompt, reasons: [], model: 'tiny', sha256: null },
-  ...{ seed: 3, milliseconds: 5 },
+  status: 'used',
+  original: 'boat',
+  text: prompt,
+  reasons: [],
+  model: 'tiny',
+  sha256: null,
+  seed: 3,
+  milliseconds: 5,
 };
 const model = {
   triggerWords: ['sks'],

@@ -96,7 +96,11 @@ export function resolveSampling(
     unused: unusedParameters.filter((parameter) => !used[parameter]),
   };
   const sampling = {
-    ...{ scheduler, steps, guidanceScale, decoder, cache },
+    scheduler,
+    steps,
+    guidanceScale,
+    decoder,
+    cache,
     ...(guidanceScale > 1 && { guidedSteps }),
     flowShift: requested.flow_shift,
   };

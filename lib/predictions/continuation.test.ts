@@ -20,8 +20,12 @@ const device = { backend: 'wasm', safetyChecker: true } as const;
 test('a continuation has the settings and adapters of the video, another seed, and knows it', async () => {
   const loras = [{ name: 'swing', file: new Blob(['lora']) }];
   const parameters = parseParameters({
-    ...{ prompt: 'a boat', negative_prompt: 'rain', size: '720*1280', num_inference_steps: 7 },
-    ...{ seed: 4, loras: [{ path: 'swing', scale: 0.5 }] },
+    prompt: 'a boat',
+    negative_prompt: 'rain',
+    size: '720*1280',
+    num_inference_steps: 7,
+    seed: 4,
+    loras: [{ path: 'swing', scale: 0.5 }],
   });
   const first = completed('a', { parameters, profile: 'ultra-fast', decoder: 'full' });
   const changes = { ...device, prompt: 'it lands', duration: 8 };
@@ -29,7 +33,10 @@ test('a continuation has the settings and adapters of the video, another seed, a
   const { seed, ...same } = parameters;
   const row = await createPrediction(input);
   expect(row).toMatchObject({
-    ...{ model: 'tiny', profile: 'ultra-fast', decoder: 'full', safetyChecker: true },
+    model: 'tiny',
+    profile: 'ultra-fast',
+    decoder: 'full',
+    safetyChecker: true,
     parameters: { ...same, prompt: 'it lands', duration: 8 },
     continues: 'a',
   });
@@ -45,7 +52,9 @@ test('a continuation has the settings and adapters of the video, another seed, a
 
 test('the record of an improved prompt is kept with the prompt alone', () => {
   const promptOptimizer = promptOptimizationSchema.parse({
-    ...{ status: 'used', original: 'boat', text: 'a boat' },
+    status: 'used',
+    original: 'boat',
+    text: 'a boat',
   });
   const first = completed('a', { promptOptimizer });
   const next = (prompt: string) =>

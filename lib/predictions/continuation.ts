@@ -28,7 +28,12 @@ export function continuationOf(
   const keepsPrompt = prompt === parameters.prompt;
   const optimizer = keepsPrompt || promptOptimizer === true ? promptOptimizer : undefined;
   return {
-    ...{ image, imageName: 'last-frame.png', loras, model, profile, continues: id },
+    image,
+    imageName: 'last-frame.png',
+    loras,
+    model,
+    profile,
+    continues: id,
     parameters: { ...parameters, prompt, duration, seed: -1 },
     ...(optimizer && { promptOptimizer: optimizer }),
     ...(decoder && { decoder }),

@@ -34,7 +34,12 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
   const { framing, safetyChecker, promptOptimizer, decoder, cache } = prediction;
   const { favourite, continues } = prediction;
   const base = {
-    ...{ id, model, profile, backend, parameters, createdAt },
+    id,
+    model,
+    profile,
+    backend,
+    parameters,
+    createdAt,
     ...(framing && { framing }),
     ...(safetyChecker !== undefined && { safetyChecker }),
     ...(promptOptimizer !== undefined && { promptOptimizer }),
@@ -50,7 +55,9 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     case 'checkpointed':
       if (prediction.status !== 'processing') return prediction;
       return {
-        ...{ ...base, status: 'processing', startedAt: prediction.startedAt },
+        ...base,
+        status: 'processing',
+        startedAt: prediction.startedAt,
         ...(event.checkpoint && { checkpoint: event.checkpoint }),
       };
     case 'interrupted': {

@@ -91,7 +91,13 @@ export function requestOf(
   const { id, parameters, model, profile, backend } = prediction;
   const { encoder = 'auto', memoryBudget, kernels } = options;
   return {
-    ...{ id, image, parameters, model, profile, backend, encoder },
+    id,
+    image,
+    parameters,
+    model,
+    profile,
+    backend,
+    encoder,
     loras: withScales(loras, parameters),
     ...(memoryBudget !== undefined && { memoryBudget }),
     ...(kernels && { kernels }),

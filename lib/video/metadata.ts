@@ -85,7 +85,13 @@ export function createVideoMetadata(prediction: {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
   const { licence, framing, applied, safety, promptOptimization } = prediction;
   return {
-    ...{ app: 'kinora', version, id, model, profile, backend, created_at: createdAt },
+    app: 'kinora',
+    version,
+    id,
+    model,
+    profile,
+    backend,
+    created_at: createdAt,
     ...parameters,
     ...(licence && { licence }),
     ...(framing && { framing }),
@@ -131,7 +137,11 @@ export function joinMetadata(
     ...metadata,
     ...(worst.metadata.safety && { safety: worst.metadata.safety }),
     parts: parts.map(({ metadata: { id, prompt, seed }, from, to }) => ({
-      ...{ id, prompt, seed, from, to },
+      id,
+      prompt,
+      seed,
+      from,
+      to,
     })),
   };
 }

@@ -111,7 +111,14 @@ export class Attempt {
       const budget = memoryBudget === undefined ? {} : { memoryBudget };
       const profile = profileOfModel(job.model);
       const request = {
-        ...{ id: this.id, image, parameters, model, profile, backend, loras, videoFile },
+        id: this.id,
+        image,
+        parameters,
+        model,
+        profile,
+        backend,
+        loras,
+        videoFile,
         safetyChecker: job.enable_safety_checker,
         promptOptimizer: job.enable_prompt_optimizer,
         // A tab that died has left it, and the job has come back to this browser.
@@ -239,7 +246,11 @@ export class Attempt {
     const { phase, step, steps, clip, clips, secondsRemaining } = this.#progress;
     const preview = await this.#pictures.take().catch(() => null);
     return {
-      ...{ phase, step, steps, clip, clips },
+      phase,
+      step,
+      steps,
+      clip,
+      clips,
       seconds_remaining: secondsRemaining,
       ...(preview !== null && { preview }),
     };

@@ -260,7 +260,12 @@ test('a job that a dead tab has begun here goes on from what it saved, which end
 });
 
 const keptJob = (id: string): CurrentJob => ({
-  ...{ id, attempt: 1, size: '1280*720', duration: 5, loras: 0, startedAt: 0 },
+  id,
+  attempt: 1,
+  size: '1280*720',
+  duration: 5,
+  loras: 0,
+  startedAt: 0,
 });
 
 test('a video that was not delivered survives the page and the studio, and is uploaded again', async () => {

@@ -299,7 +299,9 @@ export function fromRun(
   const { model, profile, backend, decoder, cache, promptOptimizer } = run;
   return {
     ...fromParameters(run.parameters),
-    ...{ model, profile, backend },
+    model,
+    profile,
+    backend,
     fullDecode: decoder === 'full',
     cache: cache === true,
     optimization: typeof promptOptimizer === 'object' ? promptOptimizer : null,

@@ -150,7 +150,8 @@ test('the command is read as it was written, by a shell and by its own options',
 test('what differs from the model’s defaults is in the command, and from the API’s in a program', () => {
   const defaults = { num_inference_steps: 8, negative_prompt: 'three legs' };
   const asOffered = changeForm(emptyForm, {
-    ...{ type: 'modelShown', defaults: modelDefaults({ defaults }) },
+    type: 'modelShown',
+    defaults: modelDefaults({ defaults }),
   });
   const code = (language: 'command' | 'curl', form: FormState) =>
     requestCode(language, form, '', sourceOf);

@@ -146,7 +146,7 @@ function Details(props: { progress: RunProgress; size: Size; startedAt: number |
   const now = useNow();
   return (
     <>
-      <RunStage {...{ progress, size }} />
+      <RunStage progress={progress} size={size} />
       <dl className="facts">
         <div>
           <dt>{t('run.elapsed')}</dt>

@@ -72,7 +72,10 @@ async function make(
     backend,
     await model.withLoras(loras, adapterScale),
     {
-      ...{ ...videoDefaults, ...sampling, frames, image: smoothImage({ width, height }) },
+      ...videoDefaults,
+      ...sampling,
+      frames,
+      image: smoothImage({ width, height }),
       // How far a preview comes in a share of the time differs from run to run.
       previewShare: 0,
       ...limits,
@@ -106,7 +109,9 @@ describe('ultra-fast of the bundled model', () => {
     const { width, height } = manifest.nativeSizes['1280*720'];
     const size = latentSizeOf(bundled.latents, { width, height, frames: 9 });
     const latents = gaussianNoise({
-      ...{ seed: 1, stream: 0, draw: 0 },
+      seed: 1,
+      stream: 0,
+      draw: 0,
       count: bundled.latents.channels * size.frames * size.height * size.width,
     });
     const { signal } = new AbortController();

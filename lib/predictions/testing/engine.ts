@@ -137,7 +137,9 @@ export class FakeEngine implements EngineClient {
       safety: safetySchema.parse({ status: request.safetyChecker ? 'clear' : 'off' }),
       ...(request.promptOptimizer === true && {
         promptOptimization: promptOptimizationSchema.parse({
-          ...{ status: 'used', original: parameters.prompt, text: `${parameters.prompt}, slowly` },
+          status: 'used',
+          original: parameters.prompt,
+          text: `${parameters.prompt}, slowly`,
         }),
       }),
       timings: { load: 0, text: 0, image: 0, denoise: 1, decode: 0, finish: 0, total: 1.25 },
