@@ -73,7 +73,8 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     const file = await openAsBlob(await save(download, /-joined\.mp4$/));
     expect(await inspectVideo(file)).toMatchObject({ frames: 241, frameRate: 24, width: 1280 });
     expect(await settingsIn(file)).toMatchObject({
-      ...{ prompt: 'A paper boat drifts', seed: 7 },
+      prompt: 'A paper boat drifts',
+      seed: 7,
       parts: [
         { prompt: 'A paper boat drifts', seed: 7, from: 0, to: 120 },
         { prompt: 'The boat reaches the shore', from: 0, to: 121 },

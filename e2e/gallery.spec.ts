@@ -38,7 +38,10 @@ const rows: readonly Prediction[] = [
   finished(2, 'A kite in the wind'),
   finished(3, 'A boat in fog', { safety: flagged }),
   row(4, 'A lantern swings', {
-    ...{ status: 'interrupted', startedAt: 's', interruptedAt: 's', error },
+    status: 'interrupted',
+    startedAt: 's',
+    interruptedAt: 's',
+    error,
     checkpoint: { clip: 0, clips: 1, step: 4, steps: 6 },
   }),
   row(5, 'A boat that sank', { status: 'failed', completedAt: 's', error }),

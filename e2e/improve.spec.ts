@@ -14,8 +14,14 @@ const rewritten =
 /** Puts an improved prompt into the draft of the form, as the form saves it. */
 async function improveDraft(page: Page, original: string, text: string): Promise<void> {
   const optimization = {
-    ...{ status: 'used', original, text, reasons: [], model: 'Qwen3 0.6B', sha256: 'a'.repeat(64) },
-    ...{ seed: 7, milliseconds: 12_000 },
+    status: 'used',
+    original,
+    text,
+    reasons: [],
+    model: 'Qwen3 0.6B',
+    sha256: 'a'.repeat(64),
+    seed: 7,
+    milliseconds: 12_000,
   };
   const content = { prompt: text, num_inference_steps: '1', optimization };
   await storeRows(page, 'drafts', [{ id: 'values', content }]);

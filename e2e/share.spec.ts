@@ -106,7 +106,9 @@ test('other sites show no page of ours in a frame, but the player of a link', as
 /** Finished videos in the page's browser; the second one is flagged. */
 async function storedVideos(page: Page): Promise<void> {
   const parameters = parseParameters({
-    ...{ prompt: 'A kite over the pond', negative_prompt: 'rain', seed: 987_654_321 },
+    prompt: 'A kite over the pond',
+    negative_prompt: 'rain',
+    seed: 987_654_321,
     loras: [{ path: 'someone/secret-style', scale: 1 }],
   });
   const flagged = safetySchema.parse({ status: 'flagged', score: 0.99, frames: [0.99] });
@@ -171,7 +173,9 @@ test('the file and the link of a stored video tell what is ticked, and nothing e
   });
   const oembed = await read(`/oembed?url=${encodeURIComponent(url)}`);
   expect(JSON.parse(oembed.toString())).toMatchObject({
-    ...{ thumbnail_url: `${url}/poster`, thumbnail_width: 480, thumbnail_height: 270 },
+    thumbnail_url: `${url}/poster`,
+    thumbnail_width: 480,
+    thumbnail_height: 270,
   });
   await close();
   await shareButton.click();

@@ -18,7 +18,7 @@ const sections = Object.entries(catalogue).map(([id, texts]) => ({
 }));
 
 const linkTo = (href: string) => (name: ReactNode) => (
-  <Link {...{ href }} prefetch={false}>
+  <Link href={href} prefetch={false}>
     {name}
   </Link>
 );

@@ -5,6 +5,9 @@ import { errorTexts, t } from '../texts';
 import '../texts/en/models';
 import { readDropped, readPicked } from './local-files';
 
+/** The types of React do not have this attribute. */
+const wholeFolder = { webkitdirectory: '' };
+
 /** Takes files from this computer: a folder, single files, or whatever is dropped here. */
 export function FilePicker(props: {
   /** What is wanted, for screen readers: "of the model". */
@@ -64,7 +67,7 @@ export function FilePicker(props: {
           ref={folder}
           className="visually-hidden"
           type="file"
-          {...{ webkitdirectory: '' }}
+          {...wholeFolder}
           aria-label={t('models.folderOf', { what })}
           tabIndex={-1}
           onChange={choose}
@@ -74,7 +77,8 @@ export function FilePicker(props: {
         ref={files}
         className="visually-hidden"
         type="file"
-        {...{ multiple, accept }}
+        multiple={multiple}
+        accept={accept}
         aria-label={t('models.singleFiles', { what })}
         tabIndex={-1}
         onChange={choose}

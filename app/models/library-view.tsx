@@ -53,14 +53,16 @@ export function LibraryView(props: {
           {models.map((entry) => (
             <ModelCard
               key={entry.manifest.id}
-              {...{ entry, actions }}
+              entry={entry}
+              actions={actions}
               sharedChecker={checkerOf(models, entry)}
               {...about(entry.manifest.id)}
             />
           ))}
-          <LoraLibrary {...{ library, actions }} {...about(subjects.addLora)} />
+          <LoraLibrary library={library} actions={actions} {...about(subjects.addLora)} />
           <ToolSection
-            {...{ about, actions }}
+            about={about}
+            actions={actions}
             tools={library.tools}
             adding={about(subjects.addTool)}
           />
@@ -73,7 +75,7 @@ export function LibraryView(props: {
           </StorageBar>
           <AddModel {...about(subjects.addModel)} onAdd={actions.addModel} />
           <HubSetting
-            {...{ library }}
+            library={library}
             {...about(subjects.hub)}
             onSave={actions.setHub}
             onToken={actions.setHubToken}
@@ -82,7 +84,8 @@ export function LibraryView(props: {
       </div>
       {sheet && offered && (
         <DownloadSheet
-          {...{ sheet, gpu }}
+          sheet={sheet}
+          gpu={gpu}
           onMeasure={measure}
           entry={offered}
           hub={library.hub}
@@ -97,7 +100,8 @@ export function LibraryView(props: {
       )}
       {removal && (
         <RemovalDialog
-          {...{ removal, library }}
+          removal={removal}
+          library={library}
           onConfirm={actions.remove}
           onClose={() => change({ type: 'removalAnswered' })}
         />

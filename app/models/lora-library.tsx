@@ -86,7 +86,7 @@ export function LoraLibrary(props: {
       >
         {t('models.orDropLora')}
       </FilePicker>
-      <Outcome {...{ doing, done, problem }} />
+      <Outcome doing={doing} done={done} problem={problem} />
     </section>
   );
 }

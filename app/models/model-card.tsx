@@ -66,7 +66,7 @@ export function ModelCard(props: {
           </Link>
         )}
       </p>
-      <ModelFacts {...{ entry, view, sharedChecker }} />
+      <ModelFacts entry={entry} view={view} sharedChecker={sharedChecker} />
       {isElsewhere && <p className="info">{t('models.elsewhere')}</p>}
       {pausedBy && <p className="info">{t(pauseSentences[pausedBy])}</p>}
       {(shown || isElsewhere) && status !== 'verifying' && (
@@ -86,9 +86,11 @@ export function ModelCard(props: {
         problem={general}
       />
       <ModelControls
-        {...{ entry, view, sharedChecker }}
+        entry={entry}
+        view={view}
+        sharedChecker={sharedChecker}
         busy={doing !== undefined && !isShownByParts}
-        {...{ actions }}
+        actions={actions}
       />
       {!shown && !isElsewhere && parts.length > 0 && (
         <details className="more" open={parts.some(({ error }) => error) || undefined}>

@@ -23,7 +23,7 @@ export function ModelsPage() {
         <h1>{t('common.models')}</h1>
         <LibraryStatus library={library} />
         {library.status === 'ready' && (
-          <LibraryView library={library.snapshot} {...{ page, change, actions }} />
+          <LibraryView library={library.snapshot} page={page} change={change} actions={actions} />
         )}
       </main>
     </>

@@ -40,7 +40,8 @@ export function ToolSection(props: {
       {tools.map((entry) => (
         <ToolCard
           key={entry.manifest.id}
-          {...{ entry, actions }}
+          entry={entry}
+          actions={actions}
           about={about(entry.manifest.id)}
         />
       ))}

@@ -43,7 +43,11 @@ export function ServePage() {
         <h1>{t('common.serve')}</h1>
         <div className="serve-columns" data-connected={connected}>
           <ConnectForm
-            {...{ values, change, models, model, connected }}
+            values={values}
+            change={change}
+            models={models}
+            model={model}
+            connected={connected}
             tokenError={form.tokenError}
             onConnect={() => void form.connect()}
           />
@@ -51,7 +55,9 @@ export function ServePage() {
             {!connected && problem && (
               <GpuNotice error={problem} backend={backend}>
                 <GpuActions
-                  {...{ gpu, backend, error: problem }}
+                  gpu={gpu}
+                  backend={backend}
+                  error={problem}
                   onCheck={check}
                   onUseCpu={() => change({ backend: 'wasm' })}
                 />

@@ -48,13 +48,14 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
       {report && (
         <>
           <KernelField
-            {...{ setting, offered }}
+            setting={setting}
+            offered={offered}
             onChange={(chosen) => changeDevice({ kernels: chosen })}
           />
-          {setting !== 'runtime' && <Measured {...{ record, setting, report }} />}
+          {setting !== 'runtime' && <Measured record={record} setting={setting} report={report} />}
         </>
       )}
-      <Actions {...{ gpu, report, record, setting }} />
+      <Actions gpu={gpu} report={report} record={record} setting={setting} />
     </section>
   );
 }
@@ -115,7 +116,7 @@ function Measured(props: {
         </p>
       )}
       <p className="field-hint">{state()}</p>
-      {tuned && <KernelTable {...{ tuned }} peak={record && peakOf(record)} />}
+      {tuned && <KernelTable tuned={tuned} peak={record && peakOf(record)} />}
     </>
   );
 }

@@ -44,12 +44,14 @@ export function SettingsPage() {
             {library.status === 'ready' && (
               <>
                 <StorageBar storage={library.snapshot.storage} onPersist={actions.persist}>
-                  <StoredKinds library={library.snapshot} {...{ page, actions }} />
+                  <StoredKinds library={library.snapshot} page={page} actions={actions} />
                 </StorageBar>
                 <HubSetting
                   open
                   library={library.snapshot}
-                  {...{ doing: doing[hub], done: done[hub], problem: problems[hub] }}
+                  doing={doing[hub]}
+                  done={done[hub]}
+                  problem={problems[hub]}
                   onSave={actions.setHub}
                   onToken={actions.setHubToken}
                 />
@@ -59,7 +61,7 @@ export function SettingsPage() {
         </div>
         {removal && library.status === 'ready' && (
           <RemovalDialog
-            {...{ removal }}
+            removal={removal}
             library={library.snapshot}
             onConfirm={actions.remove}
             onClose={() => change({ type: 'removalAnswered' })}

@@ -39,7 +39,7 @@ export function StoredKinds(props: {
   return (
     <>
       <ul className="kinds">
-        <StoredModels {...{ library, page, actions }} />
+        <StoredModels library={library} page={page} actions={actions} />
         <StoredVideos onDelete={free} />
         {runs && (
           <Kind

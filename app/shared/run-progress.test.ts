@@ -53,7 +53,10 @@ test('a decode in tiles shows tiles, else frames', () => {
 
 const full: MemoryReport = {
   ...fullMemory,
-  ...{ budget: 8 * 2 ** 30, peak: 6 * 2 ** 30, blocks: 30, residentBlocks: 30 },
+  budget: 8 * 2 ** 30,
+  peak: 6 * 2 ** 30,
+  blocks: 30,
+  residentBlocks: 30,
 };
 
 test('the text of a memory plan', () => {

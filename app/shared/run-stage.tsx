@@ -82,7 +82,8 @@ function LatentPreview({ preview }: { preview: Preview }) {
     <canvas
       ref={canvas}
       className="preview"
-      {...{ width, height }}
+      width={width}
+      height={height}
       role="img"
       aria-label={t('shared.preview')}
     />

@@ -26,7 +26,9 @@ export function FirstRun(props: {
       <Hero />
       <h2 id="first-title">{t('form.firstTitle')}</h2>
       <p className="device-sentence" role="status">
-        {bundled && real && <DeviceSentence {...{ gpu, backend, bundled, real }} />}
+        {bundled && real && (
+          <DeviceSentence gpu={gpu} backend={backend} bundled={bundled} real={real} />
+        )}
       </p>
       <div className="actions">
         <button type="button" className="primary" onClick={onSample}>

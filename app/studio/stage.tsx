@@ -51,18 +51,36 @@ export const Stage = memo(function Stage(props: {
     <Suspense fallback={<LoadingStage />}>
       {busy && <ProgressPanel run={run} />}
       {past?.status === 'completed' && (
-        <ResultCard key={past.id} prediction={past} {...{ focused, busy, problem, actions }} />
+        <ResultCard
+          key={past.id}
+          prediction={past}
+          focused={focused}
+          busy={busy}
+          problem={problem}
+          actions={actions}
+        />
       )}
       {past?.status === 'interrupted' && (
         <InterruptedCard
           key={past.id}
           prediction={past}
           cpu={isCpuEnough(props.models, past.model)}
-          {...{ focused, justFound, busy, problem, actions }}
+          focused={focused}
+          justFound={justFound}
+          busy={busy}
+          problem={problem}
+          actions={actions}
         />
       )}
       {past?.status === 'failed' && (
-        <FailedCard key={past.id} prediction={past} {...{ focused, busy, gpuActions, actions }} />
+        <FailedCard
+          key={past.id}
+          prediction={past}
+          focused={focused}
+          busy={busy}
+          gpuActions={gpuActions}
+          actions={actions}
+        />
       )}
       {!busy && !past && (loading ? <LoadingStage /> : <FirstRun {...props} />)}
     </Suspense>

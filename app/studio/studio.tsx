@@ -145,7 +145,9 @@ export function Studio() {
   const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
   const gpuActions = problem && (
     <GpuActions
-      {...{ gpu, backend, error: problem }}
+      gpu={gpu}
+      backend={backend}
+      error={problem}
       cpu={isCpuEnough(models, shown?.model ?? '')}
       onCheck={check}
       onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
@@ -155,7 +157,13 @@ export function Studio() {
   const request = (
     <RequestForm
       key="request"
-      {...{ formRef, form, change, models, busy, ready, improve }}
+      formRef={formRef}
+      form={form}
+      change={change}
+      models={models}
+      busy={busy}
+      ready={ready}
+      improve={improve}
       introduced={shown === undefined}
       // What is about the prediction on the stage is shown there.
       startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
@@ -205,7 +213,13 @@ export function Studio() {
         </div>
       ) : (
         <Stage
-          {...{ run, shown, loading, actions, gpu, backend, models }}
+          run={run}
+          shown={shown}
+          loading={loading}
+          actions={actions}
+          gpu={gpu}
+          backend={backend}
+          models={models}
           // One sentence about the GPU is enough: the failed run has it already.
           gpuActions={onStage ? gpuActions : null}
           problem={runs.problem}
@@ -238,14 +252,18 @@ export function Studio() {
           <div className="collections">
             <Suspense>
               <QueuePanel
-                {...{ queue, run, edit }}
+                queue={queue}
+                run={run}
+                edit={edit}
                 predictions={listed}
                 onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
               />
             </Suspense>
             <Suspense>
               <Gallery
-                {...{ busy, onResume: actions.onResume, onRunAgain: actions.onRunAgain }}
+                busy={busy}
+                onResume={actions.onResume}
+                onRunAgain={actions.onRunAgain}
                 predictions={listed}
                 shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
                 undone={deletions.undone}

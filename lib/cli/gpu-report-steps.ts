@@ -152,7 +152,9 @@ async function runStep({ name, command, figures, limitMinutes }: Step): Promise<
     const seconds = (performance.now() - start) / 1000;
     const found = figures === 'file' ? await readFile(file, 'utf8').catch(() => '') : said();
     return {
-      ...{ name, command, seconds },
+      name,
+      command,
+      seconds,
       outcome: code === 0 ? 'done' : 'failed',
       output: (figures !== 'lines' && parsed(found)) || anonymous(said()).trimEnd().split('\n'),
       reason:

@@ -25,8 +25,12 @@ it.each([
     'download wan --precision int4 --adapter Turbo -y --accept-terms',
     {
       action: {
-        ...{ command: 'download', id: 'wan', precision: 'int4', adapter: 'Turbo' },
-        ...{ yes: true, acceptTerms: true },
+        command: 'download',
+        id: 'wan',
+        precision: 'int4',
+        adapter: 'Turbo',
+        yes: true,
+        acceptTerms: true,
       },
       hub: undefined,
     },

@@ -117,10 +117,17 @@ it('says in one line how a run fits the memory', () => {
 
 const found = {
   safety: safetySchema.parse({
-    ...{ status: 'flagged', score: 0.75, input: 0.125, frames: [0.5, 1], model: 'owner/checker' },
+    status: 'flagged',
+    score: 0.75,
+    input: 0.125,
+    frames: [0.5, 1],
+    model: 'owner/checker',
   }),
   promptOptimization: promptOptimizationSchema.parse({
-    ...{ status: 'salvaged', original: 'a cat walks', model: 'Qwen3-0.6B', reasons: ['V3'] },
+    status: 'salvaged',
+    original: 'a cat walks',
+    model: 'Qwen3-0.6B',
+    reasons: ['V3'],
     text: 'a cat walks. The camera holds still.',
   }),
 };

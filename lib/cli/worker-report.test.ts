@@ -41,8 +41,14 @@ test('a job from its claim to its end, steps now and then', () => {
     {
       type: 'ended',
       job: {
-        ...{ id: job.id, attempt: 2, outcome: 'completed', error: null, seconds: 40, endedAt: 0 },
-        ...{ safety: 'flagged', prompt: 'unavailable' },
+        id: job.id,
+        attempt: 2,
+        outcome: 'completed',
+        error: null,
+        seconds: 40,
+        endedAt: 0,
+        safety: 'flagged',
+        prompt: 'unavailable',
       },
     },
   );

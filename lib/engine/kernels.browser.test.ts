@@ -120,7 +120,9 @@ function withoutName() {
   const names = { vendor: '', architecture: '', device: '', description: '' };
   const sizes = { subgroupMinSize: 4, subgroupMaxSize: 4, isFallbackAdapter: false };
   vi.spyOn(GPUAdapter.prototype, 'info', 'get').mockReturnValue({
-    ...{ __brand: 'GPUAdapterInfo', ...names, ...sizes },
+    __brand: 'GPUAdapterInfo',
+    ...names,
+    ...sizes,
   });
   onTestFinished(() => {
     vi.restoreAllMocks();

@@ -163,14 +163,12 @@ export class EngineKernels {
       record = { ...record, ...peaks };
       let total = 0;
       const result = await tune({
-        ...{
-          families,
-          compile,
-          timing,
-          onTrying,
-          excluded: record.excluded,
-          skip: this.#skip.signal,
-        },
+        families,
+        compile,
+        timing,
+        onTrying,
+        excluded: record.excluded,
+        skip: this.#skip.signal,
         onProgress: (progress) => {
           signal.throwIfAborted();
           total = progress.total;

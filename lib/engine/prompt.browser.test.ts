@@ -50,12 +50,17 @@ test('the prompt is optimised first; result and file have both texts', async () 
   const asked = makeRequest(
     still,
     { prompt, loras: [{ path: lora.name, scale: 1 }] },
-    { promptOptimizer: true, loras: [lora] },
+    { promptOptimizer: true },
+    { loras: [lora] },
   );
   const events: ProgressEvent[] = [];
   const { promptOptimization, timings, videoFile } = await generate(engine, asked, events);
   expect(promptOptimization).toMatchObject({
-    ...{ status: 'used', original: prompt, model: 'tiny', sha256: '0'.repeat(64), seed: 42 },
+    status: 'used',
+    original: prompt,
+    model: 'tiny',
+    sha256: '0'.repeat(64),
+    seed: 42,
   });
   expect(promptOptimization?.text).toMatch(/^[a-z ]{20,40}\.$/);
   expect(promptOptimization?.reasons).toEqual(['sks style', expect.stringMatching(/^\d+ tokens$/)]);

@@ -108,7 +108,9 @@ function asOtherGpu(): string[][] {
   const names = { vendor: 'acme', architecture: 'one', device: '', description: '' };
   const sizes = { subgroupMinSize: 8, subgroupMaxSize: 8, isFallbackAdapter: false };
   vi.spyOn(GPUAdapter.prototype, 'info', 'get').mockReturnValue({
-    ...{ __brand: 'GPUAdapterInfo', ...names, ...sizes },
+    __brand: 'GPUAdapterInfo',
+    ...names,
+    ...sizes,
   });
   vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(function (
     this: GPUAdapter,

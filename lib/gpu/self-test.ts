@@ -79,7 +79,8 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
       output: [1, rows, heads * size],
       build: (of) =>
         multiHeadAttention(of.float('q'), of.float('k'), of.float('v'), {
-          ...{ heads, scale },
+          heads,
+          scale,
           ...(bias !== 'none' && { bias: of.float('bias') }),
         }),
       expected: (t) => {
@@ -87,7 +88,10 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
         const scaled = f(t, 'q').map((value) => value * scale * Math.sqrt(size));
         const logits = bias === 'none' ? new Float32Array(rows * keys) : f(t, 'bias');
         return reference.attention(scaled, f(t, 'k'), f(t, 'v'), logits, {
-          ...{ rows, keys, heads, size },
+          rows,
+          keys,
+          heads,
+          size,
         });
       },
     };

@@ -2,8 +2,12 @@ import { expect, test } from 'vitest';
 import { add, attention, cut, Graph, layerNorm, linear, modulate, row, sub } from '.';
 
 const layer = (name: string, width = 4) => ({
-  ...{ name, inFeatures: width, outFeatures: width },
-  ...{ bits: null, bias: false, lora: false },
+  name,
+  inFeatures: width,
+  outFeatures: width,
+  bits: null,
+  bias: false,
+  lora: false,
 });
 
 /** Of each pass: its kind, the calls of its values, and of its results. */

@@ -30,16 +30,16 @@ export type PredictionEvent =
  * @returns the same object if the event is not valid in the present state
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
-  const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { framing, safetyChecker, promptOptimizer, decoder, cache } = prediction;
+  const { id, model, profile, backend, parameters, options, createdAt } = prediction;
   const { favourite, continues } = prediction;
   const base = {
-    ...{ id, model, profile, backend, parameters, createdAt },
-    ...(framing && { framing }),
-    ...(safetyChecker !== undefined && { safetyChecker }),
-    ...(promptOptimizer !== undefined && { promptOptimizer }),
-    ...(decoder !== undefined && { decoder }),
-    ...(cache !== undefined && { cache }),
+    id,
+    model,
+    profile,
+    backend,
+    parameters,
+    options,
+    createdAt,
     ...(favourite && { favourite }),
     ...(continues !== undefined && { continues }),
   };
@@ -50,7 +50,9 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     case 'checkpointed':
       if (prediction.status !== 'processing') return prediction;
       return {
-        ...{ ...base, status: 'processing', startedAt: prediction.startedAt },
+        ...base,
+        status: 'processing',
+        startedAt: prediction.startedAt,
         ...(event.checkpoint && { checkpoint: event.checkpoint }),
       };
     case 'interrupted': {

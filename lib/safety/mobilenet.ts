@@ -62,12 +62,21 @@ interface Block {
 
 const plain = { kernel: 1, stride: 1, depthwise: false } as const;
 const first: Convolution = {
-  ...{ name: 'Conv1', norm: 'bn_Conv1', inputs: 3, outputs: config.first },
-  ...{ kernel: 3, stride: 2, depthwise: false },
+  name: 'Conv1',
+  norm: 'bn_Conv1',
+  inputs: 3,
+  outputs: config.first,
+  kernel: 3,
+  stride: 2,
+  depthwise: false,
 };
 const blocks = listBlocks();
 const last: Convolution = {
-  ...{ name: 'Conv_1', norm: 'Conv_1_bn', inputs: 320, outputs: config.last, ...plain },
+  name: 'Conv_1',
+  norm: 'Conv_1_bn',
+  inputs: 320,
+  outputs: config.last,
+  ...plain,
 };
 const convolutions: readonly Convolution[] = [
   first,
@@ -97,8 +106,12 @@ function listBlocks(): Block[] {
         name,
         expand: expansion === 1 ? null : { ...layer('expand'), inputs, outputs: wide, ...plain },
         filter: {
-          ...{ ...layer('depthwise'), inputs: wide, outputs: wide },
-          ...{ kernel: 3, stride, depthwise: true },
+          ...layer('depthwise'),
+          inputs: wide,
+          outputs: wide,
+          kernel: 3,
+          stride,
+          depthwise: true,
         },
         project: { ...layer('project'), inputs: wide, outputs, ...plain },
         shortcut: stride === 1 && inputs === outputs,

@@ -32,13 +32,22 @@ const keyInterval = 48;
 
 function metadataOf(seed: number, safety?: 'clear' | 'flagged'): VideoMetadata {
   return createVideoMetadata({
-    ...{ id: String(seed), model: 'tiny', profile: 'standard', backend: 'wasm' },
+    id: String(seed),
+    model: 'tiny',
+    profile: 'standard',
+    backend: 'wasm',
     parameters: parseParameters({ prompt: `boat ${seed}`, seed }),
     createdAt: '2026-01-02T03:04:05.678Z',
     ...(safety && {
       safety: {
-        ...{ status: safety, reason: null, score: 0.5, input: null, frames: [] },
-        ...{ threshold: 0.5, model: 'owner/checker', sha256: null },
+        status: safety,
+        reason: null,
+        score: 0.5,
+        input: null,
+        frames: [],
+        threshold: 0.5,
+        model: 'owner/checker',
+        sha256: null,
       },
     }),
   });
@@ -50,7 +59,11 @@ const levelOf = (frame: number) => 40 + ((frame * 37) % 180);
 /** A video of which each frame has a level of its own, counted from `first`. */
 async function make(first: number, frames: number, size = width): Promise<Blob> {
   const writer = await createVideoWriter({
-    ...{ width: size, height, frameRate, frames, metadata: metadataOf(first) },
+    width: size,
+    height,
+    frameRate,
+    frames,
+    metadata: metadataOf(first),
     encoder: 'webcodecs',
   });
   const frame = new Uint8ClampedArray(size * height * 4).fill(90);
@@ -88,7 +101,11 @@ async function levelsOf(video: Blob): Promise<number[]> {
 
 async function expectFrames(video: Blob, from: number, to: number): Promise<void> {
   expect(await inspectVideo(video)).toMatchObject({
-    ...{ width, height, frames: to - from, frameRate, fastStart: true },
+    width,
+    height,
+    frames: to - from,
+    frameRate,
+    fastStart: true,
     durationSeconds: Math.round(((to - from) / frameRate) * 1e4) / 1e4,
   });
   const levels = await levelsOf(video);
@@ -132,7 +149,10 @@ test('a video and its continuation are joined without encoding them again', asyn
   await expectFrames(video, 0, 121);
   // What is dropped on the page restores the first request; a flag of any part stays.
   expect(await readVideoMetadata(video)).toMatchObject({
-    ...{ id: '0', prompt: 'boat 0', seed: 0, safety: { status: 'flagged' } },
+    id: '0',
+    prompt: 'boat 0',
+    seed: 0,
+    safety: { status: 'flagged' },
     parts: [
       { id: '0', prompt: 'boat 0', seed: 0, from: 0, to: 60 },
       { id: '60', prompt: 'boat 60', seed: 60, from: 0, to: 61 },
@@ -153,7 +173,8 @@ test('a cut at a key frame copies; one between key frames is exact all the same'
 /** Why the frames of {@link cut} are encoded again, as the dialog says it beforehand. */
 async function reasonFor(pieces: readonly VideoPiece[]) {
   const pointed = pieces.map(async ({ file, from }) => ({
-    ...{ points: await readCutPoints(file), from },
+    points: await readCutPoints(file),
+    from,
   }));
   return encodingReason(await Promise.all(pointed));
 }
@@ -244,7 +265,11 @@ test('a continuation starts as the last frame was: not enlarged, not shifted, in
   const picture = pattern();
   const size = { width: picture.width, height: picture.height };
   const writer = await createVideoWriter({
-    ...{ ...size, frameRate, frames: 1, metadata: metadataOf(0), encoder: 'webcodecs' },
+    ...size,
+    frameRate,
+    frames: 1,
+    metadata: metadataOf(0),
+    encoder: 'webcodecs',
   });
   await writer.add(picture.data);
   const video = await writer.finish();

@@ -51,17 +51,32 @@ test('every field comes back, whatever is written in the prompt', async () => {
 
 test('what is known only at the end is stored as well: the check, both prompts, the licence', async () => {
   const late = createVideoMetadata({
-    ...{ id: full.id, model: full.model, profile: full.profile, backend: full.backend },
+    id: full.id,
+    model: full.model,
+    profile: full.profile,
+    backend: full.backend,
     createdAt: full.created_at,
     parameters: parseParameters({ prompt: 'a boat', seed: 7 }),
     licence: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     safety: {
-      ...{ status: 'flagged', reason: null, score: 0.75, input: 0.1, frames: [0.5, 1] },
-      ...{ threshold: 0.5, model: 'owner/checker', sha256: 'a'.repeat(64) },
+      status: 'flagged',
+      reason: null,
+      score: 0.75,
+      input: 0.1,
+      frames: [0.5, 1],
+      threshold: 0.5,
+      model: 'owner/checker',
+      sha256: 'a'.repeat(64),
     },
     promptOptimization: {
-      ...{ status: 'used', original: 'a boat', text: 'A boat sails on.', reasons: [] },
-      ...{ model: 'tiny', sha256: null, seed: 7, milliseconds: 12 },
+      status: 'used',
+      original: 'a boat',
+      text: 'A boat sails on.',
+      reasons: [],
+      model: 'tiny',
+      sha256: null,
+      seed: 7,
+      milliseconds: 12,
     },
   });
   const read = await readVideoMetadata(await writeVideo(full, late));

@@ -22,7 +22,11 @@ const parameters = parseParameters({
 });
 const tags = toMetadataTags(
   createVideoMetadata({
-    ...{ id: secrets.id, model: 'mini', profile: 'standard', backend: 'wasm', parameters },
+    id: secrets.id,
+    model: 'mini',
+    profile: 'standard',
+    backend: 'wasm',
+    parameters,
     createdAt: '2026-01-01T00:00:00.000Z',
   }),
 );

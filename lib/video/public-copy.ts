@@ -59,8 +59,15 @@ export async function publicCopy(file: Blob, request: SharedRequest): Promise<Bl
 
 /** Boxes that hold boxes, and the bytes before these (ISO/IEC 14496-12; 14496-15 for `avc1`). */
 const containers: Readonly<Record<string, number>> = {
-  ...{ trak: 0, edts: 0, mdia: 0, minf: 0, dinf: 0, stbl: 0 },
-  ...{ stsd: 8, avc1: 78, avc3: 78 },
+  trak: 0,
+  edts: 0,
+  mdia: 0,
+  minf: 0,
+  dinf: 0,
+  stbl: 0,
+  stsd: 8,
+  avc1: 78,
+  avc3: 78,
 };
 /** Boxes that are copied. No other one is needed to play, and any may hold text. */
 const copied: readonly string[] = [

@@ -106,18 +106,23 @@ export class Attempt {
     try {
       const parameters = parseParameters(job.parameters);
       const { image, loras } = await fetchInputs(client, adapters, job, signal);
-      const { model, backend, memoryBudget, kernels } = options;
+      const { model, device } = options;
       const videoFile = servedVideo(this.id);
-      const budget = memoryBudget === undefined ? {} : { memoryBudget };
-      const profile = profileOfModel(job.model);
       const request = {
-        ...{ id: this.id, image, parameters, model, profile, backend, loras, videoFile },
-        safetyChecker: job.enable_safety_checker,
-        promptOptimizer: job.enable_prompt_optimizer,
+        id: this.id,
+        image,
+        parameters,
+        model,
+        profile: profileOfModel(job.model),
+        options: {
+          safetyChecker: job.enable_safety_checker,
+          promptOptimizer: job.enable_prompt_optimizer,
+        },
+        device,
+        loras,
+        videoFile,
         // A tab that died has left it, and the job has come back to this browser.
-        ...((await isSaved(this.id)) && { continuation: 'resume' as const }),
-        ...budget,
-        ...(kernels && { kernels }),
+        continuation: (await isSaved(this.id)) ? ('resume' as const) : undefined,
       };
       const result = await runEngine(engine, request, signal, (event) => {
         this.#take(event);
@@ -239,7 +244,11 @@ export class Attempt {
     const { phase, step, steps, clip, clips, secondsRemaining } = this.#progress;
     const preview = await this.#pictures.take().catch(() => null);
     return {
-      ...{ phase, step, steps, clip, clips },
+      phase,
+      step,
+      steps,
+      clip,
+      clips,
       seconds_remaining: secondsRemaining,
       ...(preview !== null && { preview }),
     };

@@ -5,7 +5,11 @@ import { keepLease } from './lease-keeper';
 
 const lease = { id: 'ab'.repeat(16), token: 'tok', heartbeatMs: 15_000 };
 const state = async () => ({
-  ...{ phase: null, step: 0, steps: 0, clip: 0, clips: 1 },
+  phase: null,
+  step: 0,
+  steps: 0,
+  clip: 0,
+  clips: 1,
   seconds_remaining: null,
 });
 

@@ -123,7 +123,10 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     prompt_optimization: engine.made?.promptOptimization,
   });
   expect(engine.made?.safety?.status).toBe('clear');
-  expect(engine.seen).toMatchObject({ safetyChecker: true, promptOptimizer: true });
+  expect(engine.seen).toMatchObject({
+    options: { safetyChecker: true, promptOptimizer: true },
+    device: serveOptions.device,
+  });
   expect(relay.asked.find(({ verb }) => verb === 'claim')?.body).toMatchObject(abilities);
   expect(await engine.seen?.image.text()).toBe('image bytes');
   expect(await listVideos()).toEqual([]);
@@ -260,7 +263,12 @@ test('a job that a dead tab has begun here goes on from what it saved, which end
 });
 
 const keptJob = (id: string): CurrentJob => ({
-  ...{ id, attempt: 1, size: '1280*720', duration: 5, loras: 0, startedAt: 0 },
+  id,
+  attempt: 1,
+  size: '1280*720',
+  duration: 5,
+  loras: 0,
+  startedAt: 0,
 });
 
 test('a video that was not delivered survives the page and the studio, and is uploaded again', async () => {

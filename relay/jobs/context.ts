@@ -105,8 +105,14 @@ export async function writeEvent(
         target,
         set: {
           // Another message has another id: receivers drop an id that they know.
-          ...{ id, body, status: 'due', attempts: 0, attemptsBefore: 0 },
-          ...{ nextAt: now, createdAt: now, finishedAt: null },
+          id,
+          body,
+          status: 'due',
+          attempts: 0,
+          attemptsBefore: 0,
+          nextAt: now,
+          createdAt: now,
+          finishedAt: null,
         },
         setWhere: sql`${deliveries.createdAt} <= now() - make_interval(secs => ${progressSeconds})`,
       })

@@ -10,7 +10,9 @@ import { checkReport } from './report';
 
 const flagged: Safety = {
   ...clearSafety,
-  ...{ status: 'flagged', score: 0.5, frames: [0.2, 0.8] },
+  status: 'flagged',
+  score: 0.5,
+  frames: [0.2, 0.8],
 };
 const off = safetySchema.parse({ status: 'off' });
 const failed = safetySchema.parse({ status: 'unverified', reason: 'failed' });

@@ -95,13 +95,15 @@ function OneEndpoint({ endpoint }: { endpoint: Endpoint }) {
       {Object.entries(endpoint.responses).map(([status, answer]) => (
         <Response
           key={status}
-          {...{ id, status }}
+          id={id}
+          status={status}
           answer={referred(answer, api.components.responses)}
         />
       ))}
       {hasServer && path !== null && (
         <Send
-          {...{ method, path }}
+          method={method}
+          path={path}
           parameters={parameters.map(({ name, in: place, example = '', required = false }) => {
             return { name, in: place, example: required ? String(example) : '', required };
           })}

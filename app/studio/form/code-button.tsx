@@ -17,7 +17,7 @@ export function CodeButton({ form, library }: { form: FormState; library: readon
       </button>
       {open && (
         <Suspense>
-          <CodeDialog {...{ form, library }} onClose={() => setOpen(false)} />
+          <CodeDialog form={form} library={library} onClose={() => setOpen(false)} />
         </Suspense>
       )}
     </>

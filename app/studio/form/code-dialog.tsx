@@ -11,7 +11,7 @@ import type { FormState } from './form-state';
 import { type CodeLanguage, codeLanguages, requestCode } from './request-code';
 
 const linkTo = (href: string) => (name: ReactNode) => (
-  <Link {...{ href }} prefetch={false}>
+  <Link href={href} prefetch={false}>
     {name}
   </Link>
 );

@@ -68,7 +68,10 @@ test('a copy that was shared fills in what it tells, and nothing else', async ()
     negative_prompt: 'rain',
   });
   expect(await of({ prompt: false, settings: true })).toMatchObject({
-    ...{ seed: '1234567890', num_inference_steps: '8', profile: 'ultra-fast', size: '720*1280' },
+    seed: '1234567890',
+    num_inference_steps: '8',
+    profile: 'ultra-fast',
+    size: '720*1280',
   });
   await expect(of({ prompt: false, settings: false })).rejects.toMatchObject({
     code: 'VIDEO_UNREADABLE',

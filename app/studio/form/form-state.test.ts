@@ -55,7 +55,9 @@ test('what something from outside replaced comes back, one replacement after ano
   const before = filled({ seed: '7' });
   const other = { name: 'other.png', file: new Blob(['y']) };
   const first = changeForm(before, {
-    ...{ type: 'replaced', by: 'a.mp4', values: { prompt: 'a car', seed: '8' } },
+    type: 'replaced',
+    by: 'a.mp4',
+    values: { prompt: 'a car', seed: '8' },
     loras: [lora('a')],
   });
   expect([first.values.prompt, first.files.image, first.files.loras.length]).toEqual([

@@ -47,7 +47,13 @@ async function open(image: Blob): Promise<{ framing: () => Framing }> {
     const sizes = { image: { width, height }, frame, video };
     return (
       <div style={{ width: 372 }}>
-        <FramingEditor {...{ url, sizes, framing }} alt="Start image" onChange={setFraming} />
+        <FramingEditor
+          url={url}
+          sizes={sizes}
+          framing={framing}
+          alt="Start image"
+          onChange={setFraming}
+        />
       </div>
     );
   }

@@ -109,7 +109,7 @@ export function FramingEditor(props: {
           style={{ aspectRatio: `${video.width} / ${video.height}` }}
         >
           <div className="framing-background" style={{ background: colour ?? undefined }}>
-            {colour === null && <Background {...{ url, sizes }} />}
+            {colour === null && <Background url={url} sizes={sizes} />}
           </div>
           <div className="framing-image" style={inPercent(shown)}>
             <Picture src={url} alt={alt} />

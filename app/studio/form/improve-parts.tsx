@@ -20,7 +20,7 @@ export function ImproveParts(props: { values: FormValues; improve: Improve; busy
   const running = state.status === 'running';
   return (
     <>
-      {state.status === 'offering' && <LanguageModelOffer {...{ improve, busy }} />}
+      {state.status === 'offering' && <LanguageModelOffer improve={improve} busy={busy} />}
       {running && <Writing state={state} onCancel={improve.cancel} />}
       {state.status === 'failed' && <Problem error={state.error} />}
       {!running && <Outcome {...props} />}

@@ -50,7 +50,9 @@ export function NumberField(props: {
         aria-hidden
         tabIndex={-1}
         disabled={fixed}
-        {...{ min, max, step }}
+        min={min}
+        max={max}
+        step={step}
         value={Number.isFinite(slider) && value !== '' ? slider : fallback}
         onChange={(event) => onChange(event.target.value)}
       />
@@ -105,7 +107,10 @@ export function SeedField(props: {
           id="seed"
           type="number"
           inputMode="numeric"
-          {...{ min, max, step, value }}
+          min={min}
+          max={max}
+          step={step}
+          value={value}
           {...describedBy('seed', error, true)}
           onChange={(event) => onChange(event.target.value)}
         />

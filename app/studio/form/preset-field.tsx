@@ -64,7 +64,8 @@ export function PresetField(props: {
       <section id="own-presets" aria-label={t('form.yourPresets')} hidden={!editing}>
         {editing && (
           <OwnPresets
-            {...{ presets, onAction: apply }}
+            presets={presets}
+            onAction={apply}
             onSave={(name) =>
               apply({ type: 'saved', id: crypto.randomUUID(), name, values: presetValues(values) })
             }

@@ -62,13 +62,14 @@ export function PromptField(props: {
       <PromptLengthNote id="prompt-length" text={prompt} model={used ? tokenizer : null} />
       <FieldNotes id="prompt" error={error} />
       <PromptTools
-        {...{ prompt, onExample }}
+        prompt={prompt}
+        onExample={onExample}
         disabled={running}
         onPrompt={type}
         onReplace={(text) => change({ type: 'changed', values: { prompt: text } })}
       />
       <Suspense>
-        <ImproveParts {...{ values, improve, busy }} />
+        <ImproveParts values={values} improve={improve} busy={busy} />
       </Suspense>
     </div>
   );

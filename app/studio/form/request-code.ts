@@ -201,7 +201,8 @@ function command(form: FormState): string {
 function commandDefaults({ values, files }: FormState): ParametersInput {
   if (!values.samplingDefaults) return { prompt: '' };
   return toParameters({
-    ...{ ...emptyForm, files },
+    ...emptyForm,
+    files,
     values: { ...emptyForm.values, ...values.samplingDefaults },
   });
 }

@@ -131,7 +131,10 @@ export function RequestForm(props: {
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
         </div>
         <PromptField
-          {...{ values, improve, busy, change }}
+          values={values}
+          improve={improve}
+          busy={busy}
+          change={change}
           error={errors.prompt}
           tokenizer={model?.ready ? model.manifest.id : null}
           onExample={props.onExample}
@@ -142,8 +145,8 @@ export function RequestForm(props: {
           offered={props.introduced}
           onChange={(id) => set({ model: id })}
         />
-        <PresetField {...{ values, defaults }} onChange={set} />
-        <ProfileField {...{ values, model, resolved }} onChange={set} />
+        <PresetField values={values} defaults={defaults} onChange={set} />
+        <ProfileField values={values} model={model} resolved={resolved} onChange={set} />
         <SizeField value={values.size} onChange={(size) => set({ size, sizeChosen: true })} />
         <div className="field-pair">
           <NumberField
@@ -222,7 +225,8 @@ export function RequestForm(props: {
           />
         </details>
         <VariationsField
-          {...{ values, resolved }}
+          values={values}
+          resolved={resolved}
           disabled={!ready || improving}
           onAdd={props.onVariations}
         />
@@ -234,7 +238,7 @@ export function RequestForm(props: {
       <div className="request-notes">
         {props.gpuNotice}
         <StorageNote form={form} revision={props.revision} />
-        <QueueNote {...{ waiting, editing }} onCancelEdit={props.onCancelEdit} />
+        <QueueNote waiting={waiting} editing={editing} onCancelEdit={props.onCancelEdit} />
         {startError && (
           <div role="alert">
             <Problem error={startError} />
@@ -243,7 +247,8 @@ export function RequestForm(props: {
       </div>
       <GenerateBar
         profile={values.profile}
-        {...{ model, forecast }}
+        model={model}
+        forecast={forecast}
         onProfile={(profile) => set({ profile })}
       >
         <button type="submit" className="primary" disabled={!hydrated || improving}>

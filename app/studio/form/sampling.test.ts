@@ -18,8 +18,14 @@ const manifest = parseManifest({
   profiles: { 'ultra-fast': { mostSteps: 20, cache: true, decoder: 'tiny', adapters: [few] } },
 });
 const part = (component: 'adapter' | 'tiny_decoder', name: string) => ({
-  ...{ component, sourceType: 'F16', precision: 'f32' as const, worst: null, bytesStored: 1 },
-  ...{ sources: [{ name, bytes: 1, sha256: null }], completedAt: '', verifiedAt: '' },
+  component,
+  sourceType: 'F16',
+  precision: 'f32' as const,
+  worst: null,
+  bytesStored: 1,
+  sources: [{ name, bytes: 1, sha256: null }],
+  completedAt: '',
+  verifiedAt: '',
 });
 const model = (...stored: ReturnType<typeof part>[]) => ({
   ...base,

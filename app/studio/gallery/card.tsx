@@ -78,7 +78,7 @@ export const Card = memo(function Card(props: CardProps) {
         onFocus={({ currentTarget }) => setActive(currentTarget.matches(':focus-visible'))}
         onBlur={() => setActive(false)}
       >
-        <Poster {...{ prediction, active }} />
+        <Poster prediction={prediction} active={active} />
         <span className="card-prompt" id={promptId}>
           {parameters.prompt}
         </span>

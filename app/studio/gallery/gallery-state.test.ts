@@ -13,15 +13,27 @@ const error = { code: 'CANCELLED', message: 'm', remedy: 'r' } as const;
 const ended = { startedAt: 's', completedAt: 'c' };
 
 const boat = newPrediction({
-  ...{ id: 'boat', ...ended, status: 'completed', result: resultOf('boat'), favourite: true },
+  id: 'boat',
+  ...ended,
+  status: 'completed',
+  result: resultOf('boat'),
+  favourite: true,
   parameters: parseParameters({ prompt: 'A paper Boat drifts', seed: 1 }),
 });
 const tall = newPrediction({
-  ...{ id: 'tall', ...ended, status: 'completed', result: resultOf('tall'), model: 'other' },
+  id: 'tall',
+  ...ended,
+  status: 'completed',
+  result: resultOf('tall'),
+  model: 'other',
   parameters: parseParameters({ prompt: 'a boat drifts in fog', seed: 2, size: '720*1280' }),
 });
 const halted = newPrediction({
-  ...{ id: 'halted', startedAt: 's', interruptedAt: 'i', status: 'interrupted', error },
+  id: 'halted',
+  startedAt: 's',
+  interruptedAt: 'i',
+  status: 'interrupted',
+  error,
   checkpoint: { clip: 0, clips: 1, step: 2, steps: 6 },
 });
 const broken = newPrediction({ id: 'broken', status: 'failed', completedAt: 'c', error });

@@ -36,7 +36,11 @@ export function Gallery(
   const actions = useStable({ onShow, onResume, onRunAgain, onDelete });
   // What is at work is shown on the stage, and in the header of other pages.
   const ended = useMemo(() => predictions.filter(isAtRest), [predictions]);
-  return ended.length > 0 && <GalleryList {...{ ended, shownId, busy, undone, actions }} />;
+  return (
+    ended.length > 0 && (
+      <GalleryList ended={ended} shownId={shownId} busy={busy} undone={undone} actions={actions} />
+    )
+  );
 }
 
 /** Is rendered again only when a property changes: not with each key in the form. */
@@ -84,7 +88,7 @@ const GalleryList = memo(function GalleryList(
     <section ref={section} className="history" aria-labelledby="history-title">
       <h2 id="history-title">{t('gallery.pastVideos')}</h2>
       <div className="gallery-bar">
-        {ended.length > 1 && <Toolbar {...{ filter, dispatch }} predictions={ended} />}
+        {ended.length > 1 && <Toolbar filter={filter} dispatch={dispatch} predictions={ended} />}
         {selected.length > 0 && (
           <SelectionBar
             selected={selected}
@@ -128,7 +132,8 @@ const GalleryList = memo(function GalleryList(
           return (
             <Card
               key={prediction.id}
-              {...{ prediction, busy }}
+              prediction={prediction}
+              busy={busy}
               actions={cardActions}
               position={index + 1}
               total={shown.length}

@@ -112,7 +112,12 @@ export function QueuePanel(props: {
             </li>
           )}
           {working.map((prediction) => (
-            <WorkingRow key={prediction.id} {...{ prediction, run }} own={prediction.id === own} />
+            <WorkingRow
+              key={prediction.id}
+              prediction={prediction}
+              run={run}
+              own={prediction.id === own}
+            />
           ))}
         </ul>
       )}

@@ -83,7 +83,7 @@ export function ResultCard(props: {
       </h2>
       <div className="screen" data-size={result.size}>
         {url && (
-          <Veil what="video" {...{ reason, revealed }} onToggle={toggle}>
+          <Veil what="video" reason={reason} revealed={revealed} onToggle={toggle}>
             <video
               ref={player}
               src={url}
@@ -100,20 +100,22 @@ export function ResultCard(props: {
       </div>
       {!blurred && video.status !== 'missing' && (
         <ResultTools
-          {...{ prediction, player, name }}
+          prediction={prediction}
+          player={player}
+          name={name}
           video={file && url ? { file, url } : null}
           onMakeLonger={(choice) => actions.onMakeLonger(prediction, choice)}
         />
       )}
       <p className="prompt-text">{prompt}</p>
       {optimization && <PromptRecord optimization={optimization} />}
-      <Verdict {...{ prediction, busy }} onDeleted={actions.onDeleted} />
+      <Verdict prediction={prediction} busy={busy} onDeleted={actions.onDeleted} />
       <dl className="facts">
         <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
         <Fact name={t('result.duration')}>
           {t('result.durationOf', { seconds: parameters.duration, frames: result.frames })}
         </Fact>
-        <AppliedFacts {...{ result, parameters }} />
+        <AppliedFacts result={result} parameters={parameters} />
         <div>
           <dt>{t('result.seed')}</dt>
           <dd>
@@ -151,7 +153,7 @@ export function ResultCard(props: {
           <Problem error={problem} />
         </div>
       )}
-      <Refine {...{ prediction, busy }} onRefine={() => actions.onRefine(id)} />
+      <Refine prediction={prediction} busy={busy} onRefine={() => actions.onRefine(id)} />
       <div className="actions">
         <button
           type="button"
@@ -161,7 +163,7 @@ export function ResultCard(props: {
         >
           {t('result.download')}
         </button>
-        <ShareButton {...{ prediction, file, name }} />
+        <ShareButton prediction={prediction} file={file} name={name} />
         <button type="button" onClick={() => actions.onUseSettings(prediction)}>
           {t('result.useSettings')}
         </button>

@@ -69,8 +69,8 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
           <h2 id="share-title">{t('run.shareTitle')}</h2>
           {state.status === 'choosing' && (
             <>
-              <IncludeChoice {...{ include }} onInclude={setInclude} />
-              <FileChoice {...{ prediction, include, file, name }} />
+              <IncludeChoice include={include} onInclude={setInclude} />
+              <FileChoice prediction={prediction} include={include} file={file} name={name} />
               <LinkChoice
                 bytes={file.size}
                 problem={state.problem}

@@ -15,7 +15,11 @@ startEngine({
       },
       async optimize(prompt, { model, seed, signal, triggerWords, countTokens }) {
         const text = await model.generate({
-          ...{ system: 'Rewrite.', user: prompt, seed, maxTokens: 100, signal },
+          system: 'Rewrite.',
+          user: prompt,
+          seed,
+          maxTokens: 100,
+          signal,
           grammar: 'root ::= [a-z ]{20,40} "."',
         });
         const reasons = [...triggerWords, `${await countTokens(prompt)} tokens`];

@@ -120,7 +120,8 @@ function fastAttentionFamily(options: TunedFamilyOptions): TunedFamily<Attention
     scales: factors(scope, heads * rows),
   });
   const work = once(() => ({
-    ...{ q: inBytes(queries), k: inBytes(keys) },
+    q: inBytes(queries),
+    k: inBytes(keys),
     v: interleaved(halves(scope, [keys, heads * size]), heads, size),
     out: interleaved(scope.tensor('float16', [queries, heads * size], 'activations'), heads, size),
   }));
@@ -191,8 +192,15 @@ function convolutionFamily(options: TunedFamilyOptions): TunedFamily<Convolution
     run: ({ variant }, share, times) => {
       const height = Math.ceil(band.height * share);
       const jobs = convolutionDispatches(compute, variant, shape, {
-        ...{ ...work(), height, width, inputs: channels, filters: channels },
-        ...{ kernel: [3, 3], pads: [1, 1], outputHeight: height, outputWidth: width },
+        ...work(),
+        height,
+        width,
+        inputs: channels,
+        filters: channels,
+        kernel: [3, 3],
+        pads: [1, 1],
+        outputHeight: height,
+        outputWidth: width,
       });
       return repeated(options, jobs, times);
     },

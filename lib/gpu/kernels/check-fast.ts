@@ -77,8 +77,11 @@ async function checkShape(
   const t = numbers(rows * rank, 13);
   if (branch) device.backend.write(branch.operands.t.operand.tensor, t);
   const run = fastLinearDispatch(variant, shape, {
-    ...{ rows, ...x },
-    ...{ ...weight.operands, ...branch?.operands, ...epilogue.operands },
+    rows,
+    ...x,
+    ...weight.operands,
+    ...branch?.operands,
+    ...epilogue.operands,
   });
   const sumsOf = (of: ArrayLike<number>) => {
     const sizes = { rows, inner: k, columns: n };
@@ -143,7 +146,12 @@ export async function checkFastAttention(
     ];
     const out = scope.tensor('float16', [rows, heads * size], 'activations');
     const run = fastAttentionDispatch(variant, attentionShape('none'), {
-      ...{ q: queries.y, k: rest.y, heads, rows, keys, scale },
+      q: queries.y,
+      k: rest.y,
+      heads,
+      rows,
+      keys,
+      scale,
       v: interleaved(upload(scope, v, 'f16'), heads, size),
       out: interleaved(out, heads, size),
     });

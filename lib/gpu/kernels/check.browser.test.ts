@@ -154,7 +154,9 @@ test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_0
   const [shape, rows] = [linearShape('small'), 64];
   const floats = (count: number) => scope.float32([count], 'activations');
   const operands = {
-    ...{ rows, y: wholeRows(floats(rows * shape.n)), bias: floats(shape.n) },
+    rows,
+    y: wholeRows(floats(rows * shape.n)),
+    bias: floats(shape.n),
     x: wholeRows(scope.tensor('float16', [rows, shape.k], 'activations')),
     values: scope.tensor('uint8', [shape.n * shape.k], 'activations'),
     scales: floats((shape.n * shape.k) / 32),

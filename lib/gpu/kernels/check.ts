@@ -91,18 +91,25 @@ async function checkShape(
     ...(branch
       ? [
           linearDispatch(variant, downShape(shape), {
-            ...{ rows: linearRows, x: input, y: branch.operands.t },
+            rows: linearRows,
+            x: input,
+            y: branch.operands.t,
             weight: upload(scope, down, 'f32'),
           }),
         ]
       : []),
     linearDispatch(variant, shape, {
-      ...{ rows: linearRows, x: input },
-      ...{ ...weight.operands, ...branch?.operands, ...epilogue.operands },
+      rows: linearRows,
+      x: input,
+      ...weight.operands,
+      ...branch?.operands,
+      ...epilogue.operands,
     }),
   ];
   const sums = reference.linear(x, weight.values, epilogue.bias, {
-    ...{ rows: linearRows, inner: k, columns: n },
+    rows: linearRows,
+    inner: k,
+    columns: n,
   });
   const inner = { rows: linearRows, inner: k, columns: rank };
   branch?.add(sums, reference.linear(x, down, new Float32Array(rank), inner));
@@ -246,8 +253,14 @@ export async function checkAttention(
       interleaved(upload(scope, values, 'f16'), heads, size);
     const lastBias = 2.5;
     const run = attentionDispatch(variant, shape, {
-      ...{ q: view(q), k: view(k), v: view(v), out: interleaved(out, heads, size) },
-      ...{ heads, rows, keys, scale },
+      q: view(q),
+      k: view(k),
+      v: view(v),
+      out: interleaved(out, heads, size),
+      heads,
+      rows,
+      keys,
+      scale,
       ...(bias === 'last' && { lastBias }),
     });
     const logits = new Float64Array(rows * keys);
@@ -274,7 +287,10 @@ export async function checkConvolution(
   const [height, width, channels, filters, taps] = [11, 7, 20, 132, 9];
   const pixels = height * width;
   const order = {
-    ...{ blocks: 3, filters, channels, taps },
+    blocks: 3,
+    filters,
+    channels,
+    taps,
     strides: { block: filters * channels * taps, filter: channels * taps, channel: taps, tap: 1 },
   };
   const block = filters * channels * taps;
@@ -290,18 +306,19 @@ export async function checkConvolution(
     const y = scope.float32([pixels, filters], 'activations');
     const runs = convolutionDispatches(device.compute, variant, checkedConvolution, {
       x: images.map((image) => upload(scope, image, 'f16')),
-      ...{
-        weights,
-        bias: upload(scope, bias, 'f32'),
-        side: upload(scope, side, 'f16'),
-        sideInputs: filters,
-        y,
-        height,
-        width,
-        inputs: channels,
-        filters,
-      },
-      ...{ kernel: [3, 3], pads: [1, 1], outputHeight: height, outputWidth: width },
+      weights,
+      bias: upload(scope, bias, 'f32'),
+      side: upload(scope, side, 'f16'),
+      sideInputs: filters,
+      y,
+      height,
+      width,
+      inputs: channels,
+      filters,
+      kernel: [3, 3],
+      pads: [1, 1],
+      outputHeight: height,
+      outputWidth: width,
     });
     const expected = Float64Array.from(side);
     for (const [age, image] of images.entries()) {

@@ -77,8 +77,14 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     expect(await checkLinear({ backend, compute }, variant)).toBeNull();
     // Powers of two scale weights that f16 holds: nothing but the order of the sums is left. Sums in f16 err by a percent.
     const shape: LinearShape = {
-      ...{ k: 3072, n: 40, weight: 'q8', input: 'f16', output: 'f32' },
-      ...{ bias: true, rank: 0, epilogue: 'none' },
+      k: 3072,
+      n: 40,
+      weight: 'q8',
+      input: 'f16',
+      output: 'f32',
+      bias: true,
+      rank: 0,
+      epilogue: 'none',
     };
     const operands = linearOperands(shape, 37);
     operands.scales.fill(2 ** -6);

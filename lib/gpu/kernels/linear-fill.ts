@@ -273,7 +273,10 @@ export function registerFill(shape: LinearShape, variant: LinearVariant): Regist
     return part % 2 ? `${pair} >> 16u` : pair;
   };
   return {
-    ...{ bindings, declarations, setup, load },
+    bindings,
+    declarations,
+    setup,
+    load,
     store: turns
       .map((turn) => `    let words${turn} = values${turn};\n    let factor${turn} = scale${turn};`)
       .join('\n'),

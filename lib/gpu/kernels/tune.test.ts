@@ -52,7 +52,12 @@ function fakeFamily(known: Readonly<Record<string, Known>>, more: Partial<TuneOp
   const runs: string[] = [];
   const candidates = Object.keys(known).map((name): Candidate<string> => {
     const kernel = defineKernel({
-      ...{ name, mode: 'exact', bindings: [], uniforms: [], threads: 1, workgroupBytes: 0 },
+      name,
+      mode: 'exact',
+      bindings: [],
+      uniforms: [],
+      threads: 1,
+      workgroupBytes: 0,
       body: '',
     });
     return { variant: name, key: name, name, kernels: [kernel] };

@@ -10,8 +10,14 @@ import type { FastLinearShape } from './linear-dp4a';
 export function linearShape(use: 'small' | 'clamped' | 'timed'): LinearShape {
   const [k, n] = use === 'timed' ? [3072, 3072] : use === 'small' ? [96, 202] : [288, 76];
   return {
-    ...{ k, n, weight: 'q8', input: 'f16', output: use === 'small' ? 'f32' : 'f16' },
-    ...{ bias: true, rank: 0, epilogue: 'none' },
+    k,
+    n,
+    weight: 'q8',
+    input: 'f16',
+    output: use === 'small' ? 'f32' : 'f16',
+    bias: true,
+    rank: 0,
+    epilogue: 'none',
   };
 }
 
@@ -28,8 +34,14 @@ export function attentionShape(bias: 'none' | 'last'): AttentionShape {
 /** The shape of a causal convolution. */
 export function convolutionShape(output: Storage): ConvolutionShape {
   return {
-    ...{ frames: 3, input: 'f16', weight: 'f16', output },
-    ...{ residual: 'none', side: 'f16', bias: true, wholeVectors: true },
+    frames: 3,
+    input: 'f16',
+    weight: 'f16',
+    output,
+    residual: 'none',
+    side: 'f16',
+    bias: true,
+    wholeVectors: true,
   };
 }
 

@@ -13,8 +13,12 @@ const noise = (count: number, seed: number) =>
 function block(): Graph {
   const g = new Graph('block');
   const layer = (name: string) => ({
-    ...{ name, inFeatures: width, outFeatures: width },
-    ...{ bits: null, bias: true, lora: false },
+    name,
+    inFeatures: width,
+    outFeatures: width,
+    bits: null,
+    bias: true,
+    lora: false,
   });
   const x = g.input('x', ['S', width]);
   const table = add(g.input('table', [2, width]), g.input('time', [2, width]));
@@ -46,7 +50,10 @@ async function run(backend: Backend, chunks: readonly RowChunk[], last = 1.5) {
   const x = made([tokens, width], 1);
   const executor = new RuntimeExecutor(backend);
   const bindings = {
-    ...{ x, table: made([2, width], 2), text: made([2, width], 3), last },
+    x,
+    table: made([2, width], 2),
+    text: made([2, width], 3),
+    last,
     time: [made([2, width], 4), made([2, width], 5)],
     // Its first row is one before the clip's.
     read: { tensor: made([tokens + 1, width], 6), first: -1 },

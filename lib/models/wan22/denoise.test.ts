@@ -135,7 +135,11 @@ test.each<[KernelSetting, PlanCase]>([
     await denoiseTokens(backend, transformer, tokenRequest(config, 6, guided ? 5 : 1, more));
     const size = { frames: 3, height: 2, width: 4 };
     const plan = await planDenoising(config, size, perFrame, {
-      ...{ ...options, promptTokens: guided ? [5, 3] : [5], kernels, reusesBlocks, stochastic },
+      ...options,
+      promptTokens: guided ? [5, 3] : [5],
+      kernels,
+      reusesBlocks,
+      stochastic,
     });
     const { categories } = backend.counters();
     const taken = (...names: Category[]) =>

@@ -57,8 +57,14 @@ async function video(
     backend,
     model,
     {
-      ...{ image: pictures.landscape, frames: 33, steps: 4, guidanceScale: 1, seed: 1 },
-      ...{ prompt, negativePrompt: '', ...request },
+      image: pictures.landscape,
+      frames: 33,
+      steps: 4,
+      guidanceScale: 1,
+      seed: 1,
+      prompt,
+      negativePrompt: '',
+      ...request,
     },
     options,
   );
@@ -103,7 +109,10 @@ test('a pan to the left shows the picture, and moves it to the right', {
 
 test('a preview shows the picture in its colours', { timeout: 120_000 }, async () => {
   const { events } = await makeVideo(backend, model, {
-    ...{ image: pictures.landscape, frames: 5, steps: 1, prompt: 'Static camera' },
+    image: pictures.landscape,
+    frames: 5,
+    steps: 1,
+    prompt: 'Static camera',
   });
   const preview = events.find((event) => event.type === 'preview');
   if (preview?.type !== 'preview') throw new Error('there is no preview');
@@ -162,7 +171,8 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
 
   test('a portrait picture moves as well', async () => {
     const { first, moved } = await video('The camera tilts up', {
-      ...{ ...longer, image: pictures.portrait },
+      ...longer,
+      image: pictures.portrait,
     });
     expect([first.width, first.height]).toEqual([128, 224]);
     expect(psnr(first, pictures.portrait)).toBeGreaterThan(22);
@@ -172,8 +182,13 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
   test('a second clip goes on where the first one ended, without a jump', async () => {
     const parts = { ...model, manifest: { ...model.manifest, maxClipFrames: 33 } };
     const { frames } = await makeVideo(backend, parts, {
-      ...{ image: pictures.landscape, frames: 65, steps: 8, guidanceScale: 2, seed: 1 },
-      ...{ prompt: 'The camera pans to the left', negativePrompt: '' },
+      image: pictures.landscape,
+      frames: 65,
+      steps: 8,
+      guidanceScale: 2,
+      seed: 1,
+      prompt: 'The camera pans to the left',
+      negativePrompt: '',
     });
     const steps = frames.slice(1).map((frame, i) => psnr(frame, frames[i] ?? frame));
     const seam = steps[32] ?? 0;

@@ -144,7 +144,8 @@ async function make(
       onProgress,
       onFrame: async ({ data }) => void frames.push(data.slice()),
       saving: {
-        ...{ storage, intervalSeconds: 0 },
+        storage,
+        intervalSeconds: 0,
         ...(continuation && { continuation }),
         ...(checkpoint && { checkpoint }),
       },

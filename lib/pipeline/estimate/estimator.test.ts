@@ -22,13 +22,23 @@ interface Device {
 }
 
 const device: Device = {
-  ...{ open: 2, text: 20, image: 4, load: 10 },
-  ...{ pass: 5, compile: 8, decode: 0.5, encode: 0.25 },
+  open: 2,
+  text: 20,
+  image: 4,
+  load: 10,
+  pass: 5,
+  compile: 8,
+  decode: 0.5,
+  encode: 0.25,
 };
 
 const sampling: Sampling = {
   scheduler: { kind: 'unipc' },
-  ...{ steps: 10, guidanceScale: 5, guidedSteps: 5, flowShift: 5, decoder: 'full' as const },
+  steps: 10,
+  guidanceScale: 5,
+  guidedSteps: 5,
+  flowShift: 5,
+  decoder: 'full' as const,
 };
 
 const frames = 241;

@@ -257,7 +257,11 @@ test('the video is sent by ranges, and cannot act as a page', async () => {
 /** A video with the tags that a tab writes. */
 async function tabVideo({ id, parameters }: WorkerJob) {
   const metadata = createVideoMetadata({
-    ...{ id, parameters, model: 'mini', profile: 'standard', backend: 'webgpu' },
+    id,
+    parameters,
+    model: 'mini',
+    profile: 'standard',
+    backend: 'webgpu',
     createdAt: '2026-01-01T00:00:00.000Z',
   });
   return await makeVideo({ tags: toMetadataTags(metadata) });

@@ -22,8 +22,10 @@ const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
 /** `GET /api/v3/models`, in the shape that tools of this API family read. */
 export const models: HandlerOf<'models'> = async ({ config, files, workers }, { caller }) => {
   const jobs = {
-    ...{ owner: caller.owner, shared: caller.shared },
-    ...{ models: config.KINORA_SERVING_MODELS, precisions: config.KINORA_SERVING_PRECISIONS },
+    owner: caller.owner,
+    shared: caller.shared,
+    models: config.KINORA_SERVING_MODELS,
+    precisions: config.KINORA_SERVING_PRECISIONS,
   };
   const connected = await workers.connected();
   // Every model of the API is served by the same workers.

@@ -257,10 +257,16 @@ describe('completing', () => {
 
   test('tells sampling and decoding apart, and what was applied, where the worker told it', async () => {
     const applied = {
-      ...{ steps: 3, guidance_scale: 1, guided_steps: 0, scheduler: 'few-step', flow_shift: null },
+      steps: 3,
+      guidance_scale: 1,
+      guided_steps: 0,
+      scheduler: 'few-step',
+      flow_shift: null,
       timesteps: [1000, 757, 522],
       adapter: { name: 'Turbo', licence: { name: 'CC BY-NC-SA 4.0', commercial: false } },
-      ...{ decoder: 'tiny', cache: 'none', unused: ['num_inference_steps'] },
+      decoder: 'tiny',
+      cache: 'none',
+      unused: ['num_inference_steps'],
     } satisfies Applied;
     const { id } = await submit();
     const job = await claimed();

@@ -49,8 +49,8 @@ export function CompareDialog(props: {
           </select>
         </label>
       </div>
-      {second && <ComparePlayers key={second.id} {...{ first, second }} />}
-      {second && <Differences {...{ first, second }} />}
+      {second && <ComparePlayers key={second.id} first={first} second={second} />}
+      {second && <Differences first={first} second={second} />}
       {others?.length === 0 && <p className="dialog-text">{t('result.noOther')}</p>}
       <div className="actions">
         <button type="button" onClick={onClose}>
@@ -106,7 +106,10 @@ const labelLength = 48;
 
 function videoLabel({ parameters, result, createdAt }: Completed): string {
   const time = formatDate(createdAt, {
-    ...{ month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' },
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
   });
   const prompt = [...parameters.prompt];
   const short = prompt.length > labelLength ? [...prompt.slice(0, labelLength), '…'] : prompt;

@@ -75,7 +75,8 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
       <div className="screen" data-size={first.result.size}>
         <Veil
           what="video"
-          {...{ reason, revealed }}
+          reason={reason}
+          revealed={revealed}
           onToggle={() => {
             if (revealed) pause();
             setRevealed(!revealed);

@@ -15,7 +15,9 @@ export interface VideoPart {
 export async function openParts(videos: readonly Completed[]): Promise<readonly VideoPart[]> {
   return Promise.all(
     videos.map(async ({ result: { videoFile, frames, safety } }) => ({
-      ...{ file: await readVideo(videoFile), frames, safety },
+      file: await readVideo(videoFile),
+      frames,
+      safety,
     })),
   );
 }

@@ -29,7 +29,14 @@ async function open(): Promise<HTMLVideoElement> {
     return (
       <>
         <video ref={player} src={url} muted preload="auto" />
-        <FrameBar {...{ player, file, url, frames }} name="video.mp4" onError={console.error} />
+        <FrameBar
+          player={player}
+          file={file}
+          url={url}
+          frames={frames}
+          name="video.mp4"
+          onError={console.error}
+        />
       </>
     );
   }

@@ -51,7 +51,8 @@ export function LongerDialog(props: {
           <input
             id="longer-duration"
             type="range"
-            {...{ min, max }}
+            min={min}
+            max={max}
             value={duration}
             onChange={(event) => setDuration(event.target.valueAsNumber)}
           />

@@ -39,7 +39,8 @@ export function ResultTools(props: {
     <>
       <div className="result-tools" inert={!video} data-opening={!video}>
         <FrameBar
-          {...{ player, name }}
+          player={player}
+          name={name}
           file={video?.file ?? null}
           url={video?.url ?? null}
           frames={prediction.result.frames}
@@ -65,7 +66,9 @@ export function ResultTools(props: {
       {dialog === 'longer' && (
         <LongerDialog prediction={prediction} onStart={onMakeLonger} onClose={close} />
       )}
-      {dialog === 'trim' && chain.length > 0 && <TrimDialog {...{ chain, name }} onClose={close} />}
+      {dialog === 'trim' && chain.length > 0 && (
+        <TrimDialog chain={chain} name={name} onClose={close} />
+      )}
       {dialog === 'compare' && <CompareDialog first={prediction} onClose={close} />}
     </>
   );

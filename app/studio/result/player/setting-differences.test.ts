@@ -7,8 +7,15 @@ import { settingDifferences } from './setting-differences';
 
 const at = '2026-01-01T00:00:00.000Z';
 const applied: Applied = {
-  ...{ steps: 3, guidance_scale: 1, guided_steps: 0, scheduler: 'unipc', flow_shift: null },
-  ...{ adapter: null, decoder: 'tiny', cache: 'none', unused: [] },
+  steps: 3,
+  guidance_scale: 1,
+  guided_steps: 0,
+  scheduler: 'unipc',
+  flow_shift: null,
+  adapter: null,
+  decoder: 'tiny',
+  cache: 'none',
+  unused: [],
 };
 
 function made(parameters: object, fields: Partial<Completed> = {}): Completed {

@@ -125,7 +125,8 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         {url && (
           <Veil
             what="video"
-            {...{ reason, revealed }}
+            reason={reason}
+            revealed={revealed}
             onToggle={() => setRevealed((before) => !before)}
           >
             <video ref={player} src={url} controls loop muted playsInline />
@@ -135,7 +136,8 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
       <FrameRange
         label={t('result.start')}
         frame={from}
-        {...{ frames, busy }}
+        frames={frames}
+        busy={busy}
         onChange={(first) => {
           change({ type: 'startMoved', first });
           show(Math.min(first, to - 1));
@@ -144,7 +146,8 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
       <FrameRange
         label={t('result.end')}
         frame={to - 1}
-        {...{ frames, busy }}
+        frames={frames}
+        busy={busy}
         onChange={(last) => {
           change({ type: 'endMoved', last });
           show(Math.max(last, from));

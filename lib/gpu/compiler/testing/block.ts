@@ -13,7 +13,10 @@ import type { CompileOptions } from '..';
 
 export const width = 256;
 export const tile = {
-  ...{ rows: 32, columns: 32, threadRows: 4, threadColumns: 4 },
+  rows: 32,
+  columns: 32,
+  threadRows: 4,
+  threadColumns: 4,
   shared: 'f32',
 } as const;
 
@@ -49,8 +52,12 @@ export function oneHead(of: CompileOptions): CompileOptions {
 }
 
 export const layer = (name: string, more: Partial<LinearLayer> = {}): LinearLayer => ({
-  ...{ name, inFeatures: width, outFeatures: width },
-  ...{ bits: 8, bias: true, lora: false },
+  name,
+  inFeatures: width,
+  outFeatures: width,
+  bits: 8,
+  bias: true,
+  lora: false,
   ...more,
 });
 

@@ -218,8 +218,14 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
         rowStride: width,
       });
       const run: AttentionRun = {
-        ...{ q: view(q.narrow), k: view(k.narrow), v: view(v.narrow), out: view(result) },
-        ...{ heads, rows, keys, scale },
+        q: view(q.narrow),
+        k: view(k.narrow),
+        v: view(v.narrow),
+        out: view(result),
+        heads,
+        rows,
+        keys,
+        scale,
       };
       const rounded = { storage: 'f16', headSize: head, heads } as const;
       const inBytes = (count: number): QuantisedHeads => ({
@@ -293,15 +299,24 @@ function convolutionCase(name: string, { height, width, channels }: ConvolutionS
       const weight = halves(scope, 'filters', [channels, channels, 3, 3], 9 * channels).wide;
       const bias = scope.float32([channels], 'weights', noise('bias', channels, 1));
       const order = {
-        ...{ blocks: 1, filters: channels, channels, taps: 9 },
+        blocks: 1,
+        filters: channels,
+        channels,
+        taps: 9,
         strides: { block: 0, filter: 9 * channels, channel: 9, tap: 1 },
       };
       const dims = packedDims(packedRows(order), channels);
       const weights = scope.tensor('float16', dims, 'weights');
       const result = scope.tensor('float16', image, 'activations');
       const shape: ConvolutionShape = {
-        ...{ frames: 1, input: 'f16', weight: 'f16', output: 'f16' },
-        ...{ bias: true, residual: 'none', side: 'f16', wholeVectors: true },
+        frames: 1,
+        input: 'f16',
+        weight: 'f16',
+        output: 'f16',
+        bias: true,
+        residual: 'none',
+        side: 'f16',
+        wholeVectors: true,
       };
       const y = scope.float32(image, 'activations');
       const g = new GraphBuilder(`bench ${name}`);
@@ -323,9 +338,18 @@ function convolutionCase(name: string, { height, width, channels }: ConvolutionS
           mode: 'exact',
           result,
           jobs: convolutionDispatches(compute, variant, shape, {
-            ...{ x: [x.narrow], weights, bias, y: result, height, width },
-            ...{ inputs: channels, filters: channels, kernel: [3, 3], pads: [1, 1] },
-            ...{ outputHeight: height, outputWidth: width },
+            x: [x.narrow],
+            weights,
+            bias,
+            y: result,
+            height,
+            width,
+            inputs: channels,
+            filters: channels,
+            kernel: [3, 3],
+            pads: [1, 1],
+            outputHeight: height,
+            outputWidth: width,
           }),
         })),
         runtime: async () => {

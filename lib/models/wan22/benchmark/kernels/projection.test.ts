@@ -14,8 +14,18 @@ const line = (
   mode: KernelLine['mode'],
   rate: number | null,
 ): KernelLine => ({
-  ...{ family, case: name, mode, rate, size: '', variant: '', key: null, flops: 1 },
-  ...{ seconds: null, share: null, difference: null, reason: null },
+  family,
+  case: name,
+  mode,
+  rate,
+  size: '',
+  variant: '',
+  key: null,
+  flops: 1,
+  seconds: null,
+  share: null,
+  difference: null,
+  reason: null,
 });
 
 test('kernels of one speed take the time of the counted work', () => {
