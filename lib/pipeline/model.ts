@@ -223,11 +223,8 @@ export interface ModelFamily {
    * @throws KinoraError as {@link open}, and `MODEL_NOT_INSTALLED`
    */
   openInstalled(manifest: ModelManifest, folder: StoreFolder): Promise<VideoModel>;
-  /**
-   * What the library has to know to download, check, convert and store a model of this family; null
-   * where all its models are bundled.
-   */
-  readonly installation: ModelInstallation | null;
+  /** What the library has to know to download, check, convert and store a model of this family. */
+  readonly installation: ModelInstallation;
   /** Counts of a model from its configuration files alone, for weights of a precision. */
   count(precision: Precision, configuration: ModelFolder): Promise<ModelCounts>;
   /** The comparisons that a folder of reference tensors allows; none where a family has no references. */

@@ -27,6 +27,7 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
+import { triggerWords } from '../../weights/lora-metadata';
 import { wan22BenchmarkStages } from './benchmark/stages';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
@@ -34,7 +35,6 @@ import { clipComputation, countWan22 } from './counts';
 import { Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
 import { combineLoras, type LoraBranches, parseLora } from './lora';
-import { triggerWords } from './lora-metadata';
 import { wan22ParityStages } from './parity';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { planWan22, usualChoice } from './plan';
