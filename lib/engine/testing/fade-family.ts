@@ -181,6 +181,4 @@ export const fadeFamily: ModelFamily = {
     weightBytes: () => 0,
     planMemory: plan,
   }),
-  parityStages: async () => [],
-  benchmarkStages: async () => [],
 };
