@@ -1,7 +1,7 @@
 import { startLibrary } from '../lib/library/library-worker';
-import { wan22Installation } from '../lib/models/wan22/install';
+import { modelFamilies } from '../lib/models';
 
 startLibrary({
-  installation: wan22Installation,
+  families: modelFamilies,
   startHashThread: () => new Worker(new URL('./hash.ts', import.meta.url), { type: 'module' }),
 });

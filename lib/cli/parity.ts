@@ -3,7 +3,7 @@ import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import { type KernelSetting, KinoraError, kernelSettings, toKinoraError } from '../contract';
 import { createBackend, type Runtime } from '../gpu';
-import { modelFamilies } from '../models';
+import { modelChecks } from '../models/checks';
 import { type ParityLine, runParity } from '../pipeline/parity';
 import { classifierParity } from '../safety/parity';
 import { readArguments, usageError } from './arguments';
@@ -24,7 +24,7 @@ laid out like lib/models/wan22/goldens, or like lib/safety/goldens for an image 
                      with exact kernels and 5e-2 with others of our own; weights in f32 only
 `;
 
-const families = { ...modelFamilies, classifier: classifierParity };
+const families = { ...modelChecks, classifier: classifierParity };
 
 const stageWidth = 44;
 

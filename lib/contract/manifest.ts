@@ -13,9 +13,6 @@ const nativeSize = z.object({
   height: z.int().positive().multipleOf(32),
 });
 
-/** The model family of manifests and reference data that name none. */
-export const defaultFamily = 'wan22';
-
 export const licenceSchema = z.object({ name: z.string(), url: z.url().optional() });
 export type Licence = z.output<typeof licenceSchema>;
 
@@ -90,7 +87,7 @@ export const manifestSchema = z.object({
   name: z.string().min(1),
   description: z.string(),
   /** Name of the model family, whose code runs it. */
-  family: z.string().min(1).default(defaultFamily),
+  family: z.string().min(1),
   licence: licenceSchema,
   base: z.string().min(1).optional(),
   files: z.array(z.string().min(1)).optional(),

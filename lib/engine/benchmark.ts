@@ -4,7 +4,7 @@ import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
 import { createTestedBackend } from '../gpu';
 import { assignKernels } from '../gpu/kernels/assign';
-import { modelFamilies } from '../models';
+import { modelChecks } from '../models/checks';
 import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../pipeline/benchmark';
 import { familyOf, fetchManifest } from '../pipeline/open';
 import { checkerBenchmark } from '../safety/benchmark';
@@ -36,7 +36,7 @@ async function open(id: string) {
     const sentence = `The model "${manifest.name}" is listed without its configuration.`;
     throw new KinoraError('MODEL_FILE_MISSING', sentence);
   }
-  return { family: familyOf(modelFamilies, manifest), configuration: folder };
+  return { family: familyOf(modelChecks, manifest), configuration: folder };
 }
 
 /** What the page sees of the worker. */

@@ -9,10 +9,10 @@ import { installErrorTransfer } from '../contract/error-transfer';
 import type { OptimizerApi, OptimizerRequest, PromptLength } from '../contract/optimizer';
 import { appUrl } from '../contract/site';
 import { type OptimizerParts, optimizeWithInstalled } from '../language-model';
-import { triggerWords } from '../models/wan22/lora-metadata';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
 import { blobFile, openSafetensors } from '../weights';
+import { triggerWords } from '../weights/lora-metadata';
 import { openModelStore } from '../weights/store';
 
 /** What an optimizer is made of. */

@@ -3,12 +3,12 @@ import type { KernelSetting } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { createTestedBackend } from '../gpu';
 import { assignKernels } from '../gpu/kernels/assign';
-import { modelFamilies } from '../models';
+import { modelChecks } from '../models/checks';
 import { type ParityLine, type ParityOptions, runParity } from '../pipeline/parity';
 import { classifierParity } from '../safety/parity';
 import { httpFolder } from '../weights';
 
-const families = { ...modelFamilies, classifier: classifierParity };
+const families = { ...modelChecks, classifier: classifierParity };
 
 /** What the worker is asked for. */
 export interface ParityRequest extends ParityOptions {

@@ -11,12 +11,15 @@ import {
   type Precision,
   parseManifest,
   type SourceFile,
+  toKinoraError,
 } from '../contract';
 import { isConverted, type ModelInstallation, type ModelPlan } from '../pipeline/installation';
+import { familyOf } from '../pipeline/open';
 import { parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
+import type { ListedModel } from './environment';
 import { type LocalFiles, matchFiles } from './local-files';
 import { fasterParts } from './managed-model';
 import { hubFolder, licenceOf, unknownLicence } from './sources';
@@ -28,18 +31,41 @@ const weightComponents = componentIds.filter(isConverted);
 const weightEnding = /\.(safetensors|gguf|sft)$/i;
 
 /** What adding a model looks things up with. */
-export interface AddContext extends CheckContext {
+export interface AddContext extends Omit<CheckContext, 'base'> {
+  /** A model of each family, whose parts serve where a source has only some. */
+  readonly bases: readonly ListedModel[];
   /** Ids that are taken. */
   readonly taken: ReadonlySet<string>;
 }
 
+/** The same for one of the families. */
+interface FamilyContext extends CheckContext, Pick<AddContext, 'taken'> {
+  readonly installation: ModelInstallation;
+}
+
 /**
- * The manifest of a model that is to be added, its files looked at: headers and small files only.
+ * The manifest of a model that is to be added, its files looked at: headers and small files only. It is of
+ * the first family that they fit; where they fit none, the first one's refusal counts.
  *
  * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`,
  * `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `TENSOR_…`, and what the hub answers
  */
 export async function addedModel(source: ModelSource, context: AddContext): Promise<ModelManifest> {
+  let refusal: unknown = new KinoraError('MODEL_UNKNOWN', 'There is no model to add to.');
+  for (const [i, base] of context.bases.entries()) {
+    const { installation } = familyOf(context.families, base.manifest);
+    try {
+      return await addedTo(source, { ...context, base, installation });
+    } catch (thrown) {
+      if (i === 0) refusal = thrown;
+      if (toKinoraError(thrown).code.startsWith('HUB_')) throw thrown;
+    }
+  }
+  throw refusal;
+}
+
+/** The manifest of a model whose missing parts are those of one base model. */
+async function addedTo(source: ModelSource, context: FamilyContext): Promise<ModelManifest> {
   const { client } = context;
   const { manifest, local } =
     'files' in source
@@ -64,7 +90,7 @@ export async function addedModel(source: ModelSource, context: AddContext): Prom
 async function withFittingChoices(
   manifest: ModelManifest,
   plan: ModelPlan,
-  { installation, base }: AddContext,
+  { installation, base }: FamilyContext,
 ): Promise<ModelManifest> {
   if (!base.base || manifest.choices !== base.manifest.choices) return manifest;
   const basePlan = await installation.plan(base.base);
@@ -81,7 +107,7 @@ async function withFittingChoices(
  * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`, `TENSOR_…`, and what
  * the hub answers
  */
-async function manifestOf(address: Address, context: AddContext): Promise<ModelManifest> {
+async function manifestOf(address: Address, context: FamilyContext): Promise<ModelManifest> {
   if (address.kind === 'link') {
     throw new KinoraError(
       'ADDRESS_INVALID',
@@ -113,7 +139,7 @@ async function manifestOf(address: Address, context: AddContext): Promise<ModelM
  */
 async function localManifest(
   files: readonly LocalFile[],
-  context: AddContext,
+  context: FamilyContext,
 ): Promise<{ manifest: ModelManifest; local: LocalFiles }> {
   const own = files.find(({ path }) => path === ownManifest || path.endsWith(`/${ownManifest}`));
   if (own) {
@@ -121,7 +147,8 @@ async function localManifest(
     const named = { ...manifest, id: uniqueId(manifest.id, context.taken) };
     // Beside it there may be files of the model, or none.
     const alone = !files.some(({ path }) => weightEnding.test(path));
-    const local = alone ? new Map() : await matchFiles(files, context.installation);
+    const { installation } = familyOf(context.families, manifest);
+    const local = alone ? new Map() : await matchFiles(files, installation);
     return { manifest: named, local };
   }
   const matched = await matchFiles(files, context.installation);
@@ -160,7 +187,7 @@ class RepositoryFiles {
 
 async function fromOwnManifest(
   files: RepositoryFiles,
-  { client, taken }: AddContext,
+  { client, taken }: FamilyContext,
 ): Promise<ModelManifest> {
   const folder = hubFolder([files.file(ownManifest)], client);
   const { base: _, ...manifest } = parseManifest(await folder.json(ownManifest));
@@ -171,7 +198,10 @@ async function fromOwnManifest(
   return { ...manifest, id: uniqueId(manifest.id, taken) };
 }
 
-async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promise<ModelManifest> {
+async function fromDiffusers(
+  files: RepositoryFiles,
+  context: FamilyContext,
+): Promise<ModelManifest> {
   const { installation, client, base } = context;
   const { configurationFiles, optionalFiles } = installation;
   const configuration = configurationFiles
@@ -204,7 +234,7 @@ async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promi
 async function weightsIn(
   component: ComponentId,
   files: RepositoryFiles,
-  client: AddContext['client'],
+  client: FamilyContext['client'],
 ): Promise<readonly string[] | null> {
   for (const stem of ['diffusion_pytorch_model', 'model']) {
     const single = `${component}/${stem}.safetensors`;
@@ -224,7 +254,7 @@ async function weightsIn(
 }
 
 /** One file of weights in the place of the base model's part. */
-async function fromFile(file: SourceFile, context: AddContext): Promise<ModelManifest> {
+async function fromFile(file: SourceFile, context: FamilyContext): Promise<ModelManifest> {
   const { client, base, installation } = context;
   const header = await openTensorFile(hubByteSource(client, await client.file(file)));
   const component = partOf(header, installation);
@@ -247,7 +277,7 @@ function derived(
   origin: string,
   licence: Licence,
   sources: readonly ComponentSource[],
-  { base, taken }: AddContext,
+  { base, taken }: FamilyContext,
 ): ModelManifest {
   const { base: _, ...rest } = base.manifest;
   return {

@@ -1,5 +1,6 @@
 import type { LocalFile, ModelManifest, SourceFile } from '../contract';
-import { isConverted, type ModelInstallation, type ModelPlan } from '../pipeline/installation';
+import { isConverted, type ModelInstallations, type ModelPlan } from '../pipeline/installation';
+import { familyOf } from '../pipeline/open';
 import type { ModelFolder } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';
@@ -11,8 +12,8 @@ import { filesOf, folderOfFiles, hubFolder } from './sources';
 /** What an added model is looked at with. */
 export interface CheckContext {
   readonly client: HubClient;
-  readonly installation: ModelInstallation;
-  /** The model whose parts serve where a source has only some. */
+  readonly families: ModelInstallations;
+  /** The model whose parts serve where a source has only some; its family is the first that is tried. */
   readonly base: ListedModel;
   /** The folder of all models. */
   readonly models: StoreFolder;
@@ -32,7 +33,7 @@ export async function checkAdded(
 ): Promise<ModelPlan | null> {
   const configuration = configurationFor(manifest, local, context);
   if (!configuration) return null;
-  const plan = await context.installation.plan(configuration);
+  const plan = await familyOf(context.families, manifest).installation.plan(configuration);
   const { sources } = manifest;
   for (const { component, precision = manifest.precision, files, optional } of sources) {
     if (!isConverted(component) || local.has(component) || optional) continue;

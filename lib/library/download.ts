@@ -74,7 +74,7 @@ export class Download {
     const failures: unknown[] = [];
     try {
       await this.#configure();
-      if (!this.#plan && this.model.hasConfiguration) return;
+      if (!this.#plan && this.model.installationOf) return;
       // Every part's header before any part's weights: a wrong file is refused before gigabytes are fetched.
       for (let next = this.#next(true); next; next = this.#next(true)) {
         const component = next;
@@ -153,17 +153,18 @@ export class Download {
   async #configure(): Promise<void> {
     const component = 'configuration';
     const folder = this.model.folder.folder(component);
-    if (!this.model.hasConfiguration) return;
+    const installation = this.model.installationOf?.();
+    if (!installation) return;
     if (this.model.part(component).status === 'waiting') {
       const picked = this.local.get(component);
       if (picked && this.model.stored.some((stored) => stored.component === component)) {
-        this.#plan = await this.environment.installation.plan(localFolder(picked));
+        this.#plan = await installation.plan(localFolder(picked));
         return;
       }
       await this.#installConfiguration();
     }
     if (this.model.part(component).status === 'complete') {
-      this.#plan = await this.environment.installation.plan(modelFolderOf(folder));
+      this.#plan = await installation.plan(modelFolderOf(folder));
       return;
     }
     // Nothing can be checked, and so nothing fetched, without the configuration.

@@ -196,12 +196,11 @@ export class Downloads {
     const { id } = model.manifest;
     const stop = new AbortController();
     const { signal } = stop;
-    const { installation } = this.environment;
     this.#preparing.set(id, { precision, stop });
     try {
       const storage = await this.environment.storage();
       const client = this.hubs.brief();
-      const context = { client, installation, storage, local, only, signal };
+      const context = { client, storage, local, only, signal };
       requireRoom(await planDownload(model, precision, context));
     } catch (thrown) {
       const { code } = toKinoraError(thrown);

@@ -1,5 +1,5 @@
 import type { LibrarySnapshot, ModelManifest, StorageReport, WorkElsewhere } from '../contract';
-import type { ModelInstallation } from '../pipeline/installation';
+import type { ModelInstallations } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
 import type { TensorFile } from '../weights/formats/tensor-file';
 import type { HubOptions } from '../weights/hub';
@@ -23,7 +23,7 @@ export interface LibraryChannel {
 
 /** Dependencies of the library. */
 export interface LibraryEnvironment {
-  readonly installation: ModelInstallation;
+  readonly families: ModelInstallations;
   /**
    * Checks the configuration and the header of a safety checker.
    *

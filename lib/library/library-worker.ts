@@ -3,7 +3,7 @@ import { KinoraError } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
 import { siteStorage } from '../contract/site-storage';
-import type { ModelInstallation } from '../pipeline/installation';
+import type { ModelInstallations } from '../pipeline/installation';
 import { fetchManifest } from '../pipeline/open';
 import { checkCheckerFiles } from '../safety';
 import { opfsFolder, type SourceHash, toolFolder } from '../weights/store';
@@ -110,17 +110,17 @@ function startHash(thread: Worker): HashThread {
 
 /** What the library of a browser is made of. */
 export interface LibraryParts {
-  readonly installation: ModelInstallation;
+  readonly families: ModelInstallations;
   /** Starts a thread that answers as `sourceHashService`. */
   readonly startHashThread: () => Worker;
 }
 
 /** Starts the library of this browser in this worker; the page speaks to it over Comlink. */
-export function startLibrary({ installation, startHashThread }: LibraryParts): void {
+export function startLibrary({ families, startHashThread }: LibraryParts): void {
   installErrorTransfer();
   Comlink.expose(
     new Library({
-      installation,
+      families,
       checkSafetyChecker: checkCheckerFiles,
       models: opfsFolder(modelFolder),
       loras: opfsFolder(loraFolder),

@@ -23,6 +23,7 @@ import { HubAccess } from './hub-access';
 import { type LocalFiles, localSource, matchFiles } from './local-files';
 import { type LoraSource, openLoraHeader } from './lora-download';
 import { LoraLibrary } from './lora-library';
+import { inspectLora } from './loras';
 import type { ManagedModel } from './managed-model';
 import { planDownload } from './plan';
 import { writeAddedModel } from './records';
@@ -89,11 +90,11 @@ export class Library implements LibraryApi {
 
   async addModel(source: ModelSource): Promise<ModelEntry> {
     await this.#start();
-    const { installation, models } = this.#environment;
+    const { families, models } = this.#environment;
     const manifest = await addedModel(source, {
       client: this.#hubs.brief(),
-      installation,
-      base: this.#registry.base,
+      families,
+      bases: this.#registry.bases,
       taken: this.#registry.ids,
       models,
     });
@@ -131,9 +132,8 @@ export class Library implements LibraryApi {
     await this.#start();
     const model = this.#registry.get(id);
     const storage = await this.#environment.storage();
-    const { installation } = this.#environment;
     const client = this.#hubs.brief();
-    return planDownload(model, precision, { client, installation, storage, adapter });
+    return planDownload(model, precision, { client, storage, adapter });
   }
 
   async download(id: string, precision: Precision, adapter?: AdapterChoice): Promise<void> {
@@ -164,11 +164,10 @@ export class Library implements LibraryApi {
 
   async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
     const model = await this.#own(id);
-    const { installation } = this.#environment;
-    const isTool = model.needed.includes('language_model');
-    const local: LocalFiles = isTool
-      ? new Map([['language_model', files]])
-      : await matchFiles(files, installation);
+    const installation = model.installationOf?.();
+    const local: LocalFiles = installation
+      ? await matchFiles(files, installation)
+      : new Map([['language_model', files]]);
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {
@@ -218,7 +217,7 @@ export class Library implements LibraryApi {
     if (models.length === 0) return null;
     const bytes = localSource({ path: file.name, file });
     const header = await openLoraHeader(bytes, file.name);
-    return this.#environment.installation.inspectLora(header, file.name, models);
+    return inspectLora(header, file.name, models);
   }
 
   async deleteLora(name: string): Promise<void> {

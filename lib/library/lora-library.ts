@@ -1,9 +1,9 @@
 import { KinoraError, type LibrarySnapshot, type LoraEntry } from '../contract';
-import type { ModelFolder } from '../weights/formats/source';
+import type { LoraBase } from '../pipeline/installation';
 import type { HubClient } from '../weights/hub';
 import type { LibraryEnvironment } from './environment';
 import { fetchLora, type LoraSource, openLoraHeader } from './lora-download';
-import { listLoras, removeLora, sweepLoras } from './loras';
+import { inspectLora, listLoras, removeLora, sweepLoras } from './loras';
 
 /** One that is on its way. */
 interface LoraDownload {
@@ -55,9 +55,9 @@ export class LoraLibrary {
   async add(
     source: LoraSource,
     client: HubClient,
-    models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
+    models: readonly LoraBase[],
   ): Promise<LoraEntry> {
-    const { loras: folder, installation, tryLock, storage } = this.environment;
+    const { loras: folder, tryLock, storage } = this.environment;
     const stop = new AbortController();
     let shown: string | undefined;
     const fetching = fetchLora(source, {
@@ -66,8 +66,7 @@ export class LoraLibrary {
       tryLock,
       storage,
       signal: stop.signal,
-      inspect: async (bytes, name) =>
-        installation.inspectLora(await openLoraHeader(bytes, name), name, models),
+      inspect: async (bytes, name) => inspectLora(await openLoraHeader(bytes, name), name, models),
       onProgress: (name, bytesDone, bytesTotal) => {
         shown = name;
         this.#downloads.set(name, { bytesDone, bytesTotal, cancel });

@@ -1,19 +1,19 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { wan22Installation } from '../models/wan22/install';
-import { triggerWords } from '../models/wan22/lora-metadata';
 import { goldenBytes } from '../models/wan22/testing/golden-model';
 import { HubClient } from '../weights/hub';
+import { triggerWords } from '../weights/lora-metadata';
 import { diskFolder, f32, goldens, safetensorsBytes } from '../weights/testing/files';
 import { fetchLora, type LoraSource, openLoraHeader } from './lora-download';
-import { listLoras, loraLock, removeLora, sweepLoras } from './loras';
+import { inspectLora, listLoras, loraLock, removeLora, sweepLoras } from './loras';
 import { libraryTests } from './testing/library';
 
 const real = fileURLToPath(new URL('../../public/models/wan2.2-ti2v-5b', import.meta.url));
 const models = [
   { name: 'Wan2.2 TI2V 5B', configuration: diskFolder(real) },
   { name: 'Tiny', configuration: diskFolder(`${goldens}model`) },
-];
+].map((model) => ({ ...model, installation: wan22Installation }));
 const repository = 'kinora/lora';
 const now = libraryTests();
 
@@ -23,8 +23,7 @@ function add(source: LoraSource, attempts = 4, lock = now().tryLock, freeBytes =
     folder: now().loras,
     client: new HubClient(now().hub.url, { policy }),
     signal: new AbortController().signal,
-    inspect: async (bytes, name) =>
-      wan22Installation.inspectLora(await openLoraHeader(bytes, name), name, models),
+    inspect: async (bytes, name) => inspectLora(await openLoraHeader(bytes, name), name, models),
     onProgress: () => undefined,
     storage: async () => ({ usage: 0, quota: freeBytes, persistent: true }),
     tryLock: lock,

@@ -1,6 +1,9 @@
 import { z } from 'zod';
-import { KinoraError, type LoraEntry, licenceSchema } from '../contract';
+import { KinoraError, type LoraEntry, licenceSchema, toKinoraError } from '../contract';
 import { siteStorage } from '../contract/site-storage';
+import type { LoraBase, LoraFacts } from '../pipeline/installation';
+import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
+import { triggerWords } from '../weights/lora-metadata';
 import type { StoreFolder } from '../weights/store/folder';
 import { opfsFolder } from '../weights/store/opfs';
 import type { LibraryEnvironment } from './environment';
@@ -57,6 +60,31 @@ export async function writeLora(folder: StoreFolder, entry: LoraEntry): Promise<
 export async function removeLora(folder: StoreFolder, name: string): Promise<void> {
   await folder.remove(recordName(name));
   await folder.remove(name);
+}
+
+/**
+ * Checks a LoRA's header against each model in turn; the first that it fits is its base.
+ *
+ * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
+ */
+export async function inspectLora(
+  checkpoint: SafetensorsCheckpoint,
+  name: string,
+  models: readonly LoraBase[],
+): Promise<LoraFacts> {
+  let refusal: KinoraError | undefined;
+  for (const { name: base, installation, configuration } of models) {
+    try {
+      const rank = await installation.inspectLora(checkpoint, name, configuration);
+      return { rank, base, triggerWords: triggerWords(checkpoint.metadata) };
+    } catch (thrown) {
+      const error = toKinoraError(thrown);
+      // The first model's word counts, but that it is for another base says more than anything else.
+      const wrongBase = error.code === 'LORA_WRONG_BASE' && refusal?.code !== error.code;
+      if (!refusal || wrongBase) refusal = error;
+    }
+  }
+  throw refusal ?? new KinoraError('LORA_INVALID', `There is no model to compare ${name} with.`);
 }
 
 /** Web Lock of a LoRA while it is being added. */

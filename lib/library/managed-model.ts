@@ -9,6 +9,7 @@ import {
   type ToolManifest,
   type WorkElsewhere,
 } from '../contract';
+import type { ModelInstallation } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
 import { installProgress, readStoredComponent, type StoreFolder } from '../weights/store';
 import { absentPart, advancePart, type PartEvent } from './machine';
@@ -52,6 +53,8 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     /** Its folder in the store. */
     readonly folder: StoreFolder,
     readonly onChange: () => void,
+    /** What its family makes of its configuration; null where it has none. */
+    readonly installationOf: (() => ModelInstallation) | null = null,
   ) {
     this.manifest = listed.manifest;
     this.#parts = componentsOf(this.manifest, needed).map((component) => absentPart(component));
@@ -59,11 +62,6 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
 
   get parts(): readonly PartState[] {
     return this.#parts;
-  }
-
-  /** Whether a configuration tells what its parts have to be. */
-  get hasConfiguration(): boolean {
-    return this.needed.includes('configuration');
   }
 
   get stored(): readonly StoredComponent[] {

@@ -6,7 +6,7 @@ import {
   type Precision,
   type StorageReport,
 } from '../contract';
-import { isConverted, type ModelInstallation } from '../pipeline/installation';
+import { isConverted } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
@@ -17,7 +17,6 @@ import { configurationOf, filesOf } from './sources';
 /** What a download is planned from. */
 export interface PlanContext {
   readonly client: HubClient;
-  readonly installation: ModelInstallation;
   readonly storage: StorageReport;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
@@ -36,19 +35,10 @@ export interface PlanContext {
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  {
-    client,
-    installation,
-    storage,
-    adapter = model.adapter,
-    local = new Map(),
-    only,
-    signal,
-  }: PlanContext,
+  { client, storage, adapter = model.adapter, local = new Map(), only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
-  const plan = model.hasConfiguration
-    ? await installation.plan(await configurationOf(model, precision, client))
-    : null;
+  const installation = model.installationOf?.();
+  const plan = await installation?.plan(await configurationOf(model, precision, client));
   const wanted = model.parts.filter(({ component }) =>
     only ? only.includes(component) : component !== 'adapter' || adapter !== null,
   );

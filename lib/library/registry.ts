@@ -8,7 +8,8 @@ import {
   type ToolManifest,
   toKinoraError,
 } from '../contract';
-import type { ModelFolder } from '../weights/formats/source';
+import type { LoraBase } from '../pipeline/installation';
+import { familyOf } from '../pipeline/open';
 import { modelFolderOf, readStoredComponent } from '../weights/store';
 import type { LibraryEnvironment, ListedModel } from './environment';
 import { ManagedModel, modelParts } from './managed-model';
@@ -20,9 +21,6 @@ import {
   readChoices,
   writeChoices,
 } from './records';
-
-/** The model whose parts serve where an added one has only some. */
-export const baseModel = 'wan2.2-ti2v-5b';
 
 /** The models there are, as they lie on disk, and what the user has chosen for each. */
 export class ModelRegistry {
@@ -66,11 +64,14 @@ export class ModelRegistry {
     return model;
   }
 
-  /** The model whose parts serve where an added one has only some. */
-  get base(): ListedModel {
-    const model = this.#models.get(baseModel);
-    if (!model) throw new KinoraError('MODEL_UNKNOWN', `There is no model "${baseModel}".`);
-    return model.listed;
+  /** The models whose parts serve where an added one has only some: the first listed one of each family. */
+  get bases(): readonly ListedModel[] {
+    const bases = new Map<string, ListedModel>();
+    for (const { listed, origin } of this.models) {
+      const { family } = listed.manifest;
+      if (origin === 'listed' && !bases.has(family)) bases.set(family, listed);
+    }
+    return [...bases.values()];
   }
 
   async load(): Promise<void> {
@@ -100,7 +101,9 @@ export class ModelRegistry {
     const folder = this.#environment.models.folder(id);
     const model = isBundled(listed.manifest)
       ? new ManagedModel(listed, 'bundled', [], folder, this.#onChange)
-      : new ManagedModel(listed, origin, modelParts, folder, this.#onChange);
+      : new ManagedModel(listed, origin, modelParts, folder, this.#onChange, () =>
+          this.#installationOf(listed.manifest),
+        );
     this.#models.set(id, model);
     this.#apply(this.#choices);
     await model.refresh();
@@ -187,18 +190,26 @@ export class ModelRegistry {
   }
 
   /** The configurations of the models that a LoRA may be made for, as far as they are here. */
-  async configurations(): Promise<{ id: string; name: string; configuration: ModelFolder }[]> {
+  async configurations(): Promise<(LoraBase & { readonly id: string })[]> {
     const found = [];
-    // The base model first: a LoRA that fits none is compared with it.
-    const base = this.#models.get(baseModel);
-    for (const model of new Set([...(base ? [base] : []), ...this.#models.values()])) {
+    const bases = new Set(this.bases);
+    // The base models first: a LoRA that fits none is compared with them.
+    const isBase = ({ listed }: ManagedModel<ModelManifest>) => bases.has(listed);
+    const first = this.models.filter(isBase);
+    for (const model of new Set([...first, ...this.models])) {
       const { id, name } = model.manifest;
       const stored = model.folder.folder('configuration');
       const there = (await readStoredComponent(stored)) !== null;
       const folder = there ? modelFolderOf(stored) : model.listed.base;
-      if (folder) found.push({ id, name, configuration: folder });
+      if (!folder) continue;
+      const installation = this.#installationOf(model.manifest);
+      found.push({ id, name, installation, configuration: folder });
     }
     return found;
+  }
+
+  #installationOf(manifest: ModelManifest) {
+    return familyOf(this.#environment.families, manifest).installation;
   }
 
   async #addAdded(): Promise<void> {

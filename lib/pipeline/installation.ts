@@ -54,6 +54,13 @@ export interface LoraFacts {
   readonly triggerWords: readonly string[];
 }
 
+/** A model that a LoRA may be made for. */
+export interface LoraBase {
+  readonly name: string;
+  readonly installation: ModelInstallation;
+  readonly configuration: ModelFolder;
+}
+
 /** What the library asks of a model family: the library knows files, the family knows the model. */
 export interface ModelInstallation {
   /** Paths of the files that the configuration consists of. */
@@ -65,14 +72,19 @@ export interface ModelInstallation {
   /** What a weight file is, and which part of a model it may be. */
   recognise(file: TensorFile): { readonly name: string; readonly component: ComponentId | null };
   /**
-   * Checks a LoRA's header against the models there are.
+   * Checks a LoRA's header against a model.
    *
-   * @param models name and configuration of each
+   * @returns the largest rank of its adapters
    * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
    */
   inspectLora(
     checkpoint: SafetensorsCheckpoint,
     name: string,
-    models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
-  ): Promise<LoraFacts>;
+    configuration: ModelFolder,
+  ): Promise<number>;
 }
+
+/** What the library knows of the model families, by the name that manifests use. */
+export type ModelInstallations = Readonly<
+  Record<string, { readonly installation: ModelInstallation }>
+>;

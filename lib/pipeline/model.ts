@@ -10,11 +10,9 @@ import type { PromptLength } from '../contract/optimizer';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
-import type { BenchmarkOptions, BenchmarkStage } from './benchmark';
 import type { ModelInstallation } from './installation';
 import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
 import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
-import type { ParityOptions, ParityStage } from './parity';
 
 /** What a part of a run computes. */
 export interface Computation {
@@ -207,7 +205,7 @@ export interface VideoModel extends ModelCounts {
 
 /**
  * A kind of model, by the name that manifests use (`family`). It opens models, and offers what does not
- * need one opened: plans from configuration files alone, the check against references, the benchmark.
+ * need one opened: the installation, and plans from configuration files alone.
  */
 export interface ModelFamily {
   /**
@@ -223,24 +221,10 @@ export interface ModelFamily {
    * @throws KinoraError as {@link open}, and `MODEL_NOT_INSTALLED`
    */
   openInstalled(manifest: ModelManifest, folder: StoreFolder): Promise<VideoModel>;
-  /**
-   * What the library has to know to download, check, convert and store a model of this family; null
-   * where all its models are bundled.
-   */
-  readonly installation: ModelInstallation | null;
+  /** What the library has to know to download, check, convert and store a model of this family. */
+  readonly installation: ModelInstallation;
   /** Counts of a model from its configuration files alone, for weights of a precision. */
   count(precision: Precision, configuration: ModelFolder): Promise<ModelCounts>;
-  /** The comparisons that a folder of reference tensors allows; none where a family has no references. */
-  parityStages(
-    goldens: ModelFolder,
-    backend: Backend,
-    options: ParityOptions,
-  ): Promise<readonly ParityStage[]>;
-  /** Measurements of single layers with random weights of the model's widths. */
-  benchmarkStages(
-    configuration: ModelFolder,
-    options: BenchmarkOptions,
-  ): Promise<readonly BenchmarkStage[]>;
 }
 
 /** Model families by name. */

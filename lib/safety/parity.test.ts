@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { KinoraError } from '../contract';
+import { wan22Checks } from '../models/wan22/checks';
 import { nodeBackend } from '../models/wan22/testing/model';
-import { wan22Family } from '../models/wan22/wan22';
 import { runParity } from '../pipeline/parity';
 import { patchedFolder } from '../weights/testing/files';
 import { classifierParity } from './parity';
@@ -10,7 +10,7 @@ import { goldenFolder } from './testing/golden';
 
 const backend = nodeBackend();
 afterAll(() => backend.dispose());
-const families = { wan22: wan22Family, classifier: classifierParity };
+const families = { wan22: wan22Checks, classifier: classifierParity };
 
 test('pixels are equal; hidden states and logits agree in both layouts', async () => {
   const lines = await runParity(families, goldenFolder, backend);

@@ -11,7 +11,13 @@ import {
 } from '../../contract';
 import { createBackend, type Runtime } from '../../gpu';
 import { modelFamilies } from '../../models';
-import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../../pipeline/benchmark';
+import { modelChecks } from '../../models/checks';
+import {
+  type BenchmarkFamily,
+  type BenchmarkOptions,
+  benchmarkModel,
+  type StageResult,
+} from '../../pipeline/benchmark';
 import { type ClipSize, latentSizeOf } from '../../pipeline/latents';
 import { longestClip, type MemoryPlan } from '../../pipeline/memory/plan';
 import type { ModelFamily } from '../../pipeline/model';
@@ -58,7 +64,7 @@ export async function benchModel(args: readonly string[]): Promise<void> {
     write(known);
   };
   const results = await (backend === 'wasm'
-    ? inNode(family, configuration, stages, onResult)
+    ? inNode(familyOf(modelChecks, manifest), configuration, stages, onResult)
     : inChromium(model, stages, onResult));
   const native = longestClip(manifest, '1280*720');
   const counts = await family.count(precision, configuration);
@@ -86,7 +92,7 @@ async function openConfiguration(id: string): Promise<{
 }
 
 async function inNode(
-  family: ModelFamily,
+  family: BenchmarkFamily,
   configuration: ModelFolder,
   options: BenchmarkOptions,
   onResult: (result: StageResult) => void,

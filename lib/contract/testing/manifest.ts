@@ -6,6 +6,7 @@ export function testManifest(fields: Readonly<Record<string, unknown>> = {}): Mo
     id: 'm',
     name: 'Model M',
     description: '',
+    family: 'wan22',
     licence: { name: 'Apache-2.0' },
     nativeSizes: {
       '1280*720': { width: 64, height: 32 },

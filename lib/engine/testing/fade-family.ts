@@ -161,7 +161,18 @@ async function plan({ native }: PlanRequest): Promise<MemoryPlanner> {
 }
 
 export const fadeFamily: ModelFamily = {
-  installation: null,
+  installation: {
+    configurationFiles: [],
+    optionalFiles: [],
+    plan: async () => ({
+      check: () => {
+        throw new TypeError('it is bundled');
+      },
+      storedBytes: () => 0,
+    }),
+    recognise: () => ({ name: '', component: null }),
+    inspectLora: async () => 0,
+  },
   open: async (manifest) => new Fade(manifest),
   openInstalled: async (manifest) => new Fade(manifest),
   count: async () => ({
@@ -170,6 +181,4 @@ export const fadeFamily: ModelFamily = {
     weightBytes: () => 0,
     planMemory: plan,
   }),
-  parityStages: async () => [],
-  benchmarkStages: async () => [],
 };

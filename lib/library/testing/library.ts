@@ -12,7 +12,7 @@ import {
   parseManifest,
   type StorageReport,
 } from '../../contract';
-import { wan22Installation } from '../../models/wan22/install';
+import { modelFamilies } from '../../models';
 import {
   type GoldenWeights,
   goldenId,
@@ -63,7 +63,7 @@ export class LibraryTest {
     let receive: ((message: LibraryMessage) => void) | undefined;
     const { held } = this;
     return new Library({
-      installation: wan22Installation,
+      families: modelFamilies,
       checkSafetyChecker: checkCheckerFiles,
       models: diskStore(`${this.root}/models`),
       loras: this.loras,

@@ -1,10 +1,5 @@
-import { at, KinoraError, toKinoraError } from '../../contract';
-import type {
-  CheckedPart,
-  LoraFacts,
-  ModelInstallation,
-  ModelPlan,
-} from '../../pipeline/installation';
+import { at, KinoraError } from '../../contract';
+import type { CheckedPart, ModelInstallation, ModelPlan } from '../../pipeline/installation';
 import {
   checkpointOf,
   locateTensors,
@@ -17,7 +12,6 @@ import { adapterMetadata } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { checkLora, parseLora } from './lora';
 import { loraKeyReader } from './lora-keys';
-import { triggerWords } from './lora-metadata';
 import { canonicalise, checkArchitecture, recognise } from './naming';
 import { componentRecipe, plainRecipe } from './recipes';
 import { transformerTensors } from './tensors';
@@ -111,36 +105,18 @@ function embeddedTokenizer(files: readonly TensorFile[]): KeptFile[] {
   return [jsonFile('tokenizer.json', tokenizer), jsonFile('tokenizer_config.json', config)];
 }
 
-/** Checks a LoRA's header against each model in turn; the first that it fits is its base. */
 async function inspectLora(
   checkpoint: SafetensorsCheckpoint,
   name: string,
-  models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
-): Promise<LoraFacts> {
-  let refusal: KinoraError | undefined;
-  for (const model of models) {
-    const { transformer } = await readModelConfig(model.configuration);
-    try {
-      await parseLora(shapesOnly(checkpoint), transformer, name);
-    } catch (thrown) {
-      // The first model's word counts, but that it is for another base says more than anything else.
-      const wrongBase = thrown instanceof KinoraError && thrown.code === 'LORA_WRONG_BASE';
-      if (refusal === undefined || (wrongBase && refusal.code !== thrown.code)) {
-        refusal = toKinoraError(thrown);
-      }
-      continue;
-    }
-    const readKey = loraKeyReader(transformerTensors(transformer));
-    const ranks = [...checkpoint.names()]
-      .filter((key) => readKey(key)?.role === 'down')
-      .map((key) => at(checkpoint.shape(key), 0));
-    return {
-      rank: Math.max(0, ...ranks),
-      base: model.name,
-      triggerWords: triggerWords(checkpoint.metadata),
-    };
-  }
-  throw refusal ?? new KinoraError('LORA_INVALID', `There is no model to compare ${name} with.`);
+  configuration: ModelFolder,
+): Promise<number> {
+  const { transformer } = await readModelConfig(configuration);
+  await parseLora(shapesOnly(checkpoint), transformer, name);
+  const readKey = loraKeyReader(transformerTensors(transformer));
+  const ranks = [...checkpoint.names()]
+    .filter((key) => readKey(key)?.role === 'down')
+    .map((key) => at(checkpoint.shape(key), 0));
+  return Math.max(0, ...ranks);
 }
 
 /** The same header with a zero for content: shapes decide, and nothing is fetched. */

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { createBackend } from '../../gpu';
 import { runParity } from '../../pipeline/parity';
 import { httpFolder } from '../../weights';
+import { wan22Checks } from './checks';
 import { withModel } from './testing/mini';
-import { wan22Family } from './wan22';
 
 test('the bundled model agrees with its reference tensors on WebGPU', {
   timeout: 300_000,
@@ -12,7 +12,7 @@ test('the bundled model agrees with its reference tensors on WebGPU', {
   const references = httpFolder(new URL('/lib/models/wan22/goldens-mini/', location.href));
   const model = httpFolder(new URL('/models/mini/', location.href));
   const backend = await createBackend('webgpu');
-  const lines = await runParity({ wan22: wan22Family }, withModel(references, model), backend);
+  const lines = await runParity({ wan22: wan22Checks }, withModel(references, model), backend);
   // The LoRAs of the export are not kept.
   const wrong = lines.filter(
     ({ relativeRms, tolerance, stage }) =>

@@ -9,13 +9,13 @@ import { runParity } from '../../pipeline/parity';
 import type { ImageToVideoRequest } from '../../pipeline/request';
 import { openSafetensors } from '../../weights';
 import { diskFile, diskFolder, publicModels } from '../../weights/testing/files';
+import { wan22Checks } from './checks';
 import { combineLoras, parseLora } from './lora';
 import { openParts, type Wan22Parts } from './parts';
 import { brightness, displacement, magnification, psnr } from './testing/displacement';
 import { withModel } from './testing/mini';
 import { nodeBackend } from './testing/model';
 import { makeVideo, type VideoOptions } from './testing/video';
-import { wan22Family } from './wan22';
 
 const references = fileURLToPath(new URL('./goldens-mini/', import.meta.url));
 const folder = diskFolder(publicModels + demonstrationModel);
@@ -202,7 +202,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
 
 test('every stage agrees with the reference tensors', { tags: ['full'] }, async () => {
   const goldens = withModel(diskFolder(references), folder);
-  const lines = await runParity({ wan22: wan22Family }, goldens, backend);
+  const lines = await runParity({ wan22: wan22Checks }, goldens, backend);
   // The LoRAs of the export are not kept. Trained weights have larger numbers, which round more than random ones.
   const wrong = lines.filter(
     ({ relativeRms, tolerance, stage }) =>

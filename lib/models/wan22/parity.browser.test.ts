@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createBackend } from '../../gpu';
 import { runParity } from '../../pipeline/parity';
 import { httpFolder } from '../../weights';
-import { wan22Family } from './wan22';
+import { wan22Checks } from './checks';
 
 const loraFiles = [
   'a_comfy.safetensors',
@@ -12,7 +12,7 @@ const loraFiles = [
   'wrong_base_14b.safetensors',
 ];
 
-const families = { wan22: wan22Family };
+const families = { wan22: wan22Checks };
 
 test('every stage agrees with the goldens on WebGPU', {
   timeout: 300_000,

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ParityLine, runParity } from '../../pipeline/parity';
 import { compare } from '../../pipeline/parity/compare';
 import { diskFolder, goldens, patchedFolder, safetensorsFrom } from '../../weights/testing/files';
+import { wan22Checks } from './checks';
 import { nodeBackend } from './testing/model';
-import { wan22Family } from './wan22';
 
 const folder = diskFolder(goldens);
 const backend = nodeBackend();
@@ -49,7 +49,7 @@ async function parityOf(
   return new Map(lines.map((line) => [line.stage, line]));
 }
 
-const families = { wan22: wan22Family };
+const families = { wan22: wan22Checks };
 
 describe('the goldens', () => {
   let lines: ParityLine[] = [];

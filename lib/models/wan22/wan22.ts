@@ -27,15 +27,13 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { wan22BenchmarkStages } from './benchmark/stages';
+import { triggerWords } from '../../weights/lora-metadata';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
 import { clipComputation, countWan22 } from './counts';
 import { Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
 import { combineLoras, type LoraBranches, parseLora } from './lora';
-import { triggerWords } from './lora-metadata';
-import { wan22ParityStages } from './parity';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { planWan22, usualChoice } from './plan';
 import { previewOf } from './preview';
@@ -241,8 +239,4 @@ export const wan22Family: ModelFamily = {
   openInstalled: async (manifest, folder) => new Wan22(await openStoredParts(manifest, folder)),
   count: async (precision, configuration) =>
     countWan22(await readModelConfig(configuration), precision),
-  parityStages: wan22ParityStages,
-  async benchmarkStages(configuration, options) {
-    return wan22BenchmarkStages(await readModelConfig(configuration), options);
-  },
 };

@@ -1,5 +1,6 @@
 import { at, type KernelSetting, type Precision } from '../../contract';
 import type { Backend } from '../../gpu';
+import type { ModelFolder } from '../../weights';
 import type { Meter, RunRecord } from './meter';
 
 /** What one stage took: the median of several passes, for one layer of it. */
@@ -40,6 +41,15 @@ export interface BenchmarkOptions {
 export interface BenchmarkStage {
   readonly name: string;
   run(backend: Backend): Promise<StageResult[]>;
+}
+
+/** A model family that can be measured. */
+export interface BenchmarkFamily {
+  /** Measurements of single layers with random weights of the model's widths. */
+  benchmarkStages(
+    configuration: ModelFolder,
+    options: BenchmarkOptions,
+  ): Promise<readonly BenchmarkStage[]>;
 }
 
 /**

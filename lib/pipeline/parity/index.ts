@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import { defaultFamily } from '../../contract';
 import type { Backend } from '../../gpu';
 import type { ModelFolder } from '../../weights';
-import type { ModelFamily } from '../model';
 import { familyOf } from '../open';
 import { failure, type ParityLine } from './compare';
 
@@ -25,7 +23,13 @@ export interface ParityStage {
 }
 
 /** What has references: a model family, or another network that knows its own `golden.json`. */
-export interface ParityFamily extends Pick<ModelFamily, 'parityStages'> {
+export interface ParityFamily {
+  /** The comparisons that a folder of reference tensors allows. */
+  parityStages(
+    goldens: ModelFolder,
+    backend: Backend,
+    options: ParityOptions,
+  ): Promise<readonly ParityStage[]>;
   /** Whether the references are of this family, where `golden.json` names none. */
   readonly recognises?: (golden: unknown) => boolean;
 }
@@ -52,7 +56,7 @@ export async function runParity(
   };
   const golden = headSchema.parse(await folder.json('golden.json'));
   const recognised = Object.keys(families).find((name) => families[name]?.recognises?.(golden));
-  const family = golden.family ?? recognised ?? defaultFamily;
+  const family = golden.family ?? recognised ?? 'unknown';
   const references = familyOf(families, { name: 'golden.json', family });
   for (const stage of await references.parityStages(folder, backend, options)) {
     try {

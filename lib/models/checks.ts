@@ -1,0 +1,8 @@
+import type { BenchmarkFamily } from '../pipeline/benchmark';
+import type { ParityFamily } from '../pipeline/parity';
+import { wan22Checks } from './wan22/checks';
+
+/** What families offer to the developers' commands, by the name that manifests use. */
+export const modelChecks: Readonly<Record<string, ParityFamily & BenchmarkFamily>> = {
+  wan22: wan22Checks,
+};
