@@ -1,3 +1,5 @@
+import type { ImageCall } from './images';
+
 /*
  * A network as a graph of calls: what it computes, in the words of its paper. Nothing here knows of memory,
  * dispatches or storage; those are the business of the executors in `lib/gpu`.
@@ -26,8 +28,9 @@ export interface LinearLayer {
   readonly lora: boolean;
 }
 
-/** One call of a network; `calls.ts` says what each computes. */
+/** One call of a network; `calls.ts` and `images.ts` say what each computes. */
 export type Call =
+  | ImageCall
   | { readonly op: 'input'; readonly name: string }
   | { readonly op: 'linear'; readonly layer: LinearLayer }
   | { readonly op: 'layerNorm'; readonly epsilon: number }
