@@ -112,7 +112,7 @@ class ImagePlanner {
     const [weights, activations] = [sum(ofWeights), sum(program.buffers)];
     const caches = sum(program.frames);
     // While they are loaded, weights are on the device in a file's order, too.
-    const peak = weights + Math.max(raw, activations + caches + runtime);
+    const peak = weights + runtime + Math.max(raw, activations + caches);
     const largest = Math.max(raw, ...ofWeights, ...program.buffers, ...program.frames);
     return { weights, activations, caches, runtime, peak, largest };
   }
