@@ -1,3 +1,5 @@
+import type { ImageCall } from './images';
+
 /*
  * A network as a graph of calls: what it computes, in the words of its paper. Nothing here knows of memory,
  * dispatches or storage; those are the business of the executors in `lib/gpu`.
@@ -29,8 +31,9 @@ export interface LinearLayer {
 /** A number, or the name of one that the caller binds. */
 export type Coefficient = number | string;
 
-/** One call of a network; `calls.ts` says what each computes. */
+/** One call of a network; `calls.ts` and `images.ts` say what each computes. */
 export type Call =
+  | ImageCall
   | { readonly op: 'input'; readonly name: string }
   | { readonly op: 'linear'; readonly layer: LinearLayer }
   | { readonly op: 'layerNorm'; readonly epsilon: number }

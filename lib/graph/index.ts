@@ -12,4 +12,5 @@ export {
   tokenRows,
   type Value,
 } from './graph';
+export * from './images';
 export { memoised } from './memoised';

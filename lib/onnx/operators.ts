@@ -454,3 +454,17 @@ export function depthToSpace(
   const domain = layout === 'nhwc' ? 'com.ms.internal.nhwc' : '';
   return one(op, domain, [x], { blocksize: block, mode: 'DCR' }, 'float32', dims);
 }
+
+/** Four images [1, H, W, C] as the pixels (0,0), (0,1), (1,0), (1,1) of 2×2 blocks. */
+export function interleave(
+  phases: readonly Value<'float32'>[],
+  layout: 'nchw' | 'nhwc',
+): Value<'float32'> {
+  return pixelShuffle(concat(phases, 3), layout);
+}
+
+/** [1, H, W, 4·C] → [1, 2H, 2W, C]; channel `(row·2 + column)·C + c` goes to (row, column). */
+export function pixelShuffle(x: Value<'float32'>, layout: 'nchw' | 'nhwc'): Value<'float32'> {
+  if (layout === 'nhwc') return depthToSpace(x, 2, layout);
+  return transpose(depthToSpace(transpose(x, [0, 3, 1, 2]), 2, layout), [0, 2, 3, 1]);
+}

@@ -22,7 +22,10 @@ export interface GraphSizes {
 }
 
 /** A tensor that has sizes only. */
-export function placeholder(dtype: ElementType, dims: readonly number[]): DeviceTensor {
+export function placeholder<T extends ElementType>(
+  dtype: T,
+  dims: readonly number[],
+): DeviceTensor<T> {
   const dispose = () => undefined;
   const bytes = tensorBytes(dtype, dims);
   return { dtype, dims, bytes, category: 'activations', disposed: false, dispose };

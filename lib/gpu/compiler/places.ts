@@ -61,7 +61,7 @@ export function rowsOf(value: Value, { chunk, bindings }: Listing): number {
 /** A range of a slot. */
 export function slotOperand(
   slot: Slot,
-  { bins }: Listing,
+  { bins }: Pick<Listing, 'bins'>,
   byteSize = slot.bytes,
   start = 0,
 ): SlotOperand {

@@ -10,11 +10,14 @@ export interface Operand {
   readonly byteSize?: number;
 }
 
+/** A tensor as a whole, or a range of one. */
+export type Span = DeviceTensor | Operand;
+
 /** One run of a kernel. */
 export interface Dispatch {
   readonly kernel: Kernel;
   /** By the names of the kernel's bindings. */
-  readonly operands: Readonly<Record<string, DeviceTensor | Operand>>;
+  readonly operands: Readonly<Record<string, Span>>;
   /** By the names of the kernel's uniforms. */
   readonly uniforms: Readonly<Record<string, number>>;
   /** Workgroups. */
@@ -94,22 +97,20 @@ export interface RowView {
 }
 
 /**
- * The rows `start` to `start + count` of a tensor, without a copy.
+ * The rows `start` to `start + count` of a tensor, or of an aligned range of one, without a copy.
  *
  * @param rowBytes bytes of a row
  */
-export function rowView(
-  tensor: DeviceTensor,
-  start: number,
-  count: number,
-  rowBytes: number,
-): RowView {
+export function rowView(of: Span, start: number, count: number, rowBytes: number): RowView {
+  const range = 'tensor' in of ? of : { tensor: of };
+  const { tensor, byteOffset = 0 } = range;
+  const bytes = range.byteSize ?? align16(tensor.bytes) - byteOffset;
   let first = start;
   while (first > 0 && (first * rowBytes) % offsetAlignment !== 0) first--;
-  const byteOffset = first * rowBytes;
-  const end = Math.min(Math.ceil(((start + count) * rowBytes) / 16) * 16, align16(tensor.bytes));
+  const from = first * rowBytes;
+  const end = Math.min(align16((start + count) * rowBytes), align16(bytes));
   return {
-    operand: { tensor, byteOffset, byteSize: end - byteOffset },
+    operand: { ...range, byteOffset: byteOffset + from, byteSize: end - from },
     firstRow: start - first,
   };
 }

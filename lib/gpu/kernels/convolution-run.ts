@@ -1,6 +1,6 @@
 import { at } from '../../contract';
 import type { DeviceTensor } from '../backend';
-import { type Compute, type Dispatch, type Operand, rowView } from './compute';
+import { type Compute, type Dispatch, type Operand, rowView, type Span } from './compute';
 import {
   type ConvolutionShape,
   type ConvolutionVariant,
@@ -14,13 +14,13 @@ import { storageBytes } from './text';
 /** A convolution of an image, or of the newest frames of a clip. Images are [..., H, W, C]. */
 export interface ConvolutionRun {
   /** The newest frame first; as many as there are, up to the shape's frames. */
-  readonly x: readonly DeviceTensor[];
+  readonly x: readonly Span[];
   /** `packedWeights`, or filters [N, C, height, width] as the shape says. */
-  readonly weights: DeviceTensor;
+  readonly weights: Span;
   /** [N] in f32, where the shape has one. */
   readonly bias?: DeviceTensor | undefined;
-  readonly side?: DeviceTensor | undefined;
-  readonly y: DeviceTensor;
+  readonly side?: Span | undefined;
+  readonly y: Span;
   readonly height: number;
   readonly width: number;
   /** Channels of x; a multiple of 4. */
@@ -153,13 +153,13 @@ export function rowsOfTap(channels: number): number {
 
 /** Rows of an image as an operand, and the row of it in which row 0 of the image would lie. */
 function view(
-  tensor: DeviceTensor,
+  of: Span,
   imageRow: number,
   first: number,
   count: number,
   rowBytes: number,
 ): { operand: Operand; first: number } {
-  const { operand, firstRow } = rowView(tensor, imageRow + first, count, rowBytes);
+  const { operand, firstRow } = rowView(of, imageRow + first, count, rowBytes);
   return { operand, first: firstRow - first };
 }
 

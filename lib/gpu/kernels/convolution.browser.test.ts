@@ -311,9 +311,11 @@ describe('convolutions agree with plain loops in double precision', () => {
         x: upload(scope, x, input),
         gamma: upload(scope, gamma, 'f32'),
         y,
+        input,
+        output: 'f32',
         pixels,
         channels,
-      };
+      } as const;
       await compute.dispatch(channelNormDispatches(compute, run));
       const expected = Float64Array.from(x, (value, i) => {
         const start = i - (i % channels);

@@ -11,5 +11,6 @@ export * from './linear-dp4a';
 export * from './own';
 export * from './pointwise';
 export * from './quantise';
+export * from './softmax';
 export { storageBytes } from './text';
 export type { KernelChoice } from './variants';

@@ -149,6 +149,8 @@ class Emitter {
         throw new TypeError('a layer norm stands before a modulation only');
       case 'input':
         throw new TypeError(`the input ${call.name} is computed nowhere`);
+      default:
+        throw new TypeError(`${call.op} is a call of images`);
     }
   }
 

@@ -99,11 +99,11 @@ export async function planWan22(
       tokens,
       blocks: config.transformer.num_layers,
       text: await countText(config, options),
-      image: await measureEncoder(config.vae, latent, { kernels }),
+      image: await measureEncoder(config.vae, latent, options),
       denoising: [first, ...smaller],
       decoding: tiny
         ? [{ tiles: 'full', bytes: tiny, work: 1 }]
-        : await decodeOptions(config.vae, latent, kernels),
+        : await decodeOptions(config.vae, latent, options),
       // A preview is decoded as the clip is, by a decoder whose work hardly counts.
       ...(tiny && { preview: tiny }),
     },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../contract/testing/folder';
-import { relativeRms, Scope } from '../../gpu';
+import { type ReadableTensor, relativeRms, Scope } from '../../gpu';
 import { type Checkpoint, openTensorFile } from '../../weights';
 import {
   openStoredComponent,
@@ -20,7 +20,11 @@ import { componentRecipe } from './recipes';
 import { nodeBackend, realFolder, tinyFolder, tinyManifest } from './testing/model';
 import { parityContext } from './testing/parity';
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
-import { VaeLoader } from './vae/weights';
+import { decoderGraphs } from './vae/decoder';
+import { matchesOf } from './vae/images';
+import { encoderFrame } from './vae/network';
+import { runtimeWeights } from './vae/runtime-weights';
+import { VaeReader } from './vae/weights';
 
 const root = temporaryFolder();
 let store: StoreFolder;
@@ -84,29 +88,18 @@ describe('a component in the store', () => {
   );
 });
 
-/** What the loader puts on the device for each kind of layer. */
+/** What is put on the device for each layer. */
 async function kernels(checkpoint: Checkpoint): Promise<Record<string, Float32Array>> {
   const backend = nodeBackend();
   const scope = new Scope(backend);
-  const loader = new VaeLoader(scope, checkpoint);
-  const up = 'decoder.up_blocks.0';
-  const parts = {
-    in: await loader.convolution('decoder.conv_in', 3),
-    first: await loader.convolution('encoder.conv_in', 1),
-    out: await loader.convolution('decoder.conv_out', 3),
-    early: await loader.convolution(`${up}.upsampler.time_conv`, 3, 0, 2),
-    late: await loader.convolution(`${up}.upsampler.time_conv`, 3, 1, 2),
-    phases: await loader.phases(`${up}.upsampler.resample.1`),
-    shortcut: await loader.shortcut('encoder.down_blocks.1.resnets.0.conv_shortcut'),
-    down: await loader.plain('encoder.down_blocks.0.downsampler.resample.1'),
-    attention: (await loader.attention('decoder.mid_block.attentions.0')).inward,
-    point: await loader.pointwise('post_quant_conv', 8),
-    norm: await loader.gamma('encoder.norm_out.gamma'),
-  };
+  const { vae } = await readModelConfig(diskFolder(`${goldens}model`));
+  const size = { latentHeight: 4, latentWidth: 6 };
+  const matches = matchesOf([...decoderGraphs(vae, size), encoderFrame(vae, 4, 6)]);
   const all: Record<string, Float32Array> = {};
-  for (const [part, tensors] of Object.entries(parts)) {
+  for (const [key, match] of matches) {
+    const tensors = await runtimeWeights(new VaeReader(checkpoint), scope, match);
     for (const [role, tensor] of Object.entries(tensors)) {
-      all[`${part}.${role}`] = await backend.read(tensor);
+      all[`${key} ${role}`] = await backend.read(tensor as ReadableTensor);
     }
   }
   scope.dispose();

@@ -16,7 +16,6 @@ import {
   type TinyNetwork,
 } from './tiny-decoder/weights';
 import type { ClipDecoder, FrameDecoder, LatentFrameSize } from './vae';
-import { extentOf } from './vae/bands';
 import { channelsLast, unfoldPixels } from './vae/pixels';
 
 /*
@@ -110,7 +109,7 @@ export class TinyDecoder implements FrameDecoder, ClipDecoder {
   async *#grow(stage: Stage, x: Image): AsyncGenerator<Image, void, undefined> {
     const { backend, network } = this;
     const { inputs, outputs, weights } = stage;
-    const { height, width } = extentOf(x);
+    const [, height = 0, width = 0] = x.dims;
     const large = [1, 2 * height, 2 * width, outputs];
     const spec = { layout: backend.convLayout, inputs, outputs };
     if (network.variant === 'base') {
@@ -134,7 +133,7 @@ export class TinyDecoder implements FrameDecoder, ClipDecoder {
   }
 
   async #convolve({ spec, weights }: Convolution, x: Image): Promise<Image> {
-    const { height, width } = extentOf(x);
+    const [, height = 0, width = 0] = x.dims;
     const y = this.#pool.take([1, height, width, spec.filters]);
     await this.backend.run(convolutionGraph(spec), { ...weights, x }, { y });
     return y;

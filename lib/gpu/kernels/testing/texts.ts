@@ -12,6 +12,7 @@ import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-d
 import { peakKernels } from '../peak';
 import { headRowsKernel, layerNormKernel, sumKernel } from '../pointwise';
 import { quantiseKernel } from '../quantise';
+import { softmaxKernel } from '../softmax';
 import { attentionShape, convolutionShape } from '../tuned-shapes';
 import { variantsOf } from '../variants';
 
@@ -125,9 +126,11 @@ export function allKernels(): readonly Kernel[] {
   ];
   const rest = [
     ...packKernels,
+    softmaxKernel,
     ...Object.values(peakKernels),
     ...storages.flatMap((storage) => [
       ...storages.map((output) => channelNormKernel(storage, output)),
+      channelNormKernel(storage, 'f32', true),
       ...widths.map((k) => quantiseKernel(k, storage)),
       ...[40, 128].flatMap((headSize) => quantiseKernels(storage, headSize)),
       ...widths.map((width) => layerNormKernel({ width, epsilon: 1e-6, output: storage })),

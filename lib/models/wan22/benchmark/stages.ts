@@ -1,5 +1,4 @@
-import { type Backend, Scope } from '../../../gpu';
-import { toHalf } from '../../../gpu/kernels/half';
+import type { Backend } from '../../../gpu';
 import {
   type BenchmarkOptions,
   type BenchmarkStage,
@@ -13,10 +12,8 @@ import { textEncoderTensors, vaeTensors } from '../tensors';
 import { encodePrompts } from '../text-encoder';
 import { createTinyDecoder } from '../tiny-decoder';
 import type { TransformerWeights } from '../transformer';
-import { dtypes, kernelSetting } from '../vae/kernel-layers';
-import { openLoader } from '../vae/kernel-network';
-import { Workspace } from '../vae/layers';
-import { loadUpBlock } from '../vae/up-blocks';
+import { imageKernels, openImages } from '../vae/images';
+import { decoderLevel } from '../vae/network';
 import { frameOfTokens, openBlocks } from './blocks';
 import { encoderLayerFlops, tinyDecoderFlops, transformerBlockFlops, upBlockFlops } from './flops';
 import { noise, syntheticCheckpoint } from './synthetic';
@@ -111,40 +108,24 @@ const benchUpBlock: Stage = async (backend, config, options) => {
   const meter = metered(backend);
   backend.resetPeaks();
   const checkpoint = syntheticCheckpoint(vaeTensors(config.vae), 'f32');
-  const workspace = new Workspace(meter.backend);
-  const scope = new Scope(meter.backend);
+  const graph = decoderLevel(block, height, width);
+  const images = await openImages(meter.backend, [graph], checkpoint, {});
   try {
-    const parts = await openLoader(workspace, scope, config.vae, checkpoint, {});
-    const { resnets, upsample, time } = await loadUpBlock(parts, block);
-    const setting = kernelSetting(meter.backend);
-    const storage = options.level > 0 && setting ? setting.storage : 'f32';
-    const values = noise('frame', height * width * block.in_dim, 1);
-    const frame = storage === 'f32' ? values : toHalf(values);
-    const { scratch } = workspace;
+    const x = noise('frame', height * width * block.in_dim, 1);
+    const kernels = imageKernels(meter.backend.kernels?.choice);
     // Our convolutions compute what a frame has of a past: two frames of it from the third one on.
-    const warmUps = setting ? 2 : 1;
+    const warmUps = kernels ? 2 : 1;
     const pass = async () => {
-      const input = workspace.image(height, width, block.in_dim, dtypes[storage]);
-      meter.backend.write(input, frame);
-      let x = input;
-      for (const resnet of resnets) x = await resnet.step(x, x === input);
-      if (upsample && !time) scratch.give(await upsample.step(x, input, 0));
-      for (const part of time ? ([0, 1] as const) : []) {
-        const y = (await time?.[part].step(x)) ?? x;
-        if (upsample) scratch.give(await upsample.step(y, input, part));
-        scratch.give(y);
-      }
-      scratch.give(x, input);
+      for await (const _ of images.frames(graph, { x }));
     };
     const passes = await measure(meter, options.passes, pass, warmUps);
     const done = passes[0]?.reduce((sum, record) => sum + (record.flop ?? 0), 0);
-    const flop = (setting && done) || upBlockFlops(block, height * width);
+    const flop = (kernels && done) || upBlockFlops(block, height * width);
     const { peakBytes } = backend;
     const name = `VAE up block ${options.level}, ${height}×${width}`;
     return [summarise(name, passes, () => true, { flop, layers: 1, peakBytes })];
   } finally {
-    workspace.dispose();
-    scope.dispose();
+    images.dispose();
     await backend.releaseSessions();
   }
 };

@@ -4,15 +4,19 @@ import {
   concat,
   convolution,
   GraphBuilder,
+  interleave,
   matMul,
   mul,
+  pixelShuffle,
   relu,
   tanh,
   type Value,
 } from '../../../onnx';
-import { interleave, type Layout, pixelShuffle } from '../vae/graphs';
 
 type Float = Value<'float32'>;
+
+/** How a backend wants convolutions; see `Backend.convLayout`. */
+type Layout = 'nhwc' | 'nchw';
 
 export type Variant = 'base' | 'super';
 

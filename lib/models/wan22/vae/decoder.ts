@@ -1,11 +1,9 @@
 import { at } from '../../../contract';
-import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
-import { decoderBlocks, type VaeConfig } from '../config';
-import { openLoader } from './kernel-network';
-import { type ConvolutionLayer, Workspace } from './layers';
-import { loadMiddle } from './network';
+import type { Backend, ImageExecutor } from '../../../gpu';
+import type { VaeConfig } from '../config';
+import { openImages } from './images';
+import { decoderFrame } from './network';
 import { channelsLast, unfoldPixels } from './pixels';
-import { loadUpBlocks, type UpBlocks } from './up-blocks';
 import type { VaeCheckpoint, VaeLoadOptions } from './weights';
 
 /** Size of the latents that a decoder takes. */
@@ -55,23 +53,11 @@ export interface FrameDecoder extends Decoder {
 }
 
 /** Size of the latent frames, and how the decoder is loaded. */
-export interface VaeDecoderOptions extends LatentFrameSize, VaeLoadOptions {
-  /** See `bandsOf`; for tests. */
-  readonly bandBytes?: number;
-}
-
-interface Network {
-  readonly postQuant: ConvolutionLayer;
-  readonly convIn: ConvolutionLayer;
-  readonly middle: Awaited<ReturnType<typeof loadMiddle>>;
-  readonly upBlocks: UpBlocks;
-}
+export type VaeDecoderOptions = LatentFrameSize & VaeLoadOptions;
 
 /**
  * The VAE's decoder (README), streaming: latent frames go in one by one and pixel frames come
- * out one by one, exactly as if the whole clip were decoded at once. Frames pass alone through every
- * level; what a layer must know of the past it keeps. Layers are the runtime's, or kernels of our own
- * where the backend has chosen a convolution.
+ * out one by one, exactly as if the whole clip were decoded at once (`network.ts`).
  */
 export class VaeDecoder implements FrameDecoder, ClipDecoder {
   readonly height: number;
@@ -79,22 +65,16 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
   readonly range = [-1, 1] as const;
   /** A frame is half decoded. */
   #open = false;
-  readonly #latent: DeviceTensor<'float32'>;
+  /** The next latent frame is the first of its clip. */
+  #first = true;
 
   constructor(
     readonly config: VaeConfig,
     readonly size: LatentFrameSize,
-    readonly workspace: Workspace,
-    readonly network: Network,
-    readonly convolutions: readonly ConvolutionLayer[],
-    readonly weights: Scope,
+    readonly images: ImageExecutor,
   ) {
     this.height = size.latentHeight * config.scale_factor_spatial;
     this.width = size.latentWidth * config.scale_factor_spatial;
-    this.#latent = weights.float32(
-      [1, size.latentHeight, size.latentWidth, config.z_dim],
-      'activations',
-    );
   }
 
   async *decode(
@@ -114,21 +94,12 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
   async *foldedFrames(
     latentFrame: Float32Array,
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
-    const { config, network, workspace } = this;
-    const { scratch, backend } = workspace;
+    const { config, size, images } = this;
     if (this.#open) throw new TypeError('the last latent frame is not decoded to its end');
-    backend.write(this.#latent, denormalised(latentFrame, config));
     this.#open = true;
-
-    const quantised = await network.postQuant.step(this.#latent);
-    let x = await network.convIn.step(quantised);
-    scratch.give(quantised);
-    for (const layer of network.middle) x = await layer.step(x, false);
-    for await (const folded of network.upBlocks.frames(x)) {
-      const data = await backend.read(folded);
-      scratch.give(folded);
-      yield data;
-    }
+    const latent = denormalised(latentFrame, config);
+    yield* images.frames(frameGraph(config, size, this.#first), { latent });
+    this.#first = false;
     this.#open = false;
   }
 
@@ -141,17 +112,26 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
 
   reset(): void {
     this.#open = false;
-    this.network.upBlocks.reset();
-    for (const convolution of this.convolutions) convolution.reset();
-    // What layers know of the past is made anew, and therefore zero, with the next clip's first frame.
-    this.workspace.caches.dispose();
-    this.workspace.scratch.reclaim();
+    this.#first = true;
+    this.images.reset();
   }
 
   dispose(): void {
-    this.workspace.dispose();
-    this.weights.dispose();
+    this.images.dispose();
   }
+}
+
+function frameGraph(
+  config: VaeConfig,
+  { latentHeight, latentWidth }: LatentFrameSize,
+  first: boolean,
+) {
+  return decoderFrame(config, latentHeight, latentWidth, first);
+}
+
+/** The graphs of a clip's latent frames in their order. */
+export function decoderGraphs(config: VaeConfig, size: LatentFrameSize) {
+  return [frameGraph(config, size, true), frameGraph(config, size, false)];
 }
 
 /**
@@ -166,22 +146,8 @@ export async function createVaeDecoder(
   checkpoint: VaeCheckpoint,
   options: VaeDecoderOptions,
 ): Promise<VaeDecoder> {
-  const scope = new Scope(backend);
-  try {
-    const workspace = new Workspace(backend, options.bandBytes);
-    const parts = await openLoader(workspace, scope, config, checkpoint, options);
-    const { in_dim: top } = at(decoderBlocks(config), 0);
-    const network = {
-      postQuant: await parts.pointwise('post_quant_conv', config.z_dim, config.z_dim),
-      convIn: await parts.convolution('decoder.conv_in', config.z_dim, top),
-      middle: await loadMiddle(parts, 'decoder.mid_block', top),
-      upBlocks: await loadUpBlocks(parts, config, { ...options, firstResnets: true }),
-    };
-    return new VaeDecoder(config, options, workspace, network, parts.convolutions, scope);
-  } catch (error) {
-    scope.dispose();
-    throw error;
-  }
+  const graphs = decoderGraphs(config, options);
+  return new VaeDecoder(config, options, await openImages(backend, graphs, checkpoint, options));
 }
 
 /** A latent frame [z, h, w] of the model's space as [h·w, z] in the VAE's: z·std + mean. */

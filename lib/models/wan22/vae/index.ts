@@ -6,7 +6,7 @@ export {
   VaeDecoder,
   type VaeDecoderOptions,
 } from './decoder';
-export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';
+export { encodeFirstFrame, type PlanarImage } from './encoder';
 export {
   decodeOptions,
   decodeWork,

@@ -8,7 +8,13 @@ import { httpFolder } from '../../../weights';
 import { openGolden } from '../parity/golden';
 import { stages } from '../parity/stages';
 import { parityContext } from '../testing/parity';
-import { createTiledVaeDecoder, createVaeDecoder, measureDecoder } from '.';
+import {
+  createTiledVaeDecoder,
+  createVaeDecoder,
+  encodeFirstFrame,
+  measureDecoder,
+  measureEncoder,
+} from '.';
 import {
   clipOf,
   collect,
@@ -84,6 +90,37 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
     expect(error).toBeLessThan(2e-2);
     expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
     expect(ownBytes(backend)).toBe(0);
+  });
+
+  test('a first frame, in f32, within the memory plan', async () => {
+    const { config, checkpoint, size, image, tensors } = goldens;
+    backend.resetPeaks();
+    const latent = await encodeFirstFrame(backend, config, checkpoint, image);
+    const error = relativeRms(latent, await tensors.read('image_latent'));
+    const plan = await measureEncoder(config, size, { kernels: choice });
+    console.log(`image latent: ${error}, ${backend.peakBytes} of ${plan.peak} bytes`);
+    expect(error).toBeLessThan(1e-5);
+    expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
+    expect(ownBytes(backend)).toBe(0);
+  });
+
+  test('a frame of 3×5 positions, which are no multiple of 4', async () => {
+    const { config, checkpoint } = goldens;
+    const noise = Float32Array.from({ length: config.z_dim * 15 }, (_, i) => Math.sin(i * 1.7));
+    const size = { latentHeight: 3, latentWidth: 5 };
+    const videos: Float32Array[] = [];
+    const cpu = await createBackend('wasm');
+    backend.kernels = { ...decoderOnly, choice: { ...choice, storage: 'f32' } };
+    for (const on of [backend, cpu]) {
+      const decoder = await createVaeDecoder(on, config, checkpoint, size);
+      videos.push(clipOf(await collect(decoder.decodeClip([noise, noise]))));
+      decoder.dispose();
+    }
+    backend.kernels = decoderOnly;
+    await cpu.dispose();
+    const error = relativeRms(videos[0] ?? [], videos[1] ?? []);
+    console.log(`3×5: ${error}`);
+    expect(error).toBeLessThan(1e-4);
   });
 
   test('the tiny decoders by named calls', async () => {

@@ -1,124 +1,231 @@
+import { at } from '../../../contract';
 import {
-  type ConvolutionLayer,
-  FrameAttention,
-  FrameConvolution,
-  ResidualBlock,
-  Upsample,
-  type UpsampleLayer,
-  type Workspace,
-} from './layers';
-import type { VaeLoader } from './weights';
+  add,
+  average,
+  causal,
+  channelNorm,
+  convolution,
+  Graph,
+  memoised,
+  pixelAttention,
+  repeat,
+  silu,
+  upsample,
+  type Value,
+} from '../../../graph';
+import { decoderBlocks, encoderBlocks, type VaeBlock, type VaeConfig } from '../config';
 
-/** Loads layers: by the runtime ({@link NetworkLoader}) or as kernels of our own. */
-export interface LayerLoader {
-  readonly workspace: Workspace;
-  /** All convolutions that were loaded. */
-  readonly convolutions: readonly ConvolutionLayer[];
-  /** A 3×3 convolution, behind norm and SiLU where `norm` names their scale. */
-  convolution(
-    name: string,
-    inputs: number,
-    filters: number,
-    norm?: string,
-  ): Promise<ConvolutionLayer>;
-  /** A time convolution C→2C: for the earlier and the later frame, which is computed second. */
-  timeConvolutions(
-    name: string,
-    channels: number,
-  ): Promise<readonly [ConvolutionLayer, ConvolutionLayer]>;
-  /** The first `filters` filters of a 1×1×1 convolution. */
-  pointwise(name: string, inputs: number, filters: number): Promise<ConvolutionLayer>;
-  residualBlock(name: string, inputs: number, filters: number): Promise<ResidualBlock>;
-  attention(name: string, channels: number): Promise<FrameAttention>;
-  upsample(name: string, channels: number, shortcut: Upsample['shortcut']): Promise<UpsampleLayer>;
+/*
+ * The VAE's equations, each once. Images are [H, W, C]; h and w are sizes of the latents, z their channels. In time,
+ * layers are causal: the decoder's are given a clip's frames one after another.
+ */
+
+/** How a network sees the time: the frames before, or the newest tap only, as for a first frame, whose past is zero. */
+type Taps = 1 | 3;
+
+const activated = (x: Value, norm: string): Value => silu(channelNorm(x, norm));
+
+/** A 1×1 convolution of single frames. */
+const pointwise = (x: Value, name: string, filters: number): Value =>
+  convolution(x, name, filters, { kernel: 1 });
+
+/** `x + conv₂(silu(norm₂(conv₁(silu(norm₁(x))))))`, x through a 1×1 convolution where the channels change. */
+function residualBlock(x: Value, name: string, filters: number, taps: Taps): Value {
+  const hidden = convolution(activated(x, `${name}.norm1`), `${name}.conv1`, filters, { taps }); // [H, W, filters]
+  const main = convolution(activated(hidden, `${name}.norm2`), `${name}.conv2`, filters, { taps }); // [H, W, filters]
+  const keepsChannels = x.dims[2] === filters;
+  return add(main, keepsChannels ? x : pointwise(x, `${name}.conv_shortcut`, filters)); // [H, W, filters]
 }
 
-/** Loads the layers that encoder and decoder share; `taps` is 1 for a single frame. */
-export class NetworkLoader implements LayerLoader {
-  readonly convolutions: FrameConvolution[] = [];
-
-  constructor(
-    readonly workspace: Workspace,
-    readonly loader: VaeLoader,
-    readonly taps: 1 | 3,
-  ) {}
-
-  async convolution(
-    name: string,
-    inputs: number,
-    filters: number,
-    norm?: string,
-  ): Promise<FrameConvolution> {
-    const weights = {
-      ...(await this.loader.convolution(name, this.taps)),
-      ...(norm !== undefined && (await this.loader.gamma(`${norm}.gamma`))),
-    };
-    const { taps } = this;
-    return this.#keep({ inputs, filters, kernel: 3, taps, norm: norm !== undefined }, weights);
-  }
-
-  async timeConvolutions(name: string, channels: number) {
-    return [
-      await this.#timeConvolution(name, channels, 0),
-      await this.#timeConvolution(name, channels, 1),
-    ] as const;
-  }
-
-  async #timeConvolution(name: string, channels: number, part: 0 | 1): Promise<FrameConvolution> {
-    const weights = await this.loader.convolution(name, 3, part, 2);
-    return this.#keep(
-      { inputs: channels, filters: channels, kernel: 1, taps: 3, norm: false },
-      weights,
-    );
-  }
-
-  async pointwise(name: string, inputs: number, filters: number): Promise<FrameConvolution> {
-    const weights = await this.loader.pointwise(name, filters);
-    return this.#keep({ inputs, filters, kernel: 1, taps: 1, norm: false }, weights);
-  }
-
-  async residualBlock(name: string, inputs: number, filters: number): Promise<ResidualBlock> {
-    const first = await this.convolution(`${name}.conv1`, inputs, filters, `${name}.norm1`);
-    const weights = {
-      ...(await this.loader.convolution(`${name}.conv2`, this.taps)),
-      ...(await this.loader.gamma(`${name}.norm2.gamma`)),
-      ...(inputs !== filters && (await this.loader.shortcut(`${name}.conv_shortcut`))),
-    };
-    const second = this.#keep(
-      {
-        inputs: filters,
-        filters,
-        kernel: 3,
-        taps: this.taps,
-        norm: true,
-        residual: inputs === filters ? { kind: 'identity' } : { kind: 'linear', inputs },
-      },
-      weights,
-    );
-    return new ResidualBlock(this.workspace, first, second);
-  }
-
-  async attention(name: string, channels: number): Promise<FrameAttention> {
-    return new FrameAttention(this.workspace, channels, await this.loader.attention(name));
-  }
-
-  async upsample(name: string, channels: number, shortcut: Upsample['shortcut']) {
-    const weights = await this.loader.phases(name);
-    return new Upsample(this.workspace, channels, shortcut, weights);
-  }
-
-  #keep(shape: FrameConvolution['shape'], weights: FrameConvolution['weights']): FrameConvolution {
-    const convolution = new FrameConvolution(this.workspace, shape, weights);
-    this.convolutions.push(convolution);
-    return convolution;
-  }
+/** `x + W·softmax(q·kᵀ/√C)·v` of the normed x, over the pixels of a frame. */
+function attention(x: Value, name: string, channels: number): Value {
+  const y = channelNorm(x, `${name}.norm`); // [H, W, C]
+  const project = (index: number) =>
+    convolution(y, `${name}.to_qkv`, channels, { kernel: 1, part: { index, of: 3 } });
+  const [q, k, v] = [project(0), project(1), project(2)]; // [H, W, C] each
+  return add(x, pointwise(pixelAttention(q, k, v), `${name}.proj`, channels)); // [H, W, C]
 }
 
-/** The middle block: residual block, attention, residual block. */
-export async function loadMiddle(parts: LayerLoader, name: string, channels: number) {
-  return [
-    await parts.residualBlock(`${name}.resnets.0`, channels, channels),
-    await parts.attention(`${name}.attentions.0`, channels),
-    await parts.residualBlock(`${name}.resnets.1`, channels, channels),
+/** The parts of the middle block, each [H, W, C] → [H, W, C]. */
+const middleParts = (name: string, channels: number, taps: Taps) =>
+  [
+    (x: Value) => residualBlock(x, `${name}.resnets.0`, channels, taps),
+    (x: Value) => attention(x, `${name}.attentions.0`, channels),
+    (x: Value) => residualBlock(x, `${name}.resnets.1`, channels, taps),
   ] as const;
+
+/** `conv_in(post_quant_conv(z))`, [h, w, z] → [h, w, C]. */
+function quantised(z: Value, { z_dim }: VaeConfig, channels: number): Value {
+  const x = convolution(z, 'post_quant_conv', z_dim, { kernel: 1, precise: true }); // [h, w, z]
+  return causal(x, 'decoder.conv_in', channels, { precise: true }); // [h, w, C]
 }
+
+/** Nearest ×2 and a convolution, plus the level's input, repeated: [H, W, C] → [2H, 2W, C]. */
+function grow(x: Value, input: Value, { name, out_dim, time }: VaeBlock, frame: 0 | 1): Value {
+  const large = convolution(upsample(x), `${name}.upsampler.resample.1`, out_dim); // [2H, 2W, C]
+  return add(large, repeat(input, out_dim, { time: frame, factorTime: time ? 2 : 1 })); // [2H, 2W, C]
+}
+
+/** One of the two frames that a frame becomes: half of a causal convolution over time, C → 2C. */
+function timeConvolution(x: Value, { name, out_dim }: VaeBlock, frame: 0 | 1): Value {
+  const options = { kernel: 1, part: { index: frame, of: 2 } } as const;
+  return causal(x, `${name}.upsampler.time_conv`, out_dim, options); // [H, W, C]
+}
+
+/**
+ * The decoder's levels from `index` on, depth first: of two frames that a frame becomes, the first leaves before the
+ * second one is begun. The first frame of a clip becomes one frame: it skips the time convolutions, whose past then
+ * starts empty with the second one, and has the later half of the shortcut.
+ */
+function levels(g: Graph, config: VaeConfig, index: number, input: Value, first: boolean): void {
+  const block = decoderBlocks(config)[index];
+  if (!block) {
+    const y = causal(
+      activated(input, 'decoder.norm_out'),
+      'decoder.conv_out',
+      config.out_channels,
+      {
+        precise: true,
+      },
+    ); // [H, W, 3·p²]
+    g.output(`frame ${g.outputs.size}`, y);
+    return;
+  }
+  let x = input;
+  for (let i = 0; i < block.resnets; i++) {
+    x = residualBlock(x, `${block.name}.resnets.${i}`, block.out_dim, 3); // [H, W, C]
+  }
+  grown(g, config, index, x, input, first);
+}
+
+/** {@link levels} behind the residual blocks of the level `index`, of which `x` is the result and `input` the input. */
+function grown(
+  g: Graph,
+  config: VaeConfig,
+  index: number,
+  x: Value,
+  input: Value,
+  first: boolean,
+): void {
+  const block = at(decoderBlocks(config), index);
+  const { space, time } = block;
+  if (!space) levels(g, config, index + 1, x, first);
+  else if (!time || first) {
+    levels(g, config, index + 1, grow(x, input, block, time ? 1 : 0), first);
+  } else {
+    for (const frame of [0, 1] as const) {
+      const y = timeConvolution(x, block, frame); // [H, W, C]
+      levels(g, config, index + 1, grow(y, input, block, frame), first);
+    }
+  }
+}
+
+/**
+ * The decoder for one latent frame.
+ *
+ * Input: latent [h, w, z] in the VAE's space. Outputs: frames [16h/p, 16w/p, 3·p²], p×p pixels folded into channels;
+ * one of the first latent frame, and as many as the time grows by of each later one.
+ *
+ * @param first whether it is the clip's first
+ */
+export const decoderFrame = memoised(
+  (config: VaeConfig, h: number, w: number, first: boolean): Graph => {
+    const g = new Graph('vae decoder');
+    const { in_dim: top } = at(decoderBlocks(config), 0);
+    let x = quantised(g.input('latent', [h, w, config.z_dim]), config, top); // [h, w, C]
+    for (const part of middleParts('decoder.mid_block', top, 3)) x = part(x); // [h, w, C]
+    levels(g, config, 0, x, first);
+    return g;
+  },
+);
+
+/**
+ * The part of {@link decoderFrame} that sees tiles: all behind the first level's residual blocks.
+ *
+ * Inputs: main [h, w, C], their result, and middle [h, w, C₀], their input.
+ */
+export const decoderTile = memoised(
+  (config: VaeConfig, h: number, w: number, first: boolean): Graph => {
+    const g = new Graph('vae decoder tile');
+    const { in_dim, out_dim } = at(decoderBlocks(config), 0);
+    const [main, middle] = [g.input('main', [h, w, out_dim]), g.input('middle', [h, w, in_dim])];
+    grown(g, config, 0, main, middle, first);
+    return g;
+  },
+);
+
+/**
+ * One of the decoder's levels, for benchmarks.
+ *
+ * Input: x [h, w, C]. Outputs: what it becomes, [2h, 2w, C′] where it grows.
+ */
+export const decoderLevel = memoised((block: VaeBlock, h: number, w: number): Graph => {
+  const { name, out_dim, resnets, space, time } = block;
+  const g = new Graph('vae decoder level');
+  const input = g.input('x', [h, w, block.in_dim]);
+  let x = input;
+  for (let i = 0; i < resnets; i++) x = residualBlock(x, `${name}.resnets.${i}`, out_dim, 3); // [h, w, C′]
+  if (!space) g.output('frame 0', x);
+  else if (!time) g.output('frame 0', grow(x, input, block, 0));
+  else
+    for (const frame of [0, 1] as const) {
+      g.output(`frame ${frame}`, grow(timeConvolution(x, block, frame), input, block, frame));
+    }
+  return g;
+});
+
+/**
+ * What is before {@link decoderTile}, a graph for each group of layers: first those whose result is its `middle`, then
+ * those that make `main` of it.
+ *
+ * Input: x [h, w, C]. Output: y [h, w, C′].
+ */
+export const latentGraphs = memoised((config: VaeConfig, h: number, w: number) => {
+  const { name, in_dim: top, out_dim, resnets } = at(decoderBlocks(config), 0);
+  const graphOf = (inputs: number) => (part: (x: Value) => Value, index: number) => {
+    const g = new Graph(`vae latent part ${index}`);
+    g.output('y', part(g.input('x', [h, w, index === 0 ? inputs : out_dim])));
+    return g;
+  };
+  const first = [(x: Value) => quantised(x, config, top)].map(graphOf(config.z_dim));
+  const middle = middleParts('decoder.mid_block', top, 3).map((part) => graphOf(top)(part, 0));
+  const blocks = Array.from({ length: resnets }, (_, i) => (x: Value) => {
+    return residualBlock(x, `${name}.resnets.${i}`, out_dim, 3);
+  });
+  return { middle: [...first, ...middle], main: blocks.map(graphOf(top)) };
+});
+
+/** End of an encoder's level: 3×3 convolution with stride 2 where it halves the size, plus the mean of its input. */
+function shrink(x: Value, input: Value, { name, out_dim, space, time }: VaeBlock): Value {
+  const side = average(input, out_dim, space ? 2 : 1, time ? 2 : 1); // [H/2, W/2, C]
+  if (!space) return add(side, x);
+  const main = convolution(x, `${name}.downsampler.resample.1`, out_dim, { stride: 2 }); // [H/2, W/2, C]
+  return add(main, side); // [H/2, W/2, C]
+}
+
+/**
+ * The encoder for the first frame of a clip.
+ *
+ * Input: image [16h/p, 16w/p, 3·p²], p×p pixels folded into channels. Output: mean [h, w, z] in the VAE's space.
+ */
+export const encoderFrame = memoised((config: VaeConfig, h: number, w: number): Graph => {
+  const g = new Graph('vae encoder');
+  const { in_channels, base_dim, patch_size: p, scale_factor_spatial: scale, z_dim } = config;
+  const image = g.input('image', [(h * scale) / p, (w * scale) / p, in_channels]);
+  let x = convolution(image, 'encoder.conv_in', base_dim); // [H, W, C]
+  let top = base_dim;
+  for (const block of encoderBlocks(config)) {
+    const input = x;
+    for (let i = 0; i < block.resnets; i++) {
+      x = residualBlock(x, `${block.name}.resnets.${i}`, block.out_dim, 1); // [H, W, C]
+    }
+    x = shrink(x, input, block); // [H/2, W/2, C]
+    top = block.out_dim;
+  }
+  for (const part of middleParts('encoder.mid_block', top, 1)) x = part(x); // [h, w, C]
+  const moments = convolution(activated(x, 'encoder.norm_out'), 'encoder.conv_out', 2 * z_dim); // [h, w, 2z]
+  // Of mean and logarithm of the variance only the mean is used.
+  const mean = { kernel: 1, part: { index: 0, of: 2 } } as const;
+  g.output('mean', convolution(moments, 'quant_conv', z_dim, mean)); // [h, w, z]
+  return g;
+});

@@ -47,17 +47,19 @@ describe('the VAE of the 5B at 1280×704', () => {
       ),
     );
     expect(decoder.weights / gibibyte).toBeCloseTo(2.13, 1);
-    expect(decoder.peak).toBeLessThan(10.1 * gibibyte);
+    expect(decoder.peak).toBeLessThan(15.6 * gibibyte);
     expect(decoder.largest / gibibyte).toBeCloseTo(0.43, 2);
-    expect(encoder.peak).toBeLessThan(1.35 * gibibyte);
+    expect(encoder.peak).toBeLessThan(2.7 * gibibyte);
   });
 
-  test('kernels of our own keep the past in half the memory', async () => {
+  test('kernels of our own need a third of it', async () => {
     const bytes = await measureDecoder(real, realSize, 'full', { kernels });
-    console.table({ decoder: gibibytes(bytes) });
-    expect(bytes.caches / gibibyte).toBeLessThan(3.5);
-    expect(bytes.peak).toBeLessThan(5.6 * gibibyte);
-    const options = await decodeOptions(real, realSize, kernels);
+    const encoder = await measureEncoder(real, realSize, { kernels });
+    console.table({ decoder: gibibytes(bytes), encoder: gibibytes(encoder) });
+    expect(bytes.caches / gibibyte).toBeLessThan(3.44);
+    expect(bytes.peak).toBeLessThan(5 * gibibyte);
+    expect(encoder.peak).toBeLessThan(1.35 * gibibyte);
+    const options = await decodeOptions(real, realSize, { kernels });
     expect(options.at(-1)?.bytes.peak).toBeLessThan(1.5 * gibibyte);
   });
 
@@ -72,7 +74,7 @@ describe('the VAE of the 5B at 1280×704', () => {
     expect(options[0]?.tiles).toBe('full');
     // The first thing to try: 1.10 times the work.
     expect(options[1]?.tiles).toEqual({ rows: 1, columns: 2, overlap: 8 });
-    expect(options[1]?.bytes.peak).toBeLessThan(7 * gibibyte);
+    expect(options[1]?.bytes.peak).toBeLessThan(8.4 * gibibyte);
     expect(options.at(-1)?.bytes.peak).toBeLessThan(1.6 * gibibyte);
     // A decode that differs from that of whole frames has more than one tile.
     for (const { tiles } of options.slice(1)) {
@@ -85,7 +87,7 @@ describe('the VAE of the 5B at 1280×704', () => {
       expect(alike.length).toBeGreaterThan(5);
     }
     const peaks = options.map(({ bytes }) => bytes.peak);
-    // Bands of rows are of whole rows, so that the order by positions may differ slightly.
+    // What the runtime keeps depends on the sizes of its buffers, so that the order by positions may differ slightly.
     for (const [i, peak] of peaks.slice(1).entries()) {
       expect(peak).toBeLessThan(1.1 * (peaks[i] ?? Number.NaN));
     }
@@ -137,34 +139,29 @@ const ownPart = ({ weights, caches, activations }: DeviceBytes) => ({
   activations,
 });
 
-describe.each([undefined, 20_000, 4096])('bands of %s bytes', (bandBytes) => {
-  const bands = bandBytes === undefined ? {} : { bandBytes };
-
-  test('the plan is what the decoder takes, and no clip takes more', async () => {
-    const took = await counted(async (backend) => {
-      const decoder = await createVaeDecoder(backend, tiny, checkpoint, { ...size, ...bands });
-      await decodeAll(decoder, goldens);
-      decoder.dispose();
-    });
-    expect(took).toEqual(ownPart(await measureDecoder(tiny, size, 'full', bands)));
+test('the plan is what the decoder takes, and no clip takes more', async () => {
+  const took = await counted(async (backend) => {
+    const decoder = await createVaeDecoder(backend, tiny, checkpoint, size);
+    await decodeAll(decoder, goldens);
+    decoder.dispose();
   });
+  expect(took).toEqual(ownPart(await measureDecoder(tiny, size, 'full')));
+});
 
-  test('the plan is what a tiled decode takes', async () => {
-    const tiles = { rows: 1, columns: 2, overlap: 4 };
-    const took = await counted(async (backend) => {
-      const options = { ...size, ...bands, tiles };
-      const decoder = await createTiledVaeDecoder(backend, tiny, checkpoint, options);
-      await collect(decoder.decodeClip(latentsOf(goldens)));
-    });
-    expect(took).toEqual(ownPart(await measureDecoder(tiny, size, tiles, bands)));
+test('the plan is what a tiled decode takes', async () => {
+  const tiles = { rows: 1, columns: 2, overlap: 4 };
+  const took = await counted(async (backend) => {
+    const decoder = await createTiledVaeDecoder(backend, tiny, checkpoint, { ...size, tiles });
+    await collect(decoder.decodeClip(latentsOf(goldens)));
   });
+  expect(took).toEqual(ownPart(await measureDecoder(tiny, size, tiles)));
+});
 
-  test('the plan is what the encoder takes', async () => {
-    const took = await counted(async (backend) => {
-      await encodeFirstFrame(backend, tiny, checkpoint, image, bands);
-    });
-    expect(took).toEqual(ownPart(await measureEncoder(tiny, size, bands)));
+test('the plan is what the encoder takes', async () => {
+  const took = await counted(async (backend) => {
+    await encodeFirstFrame(backend, tiny, checkpoint, image);
   });
+  expect(took).toEqual(ownPart(await measureEncoder(tiny, size)));
 });
 
 function gibibytes(bytes: DeviceBytes): Record<string, string> {

@@ -1,26 +1,41 @@
 import { at, KinoraError } from '../../../contract';
-import { CountingBackend, type DeviceBytes, elementCount } from '../../../gpu';
-import type { KernelChoice } from '../../../gpu/kernels';
+import {
+  type Compute,
+  CountingBackend,
+  type DeviceBytes,
+  elementCount,
+  type ImageProgram,
+  placeholder,
+  Refusal,
+} from '../../../gpu';
+import { type Kernel, type KernelChoice, packKernels } from '../../../gpu/kernels';
+import type { Graph } from '../../../graph';
 import type { DecodeOption, DecodeTiles, Tiling } from '../../../pipeline/memory/plan';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { vaeTensors } from '../tensors';
-import { createVaeDecoder, type LatentFrameSize } from './decoder';
+import { createVaeDecoder, decoderGraphs, type LatentFrameSize } from './decoder';
 import { encodeFirstFrame } from './encoder';
+import { compileImages, type ImageKernels, imageKernels, matchesOf } from './images';
+import { kernelWeightSizes, largestSource } from './kernel-weights';
 import { runLatentPart } from './latent-part';
-import { TileNetwork } from './tiled-decoder';
+import { encoderFrame, latentGraphs } from './network';
+import { TileNetwork, tileGraphs } from './tiled-decoder';
 import { canCut, tileSize } from './tiles';
 import { derived, type VaeCheckpoint } from './weights';
 
 /*
- * What encoder and decoder take of the device. Both run on the backend that only counts, with weights
- * that have shapes and no content, so plan and network cannot differ.
+ * What encoder and decoder take of the device. With kernels of our own it is what their graphs are compiled to. The
+ * runtime's share is simulated: both run on the backend that only counts, with weights that have shapes and no content.
  */
 
-interface Counted {
-  /** The kernels of our own that compute; null where the runtime does, as when absent. */
+/** What computes. */
+export interface VaePlanOptions {
+  /** The kernels of our own; null where the runtime computes, as when absent. */
   readonly kernels?: KernelChoice | null;
-  /** See `bandsOf`; for tests. */
-  readonly bandBytes?: number;
+  /** The device that compiles them; one without limits when absent. */
+  readonly compute?: Compute | null | undefined;
+  /** Most bytes that the device takes in one buffer; any number of them when absent. */
+  readonly largestBuffer?: number | undefined;
 }
 
 /**
@@ -29,17 +44,28 @@ interface Counted {
  */
 const countedFrames = 2;
 
-/** Device bytes of the first frame's encoder for latents of one size. */
+/**
+ * Device bytes of the first frame's encoder for latents of one size.
+ *
+ * @throws Refusal where kernels of our own are to compute and do not
+ */
 export async function measureEncoder(
   config: VaeConfig,
   { latentHeight, latentWidth }: LatentFrameSize,
-  counted: Counted = {},
+  options: VaePlanOptions = {},
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend(counted.kernels);
+  const kernels = imageKernels(options.kernels);
+  if (kernels) {
+    const compiler = new ImagePlanner({ ...kernels, storage: 'f32' }, options);
+    const bytes = await compiler.bytes([encoderFrame(config, latentHeight, latentWidth)]);
+    await compiler.compileKernels();
+    return bytes;
+  }
+  const backend = new CountingBackend();
   const scale = config.scale_factor_spatial;
   const [height, width] = [latentHeight * scale, latentWidth * scale];
   const image = { height, width, data: new Float32Array(3 * height * width) };
-  await encodeFirstFrame(backend, config, emptyCheckpoint(config), image, counted);
+  await encodeFirstFrame(backend, config, emptyCheckpoint(config), image);
   return backend.measured();
 }
 
@@ -48,21 +74,66 @@ export async function measureDecoder(
   config: VaeConfig,
   size: LatentFrameSize,
   tiles: DecodeTiles,
-  counted: Counted = {},
+  options: VaePlanOptions = {},
 ): Promise<DeviceBytes> {
-  const [option] = await measureOptions(config, size, [tiles], counted);
+  const [option] = await measureOptions(config, size, [tiles], options);
   if (!option) throw new TypeError('nothing was measured');
   return option.bytes;
 }
 
-async function measureWhole(
-  config: VaeConfig,
-  size: LatentFrameSize,
-  counted: Counted,
-): Promise<DeviceBytes> {
-  const backend = new CountingBackend(counted.kernels);
-  const options = { ...size, ...counted };
-  const decoder = await createVaeDecoder(backend, config, emptyCheckpoint(config), options);
+/** What graphs of images take as kernels of our own. */
+class ImagePlanner {
+  readonly #kernels = new Map<Kernel, Graph>();
+
+  constructor(
+    readonly kernels: ImageKernels,
+    readonly options: VaePlanOptions,
+  ) {}
+
+  /** Bytes of graphs that a clip's frames go through in this order. */
+  async bytes(graphs: readonly Graph[]): Promise<DeviceBytes> {
+    const counting = new CountingBackend();
+    const { compute, largestBuffer } = this.options;
+    const limits = (compute ?? counting.compute).limits;
+    const program: ImageProgram = compileImages(this.kernels, limits, graphs, largestBuffer);
+    for (const [kernel, graph] of program.kernels) this.#kernels.set(kernel, graph);
+    await counting.compute.dispatch([]);
+    const results = graphs.flatMap(({ outputs }) => [...outputs.values()]);
+    for (const { dims } of results) {
+      await counting.read(placeholder('float32', dims.map(Number)));
+    }
+    const { runtime } = counting.measured();
+
+    const matches = [...matchesOf(graphs).values()];
+    const ofWeights = matches.flatMap((match) =>
+      Object.values(kernelWeightSizes(match, this.kernels.storage)).map(({ bytes }) => bytes),
+    );
+    const raw = Math.max(...matches.map(largestSource));
+    const [weights, activations] = [sum(ofWeights), sum(program.buffers)];
+    const caches = sum(program.frames);
+    // While they are loaded, weights are on the device in a file's order, too.
+    const peak = weights + runtime + Math.max(raw, activations + caches);
+    const largest = Math.max(raw, ...ofWeights, ...program.buffers, ...program.frames);
+    return { weights, activations, caches, runtime, peak, largest };
+  }
+
+  /** Compiles what was planned, so that a device that does not is known before a run. @throws Refusal */
+  async compileKernels(): Promise<void> {
+    const { compute } = this.options;
+    const [failure] = (await compute?.compile([...this.#kernels.keys(), ...packKernels])) ?? [];
+    if (!failure) return;
+    const { kernel, reason } = failure;
+    throw new Refusal(this.#kernels.get(kernel)?.name ?? '', kernel.name, `fails: ${reason}`);
+  }
+}
+
+function sum(bytes: readonly number[]): number {
+  return bytes.reduce((total, each) => total + each, 0);
+}
+
+async function measureWhole(config: VaeConfig, size: LatentFrameSize): Promise<DeviceBytes> {
+  const backend = new CountingBackend();
+  const decoder = await createVaeDecoder(backend, config, emptyCheckpoint(config), size);
   for (const frame of emptyClip(config.z_dim, size)) {
     for await (const _ of decoder.foldedFrames(frame));
   }
@@ -70,26 +141,17 @@ async function measureWhole(
 }
 
 /** `TiledVaeDecoder` first runs the layers of latent size through the whole clip. */
-async function measureLatentPart(
-  config: VaeConfig,
-  size: LatentFrameSize,
-  counted: Counted,
-): Promise<DeviceBytes> {
-  const backend = new CountingBackend(counted.kernels);
+async function measureLatentPart(config: VaeConfig, size: LatentFrameSize): Promise<DeviceBytes> {
+  const backend = new CountingBackend();
   const clip = emptyClip(config.z_dim, size);
-  await runLatentPart(backend, config, emptyCheckpoint(config), clip, { ...size, ...counted });
+  await runLatentPart(backend, config, emptyCheckpoint(config), clip, size);
   return backend.measured();
 }
 
 /** Then it runs the others on one tile after another. */
-async function measureTile(
-  config: VaeConfig,
-  tile: LatentFrameSize,
-  counted: Counted,
-): Promise<DeviceBytes> {
-  const backend = new CountingBackend(counted.kernels);
-  const options = { ...tile, ...counted };
-  const network = await TileNetwork.load(backend, config, emptyCheckpoint(config), options);
+async function measureTile(config: VaeConfig, tile: LatentFrameSize): Promise<DeviceBytes> {
+  const backend = new CountingBackend();
+  const network = await TileNetwork.load(backend, config, emptyCheckpoint(config), tile);
   const { in_dim: inputs, out_dim: channels } = at(decoderBlocks(config), 0);
   const [middle, main] = [emptyClip(inputs, tile), emptyClip(channels, tile)];
   const clip = main.map((frame, f) => ({ main: frame, middle: at(middle, f) }));
@@ -200,36 +262,65 @@ export function decodeWork(
   return positions / (height * width);
 }
 
-const known = new Map<string, Promise<readonly DecodeOption[]>>();
+const known = new Map<string, readonly DecodeOption[]>();
 
-/** {@link tilings} with the bytes that each takes; measured once per model, size and choice of kernels. */
-export function decodeOptions(
+/**
+ * {@link tilings} with the bytes that each takes.
+ *
+ * @throws Refusal where kernels of our own are to compute and do not
+ */
+export async function decodeOptions(
   config: VaeConfig,
   size: LatentFrameSize,
-  kernels: KernelChoice | null = null,
+  options: VaePlanOptions = {},
 ): Promise<readonly DecodeOption[]> {
   const { latentHeight, latentWidth } = size;
+  const { kernels = null, compute, largestBuffer } = options;
   const key = JSON.stringify([config, latentHeight, latentWidth, kernels]);
-  const options = known.get(key) ?? measureOptions(config, size, tilings(size), { kernels });
-  known.set(key, options);
-  return options;
+  // What a device limits and compiles is asked anew.
+  const isKnown = !imageKernels(kernels) || (!compute && !largestBuffer);
+  const found =
+    (isKnown ? known.get(key) : undefined) ??
+    (await measureOptions(config, size, tilings(size), options));
+  if (isKnown) known.set(key, found);
+  return found;
 }
 
 async function measureOptions(
   config: VaeConfig,
   size: LatentFrameSize,
   ways: readonly DecodeTiles[],
-  counted: Counted = {},
+  options: VaePlanOptions,
 ): Promise<DecodeOption[]> {
-  const latentPart = await measureLatentPart(config, size, counted);
-  const options: DecodeOption[] = [];
   const { latentHeight: height, latentWidth: width } = size;
+  const kernels = imageKernels(options.kernels);
+  const planner = kernels && new ImagePlanner(kernels, options);
+  const measure = planner
+    ? {
+        whole: () => planner.bytes(decoderGraphs(config, size)),
+        tile: (tile: LatentFrameSize) => planner.bytes(tileGraphs(config, tile)),
+        latentPart: async () => {
+          const { middle, main } = latentGraphs(config, height, width);
+          const parts = await Promise.all(
+            [...middle, ...main].map((graph) => planner.bytes([graph])),
+          );
+          return parts.reduce(larger);
+        },
+      }
+    : {
+        whole: () => measureWhole(config, size),
+        tile: (tile: LatentFrameSize) => measureTile(config, tile),
+        latentPart: () => measureLatentPart(config, size),
+      };
+  const latentPart = await measure.latentPart();
+  const found: DecodeOption[] = [];
   for (const tiles of ways) {
     const bytes =
       tiles === 'full'
-        ? await measureWhole(config, size, counted)
-        : larger(latentPart, await measureTile(config, tileSize(height, width, tiles), counted));
-    options.push({ tiles, bytes, work: decodeWork({ height, width }, tiles) });
+        ? await measure.whole()
+        : larger(latentPart, await measure.tile(tileSize(height, width, tiles)));
+    found.push({ tiles, bytes, work: decodeWork({ height, width }, tiles) });
   }
-  return options;
+  await planner?.compileKernels();
+  return found;
 }

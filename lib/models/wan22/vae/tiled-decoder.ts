@@ -1,17 +1,16 @@
 import { at } from '../../../contract';
-import { type Backend, Scope } from '../../../gpu';
+import type { Backend, ImageExecutor } from '../../../gpu';
 import { MainMemoryExhausted } from '../../../pipeline/memory/fit';
 import type { Tiling } from '../../../pipeline/memory/plan';
 import type { TileProgress } from '../../../pipeline/model';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
 import type { ClipDecoder, LatentFrameSize, VaeDecoderOptions } from './decoder';
-import { openLoader } from './kernel-network';
+import { openImages } from './images';
 import { type LatentFeatures, runLatentPart } from './latent-part';
-import { type ConvolutionLayer, Workspace } from './layers';
+import { decoderTile } from './network';
 import { unfoldPixels } from './pixels';
 import { type Tile, tileSize, tilesOf } from './tiles';
-import { loadUpBlocks, type UpBlocks } from './up-blocks';
 import type { VaeCheckpoint } from './weights';
 
 /** Latent sizes are those of the whole frame. */
@@ -23,7 +22,7 @@ export interface TiledVaeDecoderOptions extends VaeDecoderOptions {
 
 /**
  * Decodes a clip where whole frames do not fit. The layers of latent size, attention among them, run on whole
- * frames: one layer through the whole clip, then the next. The up blocks, which need most memory, then run on
+ * frames: one group of layers through the whole clip, then the next. The up blocks, which need most memory, then run on
  * tiles: one tile through the whole clip, then the next, so that what layers know of the past is on the device for one tile.
  * Main memory keeps the results in between.
  *
@@ -131,11 +130,9 @@ export class TiledVaeDecoder implements ClipDecoder {
 /** The layers that see tiles, with their weights on the device. */
 export class TileNetwork {
   private constructor(
+    readonly config: VaeConfig,
     readonly tile: LatentFrameSize,
-    readonly workspace: Workspace,
-    readonly weights: Scope,
-    readonly upBlocks: UpBlocks,
-    readonly convolutions: readonly ConvolutionLayer[],
+    readonly images: ImageExecutor,
   ) {}
 
   /**
@@ -148,16 +145,8 @@ export class TileNetwork {
     checkpoint: VaeCheckpoint,
     options: VaeDecoderOptions,
   ): Promise<TileNetwork> {
-    const scope = new Scope(backend);
-    try {
-      const workspace = new Workspace(backend, options.bandBytes);
-      const parts = await openLoader(workspace, scope, config, checkpoint, options);
-      const upBlocks = await loadUpBlocks(parts, config, { ...options, firstResnets: false });
-      return new TileNetwork(options, workspace, scope, upBlocks, parts.convolutions);
-    } catch (error) {
-      scope.dispose();
-      throw error;
-    }
+    const graphs = tileGraphs(config, options);
+    return new TileNetwork(config, options, await openImages(backend, graphs, checkpoint, options));
   }
 
   /**
@@ -169,32 +158,30 @@ export class TileNetwork {
   async *foldedFrames(
     clip: Iterable<LatentFeatures>,
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
-    const { backend, scratch, caches } = this.workspace;
+    let first = true;
     for (const { main, middle } of clip) {
-      const [x, input] = [this.#upload(main), this.#upload(middle)];
-      for await (const folded of this.upBlocks.framesOf(x, input)) {
-        const data = await backend.read(folded);
-        scratch.give(folded);
-        yield data;
-      }
+      yield* this.images.frames(tileGraph(this.config, this.tile, first), { main, middle });
+      first = false;
     }
-    this.upBlocks.reset();
-    for (const convolution of this.convolutions) convolution.reset();
-    caches.dispose();
-  }
-
-  #upload(features: Float32Array) {
-    const { latentHeight, latentWidth } = this.tile;
-    const channels = features.length / (latentHeight * latentWidth);
-    const image = this.workspace.image(latentHeight, latentWidth, channels);
-    this.workspace.backend.write(image, features);
-    return image;
+    this.images.reset();
   }
 
   dispose(): void {
-    this.workspace.dispose();
-    this.weights.dispose();
+    this.images.dispose();
   }
+}
+
+function tileGraph(
+  config: VaeConfig,
+  { latentHeight, latentWidth }: LatentFrameSize,
+  first: boolean,
+) {
+  return decoderTile(config, latentHeight, latentWidth, first);
+}
+
+/** The graphs of a tile's latent frames in their order. */
+export function tileGraphs(config: VaeConfig, tile: LatentFrameSize) {
+  return [tileGraph(config, tile, true), tileGraph(config, tile, false)];
 }
 
 /**

@@ -1,7 +1,7 @@
 import { at } from '../../../contract';
 import { type DeviceTensor, elementCount, type Scope } from '../../../gpu';
+import type { ConvolutionLayer } from '../../../graph';
 import type { Checkpoint } from '../../../weights';
-import { joinsTaps } from './graphs';
 
 type Tensors = Readonly<Record<string, DeviceTensor<'float32'>>>;
 
@@ -15,7 +15,7 @@ export interface VaeLoadOptions {
 }
 
 /**
- * Names under which the store keeps kernels in the order of these graphs, so that nothing is computed while
+ * Names under which the store keeps kernels in the order in which they are used, so that nothing is computed while
  * loading. A checkpoint has either these or the kernels themselves.
  */
 export const derived = {
@@ -27,15 +27,13 @@ export const derived = {
   transposed: (convolution: string) => `${convolution}.weight#transposed`,
 } as const;
 
-/** Reads the VAE's tensors into device memory of a scope, in the form that the graphs want. */
-export class VaeLoader {
+/** Reads tensors of the VAE, in f32. */
+export class VaeReader {
   constructor(
-    readonly scope: Scope,
     readonly checkpoint: VaeCheckpoint,
     readonly options: VaeLoadOptions = {},
   ) {}
 
-  /** A tensor of the checkpoint, in f32. */
   async read(name: string): Promise<Float32Array> {
     this.options.signal?.throwIfAborted();
     const data = await this.checkpoint.read(name);
@@ -43,151 +41,41 @@ export class VaeLoader {
     return data;
   }
 
-  #upload(dims: readonly number[], data: Float32Array): DeviceTensor<'float32'> {
-    return this.scope.float32(dims, 'weights', data);
+  /** A part of a bias. */
+  async bias({ name, part: { index }, filters }: ConvolutionLayer): Promise<Float32Array> {
+    return (await this.read(`${name}.bias`)).subarray(index * filters, (index + 1) * filters);
   }
 
-  /** Scale of an RMS norm, [C]. */
-  async gamma(name: string): Promise<Tensors> {
-    const data = await this.read(name);
-    return { gamma: this.#upload([data.length], data) };
-  }
-
-  /**
-   * A causal convolution [Co, Ci, 3, k, k], one 2-D convolution per time tap.
-   *
-   * @param taps 1 reads the current frame's tap only: all there is for a first frame
-   * @param part filters `[part·count/of, (part+1)·count/of)` only
-   */
-  async convolution(name: string, taps: 1 | 3, part = 0, of = 1): Promise<Tensors> {
-    const { data, shape } = await this.#taps(name, taps);
-    const [inputs, kernel] = [at(shape, 1), shape.slice(2)];
-    const filters = at(shape, 0) / of;
-    const share = filters * inputs * elementCount(kernel);
-    const bias = (await this.read(`${name}.bias`)).subarray(part * filters, (part + 1) * filters);
-    const tap = (age: number) =>
-      data.subarray((age * of + part) * share, (age * of + part + 1) * share);
-    if (taps === 3 && joinsTaps(filters)) {
-      const joined = new Float32Array(3 * share);
-      for (const age of [0, 1, 2]) joined.set(tap(age), age * share);
-      const paddedBias = new Float32Array(3 * filters);
-      paddedBias.set(bias);
-      return {
-        bias: this.#upload([3 * filters], paddedBias),
-        taps: this.#upload([3 * filters, inputs, ...kernel], joined),
-      };
-    }
-    const tensors: Record<string, DeviceTensor<'float32'>> = {
-      bias: this.#upload([filters], bias),
-    };
-    for (let age = 0; age < taps; age++) {
-      tensors[`tap${2 - age}`] = this.#upload([filters, inputs, ...kernel], tap(age));
-    }
-    return tensors;
-  }
-
-  /** The newest time taps of a kernel, the newest first, and the shape of one of them. */
-  async #taps(
-    name: string,
-    taps: 1 | 3,
-  ): Promise<{ data: Float32Array; shape: readonly number[] }> {
+  /** The newest time taps of a kernel, the newest first: [taps, Co, Ci, k, k] of all its parts. */
+  async taps({ name, taps }: ConvolutionLayer): Promise<Float32Array> {
+    const { checkpoint } = this;
     const stored = derived.taps(name);
-    if (this.checkpoint.has(stored)) {
+    if (checkpoint.has(stored)) {
       this.options.signal?.throwIfAborted();
-      const shape = this.checkpoint.shape(stored);
       const rows = Array.from({ length: taps }, (_, age) => age);
-      const data = await this.checkpoint.readRows(stored, rows);
-      this.options.onBytes?.((this.checkpoint.bytes(stored) * taps) / at(shape, 0));
-      return { data, shape: shape.slice(1) };
+      const data = await checkpoint.readRows(stored, rows);
+      this.options.onBytes?.((checkpoint.bytes(stored) * taps) / at(checkpoint.shape(stored), 0));
+      return data;
     }
     const weight = `${name}.weight`;
-    const shape = this.checkpoint.shape(weight);
-    const [filters, inputs, depth] = [at(shape, 0), at(shape, 1), at(shape, 2)];
-    const kernel = shape.slice(3);
-    const size = elementCount(kernel);
-    const data = newestFirst(await this.read(weight), filters * inputs, depth, size, taps);
-    return { data, shape: [filters, inputs, ...kernel] };
+    const [filters = 0, inputs = 0, ...rest] = checkpoint.shape(weight);
+    const [depth = 1, ...kernel] = rest.length > 2 ? rest : [1, ...rest];
+    const data = await this.read(weight);
+    return newestFirst(data, filters * inputs, depth, elementCount(kernel), taps);
   }
 
-  /** The 3×3 convolution [C, C, 3, 3] behind a nearest ×2 as four 2×2 convolutions. */
-  async phases(name: string): Promise<Tensors> {
+  /** The 3×3 convolution [C, C, 3, 3] behind a nearest ×2 as four 2×2 convolutions, [4, C, C, 2, 2]. */
+  async phases({ name, filters, inputs }: ConvolutionLayer): Promise<Float32Array> {
     const stored = derived.phases(name);
-    const isStored = this.checkpoint.has(stored);
-    const shape = this.checkpoint.shape(isStored ? stored : `${name}.weight`);
-    const [filters, inputs] = isStored
-      ? [at(shape, 1), at(shape, 2)]
-      : [at(shape, 0), at(shape, 1)];
-    const data = isStored
-      ? await this.read(stored)
-      : allPhases(await this.read(`${name}.weight`), filters * inputs);
-    const bias = await this.read(`${name}.bias`);
-    return {
-      ...uploadPhases(this.scope, data, filters, inputs),
-      bias: this.#upload([filters], bias),
-    };
-  }
-
-  /** A 2-D convolution in the file's order. */
-  async plain(name: string): Promise<Tensors> {
-    return {
-      weight: this.#upload(
-        this.checkpoint.shape(`${name}.weight`),
-        await this.read(`${name}.weight`),
-      ),
-      bias: this.#upload(this.checkpoint.shape(`${name}.bias`), await this.read(`${name}.bias`)),
-    };
+    if (this.checkpoint.has(stored)) return this.read(stored);
+    return allPhases(await this.read(`${name}.weight`), filters * inputs);
   }
 
   /** A 1×1 convolution [N, K, 1, …] as matrix [K, N] for a product from the left. */
-  async shortcut(name: string): Promise<Tensors> {
+  async shortcut({ name, filters, inputs }: ConvolutionLayer): Promise<Float32Array> {
     const stored = derived.transposed(name);
-    const isStored = this.checkpoint.has(stored);
-    const shape = this.checkpoint.shape(isStored ? stored : `${name}.weight`);
-    const [filters, inputs] = isStored
-      ? [at(shape, 1), at(shape, 0)]
-      : [at(shape, 0), at(shape, 1)];
-    const data = isStored
-      ? await this.read(stored)
-      : transposed(await this.read(`${name}.weight`), filters, inputs);
-    return {
-      residualWeight: this.#upload([inputs, filters], data),
-      residualBias: this.#upload([filters], await this.read(`${name}.bias`)),
-    };
-  }
-
-  /** Norm and the q, k, v rows of the attention's one matrix, then its output projection. */
-  async attention(name: string): Promise<{ inward: Tensors; outward: Tensors }> {
-    const shape = this.checkpoint.shape(`${name}.to_qkv.weight`);
-    const [rows, channels] = [at(shape, 0), at(shape, 1)];
-    const weight = await this.read(`${name}.to_qkv.weight`);
-    const bias = await this.read(`${name}.to_qkv.bias`);
-    const inward: Record<string, DeviceTensor<'float32'>> = {
-      ...(await this.gamma(`${name}.norm.gamma`)),
-    };
-    const third = rows / 3;
-    for (const [i, part] of ['q', 'k', 'v'].entries()) {
-      inward[`${part}Weight`] = this.#upload(
-        [third, channels],
-        weight.slice(i * third * channels, (i + 1) * third * channels),
-      );
-      inward[`${part}Bias`] = this.#upload([third], bias.slice(i * third, (i + 1) * third));
-    }
-    const outward = {
-      weight: this.#upload([channels, third], await this.read(`${name}.proj.weight`)),
-      bias: this.#upload([channels], await this.read(`${name}.proj.bias`)),
-    };
-    return { inward, outward };
-  }
-
-  /** The first `rows` filters of a 1×1×1 convolution. */
-  async pointwise(name: string, rows: number): Promise<Tensors> {
-    const inputs = at(this.checkpoint.shape(`${name}.weight`), 1);
-    const weight = await this.read(`${name}.weight`);
-    const bias = await this.read(`${name}.bias`);
-    return {
-      tap2: this.#upload([rows, inputs, 1, 1], weight.slice(0, rows * inputs)),
-      bias: this.#upload([rows], bias.slice(0, rows)),
-    };
+    if (this.checkpoint.has(stored)) return this.read(stored);
+    return transposed(await this.read(`${name}.weight`), filters, inputs);
   }
 }
 
@@ -222,6 +110,32 @@ export function transposed(data: Float32Array, rows: number, columns: number): F
     }
   }
   return out;
+}
+
+/**
+ * Filters of AvgDown3D for a single frame: a convolution without overlap. Blocks of (time, row, column) are folded into
+ * channels in that order and neighbouring ones averaged; in time a frame of zeros stands before the only one.
+ *
+ * @returns [filters, inputs, kernel, kernel]
+ */
+export function averagingWeights({
+  inputs,
+  filters,
+  kernel,
+  average,
+}: ConvolutionLayer): Float32Array {
+  const { factorTime = 1 } = average ?? {};
+  const area = kernel * kernel;
+  const group = (inputs * factorTime * area) / filters;
+  const weights = new Float32Array(filters * inputs * area);
+  for (let c = 0; c < inputs; c++) {
+    for (let pixel = 0; pixel < area; pixel++) {
+      const folded = (c * factorTime + factorTime - 1) * area + pixel;
+      const filter = Math.floor(folded / group);
+      weights[(filter * inputs + c) * area + pixel] = 1 / group;
+    }
+  }
+  return weights;
 }
 
 /** Uploads {@link allPhases} as `phase00` … `phase11`, [filters, inputs, 2, 2] each. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { browserRuntime, relativeRms, Scope, WasmBackend, WebGpuBackend } from '../../../gpu';
-import { GraphBuilder } from '../../../onnx';
-import { channelNorm } from './graphs';
+import { GraphBuilder } from '../../onnx';
+import { browserRuntime, relativeRms, Scope, WasmBackend, WebGpuBackend } from '..';
+import { channelNorm } from './image-graphs';
 
 /** The RMS norm as the README defines it, in double precision. */
 function expected(x: Float32Array, gamma: Float32Array): Float64Array {

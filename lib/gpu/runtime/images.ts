@@ -1,0 +1,116 @@
+import {
+  type Graph,
+  type ImageMatch,
+  imageSize,
+  imagesOf,
+  matchImages,
+  type Value,
+  weightsKey,
+} from '../../graph';
+import type { Backend, DeviceTensor } from '../backend';
+import type { ImageExecutor, ImageWeights } from '../images';
+import { TensorPool } from '../pool';
+import { imageGraph } from './image-graphs';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/**
+ * Runs graphs of images by ONNX Runtime, in f32: a session for each kind of match, as the runtime frees what is inside
+ * of a run with its end only. What a causal convolution knows of the past are two images of partial sums.
+ */
+export class RuntimeImages implements ImageExecutor {
+  /** Images on their way through the network. */
+  readonly #images: TensorPool;
+  readonly #sums: TensorPool;
+  /** (P, Q) of causal convolutions, by the key of their weights. */
+  readonly #past = new Map<string, readonly [Tensor, Tensor]>();
+
+  constructor(
+    readonly backend: Backend,
+    readonly weights: ImageWeights,
+    readonly signal?: AbortSignal,
+  ) {
+    this.#images = new TensorPool(backend, 'activations');
+    this.#sums = new TensorPool(backend, 'caches');
+  }
+
+  async *frames(
+    graph: Graph,
+    inputs: Readonly<Record<string, Float32Array>>,
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    const { backend, signal } = this;
+    const matches = matchImages(graph);
+    const results = new Set([...graph.outputs.values()].map(({ value }) => value));
+    const lastReads = new Map<Value, ImageMatch>();
+    for (const match of matches) for (const image of imagesOf(match)) lastReads.set(image, match);
+    const tensors = new Map<Value, Tensor>();
+    for (const value of graph.values) {
+      if (value.call.op !== 'input') continue;
+      const tensor = this.#take(value);
+      backend.write(tensor, inputs[value.call.name] ?? missing(value.call.name));
+      tensors.set(value, tensor);
+    }
+    for (const match of matches) {
+      signal?.throwIfAborted();
+      const { value } = match;
+      const y = this.#take(value);
+      tensors.set(value, y);
+      await this.#run(match, tensors, y);
+      for (const image of new Set(imagesOf(match))) {
+        const tensor = tensors.get(image);
+        if (lastReads.get(image) === match && tensor) this.#images.give(tensor);
+      }
+      // Waiting bounds the work that is submitted, so that cancelling works within a frame.
+      if (match.kind === 'convolution' && match.upsample) await backend.settle();
+      if (!results.has(value)) continue;
+      const data = await backend.read(y);
+      this.#images.give(y);
+      yield data;
+    }
+  }
+
+  async #run(match: ImageMatch, tensors: ReadonlyMap<Value, Tensor>, y: Tensor): Promise<void> {
+    const { backend, weights } = this;
+    const key = weightsKey(match);
+    const of = (value: Value) => tensors.get(value) ?? missing(value.call.op);
+    const residual = match.kind === 'convolution' ? match.residual : null;
+    const bound = {
+      ...(weights.get(key) ?? missing(key)),
+      x: of(match.x),
+      ...(residual && { residual: of(residual.side) }),
+    };
+    const graph = imageGraph(match, backend.convLayout);
+    if (match.kind === 'attention' || match.layer.taps === 1) {
+      return backend.run(graph, bound, { y });
+    }
+    // A run may not write what it reads: the next sums go into other tensors, and these become free.
+    const sums = this.#sums;
+    const [p, q] = this.#past.get(key) ?? [sums.zero(y.dims), sums.zero(y.dims)];
+    const [pNext, qNext] = [sums.take(y.dims), sums.take(y.dims)];
+    await backend.run(graph, { ...bound, p, q }, { y, pNext, qNext });
+    this.#past.set(key, [pNext, qNext]);
+    sums.give(p, q);
+  }
+
+  #take(value: Value): Tensor {
+    const { height, width, channels } = imageSize(value);
+    return this.#images.take([1, height, width, channels]);
+  }
+
+  reset(): void {
+    this.#past.clear();
+    // What layers know of the past is made anew, and therefore zero, with the next clip's first frame.
+    this.#sums.dispose();
+    this.#images.reclaim();
+  }
+
+  dispose(): void {
+    this.#past.clear();
+    this.#sums.dispose();
+    this.#images.dispose();
+  }
+}
+
+function missing(name: string): never {
+  throw new TypeError(`${name} is not bound`);
+}

@@ -1,0 +1,271 @@
+import type { Graph, Value } from './graph';
+
+/*
+ * The vocabulary of networks of images, which pass one frame after another. An image is [H, W, C]; in time, a causal
+ * layer sees the frames that it was given before.
+ */
+
+/** A convolution. Its tensors are known by its name. */
+export interface ConvolutionLayer {
+  readonly name: string;
+  /** C of the input. */
+  readonly inputs: number;
+  /** C of the result. */
+  readonly filters: number;
+  /** Width and height of the kernel. 3 pads with zeros; with a stride of 2 on the right and below only. */
+  readonly kernel: 1 | 2 | 3;
+  readonly stride: 1 | 2;
+  /** 3: causal in time, over a frame and the two before it; 1: the frame alone. */
+  readonly taps: 1 | 3;
+  /** Which share of the filters of this name. Parts of one name share their past: each frame goes through all of them. */
+  readonly part: { readonly index: number; readonly of: number };
+  /** Its weights, and its result where nothing is added to it, are stored in full precision. */
+  readonly precise: boolean;
+  /** The filters are no weights but means of neighbouring channels, {@link average}. */
+  readonly average: { readonly factorTime: 1 | 2 } | null;
+}
+
+/** DupUp3D: which of the copies of its channels a pixel takes. */
+export interface RepeatSpec {
+  /** 0 for the earlier and 1 for the later of the two frames that a frame becomes. */
+  readonly time: 0 | 1;
+  /** Frames that a frame becomes. */
+  readonly factorTime: 1 | 2;
+}
+
+export type ImageCall =
+  | { readonly op: 'convolution'; readonly layer: ConvolutionLayer }
+  | { readonly op: 'channelNorm'; readonly name: string }
+  | ({ readonly op: 'repeat' } & RepeatSpec)
+  | { readonly op: 'pixelAttention' | 'upsample' };
+
+/** Sizes of an image; they are always known. */
+export function imageSize({ dims: [height, width, channels] }: Value) {
+  if (typeof height !== 'number' || typeof width !== 'number' || typeof channels !== 'number') {
+    throw new TypeError('an image has sizes that are known');
+  }
+  return { height, width, channels };
+}
+
+export type ConvolutionOptions = Partial<
+  Pick<ConvolutionLayer, 'kernel' | 'stride' | 'taps' | 'part' | 'precise'>
+>;
+
+/**
+ * A convolution, 3×3 over the frame alone unless the options say other.
+ *
+ * @param x [H, W, C]
+ * @returns [H/stride, W/stride, filters]
+ */
+export function convolution(
+  x: Value,
+  name: string,
+  filters: number,
+  options: ConvolutionOptions = {},
+): Value {
+  const { kernel = 3, stride = 1, taps = 1, part = { index: 0, of: 1 } } = options;
+  const { precise = false } = options;
+  const { channels: inputs } = imageSize(x);
+  const shape = { name, inputs, filters, kernel, stride, taps };
+  return append(x, { ...shape, part, precise, average: null });
+}
+
+/** As {@link convolution}, causal over three frames of a clip. */
+export function causal(
+  x: Value,
+  name: string,
+  filters: number,
+  options: ConvolutionOptions = {},
+): Value {
+  return convolution(x, name, filters, { ...options, taps: 3 });
+}
+
+/**
+ * AvgDown3D: blocks of (time, row, column) are folded into channels in this order, and neighbouring ones averaged. In
+ * time a frame of zeros stands before the only one.
+ *
+ * @param factor by which height and width become smaller
+ * @returns [H/factor, W/factor, filters]
+ */
+export function average(x: Value, filters: number, factor: 1 | 2, factorTime: 1 | 2): Value {
+  const { channels: inputs } = imageSize(x);
+  const name = `mean of ${inputs} as ${filters}, ${factor}·${factor}·${factorTime}`;
+  const shape = { name, inputs, filters, kernel: factor, stride: factor } as const;
+  const part = { index: 0, of: 1 };
+  return append(x, { ...shape, taps: 1, part, precise: true, average: { factorTime } });
+}
+
+function append(x: Value, layer: ConvolutionLayer): Value {
+  const { height, width } = imageSize(x);
+  const dims = [height / layer.stride, width / layer.stride, layer.filters];
+  return x.graph.append({ op: 'convolution', layer }, [x], dims);
+}
+
+/** `x / max(‖x‖₂, 1e-12) · √C · γ` over the channels of each pixel; γ is bound as `name.gamma`. */
+export function channelNorm(x: Value, name: string): Value {
+  return x.graph.append({ op: 'channelNorm', name }, [x], x.dims);
+}
+
+/** `softmax(q·kᵀ/√C)·v` over all pixels of a frame, in one head: three times [H, W, C]. */
+export function pixelAttention(q: Value, k: Value, v: Value): Value {
+  return q.graph.append({ op: 'pixelAttention' }, [q, k, v], v.dims);
+}
+
+/** Nearest ×2, to be convolved: [2H, 2W, C]. */
+export function upsample(x: Value): Value {
+  const { height, width, channels } = imageSize(x);
+  return x.graph.append({ op: 'upsample' }, [x], [2 * height, 2 * width, channels]);
+}
+
+/**
+ * DupUp3D: channels are repeated and unfolded in the order (channel, time, row, column), to be added.
+ *
+ * @returns [2H, 2W, filters]
+ */
+export function repeat(x: Value, filters: number, spec: RepeatSpec): Value {
+  const { height, width } = imageSize(x);
+  return x.graph.append({ op: 'repeat', ...spec }, [x], [2 * height, 2 * width, filters]);
+}
+
+/** Calls that are computed together; `value` is what they give. */
+export type ImageMatch = ConvolutionMatch | AttentionMatch;
+
+/** A convolution with what stands before and behind it. */
+export interface ConvolutionMatch {
+  readonly kind: 'convolution';
+  readonly value: Value;
+  readonly layer: ConvolutionLayer;
+  /** The image that is read, before norm and upsampling. */
+  readonly x: Value;
+  /** Name of the norm before it, with SiLU. */
+  readonly norm: string | null;
+  readonly upsample: boolean;
+  /** What is added to it. */
+  readonly residual: ImageResidual | null;
+}
+
+export type ImageResidual =
+  | { readonly kind: 'same'; readonly side: Value }
+  /** Through a 1×1 convolution. */
+  | { readonly kind: 'linear'; readonly side: Value; readonly layer: ConvolutionLayer }
+  | ({ readonly kind: 'repeated'; readonly side: Value } & RepeatSpec);
+
+/** `x + W·softmax(q·kᵀ/√C)·v` of the normed x. */
+export interface AttentionMatch {
+  readonly kind: 'attention';
+  readonly value: Value;
+  readonly x: Value;
+  readonly norm: string;
+  /** q, k, v, and W. */
+  readonly layers: readonly ConvolutionLayer[];
+}
+
+/** Images that a match reads. */
+export function imagesOf(match: ImageMatch): readonly Value[] {
+  if (match.kind === 'attention' || !match.residual) return [match.x];
+  return [match.x, match.residual.side];
+}
+
+/** Under which key the weights of a match are; matches with one key have the same. */
+export function weightsKey(match: ImageMatch): string {
+  const { name, part } = match.kind === 'attention' ? (match.layers[0] ?? unknown()) : match.layer;
+  return `${name} ${part.index}`;
+}
+
+function unknown(): never {
+  throw new TypeError('an attention has layers');
+}
+
+/**
+ * Covers the calls of a graph of images with matches, in an order of computation: from the last value to the first,
+ * each takes the most that is computed together.
+ *
+ * @throws TypeError for a call that stands where nothing computes it
+ */
+export function matchImages(graph: Graph): ImageMatch[] {
+  const uses = new Map<Value, number>();
+  const results = [...graph.outputs.values()].map(({ value }) => value);
+  for (const value of [...graph.values.flatMap(({ operands }) => operands), ...results]) {
+    uses.set(value, (uses.get(value) ?? 0) + 1);
+  }
+  const absorbed = new Set<Value>();
+  const single: Single = (value, op) => {
+    if (value?.call.op !== op || uses.get(value) !== 1) return null;
+    absorbed.add(value);
+    return value;
+  };
+  const matches: ImageMatch[] = [];
+  for (const value of graph.values.toReversed()) {
+    if (absorbed.has(value) || value.call.op === 'input') continue;
+    const match = attentionMatch(value, uses, absorbed) ?? convolutionMatch(value, single);
+    if (!match)
+      throw new TypeError(`${graph.name}: ${value.call.op} stands where it is not computed`);
+    matches.push(match);
+  }
+  return matches.reverse();
+}
+
+/** A value of this operation that nothing else reads: it is computed where it is read. */
+type Single = (value: Value | undefined, op: Value['call']['op']) => Value | null;
+
+function convolutionMatch(value: Value, single: Single): ConvolutionMatch | null {
+  const [first, added] = value.operands;
+  const main = value.call.op === 'add' ? single(first, 'convolution') : value;
+  if (main?.call.op !== 'convolution') return null;
+  const residual = main === value || !added ? null : residualOf(added, single);
+  const [input] = main.operands;
+  const large = single(input, 'upsample');
+  const norm = single(single(input, 'silu')?.operands[0], 'channelNorm');
+  const x = (large ?? norm)?.operands[0] ?? input;
+  if (!x) return null;
+  const name = norm?.call.op === 'channelNorm' ? norm.call.name : null;
+  const { layer } = main.call;
+  return { kind: 'convolution', value, layer, x, norm: name, upsample: !!large, residual };
+}
+
+function residualOf(added: Value, single: Single): ImageResidual {
+  const [side] = added.operands;
+  if (side && added.call.op === 'repeat' && single(added, 'repeat')) {
+    const { time, factorTime } = added.call;
+    return { kind: 'repeated', side, time, factorTime };
+  }
+  if (side && added.call.op === 'convolution') {
+    const { layer } = added.call;
+    const isLinear = layer.kernel === 1 && layer.taps === 1 && !layer.average;
+    if (isLinear && single(added, 'convolution')) return { kind: 'linear', side, layer };
+  }
+  return { kind: 'same', side: added };
+}
+
+function attentionMatch(
+  value: Value,
+  uses: ReadonlyMap<Value, number>,
+  absorbed: Set<Value>,
+): AttentionMatch | null {
+  const [x, outward] = value.operands;
+  const [attended] = outward?.operands ?? [];
+  if (value.call.op !== 'add' || !x || !outward || attended?.call.op !== 'pixelAttention') {
+    return null;
+  }
+  const [norm] = attended.operands[0]?.operands ?? [];
+  const layers = [...attended.operands, outward].flatMap(({ call, operands }) =>
+    call.op === 'convolution' && (operands[0] === norm || operands[0] === attended)
+      ? [call.layer]
+      : [],
+  );
+  if (norm?.call.op !== 'channelNorm' || norm.operands[0] !== x || layers.length !== 4) return null;
+  if (uses.get(norm) !== 3) return null;
+  for (const part of [norm, ...attended.operands, attended, outward]) absorbed.add(part);
+  return { kind: 'attention', value, x, norm: norm.call.name, layers };
+}
+
+/**
+ * DupUp3D for the four pixels of a 2×2 block: pixel (row, column) of output channel o is channel
+ * `o·inputs/filters + pick` of the image that is repeated.
+ */
+export function repeatPicks({ layer, residual }: ConvolutionMatch): readonly number[] {
+  if (residual?.kind !== 'repeated') throw new TypeError(`${layer.name}: nothing is repeated`);
+  const { side, time, factorTime } = residual;
+  const repeats = (layer.filters * factorTime * 4) / imageSize(side).channels;
+  return [0, 1, 2, 3].map((phase) => Math.floor((time * 4 + phase) / repeats));
+}
