@@ -75,10 +75,14 @@ export interface AttentionOptions {
   readonly heads: number;
   /** Name of a number that the caller binds: it is added to the logit of the last key. */
   readonly lastBias?: string;
+  /** Of the logits; 1/√headSize when absent. */
+  readonly scale?: number;
+  /** [heads, R, R′]: it is added to the logits. */
+  readonly bias?: Value;
 }
 
 /**
- * `softmax(q·kᵀ/√headSize)·v` of each head; heads lie side by side in a row. Keys and values are read as a whole.
+ * `softmax(scale·q·kᵀ + bias)·v` of each head; heads lie side by side in a row. Keys and values are read as a whole.
  *
  * @param q [R, D]
  * @param k [R′, D]; `v` likewise
@@ -86,8 +90,21 @@ export interface AttentionOptions {
 export function attention(q: Value, k: Value, v: Value, options: AttentionOptions): Value {
   requireColumns('attention', k, columns(q));
   requireColumns('attention', v, columns(q));
-  const { heads, lastBias = null } = options;
-  return call({ op: 'attention', heads, lastBias }, [q, k, v]);
+  const { heads, lastBias = null, bias } = options;
+  const { scale = 1 / Math.sqrt(columns(q) / heads) } = options;
+  const operands = [q, k, v, ...(bias ? [bias] : [])] as const;
+  return call({ op: 'attention', heads, scale, lastBias }, operands);
+}
+
+/**
+ * A number for each head and each pair of rows: `table[indices[i, j], head]`.
+ *
+ * @param table [B, heads]
+ * @param indices int32, [R, R′]
+ * @returns [heads, R, R′]
+ */
+export function gatherHeads(table: Value, indices: Value): Value {
+  return call({ op: 'gatherHeads' }, [table, indices], [columns(table), ...indices.dims]);
 }
 
 /** Inputs of a call that it reads as a whole, all rows of them. */

@@ -40,7 +40,13 @@ export type Call =
   | { readonly op: 'modulate'; readonly one: 0 | 1 }
   | { readonly op: 'rmsNorm'; readonly epsilon: number }
   | { readonly op: 'rotary'; readonly heads: number }
-  | { readonly op: 'attention'; readonly heads: number; readonly lastBias: string | null }
+  | {
+      readonly op: 'attention';
+      readonly heads: number;
+      readonly scale: number;
+      readonly lastBias: string | null;
+    }
+  | { readonly op: 'gatherHeads' }
   | { readonly op: 'gelu' | 'silu' | 'add' | 'sub' | 'mul' }
   | { readonly op: 'weightedSum'; readonly coefficients: readonly Coefficient[] }
   | { readonly op: 'row'; readonly index: number };

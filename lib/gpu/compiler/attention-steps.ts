@@ -40,14 +40,17 @@ class AttentionSteps {
   readonly v: Placed;
   readonly headSize: number;
   readonly ranges: readonly HeadRange[];
+  readonly scale: number;
   readonly lastBias: string | null;
+  /** A matrix [heads, R, R′] that is added to the logits. */
+  readonly bias: Slot | null;
 
   constructor(
     readonly scope: GraphScope,
     readonly value: Value,
   ) {
     if (value.call.op !== 'attention') throw new TypeError(`${value.call.op} is no attention`);
-    const { heads, lastBias } = value.call;
+    const { heads, scale, lastBias } = value.call;
     const placed = (index: number) => {
       const operand = operandOf(value, index);
       return { value: operand, place: scope.at(operand) };
@@ -60,7 +63,9 @@ class AttentionSteps {
     }
     this.headSize = columns(value) / heads;
     if (!hasAttention(this.headSize)) scope.refuse(value, `has heads of ${this.headSize}`);
+    this.scale = scale;
     this.lastBias = lastBias;
+    this.bias = this.#biasSlot();
     const { place } = this.k;
     this.ranges =
       place.kind === 'heads'
@@ -68,10 +73,22 @@ class AttentionSteps {
         : [{ first: 0, count: heads }];
   }
 
+  #biasSlot(): Slot | null {
+    const { scope, value } = this;
+    const [, , , bias] = value.operands;
+    if (!bias) return null;
+    const [slot] = slotsOf(scope.at(bias));
+    if (!slot || hasTokenRows(value)) {
+      return scope.refuse(value, 'has a bias that no kernel computes');
+    }
+    return slot;
+  }
+
   exact(): void {
-    const { scope, value, lastBias } = this;
+    const { scope, value, lastBias, bias } = this;
     const y = scope.make(value);
-    const reads = [this.q, this.k, this.v].flatMap(({ place }) => slotsOf(place));
+    const placed = [this.q, this.k, this.v].flatMap(({ place }) => slotsOf(place));
+    const reads = bias ? [...placed, bias] : placed;
     scope.step(value, reads, slotsOf(y), (listing) =>
       this.ranges.map((range) =>
         attentionDispatch(scope.kernels.attention, this.#shape(y), {
@@ -79,6 +96,7 @@ class AttentionSteps {
           q: this.#heads(this.q, range, listing),
           k: this.#heads(this.k, range, listing),
           ...(lastBias !== null && { lastBias: listing.bindings.number(lastBias) }),
+          ...(bias && { bias: this.#biasOf(bias, listing) }),
         }),
       ),
     );
@@ -143,6 +161,12 @@ class AttentionSteps {
     });
   }
 
+  #biasOf(slot: Slot, listing: Listing) {
+    const pairs = rowsOf(this.q.value, listing) * rowsOf(this.k.value, listing);
+    const heads = columns(this.value) / this.headSize;
+    return { tensor: slotOperand(slot, listing, 4 * heads * pairs), headStride: pairs };
+  }
+
   #take(rows: number): RoundedHeads {
     const { lifetimes } = this.scope;
     const words = packedWidth(this.headSize);
@@ -159,7 +183,7 @@ class AttentionSteps {
       q: this.q.place.storage,
       kv: this.v.place.storage,
       out: y.storage,
-      bias: this.lastBias === null ? 'none' : 'last',
+      bias: this.bias ? 'full' : this.lastBias === null ? 'none' : 'last',
     };
   }
 
@@ -172,7 +196,7 @@ class AttentionSteps {
       heads: range.count,
       rows: rowsOf(q.value, listing),
       keys: hasTokenRows(k.value) ? scope.tokens : rowsOf(k.value, listing),
-      scale: 1 / Math.sqrt(this.headSize),
+      scale: this.scale,
     };
   }
 }

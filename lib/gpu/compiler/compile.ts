@@ -3,7 +3,7 @@ import type { Lifetimes } from './arena';
 import { attentionSteps } from './attention-steps';
 import { linearSteps } from './linear-steps';
 import { attentionOf, type Match, matchPatterns } from './patterns';
-import { pointwiseStep } from './pointwise-steps';
+import { gatherHeadsStep, pointwiseStep, rmsNormStep } from './pointwise-steps';
 import { headRowsStep, layerNormStep, rowView, sumStep } from './row-steps';
 import { type CompiledPass, type CompileOptions, GraphScope } from './scope';
 
@@ -57,6 +57,19 @@ function compileMatch(scope: GraphScope, match: Match): void {
       linearSteps(scope, linear, { value, place, epilogue: gate ? 'gated' : 'added', gate });
       break;
     }
+    case 'product': {
+      const { linear, factor } = match;
+      const place = scope.put(value, scope.at(factor));
+      if (place.storage !== 'f32') scope.refuse(value, 'multiplies rows that are not f32');
+      linearSteps(scope, linear, { value, place, epilogue: 'times', gate: null });
+      break;
+    }
+    case 'rmsNorm':
+      rmsNormStep(scope, value);
+      break;
+    case 'gatherHeads':
+      gatherHeadsStep(scope, value);
+      break;
     case 'layerNorm':
       layerNormStep(scope, value, match.norm);
       break;

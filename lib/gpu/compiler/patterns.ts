@@ -18,6 +18,13 @@ export type Match =
       readonly residual: Value;
       readonly gate: Value | null;
     }
+  /** `factor ⊙ (W·x + b)`, in the place of the factor. */
+  | {
+      readonly kind: 'product';
+      readonly value: Value;
+      readonly linear: Value;
+      readonly factor: Value;
+    }
   | { readonly kind: 'layerNorm'; readonly value: Value; readonly norm: Value }
   /** RMS norm and rotary embedding, in the place of the rows or into heads. */
   | {
@@ -26,7 +33,11 @@ export type Match =
       readonly norm: Value;
       readonly rotary: Value | null;
     }
+  /** RMS norm of rows that stay. */
+  | { readonly kind: 'rmsNorm'; readonly value: Value }
   | { readonly kind: 'attention'; readonly value: Value }
+  /** A number for each head and pair of rows. */
+  | { readonly kind: 'gatherHeads'; readonly value: Value }
   /** `a + b` or `a − b`; in the place of b where that is what b is updated to. */
   | { readonly kind: 'sum'; readonly value: Value; readonly inPlace: boolean }
   /** A function of the elements at one place, in f32. */
@@ -57,6 +68,7 @@ export function matchPatterns(graph: Graph, pass: Pass, later: readonly Pass[]):
     if (absorbed.has(value)) continue;
     const match = longest(graph, value, single);
     if (match.kind === 'residual') requireLastRead(graph, pass, later, value, match.residual);
+    if (match.kind === 'product') requireLastRead(graph, pass, later, value, match.factor);
     if (match.kind === 'sum' && match.inPlace) {
       requireLastRead(graph, pass, later, value, operandOf(value, 1));
     }
@@ -77,10 +89,15 @@ function longest(
     case 'add': {
       const product = single(b, 'mul');
       const linear = single(product?.operands[0], 'linear') ?? single(b, 'linear');
-      if (a && linear && hasTokenRows(value)) {
+      if (a && linear && hasRows(value)) {
         return { kind: 'residual', value, linear, residual: a, gate: product?.operands[1] ?? null };
       }
       return { kind: 'sum', value, inPlace: isUpdateOf(graph, b, value) };
+    }
+    case 'mul': {
+      const linear = single(b, 'linear');
+      if (a && linear && hasRows(value)) return { kind: 'product', value, linear, factor: a };
+      break;
     }
     case 'sub':
       return { kind: 'sum', value, inPlace: isUpdateOf(graph, b, value) };
@@ -105,9 +122,11 @@ function longest(
     }
     case 'rmsNorm':
       if (single(a, 'linear')) return { kind: 'headRows', value, norm: value, rotary: null };
-      break;
+      return { kind: 'rmsNorm', value };
     case 'attention':
       return { kind: 'attention', value };
+    case 'gatherHeads':
+      return { kind: 'gatherHeads', value };
     case 'silu':
     case 'weightedSum':
       return { kind: 'pointwise', value };
@@ -124,6 +143,8 @@ function partsOf(match: Match): readonly Value[] {
       return match.linear === match.value ? [] : [match.linear];
     case 'residual':
       return [match.linear, ...(match.gate ? [operandOf(match.value, 1)] : [])];
+    case 'product':
+      return [match.linear];
     case 'layerNorm':
       return [match.norm];
     case 'headRows':
@@ -131,6 +152,11 @@ function partsOf(match: Match): readonly Value[] {
     default:
       return [];
   }
+}
+
+/** Whether a value has rows of tokens or of a text; tables have a known number of rows. */
+function hasRows({ dims }: Value): boolean {
+  return typeof dims[0] === 'string';
 }
 
 function isUpdateOf(graph: Graph, input: Value | undefined, value: Value): boolean {

@@ -3,10 +3,13 @@ import {
   add,
   attention,
   Graph,
+  gatherHeads,
   gelu,
   layerNorm,
   linear,
   modulate,
+  mul,
+  rmsNorm,
   row,
   sub,
   type Value,
@@ -54,6 +57,37 @@ test('a lifetime that is too short is found', () => {
   largest.bin = other.bin;
   largest.byteOffset = other.byteOffset;
   expect(wrongAccesses(listed(program))).not.toEqual([]);
+});
+
+test('rows of a text: norms of their own, a bias per head, and a product of two layers', () => {
+  const g = new Graph('encoder');
+  const x = g.input('x', ['T', width]);
+  const norm = g.input('norm', [width]);
+  const bias = gatherHeads(g.input('table', [32, 2]), g.input('buckets', ['T', 'T']));
+  const y = rmsNorm(x, norm, 1e-6);
+  const [q, k, v] = [linear(y, layer('q')), linear(y, layer('k')), linear(y, layer('v'))];
+  const after = add(x, linear(attention(q, k, v, { heads: 2, scale: 1, bias }), layer('out')));
+  const z = rmsNorm(after, norm, 1e-6);
+  const inner = mul(gelu(linear(z, layer('gate'))), linear(z, layer('up')));
+  g.update(x, add(after, linear(inner, layer('down'))));
+  const kernels = { ...options.kernels, storage: 'f32' } as const;
+  const program = new Program([g], { ...options, kernels, sizes: { T: 20 } });
+  const names = listed(program).map(({ kernel }) => kernel.name);
+  const short = names.map((name) => /^(gather|head rows rms|attention|linear)/.exec(name)?.[0]);
+  const linears = (count: number) => Array.from({ length: count }, () => 'linear');
+  expect(short).toEqual([
+    ...['gather', 'head rows rms', ...linears(3), 'attention'],
+    ...['linear', 'head rows rms', ...linears(3)],
+  ]);
+  expect(names.at(-2)).toContain(' times,');
+  expect(wrongAccesses([...listed(program), ...listed(program)])).toEqual([]);
+  // What the product replaces may not be read again.
+  const h = new Graph('again');
+  const a = rmsNorm(h.input('x', ['T', width]), h.input('norm', [width]), 1e-6);
+  h.output('y', add(mul(a, linear(a, layer('b'))), a));
+  expect(() => new Program([h], { ...options, kernels, sizes: { T: 20 } })).toThrow(
+    'again: mul would replace a value that is still needed',
+  );
 });
 
 function graphOf(make: (g: Graph, x: Value) => void): Graph {

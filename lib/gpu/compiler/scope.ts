@@ -1,4 +1,4 @@
-import { columns, type Graph, type Pass, tokenRows, type Value } from '../../graph';
+import { columns, type Dim, type Graph, type Pass, tokenRows, type Value } from '../../graph';
 import { classesOfChunks, tokensOfChunks } from '../executor';
 import {
   type AttentionVariant,
@@ -129,9 +129,15 @@ export class GraphScope {
   mostRows(value: Value): number {
     const [rows = 1] = value.dims;
     if (value.dims.length < 2) return 1;
-    if (rows === tokenRows) return this.chunkRows;
-    if (typeof rows === 'number') return rows;
-    return this.options.sizes[rows] ?? this.refuse(value, `has an unknown number of rows, ${rows}`);
+    return rows === tokenRows ? this.chunkRows : this.mostOf(rows);
+  }
+
+  /** The most that a size can be which is not that of the tokens. */
+  mostOf(dim: Dim): number {
+    if (typeof dim === 'number') return dim;
+    const most = this.options.sizes[dim];
+    if (most === undefined) throw new TypeError(`${this.graph.name}: the size ${dim} is not known`);
+    return most;
   }
 
   /** The next step; what it updates in place is among `writes` only. */

@@ -1,7 +1,7 @@
 import type { Graph } from '../../graph';
 import type { Backend } from '../backend';
 import type { Executor } from '../executor';
-import type { Compute, KernelChoice } from '../kernels';
+import type { Compute, KernelChoice, Storage } from '../kernels';
 import { RuntimeExecutor } from '../runtime/executor';
 import type { GraphSizes } from './placeholders';
 import { Program } from './program';
@@ -39,6 +39,7 @@ export function compileGraphs(
 /**
  * What computes graphs on a backend: kernels of our own where its choice has them, else the runtime.
  *
+ * @param storage of rows between two calls; that of the choice when absent
  * @throws Refusal where kernels are to compute and do not
  * @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device
  */
@@ -46,9 +47,11 @@ export async function openExecutor(
   backend: Backend,
   graphs: Iterable<Graph>,
   sizes: GraphSizes,
+  storage?: Storage,
 ): Promise<Executor> {
   const { compute, kernels, maxBufferBytes } = backend;
-  const target = compute && { choice: kernels?.choice, limits: compute.limits, maxBufferBytes };
+  const choice = kernels?.choice && { ...kernels.choice, ...(storage && { storage }) };
+  const target = compute && { choice, limits: compute.limits, maxBufferBytes };
   const program = target && compileGraphs(target, graphs, sizes);
   return program ? program.open(backend) : new RuntimeExecutor(backend);
 }

@@ -5,6 +5,7 @@ export * from './compute';
 export * from './convolution';
 export * from './convolution-run';
 export * from './convolution-weights';
+export * from './gather';
 export * from './kernel';
 export * from './linear';
 export * from './linear-dp4a';

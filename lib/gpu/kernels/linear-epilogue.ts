@@ -77,6 +77,7 @@ export function epilogueDeclarations(shape: LinearShape): string {
     epilogue === 'gelu' ? 'v = gelu(v);' : '',
     epilogue === 'gated' ? `v = fma(${gate}, v, y[at]);` : '',
     epilogue === 'added' ? 'v += y[at];' : '',
+    epilogue === 'times' ? 'v *= y[at];' : '',
     counted ? `if (any(abs(v) > ${type}(65504.0))) { atomicAdd(&overflows[0], 1u); }` : '',
     store4('y', output, 'at', 'v'),
   ];

@@ -53,8 +53,8 @@ export interface LinearShape {
   readonly bias: boolean;
   /** Columns of t and up; 0 without a low-rank branch. */
   readonly rank: number;
-  /** `added` and `gated` update y in place: `y += sum`, `y += gate ⊙ sum`. */
-  readonly epilogue: 'none' | 'gelu' | 'added' | 'gated';
+  /** `added`, `gated` and `times` update y in place: `y += sum`, `y += gate ⊙ sum`, `y *= sum`. */
+  readonly epilogue: 'none' | 'gelu' | 'added' | 'gated' | 'times';
   /** Whether results beyond ±65504, which f16 clamps, are counted. */
   readonly counted?: boolean;
 }
@@ -236,8 +236,8 @@ ${stepLoop(fills, steps, sums)}`;
 export function checkShape({ k, n, weight, output, rank, epilogue }: LinearShape): void {
   const whole = [k, n].every((size) => Number.isInteger(size) && size > 0) && rank >= 0;
   const inBlocks = k % (weight === 'f32' ? 4 : 32) === 0;
-  const packed =
-    output === 'f32' || (n % 4 === 0 && !(epilogue === 'added' || epilogue === 'gated'));
+  const inPlace = epilogue !== 'none' && epilogue !== 'gelu';
+  const packed = output === 'f32' || (n % 4 === 0 && !inPlace);
   if (whole && inBlocks && packed) return;
   throw new RangeError(`no linear kernel for ${k}×${n}, ${weight}, ${epilogue} to ${output}`);
 }

@@ -262,6 +262,21 @@ export interface PointwiseShape {
   readonly numbers: number;
 }
 
+/** What a {@link pointwiseKernel} computes. */
+export type Formula = Pick<PointwiseShape, 'name' | 'expression'>;
+
+/** `x·sigmoid(x)` */
+export const siluFormula: Formula = {
+  name: 'silu',
+  expression: 'v0 / (1.0 + exp(-clamp(v0, vec4<f32>(-80.0), vec4<f32>(80.0))))',
+};
+
+/** `Σ cᵢ·xᵢ` */
+export function weightedSumFormula(terms: number): Formula {
+  const products = Array.from({ length: terms }, (_, i) => `uniforms.c${i} * v${i}`);
+  return { name: 'weighted sum', expression: products.join(' + ') };
+}
+
 export const pointwiseKernel = memoised((shape: PointwiseShape): Kernel => {
   const { name, width, inputs, expression, numbers } = shape;
   const row = new RowText(width);

@@ -1,4 +1,5 @@
 import {
+  type Call,
   type Coefficient,
   columns,
   type Graph,
@@ -125,7 +126,16 @@ class Emitter {
         );
       case 'attention': {
         const [q, k, v] = [operand(operands, 0), operand(operands, 1), operand(operands, 2)];
-        return this.#attention(q, k, v, call.heads, call.lastBias);
+        const bias = operands[3] && onnx.unsqueeze(at(3), 0); // [1, heads, R, R′]
+        return this.#attention([q, k, v], call, bias);
+      }
+      case 'gatherHeads': {
+        const indices = operand(operands, 1);
+        if (indices.call.op !== 'input') throw new TypeError('indices are an input');
+        const { name } = indices.call;
+        this.#sources.set(name, { kind: 'bound', name });
+        const picked = onnx.gather(at(0), this.#g.input(name, 'int32', indices.dims));
+        return onnx.transpose(picked, [2, 0, 1]); // [heads, R, R′]
       }
       case 'gelu':
         return onnx.geluTanh(at(0));
@@ -192,16 +202,14 @@ class Emitter {
   }
 
   #attention(
-    queries: Value,
-    keys: Value,
-    values: Value,
-    heads: number,
-    lastBias: string | null,
+    [queries, keys, values]: readonly [Value, Value, Value],
+    { heads, scale, lastBias }: Extract<Call, { op: 'attention' }>,
+    matrix: Float | undefined,
   ): Float {
     const [q, k, v] = [this.#of(queries), this.#whole(keys), this.#whole(values)];
     const headSize = columns(queries) / heads;
-    const spec = { heads, headSize, scale: 1 / Math.sqrt(headSize), bias: lastBias !== null };
-    const inputs = { q: batched(q), k: batched(k), v: batched(v) };
+    const spec = { heads, headSize, scale, bias: lastBias !== null || matrix !== undefined };
+    const inputs = { q: batched(q), k: batched(k), v: batched(v), ...(matrix && { bias: matrix }) };
     if (lastBias === null) return unbatched(onnx.attention(spec, inputs));
     this.#sources.set(lastBias, { kind: 'lastBias', name: lastBias, keys });
     const dims = [1, 1, ...q.dims.slice(0, 1), ...k.dims.slice(0, 1)];

@@ -66,6 +66,8 @@ describe('the transformer in kernels of our own', () => {
       'f32',
       { stageTolerance: 1e-4, loopTolerance: 1e-4 },
       [
+        'prompt_embeds',
+        'negative_prompt_embeds',
         'transformer block 0',
         'transformer block 1',
         'transformer velocity',
@@ -90,10 +92,14 @@ describe('the transformer in kernels of our own', () => {
     },
     async (storage, tolerances, expected) => {
       storeIn(storage);
-      const wanted = storage === 'f32' ? ['transformer', 'LoRA'] : ['latents'];
+      const wanted = storage === 'f32' ? ['text', 'transformer', 'LoRA'] : ['latents'];
+      backend.compute?.used.clear();
       const lines = await parityLines(wanted, tolerances);
       expect(lines.filter(({ ok }) => !ok)).toEqual([]);
       expect(lines.map(({ stage }) => stage)).toEqual(expected);
+      // The biases of the text encoder, and its prompts in the latents' runs.
+      const used = [...(backend.compute?.used ?? [])].map((key) => familyOf({ name: key }));
+      expect(used).toContain('gather');
     },
   );
 

@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from 'vitest';
-import { relativeRms, Scope } from '../../gpu';
-import { GraphBuilder } from '../../onnx';
+import { RuntimeExecutor, relativeRms, Scope } from '../../gpu';
+import { Graph, linear } from '../../graph';
 import { checkpointFrom, f32 } from '../../weights/testing/files';
 import { precisionFor, type ReadOptions } from './layer-data';
-import { bindLinear, freshMemory, LayerLoader, linear } from './layers';
+import { bindLinear, freshMemory, LayerLoader, layerOf } from './layers';
 import { nodeBackend } from './testing/model';
 
 const backend = nodeBackend();
@@ -46,14 +46,14 @@ async function apply(
       layerOptions,
     );
     const weightBytes = backend.counters().categories.weights?.live ?? 0;
-    const g = new GraphBuilder('layer');
-    g.output('y', linear(g, 'it', layer.spec, g.input('x', 'float32', ['L', inner])));
+    const g = new Graph('layer');
+    g.output('y', linear(g.input('x', ['T', inner]), layerOf('it', layer.spec)));
     const y = scope.float32([rows, out], 'activations');
     const bindings = {
       x: scope.float32([rows, inner], 'activations', x),
       ...bindLinear('it', layer),
     };
-    await backend.run(g.build(), bindings, { y });
+    await new RuntimeExecutor(backend).run(g, { ...bindings, y });
     return { y: await backend.read(y), spec: layer.spec, weightBytes };
   } finally {
     scope.dispose();

@@ -7,12 +7,7 @@ import {
   type Scope,
 } from '../../gpu';
 import type { LinearLayer } from '../../graph';
-import {
-  linear as callLinear,
-  type ElementArrays,
-  type GraphBuilder,
-  type Value,
-} from '../../onnx';
+import type { ElementArrays } from '../../onnx';
 import type { Checkpoint } from '../../weights';
 import { bitsOf, floatsOf } from './blocks';
 import { type LayerData, precisionFor, type ReadOptions, readLayer } from './layer-data';
@@ -62,58 +57,7 @@ export interface Linear {
   readonly tensors: Readonly<Record<string, DeviceTensor>>;
 }
 
-/** What a linear layer does to its result. */
-export interface LinearEpilogue {
-  readonly activation?: 'gelu';
-  /** The result is added to it, [L, outFeatures]. */
-  readonly residual?: Value<'float32'>;
-}
-
-/**
- * `y = W·x + b`, and beside it `up·(down·x)` where a LoRA is: base weights are never rewritten.
- * Declares the layer's tensors as inputs `name.role`.
- *
- * @param x [L, inFeatures]
- * @returns [L, outFeatures]
- */
-export function linear(
-  g: GraphBuilder,
-  name: string,
-  spec: LinearSpec,
-  x: Value<'float32'>,
-  epilogue: LinearEpilogue = {},
-): Value<'float32'> {
-  const { inFeatures: k, outFeatures: n, lora } = spec;
-  const { activation = 'none', residual } = epilogue;
-  const bits = bitsOf(spec.precision);
-  const bias = spec.bias && { bias: g.input(`${name}.bias`, 'float32', [n]) };
-  const weight =
-    bits === null
-      ? { weight: g.input(`${name}.weight`, 'float32', [n, k]) }
-      : {
-          values: g.input(`${name}.values`, 'uint8', [n, k / 32, 4 * bits]),
-          scales: g.input(`${name}.scales`, 'float32', [n, k / 32]),
-        };
-  const rank = `${name}.rank`;
-  const branch = lora && {
-    down: g.input(`${name}.down`, 'float32', [rank, k]),
-    up: g.input(`${name}.up`, 'float32', [n, rank]),
-  };
-  return callLinear(
-    {
-      inFeatures: k,
-      outFeatures: n,
-      bits,
-      bias: spec.bias,
-      lora,
-      activation,
-      residual: residual ? 'added' : 'none',
-    },
-    { x, ...weight, ...bias, ...branch, ...(residual && { residual }) },
-  );
-}
-
-/** The bindings that {@link linear} declared under `name`. */
+/** The tensors of a {@link layerOf} this name, as a graph binds them. */
 export function bindLinear(name: string, layer: Linear): Bindings {
   return Object.fromEntries(
     Object.entries(layer.tensors).map(([role, tensor]) => [`${name}.${role}`, tensor]),

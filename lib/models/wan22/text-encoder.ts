@@ -1,16 +1,16 @@
-import { KinoraError, type Precision } from '../../contract';
-import { type Backend, type DeviceTensor, Scope } from '../../gpu';
+import { at, KinoraError, type Precision } from '../../contract';
+import { type Backend, type DeviceTensor, openExecutor, Scope } from '../../gpu';
 import {
+  add,
   attention,
-  type Graph,
-  GraphBuilder,
-  gather,
+  Graph,
+  gatherHeads,
+  gelu,
+  linear,
+  memoised,
   mul,
-  reshape,
-  rmsNormalization,
-  transpose,
-  unsqueeze,
-} from '../../onnx';
+  rmsNorm,
+} from '../../graph';
 import type { Checkpoint } from '../../weights';
 import type { TextEncoderConfig } from './config';
 import { type LayerData, namesUnder, type ReadOptions, readLayer } from './layer-data';
@@ -20,7 +20,8 @@ import {
   LayerLoader,
   type Linear,
   type LinearSpec,
-  linear,
+  layerOf,
+  specOf,
 } from './layers';
 import { textEncoderTensors } from './tensors';
 
@@ -45,50 +46,47 @@ const layerLinears = {
 type LayerLinear = keyof typeof layerLinears;
 
 /**
- * One layer: `hidden` [L, d] → `result` [L, d].
- *
- *     y = rms(x)·w₁;  x += W_o·softmax(q·kᵀ + bias)·v   of q, k, v = W·y
- *     z = rms(x)·w₂;  x += W_out·(gelu(W_gate·z) ⊙ W_in·z)
- *
- * Attention is not scaled by 1/√d. The bias comes from a table of relative positions that each layer has
- * for itself (in T5 the first layer's table serves all).
+ * One layer, on `hidden` [T, d], which it updates. Attention is not scaled by 1/√d. The bias comes from a table of
+ * relative positions that each layer has for itself (in T5 the first layer's table serves all).
  */
-function encoderLayerGraph(
-  config: TextEncoderConfig,
-  specs: Readonly<Record<LayerLinear, LinearSpec>>,
-): Graph {
-  const g = new GraphBuilder('text-encoder-layer');
-  const { d_model: d, num_heads: heads, layer_norm_epsilon: epsilon } = config;
-  const inner = heads * config.d_kv;
-  const hidden = g.input('hidden', 'float32', ['L', d]);
-  const norm1 = g.input('norm1', 'float32', [d]);
-  const norm2 = g.input('norm2', 'float32', [d]);
-  const table = g.input('relative_bias', 'float32', [config.relative_attention_num_buckets, heads]);
-  const buckets = g.input('buckets', 'int32', ['L', 'K']); // K = L, by another name
+const encoderLayer = memoised(
+  (config: TextEncoderConfig, specs: Readonly<Record<LayerLinear, LinearSpec>>) => {
+    const g = new Graph('text-encoder-layer');
+    const { d_model: d, num_heads: heads, layer_norm_epsilon: epsilon } = config;
+    const layer = (name: LayerLinear) => layerOf(name, specs[name]);
+    const hidden = g.input('hidden', ['T', d]);
+    const norm1 = g.input('norm1', [d]);
+    const norm2 = g.input('norm2', [d]);
+    const table = g.input('relative_bias', [config.relative_attention_num_buckets, heads]);
+    const bias = gatherHeads(table, g.input('buckets', ['T', 'T'])); // [heads, T, T]
 
-  const y = rmsNormalization(hidden, norm1, epsilon); // [L, d]
-  const project = (name: 'q' | 'k' | 'v', rows: 'L' | 'K') =>
-    reshape(linear(g, name, specs[name], y), [1, rows, inner]); // [1, L, heads·d_kv]
-  const byHead = transpose(gather(table, buckets), [2, 0, 1]); // [heads, L, L]
-  const bias = unsqueeze(byHead, 0); // [1, heads, L, L]
-  const [q, k, v] = [project('q', 'L'), project('k', 'K'), project('v', 'K')] as const;
-  const spec = { heads, headSize: config.d_kv, scale: 1, bias: true };
-  const attended = attention(spec, { q, k, v, bias }); // [1, L, heads·d_kv]
-  const x = linear(g, 'o', specs.o, reshape(attended, ['L', inner]), { residual: hidden }); // [L, d]
+    const y = rmsNorm(hidden, norm1, epsilon); // [T, d]
+    const [q, k, v] = [linear(y, layer('q')), linear(y, layer('k')), linear(y, layer('v'))]; // [T, heads·d_kv]
+    const attended = attention(q, k, v, { heads, scale: 1, bias }); // [T, heads·d_kv]
+    const x = add(hidden, linear(attended, layer('o'))); // [T, d]
 
-  const z = rmsNormalization(x, norm2, epsilon); // [L, d]
-  const gate = linear(g, 'wi_0', specs.wi_0, z, { activation: 'gelu' }); // [L, d_ff]
-  const gated = mul(gate, linear(g, 'wi_1', specs.wi_1, z)); // [L, d_ff]
-  g.output('result', linear(g, 'wo', specs.wo, gated, { residual: x }));
-  return g.build();
-}
+    const z = rmsNorm(x, norm2, epsilon); // [T, d]
+    const inner = mul(gelu(linear(z, layer('wi_0'))), linear(z, layer('wi_1'))); // [T, d_ff]
+    g.update(hidden, add(x, linear(inner, layer('wo'))));
+    return g;
+  },
+);
 
-function finalNormGraph(config: TextEncoderConfig): Graph {
-  const g = new GraphBuilder('text-encoder-norm');
-  const hidden = g.input('hidden', 'float32', ['L', config.d_model]);
-  const norm = g.input('norm', 'float32', [config.d_model]);
-  g.output('result', rmsNormalization(hidden, norm, config.layer_norm_epsilon));
-  return g.build();
+/** The norm behind the last layer: `hidden` [T, d] → `result` [T, d]. */
+const finalNorm = memoised((config: TextEncoderConfig) => {
+  const g = new Graph('text-encoder-norm');
+  const { d_model: d, layer_norm_epsilon: epsilon } = config;
+  g.output('result', rmsNorm(g.input('hidden', ['T', d]), g.input('norm', [d]), epsilon));
+  return g;
+});
+
+/** The tensors of a layer, as its graph depends on them. */
+function layerSpecs(checkpoint: Checkpoint, index: number, options: ReadOptions) {
+  const specs = Object.entries(layerLinears).map(([role, path]) => [
+    role,
+    specOf(checkpoint, `encoder.block.${index}.${path}`, options),
+  ]);
+  return Object.fromEntries(specs) as Record<LayerLinear, LinearSpec>;
 }
 
 /**
@@ -148,15 +146,29 @@ export async function encodePrompts(
   const options = { ...reading, precision: textEncoderPrecision(reading.precision) };
   const { d_model: d } = config;
   const scope = new Scope(backend);
+  const layers = Array.from({ length: config.num_layers }, (_, index) =>
+    encoderLayer(config, layerSpecs(checkpoint, index, options)),
+  );
+  const norming = finalNorm(config);
+  const executor = await openExecutor(
+    backend,
+    new Set([...layers, norming]),
+    {
+      chunks: [],
+      sizes: { T: Math.max(0, ...prompts.map(({ length }) => length)) },
+      classed: new Set(),
+      ranks: new Map(),
+    },
+    'f32',
+  );
   try {
-    const states: { hidden: Tensor; spare: Tensor; buckets: DeviceTensor<'int32'> }[] = [];
+    const states: { hidden: Tensor; buckets: DeviceTensor<'int32'> }[] = [];
     for (const ids of prompts) {
       checkIds(ids, config.vocab_size);
       const rows = await checkpoint.readRows('shared.weight', ids);
       const length = ids.length;
       states.push({
         hidden: scope.float32([length, d], 'activations', rows),
-        spare: scope.float32([length, d], 'activations'),
         buckets: scope.tensor(
           'int32',
           [length, length],
@@ -173,13 +185,9 @@ export async function encodePrompts(
       // The next iteration awaits this promise and throws its error; until then it counts as handled.
       next?.catch(() => undefined);
       const layer = await placeLayer(backend, checkpoint, config, index, options, data);
+      const graph = at(layers, index);
       try {
-        for (const state of states) {
-          const { hidden, spare, buckets } = state;
-          await backend.run(layer.graph, { hidden, buckets, ...layer.inputs }, { result: spare });
-          state.hidden = spare;
-          state.spare = hidden;
-        }
+        for (const state of states) await executor.run(graph, { ...state, ...layer.inputs });
         await backend.settle();
       } finally {
         layer.scope.dispose();
@@ -187,14 +195,16 @@ export async function encodePrompts(
     }
     const loader = new LayerLoader(freshMemory(scope), checkpoint, options);
     const norm = await loader.tensor('encoder.final_layer_norm.weight', [d]);
-    const graph = finalNormGraph(config);
     const embeddings: Float32Array[] = [];
-    for (const { hidden, spare } of states) {
-      await backend.run(graph, { hidden, norm }, { result: spare });
-      embeddings.push(await backend.read(spare));
+    for (const { hidden } of states) {
+      const result = scope.float32(hidden.dims, 'activations');
+      await executor.run(norming, { hidden, norm, result });
+      embeddings.push(await backend.read(result));
+      result.dispose();
     }
     return embeddings;
   } finally {
+    executor.dispose();
     scope.dispose();
   }
 }
@@ -240,9 +250,6 @@ async function placeLayer(
       linears[role as LayerLinear] = await loader.linear(`${name}.${path}`);
     }
     const complete = linears as Record<LayerLinear, Linear>;
-    const specs = Object.fromEntries(
-      Object.entries(complete).map(([role, { spec }]) => [role, spec]),
-    ) as Record<LayerLinear, LinearSpec>;
     const inputs = {
       norm1: await loader.tensor(`${name}.layer.0.layer_norm.weight`, [d]),
       norm2: await loader.tensor(`${name}.layer.1.layer_norm.weight`, [d]),
@@ -255,7 +262,7 @@ async function placeLayer(
         ...Object.entries(complete).map(([role, layer]) => bindLinear(role, layer)),
       ),
     };
-    return { scope, inputs, graph: encoderLayerGraph(config, specs) };
+    return { scope, inputs };
   } catch (error) {
     scope.dispose();
     throw error;

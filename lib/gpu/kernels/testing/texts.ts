@@ -6,11 +6,19 @@ import { checkedConvolution, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
 import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
 import { packKernels } from '../convolution-weights';
+import { gatherHeadsKernel } from '../gather';
 import type { Kernel } from '../kernel';
 import { type LinearShape, linearKernel } from '../linear';
 import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-dp4a';
 import { peakKernels } from '../peak';
-import { headRowsKernel, layerNormKernel, sumKernel } from '../pointwise';
+import {
+  headRowsKernel,
+  layerNormKernel,
+  pointwiseKernel,
+  siluFormula,
+  sumKernel,
+  weightedSumFormula,
+} from '../pointwise';
 import { quantiseKernel } from '../quantise';
 import { softmaxKernel } from '../softmax';
 import { attentionShape, convolutionShape } from '../tuned-shapes';
@@ -45,7 +53,7 @@ const linearShapes = combinations<LinearShape>({
   output: storages,
   bias: [true],
   rank: [0, 6, 12],
-  epilogue: ['none', 'gelu', 'added', 'gated'],
+  epilogue: ['none', 'gelu', 'added', 'gated', 'times'],
   counted: [false, true],
 });
 
@@ -134,6 +142,11 @@ export function allKernels(): readonly Kernel[] {
       ...widths.map((k) => quantiseKernel(k, storage)),
       ...[40, 128].flatMap((headSize) => quantiseKernels(storage, headSize)),
       ...widths.map((width) => layerNormKernel({ width, epsilon: 1e-6, output: storage })),
+    ]),
+    gatherHeadsKernel(64),
+    ...widths.flatMap((width) => [
+      pointwiseKernel({ ...siluFormula, width, inputs: 1, numbers: 0 }),
+      pointwiseKernel({ ...weightedSumFormula(5), width, inputs: 5, numbers: 5 }),
     ]),
     ...widths.flatMap((width) => [false, true].map((inPlace) => sumKernel({ width, inPlace }))),
     ...combinations<Parameters<typeof headRowsKernel>[0]>({
