@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
 import { componentIds, precisions } from './manifest-parts';
-import { maxPromptLength, sizes } from './parameters';
+import { maxPromptLength, mostFramesPerSecond, sizes } from './parameters';
 import { magCacheSchema, profilesSchema } from './profile';
 
 export * from './manifest-parts';
@@ -94,8 +94,11 @@ export const manifestSchema = z.object({
   sources: z.array(componentSourceSchema).default([]),
   /** The size at which the model computes, for each requested size. */
   nativeSizes: z.object({ [sizes[0]]: nativeSize, [sizes[1]]: nativeSize }),
-  /** Longest clip in frames, 4n+1; longer videos are made of several clips. */
-  maxClipFrames: z.int().refine((n) => n > 4 && n % 4 === 1, { message: 'must be 4n+1' }),
+  framesPerSecond: z.int().min(1).max(mostFramesPerSecond),
+  /** Frames of a clip are one more than a multiple of it. */
+  frameStride: z.int().min(1),
+  /** Longest clip in frames; longer videos are made of several clips. */
+  maxClipFrames: z.int().min(2),
   /** Default precision of `choices`; for a bundled model, its precision on the device. */
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
@@ -127,13 +130,18 @@ export type ModelManifest = z.output<typeof manifestSchema>;
 export function parseManifest(input: unknown): ModelManifest {
   const parsed = manifestSchema.safeParse(input);
   if (parsed.success) {
-    const { sources } = parsed.data;
+    const { sources, maxClipFrames, frameStride } = parsed.data;
+    if ((maxClipFrames - 1) % frameStride !== 0) {
+      throw invalid('maxClipFrames', `must be one more than a multiple of ${frameStride}`);
+    }
     const named = sources.some(({ component }) => component === 'safety_checker');
     return named ? parsed.data : { ...parsed.data, sources: [...sources, defaultSafetyChecker] };
   }
   const issue = parsed.error.issues[0];
-  throw new KinoraError(
-    'MODEL_MANIFEST_INVALID',
-    `The model manifest is not valid at ${issue?.path.join('.') || 'its root'}: ${issue?.message}.`,
-  );
+  throw invalid(issue?.path.join('.') || 'its root', issue?.message ?? '');
+}
+
+function invalid(field: string, what: string): KinoraError {
+  const sentence = `The model manifest is not valid at ${field}: ${what}.`;
+  return new KinoraError('MODEL_MANIFEST_INVALID', sentence);
 }

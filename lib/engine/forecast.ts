@@ -2,6 +2,7 @@ import * as Comlink from 'comlink';
 import {
   type Backend,
   type DeviceReport,
+  frameCount,
   type KernelSetting,
   KinoraError,
   type ModelManifest,
@@ -83,7 +84,7 @@ export async function forecast(
   const family = familyOf(families, manifest);
   const configuration = await configurationOf(manifest);
   const counts = await family.count(precision, configuration);
-  const frames = counts.latents.frameRate * duration + 1;
+  const frames = frameCount(manifest, duration);
   const gpu = backend === 'webgpu' ? request.gpu : null;
   const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
   const plan = planner && planWithin(planner, request.memoryBudget);

@@ -25,6 +25,7 @@ const tags = toMetadataTags(
     ...{ id: secrets.id, model: 'mini', profile: 'standard', backend: 'wasm', parameters },
     createdAt: '2026-01-01T00:00:00.000Z',
   }),
+  24,
 );
 const made = { parameters, profile: 'standard' } as const;
 const nothing = { prompt: false, settings: false, image: false };

@@ -260,7 +260,7 @@ async function tabVideo({ id, parameters }: WorkerJob) {
     ...{ id, parameters, model: 'mini', profile: 'standard', backend: 'webgpu' },
     createdAt: '2026-01-01T00:00:00.000Z',
   });
-  return await makeVideo({ tags: toMetadataTags(metadata) });
+  return await makeVideo({ tags: toMetadataTags(metadata, 24) });
 }
 
 test('the file of a link tells what the link shows, and follows it', async () => {
