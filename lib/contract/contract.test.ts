@@ -119,6 +119,7 @@ describe('manifests', () => {
     ['framesPerSecond', 61],
     ['frameStride', undefined],
     ['family', undefined],
+    ['sources', [{ component: 'low_noise', files: [{ repository: 'a/b', path: 'c' }] }]],
     ['nativeSizes', { '1280*720': { width: 160, height: 90 } }],
     ['precision', 'int3'],
     ['defaults', { negative_prompt: 'a'.repeat(10_001) }],

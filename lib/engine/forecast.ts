@@ -95,7 +95,8 @@ export async function forecast(
   const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
   const counted = { manifest, counts, sampling, size, frames, optimises: false, checkedFrames };
   const installation = await family.installation.plan(configuration);
-  const stored = (['transformer', 'text_encoder', 'vae'] as const).map((component) => {
+  const needed = manifest.components.filter(({ faster }) => !faster);
+  const stored = needed.map(({ id: component }) => {
     const source = sourcesFor(manifest, precision).find((each) => each.component === component);
     const blocks = source?.files.some(({ path }) => path.endsWith('.gguf')) ?? false;
     return installation.storedBytes(component, precision, blocks) ?? 0;
