@@ -107,7 +107,7 @@ export function DownloadSheet(props: {
             </Problem>
           </InView>
         )}
-        {known && <PlanTable plan={known} />}
+        {known && <PlanTable plan={known} components={manifest.components} />}
       </div>
       <div className="actions">
         <button

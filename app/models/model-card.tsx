@@ -41,6 +41,7 @@ export function ModelCard(props: {
     <PartRow
       key={part.component}
       part={part}
+      components={manifest.components}
       stored={stored.find(({ component }) => component === part.component)}
       steerable={shown && status !== 'verifying'}
       onPause={() => actions.pause(manifest.id, part.component)}

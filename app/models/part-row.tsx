@@ -1,16 +1,18 @@
 import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type { PartState, StoredComponent } from '../../lib/contract/library';
-import type { ComponentId } from '../../lib/contract/manifest';
+import type { ModelComponent } from '../../lib/contract/manifest';
 import { isConverted } from '../../lib/pipeline/installation';
 import { t } from '../texts';
 import '../texts/en/models';
 import { fractionOf } from './model-view';
 import { LibraryProblem } from './outcome';
-import { amountOf, formatRelativeError, precisionNames } from './wording';
+import { amountOf, componentText, formatRelativeError, precisionNames } from './wording';
 
 /** One part of a model: how far it is, what it is made of, and its controls. */
 export function PartRow(props: {
   part: PartState;
+  /** Of the manifest. */
+  components: readonly ModelComponent[];
   stored: StoredComponent | undefined;
   /** Whether it can be paused, resumed or cancelled. */
   steerable: boolean;
@@ -18,9 +20,9 @@ export function PartRow(props: {
   onResume: () => void;
   onCancel: () => void;
 }) {
-  const { part, stored, steerable } = props;
+  const { part, components, stored, steerable } = props;
   const { component, status, bytesDone, bytesTotal, notice, error } = part;
-  const name = t(`names.component.${component}.name`);
+  const name = componentText(component, 'name', components);
   const fraction = fractionOf(bytesDone, bytesTotal);
   const moving = status === 'downloading' || status === 'verifying';
   const active = moving || status === 'waiting';
@@ -33,7 +35,7 @@ export function PartRow(props: {
       </div>
       <div className="part-foot">
         <p className="field-hint">
-          {stored ? madeOf(stored) : t(`names.component.${component}.purpose`)}
+          {stored ? madeOf(stored, components) : componentText(component, 'purpose', components)}
         </p>
         {steerable && (active || isStopped) && (
           <div className="actions small">
@@ -104,16 +106,18 @@ function stateOf(part: PartState): string {
   }
 }
 
-/** The parts whose linear layers are kept in the precision that was chosen. */
-const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
-
 /** `From Q8_0, kept as 8-bit, largest error 0.24 %`. */
-function madeOf({ sourceType, precision, worst, component }: StoredComponent): string {
-  if (!isConverted(component)) return t(`names.component.${component}.purpose`);
+function madeOf(
+  { sourceType, precision, worst, component }: StoredComponent,
+  components: readonly ModelComponent[],
+): string {
+  if (!isConverted(component)) return componentText(component, 'purpose', components);
   const error =
     worst && worst.relativeError > 0
       ? t('models.largestErrorOf', { error: formatRelativeError(worst.relativeError) })
       : t('models.exact');
   const values = { source: sourceType, precision: t(precisionNames[precision]), error };
-  return quantised.includes(component) ? t('models.madeKept', values) : t('models.made', values);
+  // Its linear layers are kept in the precision that was chosen.
+  const quantised = components.some(({ id, precisions }) => id === component && precisions.length);
+  return quantised ? t('models.madeKept', values) : t('models.made', values);
 }

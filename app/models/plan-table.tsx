@@ -1,10 +1,13 @@
 import { formatBytes } from '../../lib/contract/format';
 import type { DownloadPlan } from '../../lib/contract/library';
+import type { ModelComponent } from '../../lib/contract/manifest';
 import { t } from '../texts';
 import '../texts/en/models';
+import { componentText } from './wording';
 
 /** Size and purpose of each part, and what the storage will look like afterwards. */
-export function PlanTable({ plan }: { plan: DownloadPlan }) {
+export function PlanTable(props: { plan: DownloadPlan; components: readonly ModelComponent[] }) {
+  const { plan, components } = props;
   const { parts, download, store, storage, left } = plan;
   const free = Math.max(0, storage.quota - storage.usage);
   const { atLeast = false } = storage;
@@ -43,8 +46,8 @@ export function PlanTable({ plan }: { plan: DownloadPlan }) {
           {parts.map(({ component, bytesLeft, files }) => (
             <tr key={component}>
               <th scope="row">
-                {t(`names.component.${component}.name`)}
-                <small>{t(`names.component.${component}.purpose`)}</small>
+                {componentText(component, 'name', components)}
+                <small>{componentText(component, 'purpose', components)}</small>
                 <small className="file-name" title={files.map(({ name }) => name).join('\n')}>
                   {files.length === 1
                     ? files[0]?.name.split('/').pop()

@@ -121,6 +121,7 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
         <ul className="parts">
           <PartRow
             part={part}
+            components={[]}
             stored={stored[0]}
             steerable={status !== 'verifying' && !elsewhere}
             onPause={() => actions.pause(id)}

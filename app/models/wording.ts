@@ -1,6 +1,17 @@
-import { formatBytes, formatMemory, formatPercent } from '../../lib/contract/format';
+import {
+  formatBytes,
+  formatMemory,
+  formatPercent,
+  isUsualComponent,
+} from '../../lib/contract/format';
 import type { LibraryEntry, PauseReason } from '../../lib/contract/library';
-import type { ModelManifest, Precision, PrecisionChoice } from '../../lib/contract/manifest';
+import type {
+  ComponentId,
+  ModelComponent,
+  ModelManifest,
+  Precision,
+  PrecisionChoice,
+} from '../../lib/contract/manifest';
 import { manifestText, type TextKey, t } from '../texts';
 import '../texts/en/models';
 import { formatTime } from '../texts/format';
@@ -12,6 +23,16 @@ export const precisionNames: Readonly<Record<Precision, TextKey>> = {
   int8: 'models.bits8',
   int4: 'models.bits4',
 };
+
+/** Name or purpose of a part of a model: the usual one, or what its manifest says. */
+export function componentText(
+  id: ComponentId,
+  what: 'name' | 'purpose',
+  components: readonly ModelComponent[],
+): string {
+  if (isUsualComponent(id)) return t(`names.component.${id}.${what}`);
+  return components.find((component) => component.id === id)?.[what] ?? id;
+}
 
 /** Why nothing moves, and what to do. */
 export const pauseSentences: Readonly<Record<PauseReason, TextKey>> = {

@@ -10,7 +10,7 @@ import {
   sourcesFor,
   type ToolManifest,
 } from '../contract';
-import { componentTexts, formatBytes } from '../contract/format';
+import { componentName, formatBytes } from '../contract/format';
 import { isConverted } from '../pipeline/installation';
 
 /** What is shown to a person before a download of gigabytes. */
@@ -58,7 +58,7 @@ export function offerText({ manifest, precision, adapter, plan, hub, home }: Off
   return [
     begun ? `${name} is not here completely:` : `${name} is not here yet:`,
     '',
-    ...plan.parts.map(partLine),
+    ...plan.parts.map((part) => partLine(part, manifest)),
     '',
     ...rows.map(([label, value]) => `  ${label.padEnd(14)} ${value}`),
     '',
@@ -82,11 +82,14 @@ function limitRows(manifest: ToolManifest, choice: AdapterChoice): [string, stri
   return [['note', `${offer.adapter.name} may not be used commercially`]];
 }
 
-function partLine({ component, files, bytesLeft, bytesTotal }: DownloadPlan['parts'][number]) {
+function partLine(
+  { component, files, bytesLeft, bytesTotal }: DownloadPlan['parts'][number],
+  manifest: Offer['manifest'],
+) {
   const size = bytesLeft === 0 ? 'here' : formatBytes(bytesLeft);
   const from = files.length === 1 ? files[0]?.name : `${files.length} files`;
   const rest = bytesLeft > 0 && bytesLeft < bytesTotal ? ` of ${formatBytes(bytesTotal)}` : '';
-  return `  ${componentTexts[component].name.padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;
+  return `  ${componentName(component, manifest).padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;
 }
 
 /** Where a question can be asked and answered. */

@@ -1,5 +1,5 @@
 import type { ComponentId, LibraryEntry, PartState } from '../contract';
-import { componentTexts, formatBytes, formatPercent, formatSeconds } from '../contract/format';
+import { componentName, formatBytes, formatPercent, formatSeconds } from '../contract/format';
 import type { Screen } from './screen';
 
 /** Without a terminal a line is printed each time a part has grown by so many percent. */
@@ -23,10 +23,10 @@ export class DownloadReport {
   }
 
   #onPart(part: PartState, entry: LibraryEntry): void {
-    const { name } = componentTexts[part.component];
+    const name = componentName(part.component, entry.manifest);
     const notice = noticeOf(part);
     if (notice) this.#sayOnce(`${part.component} notice`, `${name}: ${notice}`);
-    const line = this.#lineOf(part, entry.bytesPerSecond);
+    const line = this.#lineOf(part, name, entry.bytesPerSecond);
     if (line) this.#sayOnce(part.component, ...line);
   }
 
@@ -37,8 +37,12 @@ export class DownloadReport {
     this.screen.line(line);
   }
 
-  #lineOf(part: PartState, bytesPerSecond: number): [line: string, key: string] | null {
-    const name = `  ${componentTexts[part.component].name.padEnd(14)}`;
+  #lineOf(
+    part: PartState,
+    title: string,
+    bytesPerSecond: number,
+  ): [line: string, key: string] | null {
+    const name = `  ${title.padEnd(14)}`;
     const { component, status, bytesDone, bytesTotal } = part;
     if (status !== 'complete') this.#unfinished.add(component);
     else {

@@ -4,7 +4,6 @@ import path from 'node:path';
 import {
   type Backend,
   frameCount,
-  framesPerSecond,
   isBundled,
   KinoraError,
   type ModelManifest,
@@ -69,7 +68,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const file = out ?? path.resolve('out', result.videoFile);
   await makeFolders(file);
   await page.save(result.videoFile, file);
-  await verify(file, result, frameCount(parameters.duration));
+  await verify(file, result, frameCount(manifest, parameters.duration), manifest.framesPerSecond);
   if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);
 }
@@ -99,6 +98,7 @@ async function verify(
   file: string,
   asked: { width: number; height: number; finishedEarly: boolean },
   frames: number,
+  frameRate: number,
 ): Promise<void> {
   try {
     const facts = await inspectVideo(await openAsBlob(file));
@@ -106,13 +106,13 @@ async function verify(
       facts.width === asked.width &&
       facts.height === asked.height &&
       facts.frames === frames &&
-      Math.abs(facts.frameRate - framesPerSecond) < 0.01;
+      Math.abs(facts.frameRate - frameRate) < 0.01;
     if (right) return;
     throw new KinoraError(
       'ENCODER_FAILED',
       `The video came out as ${facts.width}×${facts.height} with ${facts.frames} frames at ` +
         `${facts.frameRate} per second, expected ${asked.width}×${asked.height} with ${frames} at ` +
-        `${framesPerSecond}.`,
+        `${frameRate}.`,
     );
   } catch (error) {
     await rm(file, { force: true });

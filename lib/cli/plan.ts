@@ -91,11 +91,16 @@ async function plannerOf(
   if (precision !== undefined && !wanted) {
     throw new KinoraError('PARAMETER_INVALID', `--precision must be ${precisions.join(' or ')}.`);
   }
-  const count = frames === undefined ? undefined : Number(frames);
-  if (count !== undefined && !(Number.isInteger(count) && count > 0 && count % 4 === 1)) {
-    throw new KinoraError('PARAMETER_INVALID', '--frames must be 4n+1, such as 121.');
-  }
   const manifest = await readManifest(id);
+  const { frameStride, maxClipFrames } = manifest;
+  const count = frames === undefined ? undefined : Number(frames);
+  if (
+    count !== undefined &&
+    !(Number.isInteger(count) && count > 0 && (count - 1) % frameStride === 0)
+  ) {
+    const sentence = `--frames must be one more than a multiple of ${frameStride}, such as ${maxClipFrames}.`;
+    throw new KinoraError('PARAMETER_INVALID', sentence);
+  }
   const models = path.join(root, 'public/models');
   const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
   const family = familyOf(modelFamilies, manifest);

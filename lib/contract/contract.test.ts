@@ -13,6 +13,7 @@ import {
   sizeInPixels,
   toKinoraError,
 } from '.';
+import { testManifest } from './testing/manifest';
 
 describe('parameters', () => {
   test('a prompt is enough; the other parameters have their documented defaults', () => {
@@ -61,7 +62,11 @@ describe('parameters', () => {
 
 test('sizes in pixels and durations in frames', () => {
   expect(sizeInPixels('720*1280')).toEqual({ width: 720, height: 1280 });
-  expect([5, 6, 7, 8, 9, 10].map(frameCount)).toEqual([121, 145, 169, 193, 217, 241]);
+  expect([5, 6, 7, 8, 9, 10].map((d) => frameCount(testManifest(), d))).toEqual([
+    121, 145, 169, 193, 217, 241,
+  ]);
+  const slower = { framesPerSecond: 15, frameStride: 8 };
+  expect([5, 6, 7].map((seconds) => frameCount(slower, seconds))).toEqual([73, 89, 105]);
 });
 
 test('−1 is replaced by a random seed in the range, any other seed is kept', () => {
@@ -110,6 +115,11 @@ describe('manifests', () => {
   test.each([
     ['id', 'Not An Id'],
     ['maxClipFrames', 120],
+    ['framesPerSecond', undefined],
+    ['framesPerSecond', 61],
+    ['frameStride', undefined],
+    ['family', undefined],
+    ['sources', [{ component: 'low_noise', files: [{ repository: 'a/b', path: 'c' }] }]],
     ['nativeSizes', { '1280*720': { width: 160, height: 90 } }],
     ['precision', 'int3'],
     ['defaults', { negative_prompt: 'a'.repeat(10_001) }],

@@ -53,7 +53,7 @@ const table = {
   MODEL_FILE_TRUNCATED: ['A file of the model ends too early.', 'Fetch the file again.'],
   MODEL_CONFIG_INVALID: [
     'The configuration of the model is not one that Kinora can run.',
-    'Use a model of the Wan2.2-TI2V architecture.',
+    'Use a model of the same architecture as one that Kinora lists.',
   ],
   MODEL_NOT_INSTALLED: [
     'The model is not in this browser yet.',
@@ -61,7 +61,7 @@ const table = {
   ],
   MODEL_WRONG_KIND: [
     'The file belongs to another model.',
-    'Use weights of Wan2.2-TI2V-5B or of a model of the same architecture.',
+    'Use weights of a listed model or of one of the same architecture.',
   ],
   MODEL_BUSY: ['The model is in use.', 'Wait until it is free, or go on in the tab that uses it.'],
   LANGUAGE_MODEL_FAILED: [
@@ -118,7 +118,7 @@ const table = {
   LORA_MISSING: ['The LoRA could not be found.', 'Check the path of the LoRA file.'],
   LORA_INVALID: [
     'The file is not a LoRA that can be read.',
-    'Use a .safetensors LoRA for Wan2.2-TI2V-5B.',
+    'Use a .safetensors LoRA for one of your models.',
   ],
   LORA_WRONG_BASE: [
     'The LoRA was made for another base model.',

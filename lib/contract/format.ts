@@ -1,4 +1,4 @@
-import type { ComponentId } from './manifest';
+import type { ComponentId, ModelComponent } from './manifest';
 import type { ProfileName } from './profile';
 import type { Phase } from './progress';
 
@@ -20,8 +20,8 @@ export const profileTitles: Readonly<Record<ProfileName, string>> = {
   'ultra-fast': 'Ultra-fast',
 };
 
-/** Names and purposes of the parts of a model, for page and command line. */
-export const componentTexts: Readonly<Record<ComponentId, { name: string; purpose: string }>> = {
+/** Names and purposes of the usual parts of a model, for page and command line. */
+export const componentTexts = {
   configuration: { name: 'Configuration', purpose: 'Sizes of the model, and its tokenizer' },
   transformer: { name: 'Transformer', purpose: 'Denoises the latents, step by step' },
   text_encoder: { name: 'Text encoder', purpose: 'Reads the prompt' },
@@ -31,6 +31,20 @@ export const componentTexts: Readonly<Record<ComponentId, { name: string; purpos
   safety_checker: { name: 'Safety checker', purpose: 'Flags videos that may be unsafe for work' },
   language_model: { name: 'Language model', purpose: 'Rewords prompts' },
 };
+
+/** Whether page and command line have texts for a part. */
+export function isUsualComponent(id: ComponentId): id is keyof typeof componentTexts {
+  return Object.hasOwn(componentTexts, id);
+}
+
+/** Name of a part of a model: the usual one, or what its manifest says. */
+export function componentName(
+  id: ComponentId,
+  { components }: { readonly components: readonly ModelComponent[] },
+): string {
+  if (isUsualComponent(id)) return componentTexts[id].name;
+  return components.find((one) => one.id === id)?.name ?? id;
+}
 
 /** A time as one or two numbers: seconds; minutes and seconds; hours and minutes. */
 export type TimeParts =

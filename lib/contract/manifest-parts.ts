@@ -6,21 +6,26 @@ export const precisions = ['f32', 'int8', 'int4'] as const;
 export type Precision = (typeof precisions)[number];
 
 /**
- * The parts of a model that are downloaded and stored separately. `configuration` has all small files:
- * the config.json of each component and the files of scheduler and tokenizer. `adapter` is a LoRA of the
- * model itself, which a profile of few steps needs. `language_model` is the only part of a tool.
+ * A part of a model that is downloaded and stored separately: one of the manifest's `components`, or one that
+ * is the same for every model. `configuration` has all small files: the config.json of each component and
+ * the files of scheduler and tokenizer. `adapter` is a LoRA of the model itself, which a profile of few steps
+ * needs. `language_model` is the only part of a tool.
  */
-export const componentIds = [
-  'configuration',
-  'transformer',
-  'text_encoder',
-  'vae',
-  'tiny_decoder',
-  'adapter',
-  'safety_checker',
-  'language_model',
-] as const;
-export type ComponentId = (typeof componentIds)[number];
+export type ComponentId = string;
+
+/** The parts of a model, in the order in which they are shown and fetched. */
+export function componentIdsOf({ components }: Pick<ModelManifest, 'components'>): ComponentId[] {
+  const own = components.map(({ id }) => id);
+  return ['configuration', ...own, 'adapter', 'safety_checker'];
+}
+
+/** Parts that make videos faster: where one cannot be had, the others are fetched all the same. */
+export function isFaster(
+  { components }: Pick<ModelManifest, 'components'>,
+  component: ComponentId,
+): boolean {
+  return component === 'adapter' || components.some(({ id, faster }) => faster && id === component);
+}
 
 /**
  * Which of a model's adapters is downloaded: `owner/name/path` of its file on the hub. Null is none of
@@ -28,7 +33,7 @@ export type ComponentId = (typeof componentIds)[number];
  */
 export type AdapterChoice = string | null | undefined;
 
-/** The sources of one precision choice, in the order of {@link componentIds}: one adapter at most. */
+/** The sources of one precision choice: one adapter at most. */
 export function sourcesFor(
   manifest: Pick<ModelManifest, 'sources'>,
   precision: Precision,
@@ -37,8 +42,7 @@ export function sourcesFor(
   const chosen = adapterSource(manifest, adapter);
   return manifest.sources
     .filter((source) => source.precision === undefined || source.precision === precision)
-    .filter((source) => source.component !== 'adapter' || source === chosen)
-    .sort((a, b) => componentIds.indexOf(a.component) - componentIds.indexOf(b.component));
+    .filter((source) => source.component !== 'adapter' || source === chosen);
 }
 
 /** The source of the chosen adapter; the first one's where the manifest does not have it any more. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { componentIds, precisions } from './manifest-parts';
-import { maxPromptLength, sizes } from './parameters';
+import { componentIdsOf, precisions } from './manifest-parts';
+import { maxPromptLength, mostFramesPerSecond, sizes } from './parameters';
 import { magCacheSchema, profilesSchema } from './profile';
 
 export * from './manifest-parts';
@@ -34,8 +34,24 @@ const sourceFileSchema = z.object({
 });
 export type SourceFile = z.output<typeof sourceFileSchema>;
 
+const componentSchema = z.object({
+  /** Its folder in the store. */
+  id: z.string().regex(/^[a-z][a-z0-9_]*$/),
+  /** What a user reads; the app has texts of its own for the ones that it knows. */
+  name: z.string().min(1).optional(),
+  purpose: z.string().min(1).optional(),
+  /** Whether the model runs without it, only slower. */
+  faster: z.boolean().default(false),
+  /**
+   * The precisions in which its linear layers are stored; another one is replaced by the next finer. Without any,
+   * its stored form is the same whatever precision is chosen.
+   */
+  precisions: z.array(z.enum(precisions)).default([]),
+});
+export type ModelComponent = z.output<typeof componentSchema>;
+
 const componentSourceSchema = z.object({
-  component: z.enum(componentIds),
+  component: z.string().min(1),
   /** The precision that these files are for; absent means all. */
   precision: z.enum(precisions).optional(),
   /** One file, its shards, or the files of the configuration. */
@@ -92,10 +108,15 @@ export const manifestSchema = z.object({
   base: z.string().min(1).optional(),
   files: z.array(z.string().min(1)).optional(),
   sources: z.array(componentSourceSchema).default([]),
+  /** The parts with weights of its own, in the order in which they are fetched. */
+  components: z.array(componentSchema).default([]),
   /** The size at which the model computes, for each requested size. */
   nativeSizes: z.object({ [sizes[0]]: nativeSize, [sizes[1]]: nativeSize }),
-  /** Longest clip in frames, 4n+1; longer videos are made of several clips. */
-  maxClipFrames: z.int().refine((n) => n > 4 && n % 4 === 1, { message: 'must be 4n+1' }),
+  framesPerSecond: z.int().min(1).max(mostFramesPerSecond),
+  /** Frames of a clip are one more than a multiple of it. */
+  frameStride: z.int().min(1),
+  /** Longest clip in frames; longer videos are made of several clips. */
+  maxClipFrames: z.int().min(2),
   /** Default precision of `choices`; for a bundled model, its precision on the device. */
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
@@ -127,13 +148,23 @@ export type ModelManifest = z.output<typeof manifestSchema>;
 export function parseManifest(input: unknown): ModelManifest {
   const parsed = manifestSchema.safeParse(input);
   if (parsed.success) {
-    const { sources } = parsed.data;
+    const { sources, maxClipFrames, frameStride } = parsed.data;
+    const known = componentIdsOf(parsed.data);
+    const unknown = sources.findIndex(({ component }) => !known.includes(component));
+    if (unknown >= 0) {
+      throw invalid(`sources.${unknown}.component`, `must be one of ${known.join(', ')}`);
+    }
+    if ((maxClipFrames - 1) % frameStride !== 0) {
+      throw invalid('maxClipFrames', `must be one more than a multiple of ${frameStride}`);
+    }
     const named = sources.some(({ component }) => component === 'safety_checker');
     return named ? parsed.data : { ...parsed.data, sources: [...sources, defaultSafetyChecker] };
   }
   const issue = parsed.error.issues[0];
-  throw new KinoraError(
-    'MODEL_MANIFEST_INVALID',
-    `The model manifest is not valid at ${issue?.path.join('.') || 'its root'}: ${issue?.message}.`,
-  );
+  throw invalid(issue?.path.join('.') || 'its root', issue?.message ?? '');
+}
+
+function invalid(field: string, what: string): KinoraError {
+  const sentence = `The model manifest is not valid at ${field}: ${what}.`;
+  return new KinoraError('MODEL_MANIFEST_INVALID', sentence);
 }

@@ -2,8 +2,8 @@
  * What is fixed of a request, without the schemas that check one: a page shows a form before it has loaded those.
  */
 
-/** Frames per second of every video. */
-export const framesPerSecond = 24;
+/** Most frames per second that a model may make. */
+export const mostFramesPerSecond = 60;
 /** Largest image file, in bytes. */
 export const maxImageBytes = 20_000_000;
 /** Largest image, in pixels. */
@@ -45,9 +45,19 @@ export function sizeInPixels(size: Size): { width: number; height: number } {
   return { width, height };
 }
 
-/** Number of frames of a video: 24 per second and the start image. */
-export function frameCount(durationSeconds: number): number {
-  return framesPerSecond * durationSeconds + 1;
+/** How many frames a model's videos have, as its manifest says. */
+export interface FrameRule {
+  readonly framesPerSecond: number;
+  /** A video has one frame more than a multiple of it. */
+  readonly frameStride: number;
+}
+
+/** Number of frames of a video: those of its seconds, as near as the stride allows, and the start image. */
+export function frameCount(
+  { framesPerSecond, frameStride }: FrameRule,
+  durationSeconds: number,
+): number {
+  return 1 + frameStride * Math.round((framesPerSecond * durationSeconds) / frameStride);
 }
 
 /** The seed itself, or for −1 a random one in [0, {@link maxSeed}]. */

@@ -185,6 +185,8 @@ export interface GenerationResult {
   readonly width: number;
   readonly height: number;
   readonly frames: number;
+  /** Frames per second. */
+  readonly frameRate: number;
   /** The seed that was used (never −1). */
   readonly seed: number;
   readonly model: string;

@@ -44,7 +44,7 @@ export const parametersSchema = z.object({
     .max(40)
     .default(30)
     .describe('Denoising steps: more take longer and give more detail.'),
-  duration: z.int().min(5).max(10).default(5).describe('Length in seconds, with 24 frames each.'),
+  duration: z.int().min(5).max(10).default(5).describe('Length in seconds.'),
   guidance_scale: z
     .number()
     .min(1)

@@ -8,6 +8,7 @@ export const toolSchema = manifestSchema.pick({
   description: true,
   licence: true,
   sources: true,
+  components: true,
   precision: true,
   choices: true,
 });
@@ -24,6 +25,7 @@ function qwen3(size: string, bytes: number, description: string): ToolManifest {
     name: `Qwen3 ${size}`,
     description,
     licence: apache,
+    components: [],
     sources: [{ component: 'language_model', files: [file], optional: false }],
     precision: 'f32',
     choices: [],

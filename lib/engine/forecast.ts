@@ -2,6 +2,7 @@ import * as Comlink from 'comlink';
 import {
   type DeviceOptions,
   type DeviceReport,
+  frameCount,
   KinoraError,
   type ModelManifest,
   type Precision,
@@ -78,7 +79,7 @@ export async function forecast(
   const family = familyOf(families, manifest);
   const configuration = await configurationOf(manifest);
   const counts = await family.count(precision, configuration);
-  const frames = counts.latents.frameRate * duration + 1;
+  const frames = frameCount(manifest, duration);
   const gpu = request.device.backend === 'webgpu' ? request.gpu : null;
   const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
   const plan = planner && planWithin(planner, request.device.memoryBudget);
@@ -89,7 +90,8 @@ export async function forecast(
   const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
   const counted = { manifest, counts, sampling, size, frames, optimises: false, checkedFrames };
   const installation = await family.installation.plan(configuration);
-  const stored = (['transformer', 'text_encoder', 'vae'] as const).map((component) => {
+  const needed = manifest.components.filter(({ faster }) => !faster);
+  const stored = needed.map(({ id: component }) => {
     const source = sourcesFor(manifest, precision).find((each) => each.component === component);
     const blocks = source?.files.some(({ path }) => path.endsWith('.gguf')) ?? false;
     return installation.storedBytes(component, precision, blocks) ?? 0;

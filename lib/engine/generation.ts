@@ -1,6 +1,7 @@
 import {
   type DecoderKind,
   type EngineRequest,
+  frameCount,
   type GenerationResult,
   isResumable,
   KinoraError,
@@ -110,8 +111,8 @@ export class Generation {
     const model = await plain.withLoras(request.loras, adapterScale);
     const { width, height } = sizeInPixels(parameters.size);
     const native = model.manifest.nativeSizes[parameters.size];
-    const { frameRate } = model.latents;
-    const frames = frameRate * parameters.duration + 1;
+    const { framesPerSecond: frameRate } = model.manifest;
+    const frames = frameCount(model.manifest, parameters.duration);
     const { control } = context;
     const counted = { request, model, sampling, frames, optimises: optimising };
     const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
@@ -226,6 +227,7 @@ export class Generation {
         width,
         height,
         frames: result.frames,
+        frameRate,
         seed: parameters.seed,
         model: request.model,
         profile: request.profile,

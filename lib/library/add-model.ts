@@ -1,19 +1,18 @@
 import {
   type ComponentId,
   type ComponentSource,
-  componentIds,
   hasSources,
+  isFaster,
   KinoraError,
   type Licence,
   type LocalFile,
   type ModelManifest,
   type ModelSource,
-  type Precision,
   parseManifest,
   type SourceFile,
   toKinoraError,
 } from '../contract';
-import { isConverted, type ModelInstallation, type ModelPlan } from '../pipeline/installation';
+import type { ModelInstallation, ModelPlan } from '../pipeline/installation';
 import { familyOf } from '../pipeline/open';
 import { parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
@@ -21,13 +20,11 @@ import { type Address, hubByteSource, type Listing, parseAddress } from '../weig
 import { type CheckContext, checkAdded } from './check-added';
 import type { ListedModel } from './environment';
 import { type LocalFiles, matchFiles } from './local-files';
-import { fasterParts } from './managed-model';
 import { hubFolder, licenceOf, unknownLicence } from './sources';
 
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
 
-const weightComponents = componentIds.filter(isConverted);
 const weightEnding = /\.(safetensors|gguf|sft)$/i;
 
 /** What adding a model looks things up with. */
@@ -94,9 +91,9 @@ async function withFittingChoices(
 ): Promise<ModelManifest> {
   if (!base.base || manifest.choices !== base.manifest.choices) return manifest;
   const basePlan = await installation.plan(base.base);
-  const size = (of: ModelPlan, precision: Precision) =>
-    of.storedBytes('transformer', precision, false);
-  const same = size(plan, 'f32') === size(basePlan, 'f32');
+  const same = base.manifest.components.every(
+    ({ id }) => plan.storedBytes(id, 'f32', false) === basePlan.storedBytes(id, 'f32', false),
+  );
   return same ? manifest : { ...manifest, choices: [] };
 }
 
@@ -152,7 +149,8 @@ async function localManifest(
     return { manifest: named, local };
   }
   const matched = await matchFiles(files, context.installation);
-  const [first] = matched.get('transformer') ?? [...matched.values()].flat();
+  const [largest = ''] = context.base.manifest.components.map(({ id }) => id);
+  const [first] = matched.get(largest) ?? [...matched.values()].flat();
   const folder = first?.path.includes('/') ? first.path.split('/')[0] : undefined;
   const name = folder ?? first?.path.replace(weightEnding, '') ?? 'model';
   const all = context.base.manifest.sources;
@@ -160,7 +158,9 @@ async function localManifest(
   const sources = all
     .filter(({ component }) => !matched.has(component))
     .map((source) =>
-      ownSizes && fasterParts.includes(source.component) ? { ...source, optional: true } : source,
+      ownSizes && isFaster(context.base.manifest, source.component)
+        ? { ...source, optional: true }
+        : source,
     );
   const manifest = derived(name, 'local files', unknownLicence, sources, context);
   return { manifest, local: matched };
@@ -210,9 +210,10 @@ async function fromDiffusers(
   const sources: ComponentSource[] = [
     { component: 'configuration', files: configuration, optional: false },
   ];
-  for (const component of weightComponents) {
+  const own = base.manifest.components.map(({ id }) => id);
+  for (const component of [...own, 'adapter']) {
     const paths = await weightsIn(component, files, client);
-    const optional = fasterParts.includes(component);
+    const optional = isFaster(base.manifest, component);
     if (paths) {
       sources.push({ component, files: paths.map((path) => files.file(path)), optional });
     } else if (optional) {

@@ -1,18 +1,14 @@
 import {
   type ComponentId,
   type ErrorCode,
+  isFaster,
   KinoraError,
   type PauseReason,
   type Precision,
   type StoredComponent,
   toKinoraError,
 } from '../contract';
-import {
-  type CheckedPart,
-  isConverted,
-  type ModelPlan,
-  type WeightComponent,
-} from '../pipeline/installation';
+import { type CheckedPart, isConverted, type ModelPlan } from '../pipeline/installation';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import type { HubClient } from '../weights/hub';
@@ -26,7 +22,7 @@ import {
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
-import { fasterParts, type ManagedModel } from './managed-model';
+import type { ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
 import { type OpenedFile, openFiles } from './sources';
 import { dropUnfinished } from './upkeep';
@@ -39,8 +35,6 @@ const longestWaitMs = 300_000;
 interface OpenedPart extends CheckedPart {
   readonly sources: readonly ByteSource[];
 }
-
-type Fetched = Exclude<ComponentId, 'configuration'>;
 
 /** The download and conversion of one model in this tab, from its first part to its last. */
 export class Download {
@@ -80,7 +74,7 @@ export class Download {
         const component = next;
         const look = this.#heal(component, (signal) => this.#look(component, signal));
         await look.catch((thrown: unknown) => {
-          if (!fasterParts.includes(component)) throw thrown;
+          if (!isFaster(this.model.manifest, component)) throw thrown;
           failures.push(thrown);
         });
       }
@@ -136,7 +130,7 @@ export class Download {
   }
 
   /** The next part that waits; with `unopened`, of those whose header was not looked at. */
-  #next(unopened = false): Fetched | undefined {
+  #next(unopened = false): ComponentId | undefined {
     for (const { component, status } of this.model.parts) {
       if (component === 'configuration' || status !== 'waiting') continue;
       const opened = this.#opened.has(component) || this.#openedFiles.has(component);
@@ -201,7 +195,7 @@ export class Download {
   }
 
   /** Reads the headers of a part and checks them. */
-  async #look(component: Fetched, signal: AbortSignal): Promise<void> {
+  async #look(component: ComponentId, signal: AbortSignal): Promise<void> {
     if (isConverted(component)) await this.#open(component, signal);
     else await this.#openPlain(component, signal);
   }
@@ -220,7 +214,7 @@ export class Download {
   }
 
   /** Opens a part whose weights are converted, and checks every tensor of it. */
-  async #open(component: WeightComponent, signal: AbortSignal): Promise<OpenedPart> {
+  async #open(component: ComponentId, signal: AbortSignal): Promise<OpenedPart> {
     const known = this.#opened.get(component);
     if (known) return known;
     const plan = this.#plan;
@@ -236,7 +230,7 @@ export class Download {
     return part;
   }
 
-  async #install(component: Fetched, signal: AbortSignal): Promise<void> {
+  async #install(component: ComponentId, signal: AbortSignal): Promise<void> {
     if (isConverted(component)) return this.#convert(component, signal);
     const files = await this.#openPlain(component, signal);
     await this.onBegin();
@@ -244,7 +238,7 @@ export class Download {
     await this.#keepFiles(component, files, signal);
   }
 
-  async #convert(component: WeightComponent, signal: AbortSignal): Promise<void> {
+  async #convert(component: ComponentId, signal: AbortSignal): Promise<void> {
     const { model, precision } = this;
     const part = await this.#open(component, signal);
     const folder = model.folder.folder(component);

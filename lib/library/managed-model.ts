@@ -1,7 +1,7 @@
 import {
   type AdapterChoice,
   type ComponentId,
-  componentIds,
+  componentIdsOf,
   type LibraryEntry,
   type PartState,
   type Precision,
@@ -13,18 +13,6 @@ import type { ModelInstallation } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
 import { installProgress, readStoredComponent, type StoreFolder } from '../weights/store';
 import { absentPart, advancePart, type PartEvent } from './machine';
-
-/** Without these a video model cannot run. */
-export const modelParts: readonly ComponentId[] = [
-  'configuration',
-  'transformer',
-  'text_encoder',
-  'vae',
-];
-/** Parts that make videos faster: where one cannot be had, the others are fetched all the same. */
-export const fasterParts: readonly ComponentId[] = ['tiny_decoder', 'adapter'];
-/** Components whose stored form depends on the precision that was chosen. */
-const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
 
 /** One model or tool of the library: what is on disk, and what happens to it in this tab. */
 export class ManagedModel<M extends ToolManifest = ToolManifest> {
@@ -80,15 +68,21 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
       // A local file was chosen by the user, instead of what the hub has.
       return name.startsWith(`${adapter}@`) || !name.includes('@');
     }
-    if (!stored || !quantised.includes(component)) return stored !== undefined;
-    // Under both, the text encoder is in blocks of 8 bits, and from the better file under int8.
-    const better = component === 'text_encoder' && precision === 'int4';
-    return stored.precision === precision || (better && stored.precision === 'int8');
+    const kept = this.#precisionsOf(component);
+    if (!stored || kept.length === 0) return stored !== undefined;
+    if (stored.precision === precision) return true;
+    // In a precision that it is not kept in, it is kept in the next finer, which then serves for both.
+    return !kept.includes(precision) && kept.at(-1) === stored.precision;
   }
 
   /** Whether a begun download of a component can be resumed in this precision. */
   begunIn(component: ComponentId, precision: Precision): boolean {
-    return !quantised.includes(component) || (this.precision ?? precision) === precision;
+    const same = (this.precision ?? precision) === precision;
+    return same || this.#precisionsOf(component).length === 0;
+  }
+
+  #precisionsOf(component: ComponentId): readonly Precision[] {
+    return this.manifest.components.find(({ id }) => id === component)?.precisions ?? [];
   }
 
   /** Bytes that came off the wire: the rate that is shown. What is converted and safe lags behind. */
@@ -201,7 +195,8 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
 function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): ComponentId[] {
   const fetched = manifest.sources.filter(({ optional }) => !optional);
   const sourced = new Set(fetched.map(({ component }) => component));
-  return componentIds.filter((component) => needed.includes(component) || sourced.has(component));
+  const all = needed.includes('language_model') ? needed : componentIdsOf(manifest);
+  return all.filter((component) => needed.includes(component) || sourced.has(component));
 }
 
 const windowMs = 5000;

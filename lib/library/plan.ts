@@ -2,6 +2,7 @@ import {
   type AdapterChoice,
   type ComponentId,
   type DownloadPlan,
+  isFaster,
   KinoraError,
   type Precision,
   type StorageReport,
@@ -11,7 +12,7 @@ import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
-import { fasterParts, type ManagedModel } from './managed-model';
+import type { ManagedModel } from './managed-model';
 import { configurationOf, filesOf } from './sources';
 
 /** What a download is planned from. */
@@ -132,7 +133,7 @@ async function remoteFiles(
   } catch (thrown) {
     const gone = thrown instanceof KinoraError && thrown.code === 'HUB_NOT_FOUND';
     // The download itself reports it at this part, and fetches the others.
-    if (gone && fasterParts.includes(component)) return [];
+    if (gone && isFaster(model.manifest, component)) return [];
     throw thrown;
   }
 }

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import {
-  componentIds,
   type ModelManifest,
   parseManifest,
   precisions,
@@ -21,7 +20,7 @@ const schema = z.object({
   /** Adapter that was chosen for each model, `owner/name/path`; null for none. */
   adapter: z.record(z.string(), z.string().nullable()).default({}),
   /** Parts whose download was begun and neither ended nor cancelled, by model. */
-  wanted: z.record(z.string(), z.array(z.enum(componentIds))).default({}),
+  wanted: z.record(z.string(), z.array(z.string())).default({}),
 });
 
 /** What the user has chosen. */

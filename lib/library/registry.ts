@@ -12,7 +12,7 @@ import type { LoraBase } from '../pipeline/installation';
 import { familyOf } from '../pipeline/open';
 import { modelFolderOf, readStoredComponent } from '../weights/store';
 import type { LibraryEnvironment, ListedModel } from './environment';
-import { ManagedModel, modelParts } from './managed-model';
+import { ManagedModel } from './managed-model';
 import {
   addedModels,
   addedTools,
@@ -99,9 +99,13 @@ export class ModelRegistry {
   async add(listed: ListedModel, origin: 'listed' | 'added'): Promise<ManagedModel<ModelManifest>> {
     const { id } = listed.manifest;
     const folder = this.#environment.models.folder(id);
+    const { components } = listed.manifest;
+    // Without these it cannot run.
+    const own = components.filter(({ faster }) => !faster).map((component) => component.id);
+    const needed = ['configuration', ...own];
     const model = isBundled(listed.manifest)
       ? new ManagedModel(listed, 'bundled', [], folder, this.#onChange)
-      : new ManagedModel(listed, origin, modelParts, folder, this.#onChange, () =>
+      : new ManagedModel(listed, origin, needed, folder, this.#onChange, () =>
           this.#installationOf(listed.manifest),
         );
     this.#models.set(id, model);

@@ -9,11 +9,8 @@ import type { ComponentRecipe } from '../weights/store/recipe';
 /** Components whose files are stored as they are. */
 export const plainComponents = ['configuration', 'safety_checker', 'language_model'] as const;
 
-/** A component whose weights are converted by the model family. */
-export type WeightComponent = Exclude<ComponentId, (typeof plainComponents)[number]>;
-
 /** Whether a component's weights are converted; the files of the others are stored as they are. */
-export function isConverted(component: ComponentId): component is WeightComponent {
+export function isConverted(component: ComponentId): boolean {
   return !plainComponents.some((plain) => plain === component);
 }
 
@@ -29,22 +26,18 @@ export interface CheckedPart {
 /** What the model family makes of a configuration. */
 export interface ModelPlan {
   /**
-   * Checks every tensor of a component's files against the architecture.
+   * Checks every tensor of a component's files against the architecture: a converted component's.
    *
    * @throws KinoraError `MODEL_WRONG_KIND`, `TENSOR_MISSING`, `TENSOR_SHAPE`, `TENSOR_EXTRA`;
    * `MODEL_FILE_MISSING` when neither configuration nor files have something that it cannot run without
    */
-  check(
-    component: WeightComponent,
-    files: readonly TensorFile[],
-    precision: Precision,
-  ): CheckedPart;
+  check(component: ComponentId, files: readonly TensorFile[], precision: Precision): CheckedPart;
   /**
    * Bytes that a component takes in the store; null where it depends on its file.
    *
    * @param blocks whether its source is quantised in blocks, as GGUF files are
    */
-  storedBytes(component: WeightComponent, precision: Precision, blocks: boolean): number | null;
+  storedBytes(component: ComponentId, precision: Precision, blocks: boolean): number | null;
 }
 
 /** What a LoRA file is, by its header. */

@@ -33,8 +33,6 @@ export interface LatentSpace {
   readonly channels: number;
   /** Pixels per latent on each side, and frames per latent frame after the first. */
   readonly strides: { readonly space: number; readonly time: number };
-  /** Frames per second that the model makes. */
-  readonly frameRate: number;
   /** Null where none is known for these channels. */
   readonly preview: LatentToRgb | null;
 }

@@ -50,11 +50,14 @@ export interface PlanRequest {
   readonly stochastic?: boolean;
 }
 
+/** Tensors by the names that the model gives them. */
+export type NamedTensors = Readonly<Record<string, Float32Array>>;
+
 /** What one clip is denoised under. */
 export interface ClipConditions {
   readonly size: LatentSize;
-  /** Latents of the still image, [C, 1, h, w]. */
-  readonly image: Float32Array;
+  /** What {@link VideoModel.encodeImage} made of the still image. */
+  readonly image: NamedTensors;
   /** Text embeddings: of the prompt, and with guidance of the negative prompt. */
   readonly texts: readonly Float32Array[];
   /** Whether {@link BlockWork} other than `compute` will be asked for; it takes memory. False when absent. */
@@ -141,7 +144,7 @@ export interface ModelAdapter {
 
 /** What work and memory of a run are counted from. */
 export interface ModelCounts {
-  readonly latents: Pick<LatentSpace, 'strides' | 'frameRate'>;
+  readonly latents: Pick<LatentSpace, 'strides'>;
   /** What one pass of the denoiser over a clip and its decode are, for estimates of time. */
   computation(
     size: LatentSize,
@@ -188,8 +191,17 @@ export interface VideoModel extends ModelCounts {
     prompts: readonly TokenIds[],
     loading: Loading,
   ): Promise<Float32Array[]>;
-  /** Latents [C, 1, h, w] of an image, which fix the first frame of a clip. */
-  encodeImage(backend: Backend, image: Frame, signal: AbortSignal): Promise<Float32Array>;
+  /**
+   * What a clip that starts from an image is denoised under; it is saved with the run.
+   *
+   * @param frames of the clip
+   */
+  encodeImage(
+    backend: Backend,
+    image: Frame,
+    frames: number,
+    signal: AbortSignal,
+  ): Promise<NamedTensors>;
   /** Brings the denoiser's weights to the device, as far as the plan keeps them there. */
   loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser>;
   /**

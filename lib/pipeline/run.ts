@@ -7,7 +7,7 @@ import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from 
 import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
 import type { MemoryPlan } from './memory/plan';
-import type { ClipConditions, Loading, TokenIds, VideoModel } from './model';
+import type { ClipConditions, Loading, NamedTensors, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { Previews } from './preview';
 import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
@@ -150,7 +150,7 @@ class Run {
     const checkpoints = this.#checkpoints;
     if (!checkpoints.denoises) return null;
     if (clip > 0) await this.#suspend();
-    let image = checkpoints.imageOf(clip); // [C, 1, h, w]
+    let image = checkpoints.imageOf(clip);
     if (!image) {
       image = await this.#encodeImage(clip, start, memory);
       checkpoints.saveConditions({ clip, image, texts });
@@ -212,14 +212,17 @@ class Run {
     return texts;
   }
 
-  async #encodeImage(clip: number, image: Frame, memory: MemoryFit): Promise<Float32Array> {
+  async #encodeImage(clip: number, image: Frame, memory: MemoryFit): Promise<NamedTensors> {
     this.#phase('image', clip);
     await memory.freeSessionsFor('image');
     const { signal } = this.hooks.control;
-    const latent = await this.model.encodeImage(this.backend, image, signal);
-    requireFinite(latent, 'The latent of the image');
+    const frames = this.#clips[clip]?.frames ?? 0;
+    const conditions = await this.model.encodeImage(this.backend, image, frames, signal);
+    for (const [name, values] of Object.entries(conditions)) {
+      requireFinite(values, `The ${name} of the image`);
+    }
     await this.#endStage();
-    return latent;
+    return conditions;
   }
 
   /** Denoises a clip; where memory runs out, by a smaller plan from the step that was reached. */

@@ -132,7 +132,7 @@ export async function cutVideo(
     const copied = encodingReason(opened) === null;
     const writer = copied ? copyingWriter() : await encodingWriter(format);
     output.addVideoTrack(writer.source, { frameRate });
-    output.setMetadataTags(toMetadataTags(options.metadata));
+    output.setMetadataTags(toMetadataTags(options.metadata, frameRate));
     await output.start();
     let frames = 0;
     const next = () => {

@@ -7,7 +7,6 @@ import {
   type Backend,
   backends,
   type Framing,
-  framesPerSecond,
   framingSchema,
   KinoraError,
   type PromptOptimization,
@@ -100,10 +99,10 @@ export function createVideoMetadata(
 }
 
 /** The tags of the MP4: the JSON as comment, and readable ones for other players. */
-export function toMetadataTags(metadata: VideoMetadata): MetadataTags {
+export function toMetadataTags(metadata: VideoMetadata, frameRate: number): MetadataTags {
   const { model, profile, seed, size, parts } = metadata;
   const frames = parts?.reduce((sum, { from, to }) => sum + to - from, 0);
-  const duration = frames ? (frames / framesPerSecond).toFixed(2) : metadata.duration;
+  const duration = frames ? (frames / frameRate).toFixed(2) : metadata.duration;
   const steps = metadata.applied?.steps ?? metadata.num_inference_steps;
   return {
     title: shorten(metadata.prompt, 120),

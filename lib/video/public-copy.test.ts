@@ -29,6 +29,7 @@ const tags = toMetadataTags(
     parameters,
     createdAt: '2026-01-01T00:00:00.000Z',
   }),
+  24,
 );
 const made = { parameters, profile: 'standard' } as const;
 const nothing = { prompt: false, settings: false, image: false };

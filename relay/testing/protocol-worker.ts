@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { frameCount, sizeInPixels, sizes, uncheckedSafety } from '../../lib/contract';
+import { sizeInPixels, sizes, uncheckedSafety } from '../../lib/contract';
 import type { WorkerDeclaration, WorkerJob } from '../../lib/contract/v3';
 import { WorkerClient } from '../../lib/worker/client';
 import { isLeaseLost } from '../../lib/worker/transport-error';
@@ -122,7 +122,7 @@ function videoOf({ parameters }: WorkerJob): Promise<Uint8Array<ArrayBuffer>> {
   const known = videos.get(key);
   if (known !== undefined) return known;
   const { width, height } = sizeInPixels(parameters.size);
-  const made = makeVideo({ width, height, frames: frameCount(parameters.duration), fps: 24 });
+  const made = makeVideo({ width, height, frames: 24 * parameters.duration + 1, fps: 24 });
   videos.set(key, made);
   return made;
 }

@@ -23,10 +23,11 @@ export function forecastOfForm(
   if (!entry || !resolved || !(duration >= min && duration <= max)) return null;
   if (!Number.isInteger(duration) || !canCompute(values.backend, gpu)) return null;
   const { manifest, stored } = entry;
-  const transformer = stored.find(({ component }) => component === 'transformer');
+  const [first] = manifest.components;
+  const largest = stored.find(({ component }) => component === first?.id);
   return {
     manifest,
-    precision: transformer?.precision ?? manifest.precision,
+    precision: largest?.precision ?? manifest.precision,
     sampling: resolved.sampling,
     size: values.size,
     duration,

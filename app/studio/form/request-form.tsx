@@ -237,7 +237,13 @@ export function RequestForm(props: {
       </div>
       <div className="request-notes">
         {props.gpuNotice}
-        <StorageNote form={form} revision={props.revision} />
+        {model && (
+          <StorageNote
+            form={form}
+            frameRate={model.manifest.framesPerSecond}
+            revision={props.revision}
+          />
+        )}
         <QueueNote waiting={waiting} editing={editing} onCancelEdit={props.onCancelEdit} />
         {startError && (
           <div role="alert">

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { formatBytes } from '../../../lib/contract/format';
-import { framesPerSecond, parameterRanges, sizeInPixels } from '../../../lib/contract/parameters';
+import { parameterRanges, sizeInPixels } from '../../../lib/contract/parameters';
 import { bitRateOf } from '../../../lib/video/bit-rate';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -10,13 +10,15 @@ import { type FormState, toNumber } from './form-state';
  * Says before a run that the video will not fit into the storage of this browser; nothing where it fits, or where the
  * browser does not tell.
  *
+ * @param props.frameRate frames per second of the model
  * @param props.revision changes when a run has ended
  */
-export function StorageNote({ form, revision }: { form: FormState; revision: string }) {
+export function StorageNote(props: { form: FormState; frameRate: number; revision: string }) {
+  const { form, frameRate, revision } = props;
   const { size, duration } = form.values;
   const { min, max } = parameterRanges.duration;
   const seconds = Math.min(max, Math.max(min, toNumber(duration) || min));
-  const rate = bitRateOf({ ...sizeInPixels(size), frameRate: framesPerSecond });
+  const rate = bitRateOf({ ...sizeInPixels(size), frameRate });
   // The image is stored with it.
   const bytes = (rate / 8) * seconds + (form.files.image?.file.size ?? 0);
   const fits = useRoom(Math.ceil(bytes), revision);

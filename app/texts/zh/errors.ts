@@ -23,12 +23,12 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   MODEL_FILE_MISSING: ['模型缺少一个文件。', '恢复该文件，或重新下载模型。'],
   MODEL_FILE_INVALID: ['模型的一个文件已损坏，或内容与名称不符。', '重新下载该文件。'],
   MODEL_FILE_TRUNCATED: ['模型的一个文件不完整。', '重新下载该文件。'],
-  MODEL_CONFIG_INVALID: ['Kinora 无法运行这种配置的模型。', '使用 Wan2.2-TI2V 结构的模型。'],
+  MODEL_CONFIG_INVALID: ['Kinora 无法运行这种配置的模型。', '使用与列表中某个模型结构相同的模型。'],
   MODEL_NOT_INSTALLED: [
     '这个浏览器里还没有该模型。',
     '在“模型”页下载它，或在那里选择存有其文件的文件夹。',
   ],
-  MODEL_WRONG_KIND: ['该文件属于另一个模型。', '使用 Wan2.2-TI2V-5B 或相同结构模型的权重。'],
+  MODEL_WRONG_KIND: ['该文件属于另一个模型。', '使用列表中的模型或相同结构模型的权重。'],
   MODEL_BUSY: ['模型正在使用中。', '等它空闲，或到正在使用它的标签页继续。'],
   LANGUAGE_MODEL_FAILED: [
     '改进提示词的语言模型无法运行。',
@@ -62,7 +62,7 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
     '在“使用条款”页阅读并接受，或给命令加上 --accept-terms。',
   ],
   LORA_MISSING: ['找不到 LoRA。', '检查 LoRA 文件的路径。'],
-  LORA_INVALID: ['该文件不是可以读取的 LoRA。', '使用 Wan2.2-TI2V-5B 的 .safetensors LoRA。'],
+  LORA_INVALID: ['该文件不是可以读取的 LoRA。', '使用适用于你的某个模型的 .safetensors LoRA。'],
   LORA_WRONG_BASE: ['这个 LoRA 是为另一个基础模型制作的。', '使用在当前模型上训练的 LoRA。'],
   WEBGPU_MISSING: [
     '这个浏览器没有 WebGPU。',

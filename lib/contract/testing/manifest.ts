@@ -12,6 +12,8 @@ export function testManifest(fields: Readonly<Record<string, unknown>> = {}): Mo
       '1280*720': { width: 64, height: 32 },
       '720*1280': { width: 32, height: 64 },
     },
+    framesPerSecond: 24,
+    frameStride: 4,
     maxClipFrames: 121,
     ...fields,
   });

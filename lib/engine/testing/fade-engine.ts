@@ -20,7 +20,7 @@ const counting: FrameStepMaker = ({ frames: expected, image }) => {
       frames: means.length,
       expected,
       image: Array.from(image.data),
-      means: [0, 60, 96, 97, 120].map((index) => means[index] ?? Number.NaN),
+      means: [0, 40, 64, 65, 80].map((index) => means[index] ?? Number.NaN),
     }),
   };
 };

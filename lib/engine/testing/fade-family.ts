@@ -1,4 +1,4 @@
-import type { ModelManifest } from '../../contract';
+import { at, type ModelManifest } from '../../contract';
 import { type Backend, type DeviceBytes, type DeviceTensor, Scope } from '../../gpu';
 import type { Frame, LatentSpace } from '../../pipeline/latents';
 import { MemoryPlanner } from '../../pipeline/memory/plan';
@@ -20,8 +20,7 @@ import type {
 
 const space: LatentSpace = {
   channels: 1,
-  strides: { space: 32, time: 4 },
-  frameRate: 24,
+  strides: { space: 32, time: 8 },
   preview: { matrix: [[1, 1, 1]], bias: [0, 0, 0] },
 };
 
@@ -66,11 +65,12 @@ class FadeClip implements ClipDenoiser {
   ): Promise<void> {
     const { backend } = this.scope;
     const x = await backend.read(sample);
-    const last = this.clip.size.frames - 1;
+    const { ramp } = this.clip.image;
+    if (ramp?.length !== this.clip.size.frames) throw new TypeError('conditions of another clip');
     // v = (x − clean) / σ leads straight to the clean latents.
     const v = x.map((value, i) => {
-      const frame = 1 + Math.floor(i / this.#fixed);
-      return (value - (1 - frame / last)) / Math.max(timestep / 1000, 1e-3);
+      const clean = at(ramp, 1 + Math.floor(i / this.#fixed));
+      return (value - clean) / Math.max(timestep / 1000, 1e-3);
     });
     for (const target of velocities) backend.write(target, v);
   }
@@ -120,10 +120,11 @@ class Fade implements VideoModel {
     return prompts.map((ids) => Float32Array.from(ids));
   }
 
-  async encodeImage(_: unknown, image: Frame): Promise<Float32Array> {
+  /** @returns brightness of each latent frame of the clip */
+  async encodeImage(_: unknown, image: Frame, frames: number) {
     this.#picture = { ...image, data: image.data.slice() };
-    const { space: stride } = space.strides;
-    return new Float32Array((image.height / stride) * (image.width / stride)).fill(1);
+    const last = (frames - 1) / space.strides.time;
+    return { ramp: Float32Array.from({ length: last + 1 }, (_, frame) => 1 - frame / last) };
   }
 
   async loadDenoiser(backend: Backend): Promise<Denoiser> {

@@ -1,5 +1,4 @@
 import type { Precision } from '../../contract';
-import { framesPerSecond } from '../../contract';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
@@ -45,7 +44,6 @@ export function countWan22(config: ModelConfig, precision: Precision): ModelCoun
   return {
     latents: {
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
-      frameRate: framesPerSecond,
     },
     computation: (size, decoder) =>
       clipComputation(config, size, decoder === 'tiny' ? tinyDecoder : null),

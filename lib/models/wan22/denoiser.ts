@@ -23,8 +23,10 @@ export class Wan22Denoiser implements Denoiser {
     const { config, backend } = transformer;
     const { size } = clip;
     const width = tokenWidth(config);
+    const { latent } = clip.image; // [C, 1, h, w]
+    if (!latent) throw new TypeError('a clip without its first frame');
     const conditioning = latentsToTokens(
-      clip.image,
+      latent,
       config.in_channels,
       { ...size, frames: 1 },
       config,

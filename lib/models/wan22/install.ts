@@ -1,4 +1,4 @@
-import { at, KinoraError } from '../../contract';
+import { at, type ComponentId, KinoraError } from '../../contract';
 import type { CheckedPart, ModelInstallation, ModelPlan } from '../../pipeline/installation';
 import {
   checkpointOf,
@@ -12,7 +12,13 @@ import { adapterMetadata } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { checkLora, parseLora } from './lora';
 import { loraKeyReader } from './lora-keys';
-import { canonicalise, checkArchitecture, recognise } from './naming';
+import {
+  canonicalise,
+  checkArchitecture,
+  recognise,
+  type WeightComponent,
+  weightComponents,
+} from './naming';
 import { componentRecipe, plainRecipe } from './recipes';
 import { transformerTensors } from './tensors';
 import { tokenizerFilesFromGguf } from './tokenizer-gguf';
@@ -44,8 +50,9 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const found = await Promise.all(tokenizerFiles.map((path) => configuration.exists(path)));
   const hasTokenizer = found.every(Boolean);
   return {
-    check(component, files, precision) {
-      if (component === 'adapter') return checkAdapter(files, config);
+    check(id, files, precision) {
+      if (id === 'adapter') return checkAdapter(files, config);
+      const component = componentOf(id);
       const tensors = canonicalise(component, files, config);
       checkArchitecture(component, tensors, config);
       if (component !== 'tiny_decoder') {
@@ -56,13 +63,23 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       const shapes = [...tensors].map(([name, { entry }]) => [name, entry] as const);
       return { recipe: plainRecipe(component, new Map(shapes)), tensors };
     },
-    storedBytes(component, precision, blocks) {
-      if (component === 'tiny_decoder' || component === 'adapter') return null;
+    storedBytes(id, precision, blocks) {
+      if (id === 'adapter' || id === 'tiny_decoder') return null;
+      const component = componentOf(id);
+      if (component === 'tiny_decoder') return null;
       // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.
       const type = blocks ? 'Q8_0' : undefined;
       return storedBytes(componentRecipe(component, config, precision), () => type);
     },
   };
+}
+
+/** @throws KinoraError `MODEL_MANIFEST_INVALID` for a component that these models do not have */
+function componentOf(id: ComponentId): WeightComponent {
+  const known = weightComponents.find((component) => component === id);
+  if (known) return known;
+  const sentence = `A Wan2.2-TI2V model has no component "${id}".`;
+  throw new KinoraError('MODEL_MANIFEST_INVALID', sentence);
 }
 
 /**

@@ -195,9 +195,9 @@ function checkSizes(manifest: ModelManifest, { transformer, vae }: ModelConfig):
     }
   }
   const stride = vae.scale_factor_temporal;
-  if ((manifest.maxClipFrames - 1) % stride !== 0) {
+  if (manifest.frameStride % stride !== 0) {
     throw invalidManifest(
-      `maxClipFrames is ${manifest.maxClipFrames}, but this model needs one more than a multiple of ${stride}`,
+      `frameStride is ${manifest.frameStride}, but this model needs a multiple of ${stride}`,
     );
   }
 }

@@ -1,8 +1,8 @@
 import type { Precision } from '../../contract';
-import type { WeightComponent } from '../../pipeline/installation';
 import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
 import { decoderBlocks, encoderBlocks, type ModelConfig, type VaeBlock } from './config';
 import { precisionFor } from './layer-data';
+import type { WeightComponent } from './naming/expected';
 import {
   shapeOfTensor,
   type TensorShapes,
@@ -15,7 +15,7 @@ import { blockLinears } from './transformer/network';
 import { allPhases, derived, newestFirst, transposed } from './vae/weights';
 
 /** Components whose tensors are converted by the model's architecture. */
-export type ConvertedComponent = Exclude<WeightComponent, 'tiny_decoder' | 'adapter'>;
+export type ConvertedComponent = Exclude<WeightComponent, 'tiny_decoder'>;
 
 /**
  * How a component is kept in the store: every tensor that the loaders read, in the order in which they

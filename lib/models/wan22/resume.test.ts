@@ -109,7 +109,7 @@ async function damaged(file: Blob): Promise<Blob> {
 /** A file as another version writes it. */
 async function ofOtherVersion(file: Blob): Promise<Blob> {
   const size = new DataView(await file.slice(4, 8).arrayBuffer()).getUint32(0);
-  const header = (await file.slice(72, 72 + size).text()).replace('"version":1', '"version":0');
+  const header = (await file.slice(72, 72 + size).text()).replace(/"version":\d+/, '"version":0');
   const bytes = new TextEncoder().encode(header);
   return new Blob([file.slice(0, 8), await sha256(bytes), bytes, file.slice(72 + size)]);
 }

@@ -1,6 +1,5 @@
 import {
   type DecoderKind,
-  framesPerSecond,
   KinoraError,
   type LoraFile,
   type ModelManifest,
@@ -63,7 +62,6 @@ export class Wan22 implements VideoModel {
     this.latents = {
       channels,
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
-      frameRate: framesPerSecond,
       preview: previewOf(parts.manifest, channels),
     };
   }
@@ -174,9 +172,9 @@ export class Wan22 implements VideoModel {
     return encodePrompts(backend, textEncoder, config.text_encoder, prompts, reading);
   }
 
-  encodeImage(backend: Backend, image: Frame, signal: AbortSignal): Promise<Float32Array> {
+  async encodeImage(backend: Backend, image: Frame, _frames: number, signal: AbortSignal) {
     const { config, vae } = this.parts;
-    return encodeFirstFrame(backend, config.vae, vae, image, { signal });
+    return { latent: await encodeFirstFrame(backend, config.vae, vae, image, { signal }) };
   }
 
   async loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser> {

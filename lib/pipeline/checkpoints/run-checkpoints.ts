@@ -1,5 +1,6 @@
 import type { CheckpointInfo } from '../../contract';
 import type { DenoiseState, Prediction } from '../denoise';
+import type { NamedTensors } from '../model';
 import type { SavedClip, SavedConditions, SavedRun } from './saved-run';
 import type { CheckpointWriter } from './writer';
 
@@ -38,8 +39,8 @@ export class RunCheckpoints {
     return this.parts.saved?.conditions?.texts ?? null;
   }
 
-  /** Latent of the first frame of a clip; null where it is not saved. */
-  imageOf(clip: number): Float32Array | null {
+  /** What the model made of the image of a clip; null where it is not saved. */
+  imageOf(clip: number): NamedTensors | null {
     const conditions = this.parts.saved?.conditions;
     return conditions?.clip === clip ? conditions.image : null;
   }

@@ -1,6 +1,7 @@
-import { type PromptOptimization, promptOptimizationSchema } from '../../contract';
+import { at, type PromptOptimization, promptOptimizationSchema } from '../../contract';
 import type { CacheState } from '../caches';
 import type { DenoiseState } from '../denoise';
+import type { NamedTensors } from '../model';
 import {
   decodeFile,
   type RunIdentity,
@@ -44,8 +45,8 @@ export interface RunValues {
 /** What the clip under way is denoised from. */
 export interface SavedConditions {
   readonly clip: number;
-  /** Latent of its first frame, [C, 1, h, w]. */
-  readonly image: Float32Array;
+  /** What the model made of its image. */
+  readonly image: NamedTensors;
   readonly texts: readonly Float32Array[];
 }
 
@@ -67,7 +68,11 @@ export interface SavedRun {
   readonly state: { readonly denoise: DenoiseState; readonly file: StateFile } | null;
 }
 
-export type ConditionsValues = Pick<SavedConditions, 'clip'>;
+export interface ConditionsValues {
+  readonly clip: number;
+  /** Of the first tensors: the model's own names; the texts follow. */
+  readonly names: readonly string[];
+}
 export type ClipValues = Pick<SavedClip, 'cutShort'>;
 /** A cache's state without its tensors, which follow those of the solver. */
 export type CacheValues =
@@ -122,16 +127,21 @@ export async function readSavedRun(
   }
   const conditions = await read<ConditionsValues>(fileNames.conditions);
   if (!found) return { saved: null, problem };
-  const [image = new Float32Array(), ...texts] = conditions?.tensors ?? [];
   return {
     saved: {
       resumes: run?.values.resumes ?? 0,
-      conditions: conditions && { ...conditions.values, image, texts },
+      conditions: conditions && conditionsOf(conditions),
       clips: finished,
       state,
     },
     problem,
   };
+}
+
+function conditionsOf({ values, tensors }: SavedFile<ConditionsValues>): SavedConditions {
+  const { clip, names } = values;
+  const image = Object.fromEntries(names.map((name, i) => [name, at(tensors, i)]));
+  return { clip, image, texts: tensors.slice(names.length) };
 }
 
 function stateOf({ values, tensors }: SavedFile<StateValues>): DenoiseState {

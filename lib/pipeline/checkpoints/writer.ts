@@ -67,8 +67,8 @@ export class CheckpointWriter {
   }
 
   saveConditions({ clip, image, texts }: SavedConditions): void {
-    const values: ConditionsValues = { clip };
-    this.#save(fileNames.conditions, values, [image, ...texts]);
+    const values: ConditionsValues = { clip, names: Object.keys(image) };
+    this.#save(fileNames.conditions, values, [...Object.values(image), ...texts]);
   }
 
   /** @param state of which nothing changes any more, as in the next ones */

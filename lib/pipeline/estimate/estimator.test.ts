@@ -45,7 +45,7 @@ const frames = 241;
 const work: CountedRun = {
   manifest: testManifest(),
   counts: {
-    latents: { strides: { time: 4, space: 16 }, frameRate: 24 },
+    latents: { strides: { time: 4, space: 16 } },
     computation: () => ({ pass: { flops: 1e13, calls: 0 }, decode: { flops: 2e13, calls: 0 } }),
     weightBytes: (stage) => (stage === 'text' ? 1e9 : 5e8),
   },

@@ -126,6 +126,7 @@ export class FakeEngine implements EngineClient {
       size: parameters.size,
       ...sizeInPixels(parameters.size),
       frames: 121,
+      frameRate: 24,
       seed: parameters.seed,
       model,
       backend: device.backend,

@@ -27,6 +27,7 @@ export function resultOf(id: string): GenerationResult {
     width: 1280,
     height: 720,
     frames: 121,
+    frameRate: 24,
     seed: 4,
     model: 'tiny',
     backend: 'wasm',

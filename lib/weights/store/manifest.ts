@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { componentIds, precisions, type StoredComponent } from '../../contract';
+import { precisions, type StoredComponent } from '../../contract';
 import type { StoreFolder } from './folder';
 import { encodings } from './layout';
 
 const componentSchema = z.object({
-  component: z.enum(componentIds),
+  component: z.string().min(1),
   sources: z.array(
     z.object({ name: z.string(), bytes: z.int().min(0), sha256: z.string().nullable() }),
   ),

@@ -264,7 +264,7 @@ async function tabVideo({ id, parameters }: WorkerJob) {
     backend: 'webgpu',
     createdAt: '2026-01-01T00:00:00.000Z',
   });
-  return await makeVideo({ tags: toMetadataTags(metadata) });
+  return await makeVideo({ tags: toMetadataTags(metadata, 24) });
 }
 
 test('the file of a link tells what the link shows, and follows it', async () => {

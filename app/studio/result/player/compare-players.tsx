@@ -1,5 +1,4 @@
 import { useEffect, useRef, useState } from 'react';
-import { framesPerSecond } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { useObjectUrl } from '../../../shared/browser';
 import { Problem } from '../../../shared/messages';
@@ -10,8 +9,8 @@ import '../../../texts/en/result';
 import { useVideo } from '../use-video';
 import { frameTime, useShownFrame } from './use-shown-frame';
 
-/** Two players may be apart by so many seconds before one is moved to the other. */
-const maxDrift = 1.5 / framesPerSecond;
+/** Two players may be apart by so many frames before one is moved to the other. */
+const maxDrift = 1.5;
 
 /** Two videos over each other: a slider divides them, one scrubber moves both. The shorter one waits at its end. */
 export function ComparePlayers({ first, second }: { first: Completed; second: Completed }) {
@@ -32,15 +31,20 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
   /** The longer one has the time; the other one follows. */
   const isLeftLonger = first.result.frames === frames;
   const [longer, shorter] = isLeftLonger ? [left, right] : [right, left];
-  const shown = useShownFrame(longer, ready ? (isLeftLonger ? leftUrl : rightUrl) : null);
+  const { frameRate } = (isLeftLonger ? first : second).result;
+  const shown = useShownFrame(
+    longer,
+    ready ? (isLeftLonger ? leftUrl : rightUrl) : null,
+    frameRate,
+  );
 
   useEffect(() => {
     const [leader, follower] = [longer.current, shorter.current];
     if (!playing || !leader || !follower) return;
-    const time = frameTime(shown);
-    const apart = Math.abs(follower.currentTime - time) > maxDrift;
+    const time = frameTime(shown, frameRate);
+    const apart = Math.abs(follower.currentTime - time) > maxDrift / frameRate;
     if (apart && !follower.seeking && time < follower.duration) follower.currentTime = time;
-  }, [playing, shown, longer, shorter]);
+  }, [playing, shown, longer, shorter, frameRate]);
 
   useEffect(() => {
     const leader = ready ? longer.current : null;
@@ -51,7 +55,7 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
 
   const seek = (frame: number) => {
     for (const [player, { result }] of [[left, first] as const, [right, second] as const]) {
-      const at = frameTime(Math.min(frame, result.frames - 1));
+      const at = frameTime(Math.min(frame, result.frames - 1), result.frameRate);
       if (player.current) player.current.currentTime = at;
     }
   };

@@ -8,12 +8,13 @@ import { createVideoMetadata } from '../../../../lib/video/metadata';
 import { FrameBar } from './frame-bar';
 
 const frames = 48;
+const frameRate = 16;
 
 /** A small video, each of whose frames has another grey. */
 async function makeVideo(): Promise<File> {
   const [width, height] = [160, 96];
   const metadata = createVideoMetadata(newPrediction());
-  const writer = await createVideoWriter({ width, height, frames, frameRate: 24, metadata });
+  const writer = await createVideoWriter({ width, height, frames, frameRate, metadata });
   for (let i = 0; i < frames; i++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(40 + 4 * i));
   }
@@ -34,6 +35,7 @@ async function open(): Promise<HTMLVideoElement> {
           file={file}
           url={url}
           frames={frames}
+          frameRate={frameRate}
           name="video.mp4"
           onError={console.error}
         />
@@ -76,7 +78,7 @@ test('a step begins where the player was moved to, not where an earlier step was
   for (let i = 0; i < 60; i++) press('.');
   await expect.element(count()).toHaveTextContent('Frame 48 of');
   press('.');
-  video.currentTime = 0.52;
+  video.currentTime = 0.78;
   await expect.element(count()).toHaveTextContent('Frame 13 of');
   press('.');
   await expect.element(count()).toHaveTextContent('Frame 14 of');
@@ -91,7 +93,7 @@ test('a player whose media time goes on counting in a loop, as that of Firefox, 
   prototype.requestVideoFrameCallback = function (callback) {
     return request.call(this, (now, metadata) =>
       // Two rounds of 48 frames.
-      callback(now, { ...metadata, mediaTime: metadata.mediaTime + 4 }),
+      callback(now, { ...metadata, mediaTime: metadata.mediaTime + 6 }),
     );
   };
   const video = await open();

@@ -1,7 +1,6 @@
 import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import type { KinoraError } from '../../../../lib/contract/errors';
 import { toKinoraError } from '../../../../lib/contract/errors';
-import { framesPerSecond } from '../../../../lib/contract/parameters';
 import { downloadFile } from '../../../shared/browser';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
@@ -16,12 +15,14 @@ export function FrameBar(props: {
   file: File | null;
   url: string | null;
   frames: number;
+  /** Frames per second. */
+  frameRate: number;
   /** File name of the video, with its ending. */
   name: string;
   onError: (error: KinoraError) => void;
 }) {
-  const { player, file, url, frames, name, onError } = props;
-  const frame = useShownFrame(player, url);
+  const { player, file, url, frames, frameRate, name, onError } = props;
+  const frame = useShownFrame(player, url, frameRate);
   /** The frame that the last step has asked for. */
   const asked = useRef(0);
   const [saving, setSaving] = useState(false);
@@ -29,7 +30,7 @@ export function FrameBar(props: {
   /** The frame where the player is: that of a step counts before it is shown, so that steps add up. */
   const current = () => {
     const time = player.current?.currentTime ?? 0;
-    const isAsked = Math.abs(time - frameTime(asked.current)) < 0.1 / framesPerSecond;
+    const isAsked = Math.abs(time - frameTime(asked.current, frameRate)) < 0.1 / frameRate;
     return player.current?.paused && isAsked ? asked.current : frame;
   };
   const step = (by: 1 | -1) => {
@@ -38,7 +39,7 @@ export function FrameBar(props: {
     const to = Math.min(frames - 1, Math.max(0, current() + by));
     asked.current = to;
     video.pause();
-    video.currentTime = frameTime(to);
+    video.currentTime = frameTime(to, frameRate);
   };
   const onKey = useEffectEvent((event: KeyboardEvent) => {
     const modified = event.ctrlKey || event.metaKey || event.altKey;
@@ -86,7 +87,7 @@ export function FrameBar(props: {
         {t('result.frameAt', {
           frame: frame + 1,
           frames,
-          seconds: (frame / framesPerSecond).toFixed(2),
+          seconds: (frame / frameRate).toFixed(2),
         })}
       </span>
       <button

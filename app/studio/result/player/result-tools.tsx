@@ -44,6 +44,7 @@ export function ResultTools(props: {
           file={video?.file ?? null}
           url={video?.url ?? null}
           frames={prediction.result.frames}
+          frameRate={prediction.result.frameRate}
           onError={(error) => setProblem(error.toRecord())}
         />
         <div className="actions">

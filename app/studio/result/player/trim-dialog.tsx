@@ -1,7 +1,6 @@
 import { useEffect, useId, useReducer, useRef, useState } from 'react';
 import { toKinoraError } from '../../../../lib/contract/errors';
 import { formatBytes } from '../../../../lib/contract/format';
-import { framesPerSecond } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { Modal } from '../../../models/modal';
 import { downloadFile, useObjectUrl } from '../../../shared/browser';
@@ -57,7 +56,9 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
   const player = useRef<HTMLVideoElement>(null);
   const open = state.status === 'ready' || state.status === 'writing';
   const url = useObjectUrl(open ? state.video : null);
-  const shown = useShownFrame(player, url);
+  // Those that continue each other are of one model.
+  const frameRate = videos[0]?.result.frameRate ?? 1;
+  const shown = useShownFrame(player, url, frameRate);
   const [revealed, setRevealed] = useState(false);
   // The user has seen the last one.
   const reason = videos.slice(0, -1).map(safetyReason).find(Boolean) ?? null;
@@ -86,8 +87,9 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
     // It plays what is kept, again and again.
     const video = player.current;
     if (!open || !video || video.paused) return;
-    if (shown < state.from || shown >= state.to) video.currentTime = frameTime(state.from);
-  }, [open, shown, state]);
+    if (shown < state.from || shown >= state.to)
+      video.currentTime = frameTime(state.from, frameRate);
+  }, [open, shown, state, frameRate]);
 
   if (state.status === 'failed') return <Problem error={state.error} />;
   if (!open) return <p className="dialog-text">{t('result.opening')}</p>;
@@ -96,7 +98,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
     const video = player.current;
     if (!video) return;
     video.pause();
-    video.currentTime = frameTime(frame);
+    video.currentTime = frameTime(frame, frameRate);
   };
   async function save(): Promise<void> {
     if (!open) return;
@@ -137,6 +139,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         label={t('result.start')}
         frame={from}
         frames={frames}
+        frameRate={frameRate}
         busy={busy}
         onChange={(first) => {
           change({ type: 'startMoved', first });
@@ -147,6 +150,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         label={t('result.end')}
         frame={to - 1}
         frames={frames}
+        frameRate={frameRate}
         busy={busy}
         onChange={(last) => {
           change({ type: 'endMoved', last });
@@ -157,7 +161,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         {t('result.trimHint', {
           kept: to - from,
           frames,
-          seconds: ((to - from) / framesPerSecond).toFixed(2),
+          seconds: ((to - from) / frameRate).toFixed(2),
         })}{' '}
         {t(`result.trimmed.${state.reasonFor(from, to) ?? 'copied'}`)}
       </p>
@@ -216,14 +220,15 @@ function FrameRange(props: {
   label: string;
   frame: number;
   frames: number;
+  frameRate: number;
   busy: boolean;
   onChange: (frame: number) => void;
 }) {
-  const { label, frame, frames, busy, onChange } = props;
+  const { label, frame, frames, frameRate, busy, onChange } = props;
   const id = useId();
   const text = t('result.frameOnly', {
     frame: frame + 1,
-    seconds: (frame / framesPerSecond).toFixed(2),
+    seconds: (frame / frameRate).toFixed(2),
   });
   return (
     <div className="frame-range">

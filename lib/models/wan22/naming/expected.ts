@@ -1,4 +1,3 @@
-import type { WeightComponent as AnyComponent } from '../../../pipeline/installation';
 import type { ModelConfig } from '../config';
 import {
   type TensorShapes,
@@ -9,7 +8,8 @@ import {
 } from '../tensors';
 
 /** The components whose tensors have names and shapes of their own; an adapter has those of a LoRA. */
-export type WeightComponent = Exclude<AnyComponent, 'adapter'>;
+export const weightComponents = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'] as const;
+export type WeightComponent = (typeof weightComponents)[number];
 
 /** What a component is called in messages. */
 export const componentNames: Readonly<Record<WeightComponent, string>> = {

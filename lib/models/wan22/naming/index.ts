@@ -1,4 +1,4 @@
 export { checkArchitecture, openComponent } from './architecture';
 export { ComponentTensors, canonicalise } from './canonicalise';
-export { componentNames, type WeightComponent } from './expected';
+export { componentNames, type WeightComponent, weightComponents } from './expected';
 export { type FileKind, recognise } from './recognise';

@@ -84,7 +84,7 @@ export async function loop(
   const noise = await golden.tensors.read('noise');
   return denoise(backend, new Wan22Denoiser(model, 4096), {
     size: latentSize(context),
-    image: inputs.image,
+    image: { latent: inputs.image },
     texts: guidanceScale > 1 ? [inputs.prompt, inputs.negativePrompt] : [inputs.prompt],
     noise: () => noise,
     scheduler: createScheduler({ kind: 'unipc', steps, flowShift }),

@@ -80,7 +80,9 @@ export async function denoiseTokens(
   };
   const latents = await denoise(backend, new Wan22Denoiser(transformer, maxChunkTokens), {
     ...rest,
-    image: tokensToLatents(conditioning, channels, { ...size, frames: 1 }, config),
+    image: {
+      latent: tokensToLatents(conditioning, channels, { ...size, frames: 1 }, config),
+    },
     texts: guidanceScale > 1 ? [prompt, negativePrompt] : [prompt],
     noise: () => tokensToLatents(noise, channels, size, config),
     ...observed,

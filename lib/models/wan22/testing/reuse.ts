@@ -13,12 +13,14 @@ async function openClip(backend: Backend, transformer: Transformer, config: Tran
   const size = { frames: 3, height: 2, width: 4 };
   const clip = await new Wan22Denoiser(transformer, perFrame).prepare({
     size,
-    image: tokensToLatents(
-      values(0, perFrame * width),
-      config.in_channels,
-      { ...size, frames: 1 },
-      config,
-    ),
+    image: {
+      latent: tokensToLatents(
+        values(0, perFrame * width),
+        config.in_channels,
+        { ...size, frames: 1 },
+        config,
+      ),
+    },
     texts: [values(2, 5 * config.text_dim), values(3, 3 * config.text_dim)],
     reusesBlocks: true,
   });
