@@ -42,6 +42,7 @@ async function work(command: Command, options: WorkerOptions): Promise<void> {
       if (isFinal(error)) throw error;
       const waitMs = backoff.next();
       command.say(`${error.message} Starting again in ${Math.ceil(waitMs / 1000)} s.`);
+      // A stop ends the pause; the loop looks at the signal.
       await delay(waitMs, undefined, { signal: command.signal }).catch(() => undefined);
     }
   }
@@ -72,6 +73,7 @@ async function serveInBrowser(
     if (software) command.say(withoutGpu(backend, options.backend !== undefined));
     await serveOnPage(command, context, origin, backend, options, report, onConnected);
   } finally {
+    // The browser may have crashed.
     await context.close().catch(() => undefined);
   }
 }

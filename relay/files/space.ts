@@ -77,6 +77,7 @@ async function freeBytes(folder: string): Promise<number> {
     const { bavail, bsize } = await statfs(existing);
     return bavail * bsize;
   } catch {
+    // The system does not tell.
     return Number.POSITIVE_INFINITY;
   }
 }
