@@ -56,7 +56,7 @@ export function createSpace(
       const low = await isLow();
       if (low === wasLow) return;
       wasLow = low;
-      const free = await known.last('free');
+      const free = await known.get('free', () => freeBytes(config.KINORA_DATA));
       if (low) log?.error({ free }, 'the disk is almost full: no new work is accepted');
       else log?.info({ free }, 'the disk has enough space again');
     },
