@@ -130,6 +130,7 @@ async function openWith(page: Page, picture: string): Promise<void> {
 function lookForUpdate(page: Page): Promise<string> {
   return page.evaluate(async () => {
     const registration = await navigator.serviceWorker.ready;
+    // The server is stopped.
     await registration.update().catch(() => {});
     const worker = registration.installing;
     if (!worker) return registration.waiting?.state ?? 'none';

@@ -24,11 +24,6 @@ export class Kept<T> {
     return entry.value;
   }
 
-  /** What is kept of a key, new enough or not. */
-  last(key: string): Promise<T> | undefined {
-    return this.#reads.get(key)?.value;
-  }
-
   /** Forgets a key that this node has changed. */
   forget(key: string): void {
     this.#reads.delete(key);

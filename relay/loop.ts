@@ -36,6 +36,7 @@ export async function repeat(
  */
 export async function within(ms: number, work: PromiseLike<unknown>): Promise<boolean> {
   const ended = new AbortController();
+  // Only its signal rejects a pause.
   const late = delay(ms, false, { signal: ended.signal, ref: false }).catch(() => false);
   try {
     return await Promise.race([Promise.resolve(work).then(() => true), late]);

@@ -23,6 +23,7 @@ export function CopyButton(props: {
       await navigator.clipboard.writeText(text);
       setOutcome(words.copied);
     } catch {
+      // The browser or its user does not allow it.
       setOutcome(words.byHand);
     }
     setTimeout(() => setOutcome(''), 2000);

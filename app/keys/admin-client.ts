@@ -41,6 +41,7 @@ async function call<Row extends Endpoint & { answer: z.ZodType }>(
   } catch (cause) {
     throw new AdminError(0, t('keys.noResponse'), { cause });
   }
+  // A proxy's page is no JSON.
   const json: unknown = await response.json().catch(() => null);
   if (!response.ok) {
     const refusal = apiErrorSchema.safeParse(json);

@@ -142,6 +142,7 @@ export class ServingStore {
       keepalive: true,
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
       body: JSON.stringify({ lease_token: lease.token }),
+      // The page is closing: the lease ends by itself.
     }).catch(() => {});
   }
 

@@ -21,6 +21,7 @@ export function loadSettings(): ServeSettings | null {
   try {
     return schema.safeParse(JSON.parse(localStorage.getItem(key) ?? 'null')).data ?? null;
   } catch {
+    // Storage is blocked, or holds something else.
     return null;
   }
 }

@@ -60,6 +60,7 @@ export function FinishedSection() {
             checked={settings?.sound === true}
             onChange={({ target: { checked } }) =>
               run(async () => {
+                // The browser may forbid sound.
                 if (checked) playSound().catch(() => {});
                 await change({ sound: checked });
               })

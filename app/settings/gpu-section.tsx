@@ -214,6 +214,7 @@ async function recordOf(report: DeviceReport | null): Promise<TuningRecord | nul
   if (!report) return null;
   const { database } = getRunner().store;
   return readRecord(
+    // Without a database nothing is kept.
     await loadSetting(database, recordId(report, navigator.userAgent)).catch(() => null),
   );
 }

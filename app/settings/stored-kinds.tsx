@@ -152,6 +152,7 @@ function useStoredBytes(): StoredBytes & { read: () => Promise<void> } {
   const [bytes, setBytes] = useState<StoredBytes>({ runs: null, appBytes: null });
   const read = useCallback(async () => {
     const [runs, appBytes] = await Promise.all([
+      // What cannot be measured is not shown.
       savedRunBytes(getRunner().store).catch(() => null),
       storedAppBytes().catch(() => null),
     ]);

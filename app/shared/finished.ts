@@ -72,6 +72,7 @@ async function announce(store: PredictionStore, before: Prediction): Promise<voi
   const { notification, sound, folder } = await loadFinished(store.database);
   if (folder && row.status === 'completed')
     await save(store, [...(getUnsaved()?.ids ?? []), row.id]);
+  // The browser may forbid sound.
   if (sound) playSound().catch(() => {});
   const failure = getUnsaved()?.error;
   if (notification) await notify(text, failure ? errorTexts(failure).message : '');
@@ -107,6 +108,7 @@ async function save(store: PredictionStore, ids: readonly string[]): Promise<voi
   if (!folder || !error) return setUnsaved(null);
   const denied = !(await mayWrite(folder));
   const retry = async () => {
+    // Where it is not granted, saving says so.
     if (denied) await askToWrite(folder).catch(() => false);
     await save(store, left);
   };

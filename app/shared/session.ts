@@ -20,6 +20,7 @@ export function mayBeSignedIn(): boolean {
   try {
     return Number(localStorage.getItem(sessionKey) ?? 0) > Date.now();
   } catch {
+    // Storage is blocked.
     return false;
   }
 }

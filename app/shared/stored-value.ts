@@ -51,6 +51,7 @@ export class StoredValue<T> {
     try {
       return localStorage.getItem(this.key);
     } catch {
+      // Storage is blocked.
       return this.#text;
     }
   }
@@ -59,6 +60,7 @@ export class StoredValue<T> {
     try {
       return this.parse(JSON.parse(text ?? 'null')) ?? this.fallback;
     } catch {
+      // Not what this version writes.
       return this.fallback;
     }
   }

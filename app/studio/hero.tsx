@@ -13,6 +13,7 @@ export function Hero() {
   const [playing, setPlaying] = useState(false);
   const toggle = () => {
     if (playing) video.current?.pause();
+    // The browser may refuse to play, or the button was pressed again.
     else video.current?.play().catch(() => {});
   };
   return (

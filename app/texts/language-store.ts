@@ -57,6 +57,7 @@ function read(): string | null {
   try {
     return localStorage.getItem(key);
   } catch {
+    // Storage is blocked.
     return null;
   }
 }

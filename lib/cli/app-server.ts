@@ -148,6 +148,7 @@ async function readKeys(file: string, output: () => string): Promise<FirstKeys> 
     if (performance.now() > deadline) throw new Error('it did not say where it runs.');
     await delay(20);
   }
+  // Only a first start writes it.
   const text = await readFile(file, 'utf8').catch(() => '');
   const none = { apiKey: '', workerToken: '', signInToken: '' };
   return text === '' ? none : (JSON.parse(text) as FirstKeys);

@@ -42,6 +42,7 @@ export class Command {
     let onAbort = () => {};
     const aborted = new Promise<never>((_, reject) => {
       onAbort = () => {
+        // The command ends all the same.
         const asked = stop().catch(() => undefined);
         void Promise.race([asked, delay(timeoutMs)]).then(() => reject(stopped()));
       };
@@ -85,6 +86,7 @@ export class Command {
       process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
       return exitCodes[error.code] ?? 1;
     } finally {
+      // One that fails must not keep the others from it.
       for (const cleanup of this.#cleanups.reverse()) await cleanup().catch(() => undefined);
     }
   }

@@ -29,6 +29,7 @@ const options = [
 export async function compileKernels(base: string = folder): Promise<boolean> {
   const target = path.join(base, 'kernels-module.js');
   const stamp = `// Made from assembly/ by \`npm run prepare:assets\`: ${await hashOf(base)}\n`;
+  // Not made yet.
   const present = await readFile(target, 'utf8').catch(() => '');
   if (present.startsWith(stamp)) return false;
 

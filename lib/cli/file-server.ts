@@ -82,6 +82,7 @@ async function find(roots: readonly string[], pathname: string) {
     for (const name of names) {
       const file = path.join(root, name);
       if (!file.startsWith(root + path.sep)) continue;
+      // Not there: the next name or folder.
       const facts = await stat(file).catch(() => null);
       if (facts?.isFile()) return { file, facts };
     }

@@ -150,6 +150,7 @@ async function runStep({ name, command, figures, limitMinutes }: Step): Promise<
     const code = await Promise.race([exitCode(child), late]);
     await stopTree(child);
     const seconds = (performance.now() - start) / 1000;
+    // A step that failed has written none.
     const found = figures === 'file' ? await readFile(file, 'utf8').catch(() => '') : said();
     return {
       name,

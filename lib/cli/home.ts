@@ -40,6 +40,7 @@ export async function addedIds(home: string): Promise<readonly string[]> {
     const ids: unknown = JSON.parse(text);
     return Array.isArray(ids) ? ids.filter((id) => typeof id === 'string') : [];
   } catch {
+    // Damaged: as if nothing was added.
     return [];
   }
 }

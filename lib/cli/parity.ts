@@ -107,6 +107,7 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
 }
 
 async function limitsOf({ folder, tolerance }: Options) {
+  // Without the folder there are none.
   const names = await readdir(path.join(folder, 'loras')).catch(() => []);
   const loraFiles = names.filter((name) => name.endsWith('.safetensors')).sort();
   return { loraFiles, ...(tolerance === null ? {} : { tolerance }) };

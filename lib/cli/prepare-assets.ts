@@ -101,6 +101,7 @@ async function prepareQuickChecker(root: string): Promise<string[]> {
   const { weights, tensors } = quickChecker;
   const target = (file: string) => `public/nsfwjs/${file}`;
   const isThere = async ({ file, sha256 }: { readonly file: string; readonly sha256: string }) =>
+    // Not there yet.
     sha256Of(await readFile(join(root, target(file))).catch(() => '')) === sha256;
   if ((await isThere(weights)) && (await isThere(tensors))) return [];
 
@@ -135,6 +136,7 @@ function sha256Of(content: Uint8Array | string): string {
 
 async function copyIfChanged(source: string, target: string): Promise<boolean> {
   const from = await stat(source);
+  // Not there yet.
   const to = await stat(target).catch(() => undefined);
   if (to?.isFile() && to.size === from.size && sameSecond(to.mtimeMs, from.mtimeMs)) return false;
   await putWhole(target, async (part) => {
@@ -145,6 +147,7 @@ async function copyIfChanged(source: string, target: string): Promise<boolean> {
 }
 
 async function writeIfChanged(target: string, text: string): Promise<boolean> {
+  // Not there yet.
   if ((await readFile(target, 'utf8').catch(() => undefined)) === text) return false;
   await putWhole(target, (part) => writeFile(part, text));
   return true;

@@ -31,6 +31,7 @@ export function exitCode(child: ChildProcess): Promise<number> {
 /** Ends a child and its children: asked first, forced after `graceMs`. */
 export async function stopTree(child: ChildProcess, graceMs = 3000): Promise<void> {
   if (hasEnded(child)) return;
+  // One that never started has ended too.
   const ended = exitCode(child).catch(() => 1);
   signalTree(child, 'SIGTERM');
   const forced = await Promise.race([
@@ -85,6 +86,7 @@ export async function freePort(): Promise<number> {
     try {
       await once(probe.listen(port, '127.0.0.1'), 'listening');
     } catch {
+      // Taken: another one.
       continue;
     }
     await new Promise((resolve) => probe.close(resolve));

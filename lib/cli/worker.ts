@@ -48,6 +48,7 @@ async function work(command: Command, options: WorkerOptions): Promise<void> {
       if (isFinal(error)) throw error;
       const waitMs = backoff.next();
       command.say(`${error.message} Starting again in ${Math.ceil(waitMs / 1000)} s.`);
+      // A stop ends the pause; the loop looks at the signal.
       await delay(waitMs, undefined, { signal: command.signal }).catch(() => undefined);
     }
   }
@@ -78,6 +79,7 @@ async function serveInBrowser(
     if (software) command.say(withoutGpu(device.backend, options.device.backend !== undefined));
     await serveOnPage(command, context, origin, device, options, report, onConnected);
   } finally {
+    // The browser may have crashed.
     await context.close().catch(() => undefined);
   }
 }

@@ -75,6 +75,7 @@ export class CurrentRun {
     } catch (thrown) {
       throw signal.aborted && !acquired ? inUse() : thrown;
     } finally {
+      // The run has its result; what follows it must not change that.
       await afterwards().catch(() => {});
       this.apply({ type: 'ended' });
     }

@@ -37,6 +37,7 @@ export async function hasRoom(bytes: number): Promise<boolean | null> {
       () => true,
       (thrown: unknown) => (toKinoraError(thrown).code === 'STORAGE_FULL' ? false : null),
     );
+    // Nothing is to be kept of it.
     await fits.then(() => file.abort()).catch(() => {});
     await removeEntry(root, name);
     return await fits;

@@ -176,6 +176,7 @@ export class Runner {
         if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
         throw error;
       } finally {
+        // The next start removes them too.
         await removeUnusedVideos(this.store, id).catch(() => {});
       }
     });

@@ -208,6 +208,7 @@ export class PredictionStore {
         else this.#unwritten.delete(id);
       });
     } catch {
+      // The database is blocked or full.
       this.#retryLater(id);
     }
   }

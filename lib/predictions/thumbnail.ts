@@ -7,6 +7,7 @@ export async function makeThumbnail(image: Blob): Promise<Blob | null> {
   try {
     bitmap = await createImageBitmap(image);
   } catch {
+    // The browser cannot decode it.
     return null;
   }
   const scale = Math.min(1, thumbnailSize / Math.max(bitmap.width, bitmap.height));

@@ -119,6 +119,7 @@ function caller(
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
     );
+    // A proxy's page is no JSON.
     const answered: unknown = await response.json().catch(() => null);
     if (response.ok) return (endpoint.answer.parse(answered) as { data: DataOf<Op> }).data;
     const refusal = z.object({ message: z.string(), error_code: z.string() }).safeParse(answered);

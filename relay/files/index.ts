@@ -9,7 +9,7 @@ import { getVideo, putOutput, takeOutput } from './outputs/handlers';
 import { filenameOf } from './outputs/store';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
-import { putOwnVideo, takeOwnVideo } from './shares/own-video';
+import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
 import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
@@ -54,6 +54,7 @@ export async function createFiles(dependencies: FilesDependencies) {
     'PUT /api/worker/jobs/{id}/output': putOutput(context),
     ...shareRoutes(context, shares),
     'PUT /api/admin/videos/{id}': putOwnVideo(context),
+    'HEAD /api/admin/videos/{id}': headOwnVideo(context),
   };
   return {
     blobs,

@@ -67,6 +67,7 @@ export function createRetention(context: FilesContext) {
   }
 
   async function sweepTemporary(): Promise<void> {
+    // Without the folder there are none.
     const names = await onStorage(() => readdir(context.temporary)).catch(() => []);
     for (const name of names) {
       const file = path.join(context.temporary, name);
@@ -105,6 +106,7 @@ export function createRetention(context: FilesContext) {
 }
 
 async function removeOld(file: string, ageMs: number): Promise<void> {
+  // Another node of this folder, or its own request, has removed it.
   const found = await stat(file).catch(() => null);
   if (found && Date.now() - found.mtimeMs > ageMs) await rm(file, { force: true });
 }

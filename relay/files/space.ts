@@ -56,7 +56,7 @@ export function createSpace(
       const low = await isLow();
       if (low === wasLow) return;
       wasLow = low;
-      const free = await known.last('free');
+      const free = await known.get('free', () => freeBytes(config.KINORA_DATA));
       if (low) log?.error({ free }, 'the disk is almost full: no new work is accepted');
       else log?.info({ free }, 'the disk has enough space again');
     },
@@ -77,6 +77,7 @@ async function freeBytes(folder: string): Promise<number> {
     const { bavail, bsize } = await statfs(existing);
     return bavail * bsize;
   } catch {
+    // The system does not tell.
     return Number.POSITIVE_INFINITY;
   }
 }

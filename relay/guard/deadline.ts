@@ -22,6 +22,7 @@ export class CallDeadline {
     this.ended = new Promise((_, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     });
+    // Nobody may be waiting when it rejects.
     this.ended.catch(() => undefined);
     this.#total = setTimeout(
       () => this.#end('timeout', 'took too long to answer.'),

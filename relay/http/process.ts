@@ -103,6 +103,7 @@ const program = `
     seen = now;
     if (missed < workerData.maxMissed) return;
     try {
+      // Nobody may read stderr.
       writeSync(2, workerData.sentence);
     } catch {}
     process.kill(process.pid, 'SIGKILL');

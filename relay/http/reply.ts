@@ -95,6 +95,7 @@ async function drain(request: IncomingMessage): Promise<void> {
   });
   request.resume();
   const signal = AbortSignal.any([AbortSignal.timeout(maxDrainMs), stop.signal]);
+  // The answer is sent in any case.
   await finished(request as Readable, { signal }).catch(() => undefined);
 }
 

@@ -72,6 +72,7 @@ function decodeSegments(path: string): string[] | null {
   try {
     return path.split('/').map(decodeURIComponent);
   } catch {
+    // Not percent-encoded: no route.
     return null;
   }
 }

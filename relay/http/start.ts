@@ -84,6 +84,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     const running = await relay.promise.catch(() => null);
     await endAnswers(requests, running, stopSeconds * 1000, log);
     await running?.stop();
+    // Pages that never opened need no end.
     await pages.promise.then((open) => open.close()).catch(() => undefined);
   };
 

@@ -13,7 +13,6 @@ import { claimNext, skippedFor } from './claim';
 import { announce, type JobsDependencies, writeEvent, writeStep } from './context';
 import {
   finishIntake,
-  postponeIntake,
   retryPause,
   returnIntake,
   type TakenIntake,
@@ -71,13 +70,9 @@ export function createJobs(dependencies: JobsDependencies) {
   const { store, config, outboxRow, log, metrics } = dependencies;
   const { db } = store;
   const submit = createSubmitter(dependencies);
-  const positions = createPositions(db);
+  const position = createPositions(db);
 
-  /** Announces a change to this node and to others. */
-  function changed(job: JobRow, delivery = false): void {
-    positions.changed(job);
-    announce(store, job, delivery);
-  }
+  const changed = (job: JobRow, delivery = false) => announce(store, job, delivery);
 
   /** Applies an event that comes with no lease token: a cancel, files that cannot be fetched. */
   async function apply(
@@ -135,7 +130,7 @@ export function createJobs(dependencies: JobsDependencies) {
     remove: (ids: readonly string[], owner: string): Promise<JobRow[]> =>
       removeJobs(db, ids, owner),
     /** Jobs that come before this one among those its workers choose from; 0 is next. */
-    position: (job: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> => positions.of(job),
+    position: (job: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> => position(job),
     unfinishedOf: (keyId: string): Promise<number> =>
       countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
@@ -240,7 +235,7 @@ export function createJobs(dependencies: JobsDependencies) {
         const message = `${error} It was tried ${taken.intakeFailures + 1} times.`;
         return (await apply(takenBy(taken), { type: 'intake-failed', message }))?.job ?? null;
       }
-      const job = await postponeIntake(db, taken, error, pause);
+      const job = await returnIntake(db, taken, pause, error);
       if (job) void store.notify('jobChanged', `${job.id}:status`);
       return job;
     },
@@ -248,8 +243,9 @@ export function createJobs(dependencies: JobsDependencies) {
      * Gives a taken job back after `seconds`, its attempt too: the failure was not caused by its files.
      * Changes nothing where another node has taken it over.
      */
-    intakeReturned: (taken: TakenIntake, seconds: number): Promise<void> =>
-      returnIntake(db, taken, seconds),
+    async intakeReturned(taken: TakenIntake, seconds: number): Promise<void> {
+      await returnIntake(db, taken, seconds);
+    },
 
     /**
      * Requeues or fails what has lost its lease or passed its deadline. Any node, any number at once.

@@ -93,21 +93,6 @@ export function takenBy({ id, intakeUntil }: TakenIntake) {
   );
 }
 
-/** Returns a job whose files this node could not process, without counting an attempt. */
-export async function returnIntake(
-  db: Database,
-  taken: TakenIntake,
-  seconds: number,
-): Promise<void> {
-  await db
-    .update(jobs)
-    .set({
-      intakeUntil: seconds === 0 ? null : inSeconds(seconds),
-      intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)`,
-    })
-    .where(takenBy(taken));
-}
-
 /**
  * Pauses before the image of a job is fetched again, in seconds: a name that cannot be resolved, a host that
  * restarts or is busy comes back within them, ten minutes in all.
@@ -120,26 +105,29 @@ export function retryPause(failures: number): number | null {
 }
 
 /**
- * Returns a job whose image could not be fetched now, for the next try after a pause. The attempt is not counted:
- * attempts find jobs that end their node.
+ * Returns a job for the next try after a pause. The attempt is not counted: attempts find jobs that end their node.
  *
- * @param error one sentence, which the record of the job shows
+ * @param error why its image could not be fetched, one sentence, which the record of the job shows; null where its
+ *   files were not the cause
  * @returns null where another node has taken the job over
  */
-export async function postponeIntake(
+export async function returnIntake(
   db: Database,
   taken: TakenIntake,
-  error: string,
   seconds: number,
+  error: string | null = null,
 ): Promise<JobRow | null> {
+  const again = seconds === 0 ? null : inSeconds(seconds);
   const [job] = await db
     .update(jobs)
     .set({
-      intakeUntil: null,
+      intakeUntil: error === null ? again : null,
       intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)`,
-      intakeFailures: sql`${jobs.intakeFailures} + 1`,
-      intakeError: error,
-      intakeRetryAt: inSeconds(seconds),
+      ...(error !== null && {
+        intakeFailures: sql`${jobs.intakeFailures} + 1`,
+        intakeError: error,
+        intakeRetryAt: again,
+      }),
     })
     .where(takenBy(taken))
     .returning();

@@ -149,44 +149,27 @@ const queueMs = 1000;
 const maxOwners = 1000;
 
 /**
- * Positions in the queue. Every poll of a waiting prediction asks for one, so an owner's queue is read
- * once a second and not for each poll. What this node changes is applied to it at once; a change by
- * another node is seen within a second.
+ * The place of a job in the queue. Every poll of a waiting prediction asks for it, so an owner's queue is read once a
+ * second and not for each poll.
  */
 export function createPositions(db: Database) {
-  const queues = new Kept<Set<string>>(queueMs, maxOwners);
+  const queues = new Kept<readonly string[]>(queueMs, maxOwners);
 
-  async function readQueue(owner: string): Promise<Set<string>> {
+  async function readQueue(owner: string): Promise<string[]> {
     const first = await db
       .select({ id: jobs.id })
       .from(jobs)
       .where(sql`${jobs.status} = 'created' and ${jobs.ready} and ${eq(jobs.owner, owner)}`)
       .orderBy(sql`${jobs.priority} desc, ${jobs.createdAt}`)
       .limit(maxPosition);
-    return new Set(first.map(({ id }) => id));
+    return first.map(({ id }) => id);
   }
 
-  return {
-    async of({ id, owner, status }: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> {
-      if (status !== 'created') return 0;
-      const ids = await queues.get(owner, () => readQueue(owner));
-      // A job that is not in the set came later, or waits further back than is counted.
-      return ids.has(id) ? [...ids].indexOf(id) : ids.size;
-    },
-    /** Applies a change of a job to the kept queue of its owner. */
-    changed({ id, owner, status, ready, attempt, releases }: JobRow): void {
-      const isWaiting = status === 'created' && ready;
-      // A job that came back has its old position, which only the database knows.
-      if (isWaiting && attempt + releases > 0) queues.forget(owner);
-      else {
-        void queues.last(owner)?.then(
-          (ids) => {
-            if (!isWaiting) ids.delete(id);
-            else if (ids.size < maxPosition) ids.add(id);
-          },
-          () => undefined,
-        );
-      }
-    },
+  return async ({ id, owner, status }: Pick<JobRow, 'id' | 'owner' | 'status'>) => {
+    if (status !== 'created') return 0;
+    const ids = await queues.get(owner, () => readQueue(owner));
+    const place = ids.indexOf(id);
+    // A job that is not in the list came later, or waits further back than is counted.
+    return place < 0 ? ids.length : place;
   };
 }

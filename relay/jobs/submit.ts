@@ -58,6 +58,7 @@ export function createSubmitter({
     const before = previous.get(keyId) ?? Promise.resolve();
     const inserted = before.then(() => submitWithinLimit(job));
     const ended = inserted
+      // The submission itself reports it.
       .catch(() => undefined)
       .then(() => {
         if (previous.get(keyId) === ended) previous.delete(keyId);

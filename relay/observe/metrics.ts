@@ -69,6 +69,7 @@ export function createMetrics() {
     labelNames: ['state'],
     registers,
     async collect() {
+      // Left out of this scrape.
       const workers = await sources?.workers().catch(() => null);
       this.reset();
       if (!workers) return;

@@ -65,6 +65,7 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     await client.waitReady;
     await migrate(db, { migrationsFolder });
   } catch (error) {
+    // The first error is the one that is reported.
     await client.close().catch(() => undefined);
     await unlock();
     throw error;

@@ -45,6 +45,7 @@ export function startListener(
           .join(';'),
       );
     } catch (error) {
+      // It may never have been open.
       await next.end().catch(() => undefined);
       throw error;
     }
@@ -76,6 +77,7 @@ export function startListener(
       }
       const broken = client;
       client = null;
+      // It is replaced in any case.
       await broken?.end().catch(() => undefined);
       started();
       if (!(await pause(retryMs))) return;
@@ -85,6 +87,7 @@ export function startListener(
 
   /** @returns false when the listener is being closed */
   function pause(ms: number): Promise<boolean> {
+    // Only its signal rejects a pause.
     return delay(ms, true, { signal: stop.signal, ref: false }).catch(() => false);
   }
 
@@ -101,6 +104,7 @@ export function startListener(
     async close() {
       stop.abort();
       listeners.clear();
+      // It may be broken.
       await client?.end().catch(() => undefined);
       await loop;
     },

@@ -143,6 +143,7 @@ function startGuarded(
     async stop() {
       guard.ref();
       guard.stdin?.end();
+      // It is to end in any way.
       await exit.catch(() => undefined);
     },
   };

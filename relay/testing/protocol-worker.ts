@@ -50,6 +50,7 @@ export class ProtocolWorker {
   /** Works until the signal; a server that is away is waited for. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
+      // Nodes are killed in these tests: it asks again.
       const took = await this.once(signal).catch(() => false);
       if (!took) await delay(40, undefined, { signal }).catch(() => undefined);
     }

@@ -98,6 +98,7 @@ export async function deliverUntil(
     if (!signal.aborted) await wake.wait(waitMs);
   }
   signal.removeEventListener('abort', onStop);
+  // The connection may be broken.
   await stopListening().catch(() => undefined);
   await within(stopMs, Promise.all(running));
   interrupt.abort();

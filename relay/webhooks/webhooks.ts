@@ -141,6 +141,7 @@ export function createWebhooks({
     /** @throws ApiError `NOT_FOUND` */
     async replay(id: string, owner?: string): Promise<DeliveryRecord> {
       const record = await storageErrors(() => replayDelivery(store.db, id, owner));
+      // The loop looks at intervals too.
       await store.notify('deliveryDue', '').catch(() => undefined);
       return record;
     },

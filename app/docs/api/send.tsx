@@ -129,6 +129,7 @@ function indented(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
+    // No JSON: shown as it came.
     return text;
   }
 }

@@ -25,6 +25,7 @@ export async function runImprove(
   signal.throwIfAborted();
   const client = createOptimizerClient();
   const { api, crashed } = client.open();
+  // The worker may have ended.
   const cancel = () => void api.cancel().catch(() => {});
   signal.addEventListener('abort', cancel);
   try {

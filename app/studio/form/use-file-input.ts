@@ -131,6 +131,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
 async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source | undefined> {
   const { getRunner } = await loadData();
   const { store } = getRunner();
+  // Without a database there is no earlier video.
   const list = await store.list().catch(() => []);
   const made = list.find(
     ({ parameters }) => parameters.prompt === prompt && String(parameters.seed) === seed,

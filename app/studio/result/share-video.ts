@@ -2,7 +2,6 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { isFlagged, uncheckedSafety } from '../../../lib/contract/safety';
 import { sha256 } from '../../../lib/contract/sha256';
 import { endpoints } from '../../../lib/contract/v3/endpoints';
-import { ApiError } from '../../../lib/contract/v3/errors';
 import type { OwnVideo, Share } from '../../../lib/contract/v3/share';
 import { savePoster } from '../../../lib/predictions/poster';
 import { systemClock } from '../../../lib/weights/hub/retry';
@@ -12,7 +11,7 @@ import {
   TransportError,
   toTransportError,
 } from '../../../lib/worker/transport-error';
-import { type UploadClient, uploadVideo } from '../../../lib/worker/upload';
+import { type UploadClient, type UploadTarget, uploadVideo } from '../../../lib/worker/upload';
 import { getRunner } from '../../runner';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
@@ -36,6 +35,11 @@ export async function shareVideo(options: {
   const poster = isFlagged(safety) ? undefined : await posterOf(prediction);
   const { id, parameters, profile, result } = prediction;
   const target = { id, leaseToken: '', sha256: await sha256(await file.arrayBuffer()) };
+  const stored = await send(addressOf(target), { method: 'HEAD', signal });
+  if (stored.headers.get('Upload-Complete') !== '?1') {
+    await uploadVideo(uploadClient(onProgress), target, file, signal);
+  }
+  onProgress(1);
   const video: OwnVideo = {
     sha256: target.sha256,
     parameters: { ...parameters, seed: result.seed },
@@ -48,23 +52,13 @@ export async function shareVideo(options: {
     share,
   };
   const { method, path, answer } = endpoints.shareOwnVideo;
-  const makeLink = async () => {
-    const response = await send(path.replace('{id}', id), {
-      method,
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(video),
-      signal,
-    });
-    return answer.parse(await response.json()).data;
-  };
-  try {
-    return await makeLink();
-  } catch (thrown) {
-    if (!(thrown instanceof ApiError && thrown.code === 'CONFLICT')) throw thrown;
-  }
-  await uploadVideo(uploadClient(onProgress), target, file, signal);
-  onProgress(1);
-  return await makeLink();
+  const response = await send(path.replace('{id}', id), {
+    method,
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(video),
+    signal,
+  });
+  return answer.parse(await response.json()).data;
 }
 
 /** The gallery's picture of a video, made now where there is none yet; undefined where it cannot be made. */
@@ -90,14 +84,18 @@ async function send(path: string, init: RequestInit): Promise<Response> {
   return response;
 }
 
+function addressOf({ id, sha256: hash }: Pick<UploadTarget, 'id' | 'sha256'>): string {
+  return `/api/admin/videos/${id}?sha256=${hash}`;
+}
+
 /** Requests of an upload that tell how much is sent, which `fetch` does not. */
 function uploadClient(onProgress: (fraction: number) => void): UploadClient {
   return {
     clock: systemClock,
-    async output({ id, sha256: hash }, file, signal, timeoutMs = 0) {
+    async output(target, file, signal, timeoutMs = 0) {
       const response = await new Promise<Response>((resolve, reject) => {
         const request = new XMLHttpRequest();
-        request.open('PUT', `/api/admin/videos/${id}?sha256=${hash}`);
+        request.open('PUT', addressOf(target));
         request.setRequestHeader('Content-Type', 'video/mp4');
         request.timeout = timeoutMs;
         request.upload.onprogress = ({ loaded }) => onProgress(loaded / file.size);

@@ -61,7 +61,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
           <button
             type="button"
             title={t('run.skipTuningTitle')}
-            onClick={() => void runner.skipTuning().catch(() => {})}
+            onClick={() => order(runner.skipTuning())}
           >
             {t('shared.skip')}
           </button>
@@ -71,7 +71,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
             type="button"
             disabled={paused ? ending !== null : !stepping}
             title={paused ? t('run.resumeTitle') : t('run.pauseTitle')}
-            onClick={() => void (paused ? runner.resume() : runner.pause()).catch(() => {})}
+            onClick={() => order(paused ? runner.resume() : runner.pause())}
           >
             {paused ? t('run.resume') : t('run.pause')}
           </button>
@@ -81,7 +81,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
             type="button"
             disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
             title={t('run.suspendTitle')}
-            onClick={() => void runner.suspend().catch(() => {})}
+            onClick={() => order(runner.suspend())}
           >
             {t('run.suspend')}
           </button>
@@ -91,7 +91,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
             type="button"
             disabled={!stepping}
             title={t('run.finishTitle')}
-            onClick={() => void runner.finishEarly().catch(() => {})}
+            onClick={() => order(runner.finishEarly())}
           >
             {t('run.finishEarly')}
           </button>
@@ -195,4 +195,9 @@ function announcement(run: RunState): string {
   if (phase !== 'denoise') return phase ? t(`run.saysPhase.${phase}`) : t('run.saysStarting');
   if (secondsRemaining === null) return t('run.saysStep', { step, steps });
   return t('run.saysStepLeft', { step, steps, time: formatTime(secondsRemaining) });
+}
+
+/** The run may have ended meanwhile: then there is nothing to do. */
+function order(sent: Promise<unknown>): void {
+  sent.catch(() => {});
 }

@@ -99,6 +99,7 @@ async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>
   launch: (flags: readonly string[]) => Promise<T>,
 ): Promise<{ browser: T; software: boolean }> {
   if (process.env.KINORA_GPU !== 'software') {
+    // Where it does not start with them it starts without.
     const browser = await launch(hardwareFlags).catch(() => undefined);
     if (browser && (await hasHardwareAdapter(browser))) return { browser, software: false };
     await browser?.close();
@@ -127,8 +128,10 @@ async function hasHardwareAdapter(browser: Pick<BrowserContext, 'newPage'>): Pro
     const info = await Promise.race([asked, late]);
     return info !== null && !isSoftware(info);
   } catch {
+    // A page that crashes has no adapter.
     return false;
   } finally {
+    // It may have crashed.
     await page.close().catch(() => undefined);
   }
 }

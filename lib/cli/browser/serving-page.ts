@@ -27,6 +27,7 @@ export class ServingPage {
       page.on('crash', die);
       page.on('close', die);
     });
+    // Reported where it is awaited.
     crashed.catch(() => {});
     await page.exposeFunction('kinoraServing', onEvent);
     await page.goto(new URL('/serve', origin).href);

@@ -135,6 +135,7 @@ export class QueueRunner {
         this.#requested ||= lock !== null;
         const changed = change(lock !== null);
         changed.then(resolve, reject);
+        // Reported above, by the promise.
         await changed.catch(() => {});
         if (lock) await this.#run();
         else this.wake();

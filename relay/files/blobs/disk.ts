@@ -104,6 +104,7 @@ async function syncFile(file: string): Promise<void> {
 
 /** Makes a rename survive a power cut (fsync(2)). Not every system can sync a folder. */
 async function syncFolder(folder: string): Promise<void> {
+  // Windows cannot open one.
   const handle = await open(folder, 'r').catch(() => null);
   await handle?.sync().catch(() => undefined);
   await handle?.close();

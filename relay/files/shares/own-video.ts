@@ -34,6 +34,16 @@ export function putOwnVideo(context: FilesContext): NodeHandler {
   };
 }
 
+/** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
+export function headOwnVideo(context: FilesContext): NodeHandler {
+  return async (request, response, { id = '' }) => {
+    const name = nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request));
+    const isThere = (await context.blobs.stat(outputKey(name))) !== null;
+    const headers = { 'Upload-Complete': isThere ? '?1' : '?0', 'Cache-Control': 'no-store' };
+    response.writeHead(200, headers).end();
+  };
+}
+
 /**
  * Makes an uploaded video a finished prediction of its owner, with the retention of outputs, and stores its poster
  * unless it is flagged. The same video once more is no error.

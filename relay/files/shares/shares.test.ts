@@ -521,7 +521,11 @@ test('a signed-in page uploads a video of the studio, shares it, lists its links
   expect((await put({ ...page, Origin: 'https://other.example' })).status).toBe(403);
   expect((await put({ ...page, 'Sec-Fetch-Site': 'same-site' })).status).toBe(403);
   expect(await post()).toMatchObject({ status: 409, error_code: 'CONFLICT' });
+  const isThere = async () =>
+    (await node.get(address, { method: 'HEAD', headers: page })).headers.get('upload-complete');
+  expect(await isThere()).toBe('?0');
   expect((await put()).status).toBe(200);
+  expect(await isThere()).toBe('?1');
   expect(await post({ poster: Buffer.from('no picture').toString('base64') })).toMatchObject({
     status: 400,
     error_code: 'INVALID_PARAMETER',

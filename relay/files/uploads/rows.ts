@@ -37,6 +37,7 @@ export async function insertStored(
   upload: NewUpload & { readonly blobKey: string },
 ): Promise<UploadRow> {
   return await rows.insert(upload).catch(async (thrown) => {
+    // The first error is the one that is reported.
     await blobs.remove(upload.blobKey).catch(() => undefined);
     throw thrown;
   });
