@@ -1,6 +1,6 @@
 import type { EngineApi } from '../../lib/contract/engine';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { HeadlessApi, HeadlessLibraryApi, HeadlessOptions } from '../../lib/contract/headless';
+import type { HeadlessApi, HeadlessLibraryApi, HeadlessRun } from '../../lib/contract/headless';
 import type { KernelSetting } from '../../lib/contract/kernel-setting';
 import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
 import { recordId } from '../../lib/gpu/kernels/record';
@@ -24,36 +24,17 @@ export function installHeadlessApi(): HeadlessApi {
   };
 }
 
-async function generate(options: HeadlessOptions): Promise<GenerationResult> {
-  const { parameters, model, profile, backend, loraScales, encoder, memoryBudget } = options;
-  const { framing, safetyChecker, promptOptimizer, decoder, cache, kernels } = options;
+async function generate(run: HeadlessRun): Promise<GenerationResult> {
+  const { loraScales, libraryLoras = [], ...asked } = run;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
-  const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
-  const runner = getRunner();
-  const started = await runner.start(
-    {
-      image,
-      imageName: image.name,
-      ...(framing && { framing }),
-      parameters: {
-        loras: loras.map(({ name, scale }) => ({ path: name, scale })),
-        ...parameters,
-      },
-      model,
-      ...(profile && { profile }),
-      backend,
-      loras,
-      ...(encoder && { encoder }),
-      ...(safetyChecker && { safetyChecker }),
-      ...(promptOptimizer && { promptOptimizer }),
-      ...(decoder && { decoder }),
-      ...(cache !== undefined && { cache }),
-      ...(memoryBudget !== undefined && { memoryBudget }),
-      ...(kernels && { kernels }),
-    },
-    report,
-  );
+  const loras = await lorasOf(loraScales, libraryLoras);
+  const parameters = {
+    loras: loras.map(({ name, scale }) => ({ path: name, scale })),
+    ...asked.parameters,
+  };
+  const input = { ...asked, parameters, image, imageName: image.name, loras };
+  const started = await getRunner().start(input, report);
   const ended = await started.ended;
   if (ended.status === 'completed') return ended.result;
   if (ended.status === 'failed' || ended.status === 'interrupted') {
@@ -65,7 +46,7 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
 /** The files of `#loras`, then those of the library, each with its scale. */
 async function lorasOf(
   scales: readonly number[],
-  kept: NonNullable<HeadlessOptions['libraryLoras']>,
+  kept: NonNullable<HeadlessRun['libraryLoras']>,
 ): Promise<{ name: string; file: File; scale: number }[]> {
   const files = filesOf('loras');
   if (files.length !== scales.length) {

@@ -31,17 +31,13 @@ export function installServeApi(): () => void {
 }
 
 async function connect(serving: ServingStore, options: ServeConnect): Promise<void> {
-  const { model: id, backend, name, memoryBudget, kernels } = options;
+  const { model: id, name, device } = options;
   const token = checkToken(options.token);
   const { models, hub } = await getLibrary().call((api) => api.snapshot());
   const model = models.find(({ manifest }) => manifest.id === id);
   if (!model) throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`);
   if (!model.ready) throw new KinoraError('MODEL_NOT_INSTALLED');
-  const device = {
-    ...(memoryBudget !== undefined && { memoryBudget }),
-    ...(kernels && { kernels }),
-  };
-  void serving.connect({ ...optionsOf(model, backend, hub), token, name, ...device });
+  void serving.connect({ ...optionsOf(model, hub), token, name, device });
 }
 
 function report(serving: ServingStore, event: ServingEvent): void {

@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
 import type { ServeOptions } from '../../lib/worker/api';
-import { budgetOf, changeDevice, kernelOption, useDevice } from '../shared/device';
+import { changeDevice, deviceOptions, useDevice } from '../shared/device';
 import { backendOfRun, type GpuState, shownBackend } from '../shared/gpu';
 import { askTerms } from '../shared/terms-store';
 import { checkToken, getServing } from './serving-store';
@@ -37,7 +37,6 @@ export function useConnect(
 ) {
   const [typed, setTyped] = useState(blank);
   const device = useDevice();
-  const { memoryBudget } = device;
   const backend = shownBackend(device, gpu);
   const values: ConnectValues = useMemo(() => ({ ...typed, backend }), [typed, backend]);
   const [tokenError, setTokenError] = useState<ErrorRecord | null>(null);
@@ -63,17 +62,16 @@ export function useConnect(
       const token = checkToken(values.token);
       if (!(await askTerms())) return;
       save(values, model, true);
-      const backend = await backendOfRun();
-      const options = {
-        ...optionsOf(model, backend, hub),
-        ...budgetOf(memoryBudget),
-        ...kernelOption(),
-      };
-      void getServing().connect({ ...options, token, name: values.name.trim() });
+      void getServing().connect({
+        ...optionsOf(model, hub),
+        token,
+        name: values.name.trim(),
+        device: { backend: await backendOfRun(), ...deviceOptions() },
+      });
     } catch (thrown) {
       setTokenError(toKinoraError(thrown).toRecord());
     }
-  }, [values, memoryBudget, model, hub]);
+  }, [values, model, hub]);
 
   const disconnect = useCallback(() => {
     if (model) save(values, model, false);
@@ -93,15 +91,13 @@ export function useConnect(
 /** The options of a connection that follow from the model and the page. */
 export function optionsOf(
   { manifest, precision }: ModelEntry,
-  backend: Backend,
   hub: string,
-): Omit<ServeOptions, 'token' | 'name'> {
+): Omit<ServeOptions, 'token' | 'name' | 'device'> {
   return {
     server: window.location.origin,
     model: manifest.id,
     precision: precision ?? manifest.precision,
     sizes: sizes.filter((size) => manifest.nativeSizes[size]),
-    backend,
     hub,
   };
 }

@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from 'react';
 import { type KernelSetting, kernelSettings } from '../../lib/contract/kernel-setting';
 import { type Backend, backends } from '../../lib/contract/prediction';
+import type { DeviceOptions } from '../../lib/contract/run';
 import { t } from '../texts';
 import { StoredValue } from './stored-value';
 
@@ -44,10 +45,19 @@ export function changeDevice(changes: Partial<DeviceSetting>): void {
   if (names.some((name) => after[name] !== before[name])) stored.set(after);
 }
 
-/** The options of a run for what computes on the GPU; empty for what is usual. */
-export function kernelOption(): { kernels?: KernelSetting } {
-  const { kernels } = getDevice();
-  return kernels === null ? {} : { kernels };
+/**
+ * What a run's device is told by the settings of this browser.
+ *
+ * @param memoryBudget in GiB, as typed; one that is not valid is no limit
+ */
+export function deviceOptions(
+  memoryBudget = getDevice().memoryBudget,
+): Omit<DeviceOptions, 'backend'> {
+  const bytes = toBudgetBytes(memoryBudget);
+  return {
+    memoryBudget: budgetError(memoryBudget) ? undefined : bytes,
+    kernels: getDevice().kernels ?? undefined,
+  };
 }
 
 /** The setting; renders again when any tab changes it. */
@@ -61,12 +71,6 @@ export const budgetRange = { min: 0.001, max: 1024 } as const;
 /** A memory limit in bytes; undefined if the field is empty, NaN if it is not a number. */
 export function toBudgetBytes(memoryBudget: string): number | undefined {
   return memoryBudget.trim() === '' ? undefined : Math.round(Number(memoryBudget) * 2 ** 30);
-}
-
-/** The option of a run for a valid memory limit; empty where there is none. */
-export function budgetOf(memoryBudget: string): { memoryBudget?: number } {
-  const bytes = toBudgetBytes(memoryBudget);
-  return bytes === undefined || budgetError(memoryBudget) ? {} : { memoryBudget: bytes };
 }
 
 /** What is wrong with a memory limit; undefined where nothing is. */

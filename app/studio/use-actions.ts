@@ -36,8 +36,8 @@ export function useActions(options: {
       showInfo(t('studio.settingsWithoutImage', { seed }));
       return;
     }
-    const { framing } = prediction;
-    const image = { name: source.imageName, file: source.image, ...(framing && { framing }) };
+    const { framing } = prediction.options;
+    const image = { name: source.imageName, file: source.image, framing };
     change({ type: 'imageSet', image });
     const loras = withScales(source.loras, parameters).map(({ name, file, scale }) => {
       return { key: crypto.randomUUID(), name, file, scale: String(scale) };

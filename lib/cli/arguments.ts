@@ -1,13 +1,13 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import {
-  type Backend,
   backends,
-  type KernelSetting,
+  type DeviceOptions,
   KinoraError,
   kernelSettings,
   type Precision,
   precisions,
   toKinoraError,
+  usualBackend,
 } from '../contract';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
@@ -71,14 +71,26 @@ export function readHelpOnly(command: string, help: string): void {
   }
 }
 
-/** @throws KinoraError `PARAMETER_INVALID` */
-export function readBackend(text: string | undefined): Backend | undefined {
-  return oneOf('--backend', backends, text);
+/** What is to compute; without a backend, WebGPU where there is a GPU, else the CPU. */
+export type AskedDevice = Partial<DeviceOptions>;
+
+/** Reads `--backend`, `--kernels` and `--memory`. @throws KinoraError `PARAMETER_INVALID` */
+export function readDevice(values: {
+  readonly backend?: string;
+  readonly kernels?: string;
+  readonly memory?: string;
+}): AskedDevice {
+  const backend = oneOf('--backend', backends, values.backend);
+  return {
+    ...(backend && { backend }),
+    kernels: oneOf('--kernels', kernelSettings, values.kernels),
+    memoryBudget: readGibibytes('--memory', values.memory),
+  };
 }
 
-/** @throws KinoraError `PARAMETER_INVALID` */
-export function readKernels(text: string | undefined): KernelSetting | undefined {
-  return oneOf('--kernels', kernelSettings, text);
+/** The device of a run on this machine. @param software whether it has no GPU */
+export function deviceOf(asked: AskedDevice, software: boolean): DeviceOptions {
+  return { backend: usualBackend(software), ...asked };
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */

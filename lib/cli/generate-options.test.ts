@@ -28,20 +28,16 @@ describe('the options of generate', () => {
   it('have the defaults of the request and the bundled sample', () => {
     expect(options()).toEqual({
       image: undefined,
-      framing: undefined,
       parameters: parseParameters({ prompt: samplePrompt }),
       given: [],
       model: 'mini',
       profile: 'standard',
-      backend: undefined,
-      kernels: undefined,
-      memoryBudget: undefined,
+      options: { safetyChecker: true },
+      device: {},
       precision: undefined,
       hub: undefined,
       yes: false,
       acceptTerms: false,
-      optimizePrompt: false,
-      safetyCheck: true,
       out: undefined,
     });
   });
@@ -54,7 +50,6 @@ describe('the options of generate', () => {
       '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
-      framing: { zoom: 1.5, x: 0, y: 0.75, background: 'blur' },
       parameters: {
         prompt: 'p',
         negative_prompt: 'n',
@@ -72,24 +67,28 @@ describe('the options of generate', () => {
       given: ['negative_prompt', 'num_inference_steps', 'guidance_scale', 'flow_shift'],
       model: 'other',
       profile: 'ultra-fast',
-      backend: 'wasm',
-      kernels: 'fast',
-      memoryBudget: 7.5 * 2 ** 30,
+      options: {
+        framing: { zoom: 1.5, x: 0, y: 0.75, background: 'blur' },
+        promptOptimizer: true,
+        safetyChecker: false,
+        encoder: 'ffmpeg',
+      },
+      device: { backend: 'wasm', kernels: 'fast', memoryBudget: 7.5 * 2 ** 30 },
       precision: 'int4',
       hub: 'http://127.0.0.1:1',
       yes: true,
       acceptTerms: true,
-      optimizePrompt: true,
-      safetyCheck: false,
-      encoder: 'ffmpeg',
       out: 'v.mp4',
     });
   });
 
   it('fit the whole image, with blurred or plain bars', () => {
     const whole = { zoom: 0, x: 0.5, y: 0.5 };
-    expect(options('--fit', 'blur').framing).toEqual({ ...whole, background: 'blur' });
-    expect(options('--fit', '#20A040').framing).toEqual({ ...whole, background: '#20A040' });
+    expect(options('--fit', 'blur').options.framing).toEqual({ ...whole, background: 'blur' });
+    expect(options('--fit', '#20A040').options.framing).toEqual({
+      ...whole,
+      background: '#20A040',
+    });
   });
 
   it('leave what was not typed to the model', () => {

@@ -1,13 +1,10 @@
 import {
-  type Backend,
   backends,
   centred,
-  type DecoderKind,
   decoderKinds,
   demonstrationModel,
   type Framing,
   framingSchema,
-  type KernelSetting,
   KinoraError,
   kernelSettings,
   type ModelManifest,
@@ -16,16 +13,16 @@ import {
   type Precision,
   type ProfileName,
   parseParameters,
+  type RunOptions,
   parameterRanges as ranges,
   sizes,
 } from '../contract';
 import { samplePrompt } from '../contract/request';
 import {
   type Arguments,
+  type AskedDevice,
   readArguments,
-  readBackend,
-  readGibibytes,
-  readKernels,
+  readDevice,
   readNumber,
   readPrecision,
   refuseMore,
@@ -36,23 +33,13 @@ import {
 export interface GenerateOptions {
   /** File or URL; undefined for the bundled sample. */
   readonly image: string | undefined;
-  /** Undefined: the centre of the image fills the frame. */
-  readonly framing: Framing | undefined;
   readonly parameters: Parameters;
   /** Which of them were typed: the others are the model's own defaults, where it has some. */
   readonly given: readonly (keyof ModelManifest['defaults'])[];
   readonly model: string;
   readonly profile: ProfileName;
-  /** Undefined: the profile's. */
-  readonly decoder: DecoderKind | undefined;
-  /** Whether steps may reuse results; undefined: the profile decides. */
-  readonly cache: boolean | undefined;
-  /** Undefined: WebGPU where there is a GPU, else the CPU. */
-  readonly backend: Backend | undefined;
-  /** Undefined: `exact`, and `runtime` on an emulated GPU. */
-  readonly kernels: KernelSetting | undefined;
-  /** Most device bytes to use; undefined for what a probe of the device finds. */
-  readonly memoryBudget: number | undefined;
+  readonly options: RunOptions;
+  readonly device: AskedDevice;
   /** Precision to download the model in, where it is not there yet. */
   readonly precision: Precision | undefined;
   /** Base address of the hub, from then on. */
@@ -61,17 +48,10 @@ export interface GenerateOptions {
   readonly yes: boolean;
   /** The terms of use are accepted beforehand. */
   readonly acceptTerms: boolean;
-  /** Whether the installed language model rewrites the prompt first. */
-  readonly optimizePrompt: boolean;
-  /** Whether image and frames are checked, where the safety checker is installed. */
-  readonly safetyCheck: boolean;
-  /** Undefined: WebCodecs where the browser can, else ffmpeg. */
-  readonly encoder: Encoder | undefined;
   readonly out: string | undefined;
 }
 
 const encoders = ['webcodecs', 'ffmpeg'] as const;
-type Encoder = (typeof encoders)[number];
 
 const optionTypes = {
   image: { type: 'string' },
@@ -177,26 +157,25 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   );
   if (values.help) return 'help';
   refuseMore('generate', positionals);
-  const kernels = readKernels(values.kernels);
   return {
     image: values.image,
-    framing: readFraming(values),
     parameters: readParameters(values),
     given: givenParameters(values),
     model: values.model ?? demonstrationModel,
     profile: values.fast ? 'ultra-fast' : 'standard',
-    decoder: oneOf('--decoder', decoderKinds, values.decoder),
-    cache: values.cache,
-    backend: readBackend(values.backend),
-    kernels,
-    memoryBudget: readGibibytes('--memory', values.memory),
+    options: {
+      framing: readFraming(values),
+      decoder: oneOf('--decoder', decoderKinds, values.decoder),
+      cache: values.cache,
+      promptOptimizer: values['optimize-prompt'],
+      safetyChecker: !values['no-safety-check'],
+      encoder: oneOf('--encoder', encoders, values.encoder),
+    },
+    device: readDevice(values),
     precision: readPrecision(values.precision),
     hub: values.hub,
     yes: values.yes ?? false,
     acceptTerms: values['accept-terms'] ?? false,
-    optimizePrompt: values['optimize-prompt'] ?? false,
-    safetyCheck: !values['no-safety-check'],
-    encoder: oneOf('--encoder', encoders, values.encoder),
     out: values.out,
   };
 }

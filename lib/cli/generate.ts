@@ -11,8 +11,8 @@ import {
   resolveSeed,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
-import { usualBackend } from '../contract/kernel-setting';
 import { inspectVideo } from '../video/inspect';
+import { deviceOf } from './arguments';
 import { Command } from './command';
 import { fetchModel } from './fetch-model';
 import {
@@ -33,45 +33,34 @@ process.exitCode = await new Command().run(async (command) => {
   else await generate(command, options);
 });
 
-async function generate(command: Command, options: GenerateOptions): Promise<void> {
+async function generate(command: Command, line: GenerateOptions): Promise<void> {
+  const { model, profile, options } = line;
   // All inputs are checked first: nothing is built or started for a bad request.
   const home = kinoraHome();
-  const listed = await readManifest(options.model, await addedIds(home));
+  const listed = await readManifest(model, await addedIds(home));
   const bundled = listed !== null && isBundled(listed);
-  const { loras, libraryLoras } = await sortLoras(options.parameters.loras, !bundled);
-  const image = await readImage(options.image, command.signal);
-  const out = options.out === undefined ? undefined : fromUser(options.out);
+  const { loras, libraryLoras } = await sortLoras(line.parameters.loras, !bundled);
+  const image = await readImage(line.image, command.signal);
+  const out = line.out === undefined ? undefined : fromUser(line.out);
   await checkWritable(out ?? path.resolve('out', 'video.mp4'));
 
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
   // A browser that forgets everything has neither language model nor safety checker.
-  const checked = options.safetyCheck && (await notedSafetyChecker(home));
-  const forgetting = bundled && !options.optimizePrompt && !checked;
+  const checked = options.safetyChecker && (await notedSafetyChecker(home));
+  const forgetting = bundled && !options.promptOptimizer && !checked;
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
-    : await openWithModel(command, home, options, onProgress);
-  const { loras: _, ...asked } = withModelDefaults(options, manifest.defaults);
+    : await openWithModel(command, home, line, onProgress);
+  const { loras: _, ...asked } = withModelDefaults(line, manifest.defaults);
   const parameters = { ...asked, seed: resolveSeed(asked.seed) };
-  if (asked.negative_prompt !== options.parameters.negative_prompt) {
+  if (asked.negative_prompt !== line.parameters.negative_prompt) {
     command.say(`Negative prompt of the model: ${asked.negative_prompt}`);
   }
-  const backend = options.backend ?? usualBackend(software);
-  if (software) command.say(withoutGpu(backend, options.backend !== undefined));
+  const device = deviceOf(line.device, software);
+  if (software) command.say(withoutGpu(device.backend, line.device.backend !== undefined));
 
-  const { model, profile, decoder, cache, encoder, memoryBudget } = options;
-  const { framing, kernels, optimizePrompt: promptOptimizer } = options;
-  const chosen = {
-    ...(framing && { framing }),
-    ...(decoder && { decoder }),
-    ...(cache !== undefined && { cache }),
-    ...(encoder && { encoder }),
-    ...(kernels && { kernels }),
-  };
-  const budget = memoryBudget === undefined ? {} : { memoryBudget };
-  const { safetyCheck: safetyChecker } = options;
-  const run = { model, profile, backend, safetyChecker, promptOptimizer, ...chosen, ...budget };
-  const request = { image, loras, libraryLoras, parameters, ...run };
+  const request = { image, loras, libraryLoras, parameters, model, profile, options, device };
   const result = await command.interruptible(
     () => page.generate(request),
     () => page.cancel(),

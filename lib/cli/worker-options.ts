@@ -1,16 +1,14 @@
 import {
-  type Backend,
   backends,
   demonstrationModel,
-  type KernelSetting,
   KinoraError,
   kernelSettings,
   type Precision,
 } from '../contract';
 import {
+  type AskedDevice,
   readArguments,
-  readBackend,
-  readKernels,
+  readDevice,
   readPrecision,
   refuseMore,
   usageError,
@@ -22,10 +20,7 @@ export interface WorkerOptions {
   readonly server: string;
   readonly token: string;
   readonly model: string;
-  /** Undefined: WebGPU where there is a GPU, else the CPU. */
-  readonly backend: Backend | undefined;
-  /** Undefined: `exact`, and `runtime` on an emulated GPU. */
-  readonly kernels: KernelSetting | undefined;
+  readonly device: AskedDevice;
   readonly name: string;
   /** Precision to download the model in, where it is not there yet. */
   readonly precision: Precision | undefined;
@@ -101,13 +96,11 @@ export function parseWorkerOptions(
   if (values.server === undefined) throw refused('--server is missing.');
   if (token.trim() === '')
     throw refused(`There is no worker token: give --token or ${tokenVariable}.`);
-  const kernels = readKernels(values.kernels);
   return {
     server: readServer(values.server),
     token: token.trim(),
     model: values.model ?? demonstrationModel,
-    backend: readBackend(values.backend),
-    kernels,
+    device: readDevice(values),
     name: (values.name?.trim() || machine).slice(0, 100),
     precision: readPrecision(values.precision),
     hub: values.hub,

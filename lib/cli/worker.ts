@@ -1,9 +1,15 @@
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
-import { type Backend, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
-import { usualBackend } from '../contract/kernel-setting';
+import {
+  type Backend,
+  type DeviceOptions,
+  type ErrorRecord,
+  KinoraError,
+  toKinoraError,
+} from '../contract';
 import { Backoff } from '../worker/retry';
+import { deviceOf } from './arguments';
 import { HeadlessPage } from './browser/headless-page';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import { ServingPage } from './browser/serving-page';
@@ -28,7 +34,7 @@ process.exitCode = await new Command().run(async (command) => {
 async function work(command: Command, options: WorkerOptions): Promise<void> {
   const home = kinoraHome();
   command.afterwards(await lockProfile(home));
-  if (options.kernels === 'matrix') {
+  if (options.device.kernels === 'matrix') {
     command.say('Chromium is started with --enable-unsafe-webgpu, which offers the matrix units.');
   }
   const backoff = new Backoff(1000, longestDelayMs);
@@ -68,9 +74,9 @@ async function serveInBrowser(
     command.signal.throwIfAborted();
     await untilReachable(command, context, origin, server);
     await prepareModel(command, context, origin, software, home, options);
-    const backend = options.backend ?? usualBackend(software);
-    if (software) command.say(withoutGpu(backend, options.backend !== undefined));
-    await serveOnPage(command, context, origin, backend, options, report, onConnected);
+    const device = deviceOf(options.device, software);
+    if (software) command.say(withoutGpu(device.backend, options.device.backend !== undefined));
+    await serveOnPage(command, context, origin, device, options, report, onConnected);
   } finally {
     await context.close().catch(() => undefined);
   }
@@ -120,8 +126,8 @@ async function serveOnPage(
   command: Command,
   context: BrowserContext,
   origin: string,
-  backend: Backend,
-  { token, model, name, kernels }: WorkerOptions,
+  device: DeviceOptions,
+  { token, model, name }: WorkerOptions,
   report: WorkerReport,
   onConnected: () => void,
 ): Promise<void> {
@@ -137,8 +143,7 @@ async function serveOnPage(
     if (event.type === 'disconnected') end(event.error);
   });
   page.crashed.catch((error: KinoraError) => end(error.toRecord()));
-  const computing = { ...(kernels && { kernels }) };
-  await page.connect({ token, model, backend, name, ...computing });
+  await page.connect({ token, model, name, device });
   const leave = () => void page.disconnect().catch(() => end(null));
   command.signal.addEventListener('abort', leave);
   if (command.signal.aborted) leave();

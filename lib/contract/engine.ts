@@ -1,10 +1,7 @@
-import type { Framing } from './framing';
 import type { KernelSetting } from './kernel-setting';
 import type { Backend } from './prediction';
-import type { DecoderKind, ProfileName } from './profile';
 import type { CheckpointInfo, GenerationResult, MemoryCount, ProgressEvent } from './progress';
-import type { PromptOptimization } from './prompt-optimization';
-import type { Parameters } from './request';
+import type { DeviceOptions, RunRequest } from './run';
 import type { Safety } from './safety';
 
 /** One adapter with its file. */
@@ -18,46 +15,22 @@ export interface LoraFile {
 /** How a run starts from what an earlier one of its id saved. */
 export type Continuation = 'resume' | 'finish' | 'refine';
 
-/** What the engine needs for one video. */
-export interface EngineRequest {
+/** What the engine needs for one video; the parameters are validated, with an explicit seed (never −1). */
+export interface EngineRequest extends RunRequest {
   /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
-  /** How the image lies in the frame; it is centred and fills it when absent. */
-  readonly framing?: Framing;
-  /** Validated, with an explicit seed (never −1). */
-  readonly parameters: Parameters;
-  readonly model: string;
-  /** Variant of the model. */
-  readonly profile: ProfileName;
-  readonly backend: Backend;
-  /** Whether image and frames are checked by the safety checker of this browser; false when absent. */
-  readonly safetyChecker?: boolean;
-  /**
-   * Whether the engine optimises the prompt first; or the record of an optimisation that was made before,
-   * whose text is the prompt of `parameters`. False when absent.
-   */
-  readonly promptOptimizer?: boolean | PromptOptimization;
-  /** The decoder; the profile's when absent. */
-  readonly decoder?: DecoderKind;
-  /** Whether steps may reuse results of earlier ones: faster, nearly the same. The profile decides when absent. */
-  readonly cache?: boolean;
+  /** In the order of `parameters.loras`. */
+  readonly loras: readonly LoraFile[];
+  readonly device: DeviceOptions;
   /**
    * What becomes of a run of this id that was saved: `resume` goes on from its checkpoint, and starts anew,
    * saying so, where that cannot be used; `finish` decodes what the checkpoint holds; `refine` decodes the
-   * latents that a finished run kept, with `decoder`. Absent: a new run, which discards what was saved.
+   * latents that a finished run kept, with the decoder of the options. Absent: a new run, which discards what was saved.
    */
-  readonly continuation?: Continuation;
+  readonly continuation?: Continuation | undefined;
   /** What was saved of the run that goes on: where that is not there any more, the run says so. */
   readonly checkpoint?: CheckpointInfo;
-  /** In the order of `parameters.loras`. */
-  readonly loras: readonly LoraFile[];
-  /** `auto` selects WebCodecs if it can encode H.264, else ffmpeg. */
-  readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
-  /** Upper limit of device memory in bytes; by default the engine measures it. */
-  readonly memoryBudget?: number;
-  /** What computes on the GPU; `exact` when absent, and `runtime` on an emulated one. */
-  readonly kernels?: KernelSetting;
   /** Name of the output file; by default `<id>.mp4`. */
   readonly videoFile?: string;
 }

@@ -1,13 +1,12 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
-import type { DeviceReport, EngineCounters, EngineRequest, KernelCheck } from './engine';
-import type { Framing } from './framing';
+import type { DeviceReport, EngineCounters, KernelCheck } from './engine';
 import type { KernelSetting } from './kernel-setting';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { AdapterChoice, Precision } from './manifest';
 import type { Backend } from './prediction';
-import type { DecoderKind, ProfileName } from './profile';
 import type { GenerationResult, ProgressEvent } from './progress';
 import type { ParametersInput } from './request';
+import type { DeviceOptions, RunRequest } from './run';
 
 type Passed =
   | 'snapshot'
@@ -44,33 +43,13 @@ export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   clearHistory(): Promise<void>;
 }
 
-/** Options of a run that a program starts through the page. */
-export interface HeadlessOptions {
-  /** `loras` may be left out: it then follows from the files and `loraScales`. */
-  readonly parameters: ParametersInput;
-  readonly model: string;
-  /** `standard` by default. */
-  readonly profile?: ProfileName;
-  readonly backend: Backend;
-  /** How the image lies in the frame; centred when absent. */
-  readonly framing?: Framing;
+/** A run that a program starts through the page. `loras` follows from the files and `loraScales` if it is left out. */
+export interface HeadlessRun extends RunRequest<ParametersInput> {
+  readonly device: DeviceOptions;
   /** One per file of `#loras`, in order. */
   readonly loraScales: readonly number[];
   /** Adapters of this browser's library; they come after the files. */
   readonly libraryLoras?: readonly { readonly name: string; readonly scale: number }[];
-  /** Most device bytes to use; absent means what a probe of the device finds. */
-  readonly memoryBudget?: number;
-  /** As in `EngineRequest`. */
-  readonly kernels?: KernelSetting;
-  /** As in `EngineRequest`. */
-  readonly encoder?: NonNullable<EngineRequest['encoder']>;
-  /** Whether image and frames are checked; false when absent. */
-  readonly safetyChecker?: boolean;
-  /** Whether the prompt is optimised first; false when absent. */
-  readonly promptOptimizer?: boolean;
-  /** As in `EngineRequest`. */
-  readonly decoder?: DecoderKind;
-  readonly cache?: boolean;
 }
 
 /** A progress event for the program: a preview comes without its pixels. */
@@ -94,7 +73,7 @@ declare global {
  */
 export interface HeadlessApi extends HeadlessLibraryApi {
   /** Makes a video of the files in `#image` and `#loras`; resolves when it is on disk. */
-  generate(options: HeadlessOptions): Promise<GenerationResult>;
+  generate(run: HeadlessRun): Promise<GenerationResult>;
   cancel(): void;
   probe(): Promise<DeviceReport>;
   selfTest(backend: Backend): Promise<readonly KernelCheck[]>;

@@ -13,6 +13,7 @@ export * from './progress';
 export * from './prompt-optimization';
 export * from './prompt-refusal';
 export * from './request';
+export * from './run';
 export * from './safety';
 export * from './sha256';
 export * from './tools';

@@ -1,30 +1,13 @@
 import type { ErrorRecord } from './errors';
-import type { Framing } from './framing';
-import type { DecoderKind, ProfileName } from './profile';
 import type { CheckpointInfo, GenerationResult } from './progress';
-import type { PromptOptimization } from './prompt-optimization';
-import type { Parameters } from './request';
+import type { RunRequest } from './run';
 
-interface PredictionBase {
+/** The parameters are those of the request, with defaults filled in and an explicit seed (never −1). */
+interface PredictionBase extends RunRequest {
   /** 32 lower-case hex characters. */
   readonly id: string;
-  /** Id of the model's manifest. */
-  readonly model: string;
-  /** Variant of the model. */
-  readonly profile: ProfileName;
+  /** Where it was computed last. */
   readonly backend: Backend;
-  /** Of the request, with defaults filled in and an explicit seed (never −1). */
-  readonly parameters: Parameters;
-  /** As in `EngineRequest`. */
-  readonly framing?: Framing;
-  /** As in `EngineRequest`; absent in records of versions without a safety checker. */
-  readonly safetyChecker?: boolean;
-  /** As in `EngineRequest`; absent where no optimisation was asked for. */
-  readonly promptOptimizer?: true | PromptOptimization;
-  /** As in `EngineRequest`; absent where the profile decides. */
-  readonly decoder?: DecoderKind;
-  /** As in `EngineRequest`; absent where the profile decides. */
-  readonly cache?: boolean;
   /** Marked by the user; absent where it is not. */
   readonly favourite?: true;
   /** Id of the prediction from whose last frame this one starts; absent where the image is one of its own. */

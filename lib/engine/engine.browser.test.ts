@@ -6,6 +6,7 @@ import type {
   KinoraError,
   ParametersInput,
   ProgressEvent,
+  RunOptions,
 } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
@@ -34,7 +35,7 @@ afterEach(async () => {
 
 const loraFile = (name: string) => fetchBlob(`/lib/models/wan22/goldens/loras/${name}.safetensors`);
 
-const request = (...changes: [Partial<ParametersInput>?, Partial<EngineRequest>?]) =>
+const request = (...changes: [Partial<ParametersInput>?, RunOptions?, Partial<EngineRequest>?]) =>
   makeRequest(still, ...changes);
 type Listener = (event: ProgressEvent) => void | Promise<void>;
 const generate = (...run: [EngineRequest, ProgressEvent[]?, Listener?]) =>
@@ -68,10 +69,10 @@ describe('a second model family', () => {
         size: '720*1280',
         loras: [{ path: name, scale: 1.5 }],
       },
+      { framing },
       {
         model: 'fade',
         profile: 'ultra-fast',
-        framing,
         loras: [{ name, file: await loraFile('a_peft'), scale: 1.5 }],
       },
     );
@@ -143,21 +144,21 @@ describe('bad input ends with its code and leaves nothing', () => {
   // Each way in which an image or a LoRA is bad is tested beside the code that reads it.
   test('an image that is cut', async () => {
     const image = still.slice(0, still.size / 2);
-    expect((await refused(request({}, { image }))).code).toBe('IMAGE_TRUNCATED');
+    expect((await refused(request({}, {}, { image }))).code).toBe('IMAGE_TRUNCATED');
   });
 
   test('a LoRA of another base', async () => {
     const file = await loraFile('wrong_base_14b');
     const loras = [{ name: 'wrong_base_14b.safetensors', file, scale: 1 }];
-    const error = await refused(request({}, { loras }));
+    const error = await refused(request({}, {}, { loras }));
     expect(error.code).toBe('LORA_WRONG_BASE');
     expect(error.message).toContain('[5120,5120]');
   });
 
   test('a model that is unknown, or not installed', async () => {
-    const error = await refused(request({}, { model: 'wan9' }));
+    const error = await refused(request({}, {}, { model: 'wan9' }));
     expect(error).toMatchObject({ code: 'MODEL_UNKNOWN', message: 'There is no model "wan9".' });
-    const absent = await refused(request({}, { model: 'wan2.2-ti2v-5b' }));
+    const absent = await refused(request({}, {}, { model: 'wan2.2-ti2v-5b' }));
     expect(absent.code).toBe('MODEL_NOT_INSTALLED');
   });
 });
@@ -253,7 +254,7 @@ test.each(['wasm', 'webgpu'] as const)(
     withEngine(hashFrames, async (engine) => {
       const channel = new BroadcastChannel('hashes');
       const framesOf = async (seed: number): Promise<number[]> => {
-        const asked = request({ guidance_scale: 2, seed }, { backend });
+        const asked = request({ guidance_scale: 2, seed }, {}, { device: { backend } });
         const nothing = Comlink.proxy(() => undefined);
         const result = await engine.generate(asked, nothing);
         expect(result.encoder).toBe('webcodecs');
@@ -279,6 +280,7 @@ test.each(['wasm', 'webgpu'] as const)(
 );
 
 describe('on the GPU', { tags: ['full'] }, () => {
+  const onGpu: Partial<EngineRequest> = { device: { backend: 'webgpu' } };
   test('a device that is lost is DEVICE_LOST, and the next run gets a fresh one', () =>
     withEngine(
       `const request = GPUAdapter.prototype.requestDevice;
@@ -292,7 +294,7 @@ describe('on the GPU', { tags: ['full'] }, () => {
         const report = Comlink.proxy((event: ProgressEvent) => {
           if (event.type === 'phase' && event.phase === 'image') channel.postMessage('now');
         });
-        const error = await failureOf(engine.generate(request({}, { backend: 'webgpu' }), report));
+        const error = await failureOf(engine.generate(request({}, {}, onGpu), report));
         channel.close();
         expect(error.code).toBe('DEVICE_LOST');
         expect(await listVideos()).toEqual([]);
@@ -301,7 +303,7 @@ describe('on the GPU', { tags: ['full'] }, () => {
         const next = Comlink.proxy((event: ProgressEvent) => {
           if (event.type === 'step') void engine.cancel();
         });
-        const ended = await failureOf(engine.generate(request({}, { backend: 'webgpu' }), next));
+        const ended = await failureOf(engine.generate(request({}, {}, onGpu), next));
         expect(ended.code).toBe('CANCELLED');
       },
     ));

@@ -1,8 +1,7 @@
 import * as Comlink from 'comlink';
 import {
-  type Backend,
+  type DeviceOptions,
   type DeviceReport,
-  type KernelSetting,
   KinoraError,
   type ModelManifest,
   type Precision,
@@ -39,13 +38,9 @@ export interface ForecastRequest {
   readonly size: Size;
   /** Seconds. */
   readonly duration: number;
-  readonly backend: Backend;
+  readonly device: DeviceOptions;
   /** The engine's report; null where there is none. */
   readonly gpu: DeviceReport | null;
-  /** Upper limit of device memory in bytes. */
-  readonly memoryBudget?: number;
-  /** As in `EngineRequest`. */
-  readonly kernels?: KernelSetting;
   readonly checked: boolean;
   /** Whether the memory is counted too, which takes seconds for a large model. */
   readonly withMemory: boolean;
@@ -79,16 +74,16 @@ export async function forecast(
   families: ModelFamilies,
   request: ForecastRequest,
 ): Promise<Forecast> {
-  const { manifest, precision, sampling, size, duration, backend } = request;
+  const { manifest, precision, sampling, size, duration } = request;
   const family = familyOf(families, manifest);
   const configuration = await configurationOf(manifest);
   const counts = await family.count(precision, configuration);
   const frames = counts.latents.frameRate * duration + 1;
-  const gpu = backend === 'webgpu' ? request.gpu : null;
+  const gpu = request.device.backend === 'webgpu' ? request.gpu : null;
   const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
-  const plan = planner && planWithin(planner, request.memoryBudget);
-  const device = deviceOf(gpu, navigator.hardwareConcurrency, request);
-  const rates = await readRates(opfsFolder(ratesFolder), `${device.name} | ${manifest.id}`).catch(
+  const plan = planner && planWithin(planner, request.device.memoryBudget);
+  const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, request.device);
+  const rates = await readRates(opfsFolder(ratesFolder), `${name} | ${manifest.id}`).catch(
     () => ({}),
   );
   const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
@@ -100,7 +95,7 @@ export async function forecast(
     return installation?.storedBytes(component, precision, blocks) ?? 0;
   });
   return {
-    time: forecastTime(stagesOf(counted), usualRates[device.kind], rates, plan?.decodeWork),
+    time: forecastTime(stagesOf(counted), usualRates[kind], rates, plan?.decodeWork),
     memory: planner && {
       full: planner.full.peak,
       least: planner.least.peak,
@@ -112,7 +107,7 @@ export async function forecast(
 
 async function plannerOf(
   counts: ModelCounts,
-  { manifest, sampling, size, kernels }: ForecastRequest,
+  { manifest, sampling, size, device }: ForecastRequest,
   frames: number,
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
@@ -122,7 +117,7 @@ async function plannerOf(
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
     stochastic: createScheduler({ ...scheduler, steps, flowShift }).stochastic,
-    kernels: gpu ? (kernels ?? usualKernels(gpu.software)) : 'runtime',
+    kernels: gpu ? (device.kernels ?? usualKernels(gpu.software)) : 'runtime',
   });
   return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);
 }

@@ -91,12 +91,12 @@ export class Generation {
 
   async #make(): Promise<GenerationResult> {
     const { request, context } = this;
-    const { parameters, continuation, checkpoint } = request;
+    const { parameters, options, device, continuation, checkpoint } = request;
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
     const storage = openRunFiles(this.#runId);
-    const toOptimise = request.promptOptimizer === true;
+    const toOptimise = options.promptOptimizer === true;
     const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
     const optimised = saved?.original === parameters.prompt ? saved : null;
     const optimising = toOptimise && !optimised;
@@ -104,7 +104,7 @@ export class Generation {
     // The cheap checks come first: a bad image must not wait for the GPU.
     const pixels = await decodeImage(request.image);
     const plain = await context.openModel();
-    const resolved = resolveSampling(plain, request.profile, parameters, request);
+    const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScale, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScale);
@@ -122,23 +122,23 @@ export class Generation {
     const prompt = optimisation?.text ?? parameters.prompt;
     const texts = [parameters.prompt, prompt];
     if (optimising) this.#phase('load');
-    const backend = await context.device.open(request.backend, request.kernels ?? 'exact');
+    const backend = await context.device.open(device.backend, device.kernels ?? 'exact');
     signal.throwIfAborted();
-    await context.kernels.use(backend, request.kernels, report, signal);
+    await context.kernels.use(backend, device.kernels, report, signal);
     estimate.expectKernels(backend);
 
     const delivered = { width, height };
-    const data = frameImage(pixels, request.framing, native, delivered);
+    const data = frameImage(pixels, options.framing, native, delivered);
     const image = { data, ...native };
     const safety = await RunSafety.open({
-      enabled: request.safetyChecker ?? false,
+      enabled: options.safetyChecker ?? false,
       modelId: request.model,
       tools: context.tools,
-      backends: checkBackends(context.device, request.backend),
+      backends: checkBackends(context.device, device.backend),
       signal,
       report,
     });
-    const shown = () => ({ data: frameImage(pixels, request.framing, delivered), ...delivered });
+    const shown = () => ({ data: frameImage(pixels, options.framing, delivered), ...delivered });
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
     if (!safety.checks) estimate.expectNoCheck();
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
@@ -149,7 +149,9 @@ export class Generation {
     const { licence } = model.manifest;
     const metadata = {
       ...request,
-      ...(optimisation && { promptOptimization: optimisation }),
+      backend: device.backend,
+      framing: options.framing,
+      promptOptimization: optimisation,
       licence,
       applied,
       createdAt: new Date().toISOString(),
@@ -171,7 +173,7 @@ export class Generation {
         frameRate,
         frames,
         metadata: createVideoMetadata(metadata),
-        encoder: request.encoder ?? 'auto',
+        encoder: options.encoder ?? 'auto',
       });
       writer = output;
       const result = await imageToVideo(
@@ -185,8 +187,9 @@ export class Generation {
           frames,
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
-          memoryBudget: request.memoryBudget ?? 'probe',
-          ...(request.kernels && { kernels: request.kernels }),
+          memoryBudget: device.memoryBudget ?? 'probe',
+          // Absent where nothing was chosen: the saved run knows the request by its fields.
+          ...(device.kernels && { kernels: device.kernels }),
         },
         {
           control: context.control,
@@ -227,7 +230,7 @@ export class Generation {
         model: request.model,
         profile: request.profile,
         applied,
-        backend: request.backend,
+        backend: device.backend,
         ...(kernels && { kernels }),
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,

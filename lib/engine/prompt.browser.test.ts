@@ -50,7 +50,8 @@ test('the prompt is optimised first; result and file have both texts', async () 
   const asked = makeRequest(
     still,
     { prompt, loras: [{ path: lora.name, scale: 1 }] },
-    { promptOptimizer: true, loras: [lora] },
+    { promptOptimizer: true },
+    { loras: [lora] },
   );
   const events: ProgressEvent[] = [];
   const { promptOptimization, timings, videoFile } = await generate(engine, asked, events);

@@ -5,6 +5,7 @@ import {
   type ProgressEvent,
   type PromptOptimization,
   parseParameters,
+  type RunOptions,
 } from '../contract';
 import type { OptimizerParts } from '../language-model';
 import type { VideoModel } from '../pipeline/model';
@@ -31,13 +32,13 @@ const none: OptimizerParts = {
 };
 
 function record(
-  promptOptimizer: EngineRequest['promptOptimizer'],
+  promptOptimizer: RunOptions['promptOptimizer'],
   parts = none,
   events: ProgressEvent[] = [],
   signal = new AbortController().signal,
 ) {
   const parameters = parseParameters({ prompt, seed: 7 });
-  const request = { parameters, promptOptimizer } as EngineRequest;
+  const request = { parameters, options: { promptOptimizer } } as EngineRequest;
   return optimisationOf(request, model, parts, signal, (event) => void events.push(event));
 }
 

@@ -17,7 +17,7 @@ import type { VideoModel } from '../pipeline/model';
  * @throws KinoraError `CANCELLED`
  */
 export async function optimisationOf(
-  { parameters, promptOptimizer = false }: EngineRequest,
+  { parameters, options: { promptOptimizer = false } }: EngineRequest,
   model: VideoModel,
   optimizer: OptimizerParts,
   signal: AbortSignal,

@@ -33,7 +33,7 @@ afterEach(async () => {
 type Listener = (event: ProgressEvent) => void;
 /** Four steps, and the fast decoder, which leaves the latents. */
 const asked = (rest: Partial<EngineRequest> = {}) =>
-  makeRequest(still, { num_inference_steps: 4, guidance_scale: 2 }, { decoder: 'tiny', ...rest });
+  makeRequest(still, { num_inference_steps: 4, guidance_scale: 2 }, { decoder: 'tiny' }, rest);
 const run = (request: EngineRequest, listener: Listener = () => undefined) =>
   runEngine(client, request, new AbortController().signal, listener);
 
@@ -54,13 +54,13 @@ const inDecode: Ends = (event) => event.type === 'frame' && event.frame === 10;
 
 async function killAndResume(backend: Backend, points: readonly Ends[]): Promise<void> {
   openClient();
-  const whole = await made(await run(asked({ backend })));
+  const whole = await made(await run(asked({ device: { backend } })));
   expect(whole).toEqual({
     latents: expect.stringContaining('sha256'),
     frames: { frames: 121, hash: expect.any(String) },
   });
   for (const ends of points) {
-    const request = asked({ backend });
+    const request = asked({ device: { backend } });
     await new Promise<void>((resolve) => {
       void run(request, (event) => {
         if (!ends(event)) return;
@@ -95,14 +95,15 @@ describe('a run whose worker is killed goes on to the same latents and frames', 
 });
 
 describe('a GPU that is lost', { tags: ['full'] }, () => {
+  const onGpu: Partial<EngineRequest> = { device: { backend: 'webgpu' } };
   const lose = new BroadcastChannel('lose');
 
   test('the run goes on by itself, once for each step', { timeout: 600_000 }, async () => {
     openClient();
-    const whole = await made(await run(asked({ backend: 'webgpu' })));
+    const whole = await made(await run(asked(onGpu)));
     const events: ProgressEvent[] = [];
     const losses = [2, 3];
-    const result = await run(asked({ backend: 'webgpu' }), (event) => {
+    const result = await run(asked(onGpu), (event) => {
       events.push(event);
       if (event.type !== 'step' || event.step !== losses[0]) return;
       losses.shift();
@@ -113,7 +114,7 @@ describe('a GPU that is lost', { tags: ['full'] }, () => {
     expect(Math.min(...stepsOf(events).slice(-2))).toBeGreaterThan(1);
 
     let steps = 0;
-    const twice = run(asked({ backend: 'webgpu' }), (event) => {
+    const twice = run(asked(onGpu), (event) => {
       if (event.type === 'step') steps += 1;
       if (event.type === 'step' || (event.type === 'phase' && event.phase === 'denoise' && steps)) {
         lose.postMessage('now');
@@ -136,7 +137,8 @@ test('a run whose GPU is lost in a kernel of our own goes on without that kernel
   const request = makeRequest(
     still,
     { num_inference_steps: 3 },
-    { backend: 'webgpu', kernels: 'exact' },
+    {},
+    { device: { backend: 'webgpu', kernels: 'exact' } },
   );
   const loaded: number[] = [];
   let steps = 0;

@@ -54,9 +54,9 @@ export class RunEstimate {
   /** Starts with what was measured on this device, if anything was. */
   static async open(options: RunEstimateOptions): Promise<RunEstimate> {
     const { request, model, optimises, control, report } = options;
-    const { parameters, safetyChecker, continuation } = request;
-    const gpu = request.backend === 'webgpu' ? await probeDevice() : null;
-    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, request);
+    const { parameters, device, continuation } = request;
+    const gpu = device.backend === 'webgpu' ? await probeDevice() : null;
+    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, device);
     const key = `${name} | ${request.model}`;
     const remembered = await readRates(opfsFolder(ratesFolder), key).catch(() => ({}));
     const stages = stagesOf({
@@ -65,7 +65,7 @@ export class RunEstimate {
       counts: model,
       size: parameters.size,
       decodesOnly: continuation === 'finish' || continuation === 'refine',
-      checkedFrames: safetyChecker ? sampledFrames(options.frames).length : 0,
+      checkedFrames: request.options.safetyChecker ? sampledFrames(options.frames).length : 0,
     });
     const usual = usualRates[kind];
     const finishing = () => control.finishing || continuation === 'finish';

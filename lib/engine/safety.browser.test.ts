@@ -2,9 +2,9 @@ import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
   type EngineApi,
-  type EngineRequest,
   type ProgressEvent,
   quickChecker,
+  type RunOptions,
   type Safety,
 } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
@@ -32,8 +32,8 @@ afterEach(async () => {
   expect((await engine.counters()).liveBytes).toBe(0);
 });
 
-const asked = (prompt = 'a boat', rest: Partial<EngineRequest> = {}) =>
-  makeRequest(still, { prompt }, { safetyChecker: true, ...rest });
+const asked = (prompt = 'a boat', options: RunOptions = {}) =>
+  makeRequest(still, { prompt }, { safetyChecker: true, ...options });
 
 const byQuick = {
   model: quickChecker.model,
@@ -93,7 +93,7 @@ test('image, then frames are scored; what was found is in result and file, and a
   expect(quick.frames).toHaveLength(16);
 });
 
-test.each<[string, number | null, Partial<EngineRequest>, Partial<Safety>]>([
+test.each<[string, number | null, RunOptions, Partial<Safety>]>([
   ['a checker that finds nothing', -20, {}, { status: 'clear', reason: null }],
   ['no checker but the quick one', null, {}, { ...byQuick, status: 'clear', reason: null }],
   ['a checker that is broken', Number.NaN, {}, { status: 'unverified', reason: 'failed' }],

@@ -1,13 +1,13 @@
 import type { KernelCheck } from '../contract';
 import type { Backend } from './backend';
-import { type DeviceOptions, probeDevice, subgroups } from './device';
+import { type GpuOptions, probeDevice, subgroups } from './device';
 import { browserRuntime, type Runtime } from './runtime/session';
 import { selfTest } from './self-test';
 import { WasmBackend } from './wasm-backend';
 import { WebGpuBackend } from './webgpu-backend';
 
 /** How a backend is made. */
-export interface BackendOptions extends DeviceOptions {
+export interface BackendOptions extends GpuOptions {
   /** ONNX Runtime's module; the browser's build when absent. */
   readonly runtime?: Runtime;
 }
@@ -37,7 +37,7 @@ export interface TestedBackend {
  *
  * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
  */
-export async function createTestedBackend(options: DeviceOptions): Promise<TestedBackend> {
+export async function createTestedBackend(options: GpuOptions): Promise<TestedBackend> {
   const tested = await createAndTest(options);
   const { backend, checks } = tested;
   if (!hasSubgroups(backend)) return tested;
@@ -53,7 +53,7 @@ export async function createTestedBackend(options: DeviceOptions): Promise<Teste
  * An emulated GPU is tested only with subgroups: it computes with the CPU's own arithmetic, and would take seconds to
  * compile the test.
  */
-async function createAndTest(options: DeviceOptions): Promise<TestedBackend> {
+async function createAndTest(options: GpuOptions): Promise<TestedBackend> {
   const backend = await createBackend('webgpu', options);
   try {
     const needless = !hasSubgroups(backend) && (await probeDevice()).software;

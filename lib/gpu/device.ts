@@ -84,7 +84,7 @@ function matricesOf({ features, info }: GPUAdapter): NonNullable<Compute['matric
 }
 
 /** What a device is requested for. */
-export interface DeviceOptions {
+export interface GpuOptions {
   /** Whether for the mode `matrix`: with the GPU's matrix units, where there are any, and their subgroups. */
   readonly matrices?: boolean;
 }
@@ -96,7 +96,7 @@ export interface DeviceOptions {
  *
  * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
  */
-export async function requestDevice({ matrices = false }: DeviceOptions = {}): Promise<Gpu> {
+export async function requestDevice({ matrices = false }: GpuOptions = {}): Promise<Gpu> {
   const gpu = webGpu();
   if (!gpu) throw new KinoraError('WEBGPU_MISSING');
   const adapter = await gpu.requestAdapter(adapterOptions);

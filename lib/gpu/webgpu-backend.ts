@@ -12,7 +12,7 @@ import {
   trimThreshold,
 } from './backend';
 import { gpuCanHold } from './budget';
-import { type DeviceOptions, type Gpu, requestDevice } from './device';
+import { type Gpu, type GpuOptions, requestDevice } from './device';
 import { DeviceFaults } from './faults';
 import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
@@ -65,7 +65,7 @@ export class WebGpuBackend extends Counted implements Backend {
    * @throws KinoraError `WEBGPU_MISSING`, `ADAPTER_MISSING`, or `DEVICE_LOST` where the browser loses the GPU
    *   meanwhile
    */
-  static async create(runtime: Runtime, options?: DeviceOptions): Promise<WebGpuBackend> {
+  static async create(runtime: Runtime, options?: GpuOptions): Promise<WebGpuBackend> {
     const gpu = await requestDevice(options).catch((cause: unknown) => {
       // An adapter gives no device only when its GPU is gone: all that is asked for is what it offers.
       throw cause instanceof DOMException

@@ -5,6 +5,7 @@ import { unusedParameters } from '../contract/parameters';
 import type { FewStepAdapter, Profile } from '../contract/profile';
 import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
 import type { Parameters } from '../contract/request';
+import type { RunOptions } from '../contract/run';
 import type { StepCache } from './caches';
 import type { VideoModel } from './model';
 
@@ -20,14 +21,6 @@ export interface Sampling {
   readonly decoder: DecoderKind;
   /** None when absent. */
   readonly cache?: StepCache;
-}
-
-/** What a request may choose besides its parameters. */
-export interface SamplingChoices {
-  /** Instead of the profile's. */
-  readonly decoder?: DecoderKind;
-  /** Whether steps may reuse results although the profile does not want it. */
-  readonly cache?: boolean;
 }
 
 /** What a request and a profile come to with an opened model. */
@@ -55,7 +48,7 @@ export function resolveSampling(
   model: SampledModel,
   name: ProfileName,
   requested: Asked,
-  choices: SamplingChoices = {},
+  options: Pick<RunOptions, 'decoder' | 'cache'> = {},
 ): ResolvedSampling {
   const { manifest } = model;
   // A request may come from another version, whose profiles are others.
@@ -76,13 +69,13 @@ export function resolveSampling(
   const steps = listed ? listed.length : Math.min(wantedSteps, profile.mostSteps ?? wantedSteps);
   const guidanceScale = fixed.guidance ?? requested.guidance_scale;
   const guidedSteps = guidanceScale > 1 ? Math.ceil(profile.guidedShare * steps) : 0;
-  const cache = cacheFor(model, !adapter && (choices.cache ?? profile.cache));
+  const cache = cacheFor(model, !adapter && (options.cache ?? profile.cache));
   const used = {
     num_inference_steps: steps === requested.num_inference_steps && fixed.steps === undefined,
     guidance_scale: fixed.guidance === undefined,
     flow_shift: listed === undefined,
   };
-  const decoder = decoderFor(model, profile, choices.decoder);
+  const decoder = decoderFor(model, profile, options.decoder);
   const applied: Applied = {
     steps,
     guidance_scale: guidanceScale,

@@ -15,7 +15,7 @@ function completed(id: string, fields: Partial<Completed> = {}): Completed {
 }
 
 const image = new Blob(['png']);
-const device = { backend: 'wasm', safetyChecker: true } as const;
+const device = { backend: 'wasm', kernels: 'fast' } as const;
 
 test('a continuation has the settings and adapters of the video, another seed, and knows it', async () => {
   const loras = [{ name: 'swing', file: new Blob(['lora']) }];
@@ -27,21 +27,24 @@ test('a continuation has the settings and adapters of the video, another seed, a
     seed: 4,
     loras: [{ path: 'swing', scale: 0.5 }],
   });
-  const first = completed('a', { parameters, profile: 'ultra-fast', decoder: 'full' });
-  const changes = { ...device, prompt: 'it lands', duration: 8 };
+  const framing = { x: 0.2, y: 0.5, zoom: 1.5, background: 'blur' };
+  const options = { decoder: 'full', cache: true, framing } as const;
+  const first = completed('a', { parameters, profile: 'ultra-fast', options });
+  const changes = { device, safetyChecker: true, prompt: 'it lands', duration: 8 };
   const input = continuationOf(first, { loras }, image, changes);
   const { seed, ...same } = parameters;
   const row = await createPrediction(input);
   expect(row).toMatchObject({
     model: 'tiny',
     profile: 'ultra-fast',
-    decoder: 'full',
-    safetyChecker: true,
+    options: { decoder: 'full', cache: true, safetyChecker: true },
     parameters: { ...same, prompt: 'it lands', duration: 8 },
     continues: 'a',
   });
   expect(row.parameters.seed).not.toBe(seed);
-  expect(input).toMatchObject({ image, loras });
+  // The framing belongs to the image.
+  expect(row.options.framing).toBeUndefined();
+  expect(input).toMatchObject({ image, loras, device });
   // The row keeps it through all its states.
   const started = advancePrediction(row, { type: 'started', at: '2026-01-01T00:00:00.000Z' });
   const at = '2026-01-01T00:01:00.000Z';
@@ -56,11 +59,16 @@ test('the record of an improved prompt is kept with the prompt alone', () => {
     original: 'boat',
     text: 'a boat',
   });
-  const first = completed('a', { promptOptimizer });
+  const first = completed('a', { options: { promptOptimizer } });
   const next = (prompt: string) =>
-    continuationOf(first, { loras: [] }, image, { ...device, prompt, duration: 5 });
-  expect(next('a boat').promptOptimizer).toEqual(promptOptimizer);
-  expect(next('it lands').promptOptimizer).toBeUndefined();
+    continuationOf(first, { loras: [] }, image, {
+      device,
+      safetyChecker: true,
+      prompt,
+      duration: 5,
+    });
+  expect(next('a boat').options.promptOptimizer).toEqual(promptOptimizer);
+  expect(next('it lands').options.promptOptimizer).toBeUndefined();
 });
 
 test('the chain goes back to the first video that is still there', async () => {

@@ -1,14 +1,15 @@
 import type { Completed, Prediction } from '../contract/prediction';
+import type { DeviceOptions } from '../contract/run';
 import type { Source } from './database';
-import type { DeviceOptions, RunInput } from './run-input';
+import type { RunInput } from './run-input';
 
 /** What differs between a continuation and the video that it continues. */
-export interface ContinuationChanges
-  extends DeviceOptions,
-    Pick<RunInput, 'backend' | 'safetyChecker'> {
+export interface ContinuationChanges {
   readonly prompt: string;
   /** In seconds. */
   readonly duration: number;
+  readonly safetyChecker: boolean;
+  readonly device: DeviceOptions;
 }
 
 /**
@@ -21,12 +22,12 @@ export function continuationOf(
   prediction: Completed,
   { loras }: Pick<Source, 'loras'>,
   image: Blob,
-  { prompt, duration, ...device }: ContinuationChanges,
+  { prompt, duration, safetyChecker, device }: ContinuationChanges,
 ): RunInput {
-  const { id, model, profile, parameters, promptOptimizer, decoder, cache } = prediction;
+  const { id, model, profile, parameters, options } = prediction;
+  const { promptOptimizer } = options;
   // The record of an optimisation belongs to its prompt.
   const keepsPrompt = prompt === parameters.prompt;
-  const optimizer = keepsPrompt || promptOptimizer === true ? promptOptimizer : undefined;
   return {
     image,
     imageName: 'last-frame.png',
@@ -35,10 +36,13 @@ export function continuationOf(
     profile,
     continues: id,
     parameters: { ...parameters, prompt, duration, seed: -1 },
-    ...(optimizer && { promptOptimizer: optimizer }),
-    ...(decoder && { decoder }),
-    ...(cache !== undefined && { cache }),
-    ...device,
+    options: {
+      ...options,
+      framing: undefined,
+      promptOptimizer: keepsPrompt || promptOptimizer === true ? promptOptimizer : undefined,
+      safetyChecker,
+    },
+    device,
   };
 }
 

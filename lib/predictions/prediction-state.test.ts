@@ -16,11 +16,13 @@ const failed: PredictionEvent = {
 
 test('what was asked for besides the parameters stays to the end', () => {
   const asked = {
-    framing: { x: 0.2, y: 0.5, zoom: 1.5, background: 'blur' },
-    safetyChecker: true,
-    promptOptimizer: true,
-    decoder: 'full',
-    cache: true,
+    options: {
+      framing: { x: 0.2, y: 0.5, zoom: 1.5, background: 'blur' },
+      safetyChecker: true,
+      promptOptimizer: true,
+      decoder: 'full',
+      cache: true,
+    },
     favourite: true,
     continues: 'a'.repeat(32),
   } as const;
@@ -58,9 +60,10 @@ describe('valid events', () => {
 
 test('a check changes the safety record of a completed prediction, and of no other', () => {
   const safety = safetySchema.parse({ status: 'clear', score: 0.1 });
-  const processing = advancePrediction({ ...created, safetyChecker: true }, started);
+  const options = { safetyChecker: true };
+  const processing = advancePrediction({ ...created, options }, started);
   const end = advancePrediction(processing, completed);
-  expect(end).toMatchObject({ safetyChecker: true });
+  expect(end).toMatchObject({ options });
   const checked: PredictionEvent = { type: 'checked', safety };
   expect(advancePrediction(end, checked)).toEqual({ ...end, result: { ...result, safety } });
   expect(advancePrediction(processing, checked)).toBe(processing);

@@ -30,8 +30,7 @@ export type PredictionEvent =
  * @returns the same object if the event is not valid in the present state
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
-  const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { framing, safetyChecker, promptOptimizer, decoder, cache } = prediction;
+  const { id, model, profile, backend, parameters, options, createdAt } = prediction;
   const { favourite, continues } = prediction;
   const base = {
     id,
@@ -39,12 +38,8 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     profile,
     backend,
     parameters,
+    options,
     createdAt,
-    ...(framing && { framing }),
-    ...(safetyChecker !== undefined && { safetyChecker }),
-    ...(promptOptimizer !== undefined && { promptOptimizer }),
-    ...(decoder !== undefined && { decoder }),
-    ...(cache !== undefined && { cache }),
     ...(favourite && { favourite }),
     ...(continues !== undefined && { continues }),
   };

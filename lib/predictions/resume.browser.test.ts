@@ -65,7 +65,10 @@ test('a run that is paused for later ends with its checkpoint; resumed, it compl
   expect(await store.get(id)).toMatchObject({ status: 'processing' });
   expect(await again.ended).toMatchObject({ id, status: 'completed', result: { resumes: 1 } });
   expect(steps).toEqual([3]);
-  expect(engine.seen).toMatchObject({ continuation: 'resume', memoryBudget: 1e9 });
+  expect(engine.seen).toMatchObject({
+    continuation: 'resume',
+    device: { backend: 'wasm', memoryBudget: 1e9 },
+  });
   expect(engine.seen?.parameters.seed).toBe(7);
   expect(await hasLatents(id)).toBe(true);
 });
@@ -140,7 +143,10 @@ test('a GPU that comes back only after a while is waited for; a second loss in a
   engine.script = async () => {};
   const resumed = await runner.resumeInterrupted(row.id, { backend: 'webgpu' });
   expect(await resumed.ended).toMatchObject({ status: 'completed', backend: 'webgpu' });
-  expect(engine.seen).toMatchObject({ backend: 'webgpu', checkpoint: { step: 3 } });
+  expect(engine.seen).toMatchObject({
+    device: { backend: 'webgpu' },
+    checkpoint: { step: 3 },
+  });
 });
 
 test('a run of another tab that is gone is interrupted at once, also one that began later', async () => {
@@ -269,7 +275,7 @@ test('a refined video replaces the one of the tiny decoder; a failure leaves tha
   engine.script = async () => {};
   const refined = await (await runner.refine(id)).ended;
   if (refined.status !== 'completed') throw new Error(`it ended ${refined.status}`);
-  expect(engine.seen).toMatchObject({ continuation: 'refine', decoder: 'full' });
+  expect(engine.seen).toMatchObject({ continuation: 'refine', options: { decoder: 'full' } });
   expect(refined.result).toMatchObject({
     applied: { decoder: 'full' },
     timings: { denoise: 2, total: 2.5 },

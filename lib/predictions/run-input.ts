@@ -1,43 +1,21 @@
 import type { EngineRequest } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
-import type { Framing } from '../contract/framing';
-import type { KernelSetting } from '../contract/kernel-setting';
 import { resolveSeed } from '../contract/parameters';
-import type { Backend, Prediction } from '../contract/prediction';
-import type { DecoderKind, ProfileName } from '../contract/profile';
-import type { PromptOptimization } from '../contract/prompt-optimization';
+import type { Prediction } from '../contract/prediction';
 import type { ParametersInput } from '../contract/request';
+import type { DeviceOptions, RunRequest } from '../contract/run';
 import type { Source } from './database';
 import { type SourceLora, withScales } from './loras';
 
 /** The input of a run. */
-export interface RunInput {
+export interface RunInput extends RunRequest<ParametersInput> {
   readonly image: Blob;
   readonly imageName: string;
-  /** As in `EngineRequest`. */
-  readonly framing?: Framing;
-  readonly parameters: ParametersInput;
-  readonly model: string;
-  /** `standard` by default. */
-  readonly profile?: ProfileName;
-  readonly backend: Backend;
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
-  readonly encoder?: NonNullable<EngineRequest['encoder']>;
-  /** Whether image and frames are checked; false when absent. */
-  readonly safetyChecker?: boolean;
-  /** As in `EngineRequest`. */
-  readonly promptOptimizer?: boolean | PromptOptimization;
-  /** As in `EngineRequest`. */
-  readonly decoder?: DecoderKind;
-  readonly cache?: boolean;
+  readonly device: DeviceOptions;
   /** As in `Prediction`. */
-  readonly continues?: string;
-  /** Upper limit of device memory in bytes; by default the engine measures it. */
-  readonly memoryBudget?: number;
-  /** As in `EngineRequest`. */
-  readonly kernels?: KernelSetting;
-  /** As in `EngineRequest`. */
+  readonly continues?: string | undefined;
 }
 
 /** An adapter of a request that waits. */
@@ -49,9 +27,6 @@ export interface WaitingLora {
 
 /** The input of a run that waits for its turn. */
 export type WaitingInput = Omit<RunInput, 'loras'> & { readonly loras: readonly WaitingLora[] };
-
-/** Settings of the device, which are not part of a prediction. */
-export type DeviceOptions = Pick<RunInput, 'memoryBudget' | 'kernels'>;
 
 /** An id that no other prediction has. */
 export function newPredictionId(): string {
@@ -72,56 +47,34 @@ export async function createPrediction(
   return {
     id,
     model: input.model,
-    profile: input.profile ?? 'standard',
-    backend: input.backend,
+    profile: input.profile,
+    backend: input.device.backend,
     parameters: { ...parameters, seed: resolveSeed(parameters.seed) },
-    ...switchesOf(input),
+    options: input.options,
     ...(input.continues !== undefined && { continues: input.continues }),
     createdAt: new Date().toISOString(),
     status: 'created',
   };
 }
 
-/** What the engine is asked for, from a row and its input files. */
+/**
+ * What the engine is asked for, from a row and its input files.
+ *
+ * @param device what is absent is the row's, or usual
+ */
 export function requestOf(
-  prediction: Prediction,
+  { id, parameters, model, profile, backend, options }: Prediction,
   { image, loras }: Pick<Source, 'image' | 'loras'>,
-  options: DeviceOptions & Pick<RunInput, 'encoder'>,
+  device: Partial<DeviceOptions>,
 ): EngineRequest {
-  const { id, parameters, model, profile, backend } = prediction;
-  const { encoder = 'auto', memoryBudget, kernels } = options;
   return {
     id,
     image,
     parameters,
     model,
     profile,
-    backend,
-    encoder,
+    options,
+    device: { backend, ...device },
     loras: withScales(loras, parameters),
-    ...(memoryBudget !== undefined && { memoryBudget }),
-    ...(kernels && { kernels }),
-    ...switchesOf(prediction),
   };
 }
-
-/** What a run is asked for besides parameters and model, as far as it is. */
-export function switchesOf({
-  framing,
-  safetyChecker,
-  promptOptimizer,
-  decoder,
-  cache,
-}: SwitchInput): Switches {
-  return {
-    ...(framing && { framing }),
-    ...(decoder && { decoder }),
-    ...(cache !== undefined && { cache }),
-    ...(safetyChecker && { safetyChecker }),
-    ...(promptOptimizer && { promptOptimizer }),
-  };
-}
-
-type SwitchNames = 'framing' | 'safetyChecker' | 'promptOptimizer' | 'decoder' | 'cache';
-type SwitchInput = Pick<RunInput, SwitchNames>;
-type Switches = Pick<Prediction, SwitchNames>;

@@ -120,7 +120,7 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
         continuation: state.continuation,
         startedAt: event.at,
         progress: {
-          ...initialProgress(state.prediction.parameters, state.prediction.safetyChecker),
+          ...initialProgress(state.prediction.parameters, state.prediction.options.safetyChecker),
           checkpoint: checkpointOf(state),
         },
         ending: state.ending,

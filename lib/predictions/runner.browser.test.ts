@@ -157,7 +157,10 @@ test('the next page finds an interrupted run, which runs again with the same inp
   expect(again.id).not.toBe(id);
   const end = await again.ended;
   expect(end).toMatchObject({ status: 'completed', profile: 'ultra-fast', result: { seed: 77 } });
-  expect(engine.seen).toMatchObject({ profile: 'ultra-fast', backend: 'webgpu' });
+  expect(engine.seen).toMatchObject({
+    profile: 'ultra-fast',
+    device: { backend: 'webgpu' },
+  });
   expect(engine.seen?.loras[0]).toMatchObject({ name: 'style.safetensors', scale: 1.5 });
   expect(await engine.seen?.loras[0]?.file.text()).toBe('lora bytes');
   expect(new Uint8Array((await engine.seen?.image.arrayBuffer()) ?? [])).toEqual(
@@ -261,17 +264,17 @@ test('a video that cannot be removed does not hide why the run failed', async ()
   expect(await listVideos()).toEqual([]);
 });
 
-test('the switches go to the engine, and again with the next run, as does what it continues', async () => {
-  const switches = { safetyChecker: true, promptOptimizer: true } as const;
-  const { id, ended } = await runner.start({ ...(await newInput()), ...switches, continues: 'a' });
+test('the options go to the engine, and again with the next run, as does what it continues', async () => {
+  const options = { safetyChecker: true, promptOptimizer: true };
+  const { id, ended } = await runner.start({ ...(await newInput()), options, continues: 'a' });
   expect(await ended).toMatchObject({
-    ...switches,
+    options,
     continues: 'a',
     result: { safety: { status: 'clear' } },
   });
   const again = await runner.runAgain(id);
   expect(await again.ended).toMatchObject({ continues: 'a' });
-  expect(engine.seen).toMatchObject({ id: again.id, ...switches });
+  expect(engine.seen).toMatchObject({ id: again.id, options });
 });
 
 test('a finished video is checked later; one that is refused then is deleted with its prediction', async () => {

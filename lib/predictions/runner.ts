@@ -7,6 +7,7 @@ import {
   phases,
   type Timings,
 } from '../contract/progress';
+import type { DeviceOptions, RunOptions } from '../contract/run';
 import type { Safety } from '../contract/safety';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
 import type { Source } from './database';
@@ -14,21 +15,11 @@ import { checkVideo, type EngineClient, runEngine } from './engine-client';
 import { withGpu } from './locks';
 import { savePoster } from './poster';
 import { endingWith } from './prediction-state';
-import {
-  createPrediction,
-  type DeviceOptions,
-  newPredictionId,
-  type RunInput,
-  requestOf,
-  switchesOf,
-} from './run-input';
+import { createPrediction, newPredictionId, type RunInput, requestOf } from './run-input';
 import { sweepRuns } from './saved-runs';
 import type { PredictionStore } from './store';
 import { recoverInterrupted, removeUnusedVideos, sweep, watchRuns } from './sweep';
 import { makeThumbnail } from './thumbnail';
-
-/** As {@link DeviceOptions}; a `backend` computes the rest of a run that another one has begun. */
-type ResumeOptions = DeviceOptions & Partial<Pick<RunInput, 'backend'>>;
 
 type OnProgress = (event: ProgressEvent) => void;
 
@@ -80,7 +71,7 @@ export class Runner {
       await this.store.create(prediction, { image, imageName, loras });
       onStarted();
       const thumbnail = this.#saveThumbnail(id, image);
-      const request = requestOf(prediction, input, input);
+      const request = requestOf(prediction, input, input.device);
       const row = await this.#perform(request, null, signal, onProgress);
       await thumbnail;
       return row;
@@ -88,37 +79,53 @@ export class Runner {
   }
 
   /**
-   * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and switches.
+   * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and options.
    *
-   * @param options settings of the device, which are not part of a prediction; a `backend` replaces the
-   *   prediction's, as does a `safetyChecker`, which records of earlier versions do not have
+   * @param changes replace the prediction's options
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
    */
   async runAgain(
     id: string,
-    options: DeviceOptions & Partial<Pick<RunInput, 'backend' | 'safetyChecker'>> = {},
+    device: Partial<DeviceOptions> = {},
+    changes: RunOptions = {},
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
-    const { parameters, model, profile, backend, continues } = prediction;
+    const { parameters, model, profile, backend, options, continues } = prediction;
     const { image, imageName, loras } = source;
-    const origin = continues === undefined ? {} : { continues };
-    const run = { image, imageName, loras, parameters, model, profile, backend, ...origin };
-    return this.start({ ...run, ...switchesOf(prediction), ...options });
+    return this.start({
+      image,
+      imageName,
+      loras,
+      parameters,
+      model,
+      profile,
+      options: { ...options, ...changes },
+      device: { backend, ...device },
+      continues,
+    });
   }
 
   /**
    * Goes on with an interrupted run from its checkpoint. Resolves when the row is `processing`.
    *
-   * @param options settings of the device; a `backend` replaces the prediction's
+   * @param device a backend computes the rest of a run that another one has begun
    * @throws KinoraError `BUSY` also while another tab works on it, `IMAGE_MISSING`; then nothing has changed
    */
-  resumeInterrupted(id: string, options?: ResumeOptions, on?: OnProgress): Promise<StartedRun> {
-    return this.#continue(id, 'resume', options, on);
+  resumeInterrupted(
+    id: string,
+    device?: Partial<DeviceOptions>,
+    on?: OnProgress,
+  ): Promise<StartedRun> {
+    return this.#continue(id, 'resume', device, on);
   }
 
   /** Decodes what the checkpoint of an interrupted run holds; otherwise like {@link resumeInterrupted}. */
-  finishInterrupted(id: string, options?: DeviceOptions, on?: OnProgress): Promise<StartedRun> {
-    return this.#continue(id, 'finish', options, on);
+  finishInterrupted(
+    id: string,
+    device?: Partial<DeviceOptions>,
+    on?: OnProgress,
+  ): Promise<StartedRun> {
+    return this.#continue(id, 'finish', device, on);
   }
 
   /**
@@ -130,7 +137,7 @@ export class Runner {
    */
   async refine(
     id: string,
-    options: DeviceOptions = {},
+    device: Partial<DeviceOptions> = {},
     onProgress?: OnProgress,
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
@@ -141,12 +148,15 @@ export class Runner {
       const { result } = before;
       // The old video stays until the row refers to the new one.
       const request: EngineRequest = {
-        ...requestOf(before, source, options),
-        decoder: 'full',
+        ...requestOf(before, source, device),
+        options: {
+          ...before.options,
+          decoder: 'full',
+          // A video that was checked does not lose its verdict.
+          safetyChecker: (result.safety?.status ?? 'off') !== 'off',
+        },
         continuation: 'refine',
         videoFile: `${id}.refined.mp4`,
-        // A video that was checked does not lose its verdict.
-        safetyChecker: (result.safety?.status ?? 'off') !== 'off',
       };
       try {
         const refined = await withGpu(
@@ -276,7 +286,7 @@ export class Runner {
   async #continue(
     id: string,
     continuation: 'resume' | 'finish',
-    options: ResumeOptions = {},
+    device: Partial<DeviceOptions> = {},
     onProgress?: OnProgress,
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
@@ -284,13 +294,13 @@ export class Runner {
       const before = await this.store.get(id);
       if (before?.status !== 'interrupted') throw inUse();
       const { checkpoint } = before;
-      const { backend } = options;
+      const { backend } = device;
       const resumed = await this.store.dispatch(id, {
         type: 'resumed',
         ...(backend && { backend }),
       });
       onStarted();
-      const request = { ...requestOf(resumed, source, options), continuation, checkpoint };
+      const request = { ...requestOf(resumed, source, device), continuation, checkpoint };
       return this.#perform(request, before, signal, onProgress);
     });
   }

@@ -10,8 +10,6 @@ import {
   framesPerSecond,
   framingSchema,
   KinoraError,
-  type Parameters,
-  type ProfileName,
   type PromptOptimization,
   parametersSchema,
   profileNames,
@@ -19,6 +17,7 @@ import {
   type Safety,
   safetySchema,
 } from '../contract';
+import type { RunRequest } from '../contract/run';
 import { type SharedRequest, sharedRequestSchema } from '../contract/v3/share';
 
 /** A part of a video that was cut or joined, and what it was made of. */
@@ -69,19 +68,18 @@ const videoMetadataSchema = parametersSchema.extend({
 export type VideoMetadata = z.output<typeof videoMetadataSchema>;
 
 /** The metadata of a prediction's video. */
-export function createVideoMetadata(prediction: {
-  readonly id: string;
-  readonly model: string;
-  readonly profile: ProfileName;
-  readonly backend: Backend;
-  readonly parameters: Parameters;
-  readonly createdAt: string;
-  readonly licence?: VideoMetadata['licence'];
-  readonly framing?: Framing;
-  readonly applied?: Applied;
-  readonly safety?: Safety;
-  readonly promptOptimization?: PromptOptimization | undefined;
-}): VideoMetadata {
+export function createVideoMetadata(
+  prediction: Omit<RunRequest, 'options'> & {
+    readonly id: string;
+    readonly backend: Backend;
+    readonly createdAt: string;
+    readonly licence?: VideoMetadata['licence'];
+    readonly framing?: Framing | undefined;
+    readonly applied?: Applied;
+    readonly safety?: Safety;
+    readonly promptOptimization?: PromptOptimization | null;
+  },
+): VideoMetadata {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
   const { licence, framing, applied, safety, promptOptimization } = prediction;
   return {

@@ -1,9 +1,8 @@
 import type { ErrorRecord } from '../contract/errors';
-import type { KernelSetting } from '../contract/kernel-setting';
 import type { Precision } from '../contract/manifest';
-import type { Backend } from '../contract/prediction';
 import type { PromptOptimizationStatus } from '../contract/prompt-optimization';
 import type { Size } from '../contract/request';
+import type { DeviceOptions } from '../contract/run';
 import type { SafetyStatus } from '../contract/safety';
 import type { ServingEvent } from './connection';
 
@@ -17,14 +16,9 @@ export interface ServeOptions {
   readonly model: string;
   readonly precision: Precision;
   readonly sizes: readonly Size[];
-  readonly backend: Backend;
+  readonly device: DeviceOptions;
   /** Base address of the hub that adapters are fetched from. */
   readonly hub: string;
-  /** Most device bytes to use; absent means what a probe of the device finds. */
-  readonly memoryBudget?: number;
-  /** As in `EngineRequest`. */
-  readonly kernels?: KernelSetting;
-  /** As in `EngineRequest`. */
 }
 
 /** The lease that a page hands back when it is closed in the middle of a job. */

@@ -106,25 +106,23 @@ export class Attempt {
     try {
       const parameters = parseParameters(job.parameters);
       const { image, loras } = await fetchInputs(client, adapters, job, signal);
-      const { model, backend, memoryBudget, kernels } = options;
+      const { model, device } = options;
       const videoFile = servedVideo(this.id);
-      const budget = memoryBudget === undefined ? {} : { memoryBudget };
-      const profile = profileOfModel(job.model);
       const request = {
         id: this.id,
         image,
         parameters,
         model,
-        profile,
-        backend,
+        profile: profileOfModel(job.model),
+        options: {
+          safetyChecker: job.enable_safety_checker,
+          promptOptimizer: job.enable_prompt_optimizer,
+        },
+        device,
         loras,
         videoFile,
-        safetyChecker: job.enable_safety_checker,
-        promptOptimizer: job.enable_prompt_optimizer,
         // A tab that died has left it, and the job has come back to this browser.
-        ...((await isSaved(this.id)) && { continuation: 'resume' as const }),
-        ...budget,
-        ...(kernels && { kernels }),
+        continuation: (await isSaved(this.id)) ? ('resume' as const) : undefined,
       };
       const result = await runEngine(engine, request, signal, (event) => {
         this.#take(event);

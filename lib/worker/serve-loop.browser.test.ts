@@ -123,8 +123,14 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     prompt_optimization: engine.made?.promptOptimization,
   });
   expect(engine.made?.safety?.status).toBe('clear');
-  expect(engine.seen).toMatchObject({ safetyChecker: true, promptOptimizer: true });
-  expect(relay.asked.find(({ verb }) => verb === 'claim')?.body).toMatchObject(abilities);
+  expect(engine.seen).toMatchObject({
+    options: { safetyChecker: true, promptOptimizer: true },
+    device: serveOptions.device,
+  });
+  expect(relay.asked.find(({ verb }) => verb === 'claim')?.body).toMatchObject({
+    ...abilities,
+    backend: 'wasm',
+  });
   expect(await engine.seen?.image.text()).toBe('image bytes');
   expect(await listVideos()).toEqual([]);
   expect(await pendingUploads.all()).toEqual([]);

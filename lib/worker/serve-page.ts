@@ -1,6 +1,5 @@
-import type { KernelSetting } from '../contract/kernel-setting';
-import type { Backend } from '../contract/prediction';
 import type { Phase } from '../contract/progress';
+import type { DeviceOptions } from '../contract/run';
 import type { SkipReason } from '../contract/v3/worker';
 import type { ServedJob } from './api';
 import type { Connection, ServingEvent, Skipped } from './connection';
@@ -9,13 +8,8 @@ import type { Connection, ServingEvent, Skipped } from './connection';
 export interface ServeConnect {
   readonly token: string;
   readonly model: string;
-  readonly backend: Backend;
   readonly name: string;
-  /** Upper limit of device memory in bytes; by default the engine measures it. */
-  readonly memoryBudget?: number;
-  /** As in `EngineRequest`. */
-  readonly kernels?: KernelSetting;
-  /** As in `EngineRequest`. */
+  readonly device: DeviceOptions;
 }
 
 /** Progress of the current job. */

@@ -4,7 +4,7 @@ import { parameterRanges, type unusedParameters } from '../../../lib/contract/pa
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { ForecastRequest } from '../../../lib/engine/forecast';
 import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
-import { kernelOption, toBudgetBytes } from '../../shared/device';
+import { deviceOptions } from '../../shared/device';
 import { type FormValues, toNumber } from './form-state';
 
 /**
@@ -22,7 +22,6 @@ export function forecastOfForm(
   const { min, max } = parameterRanges.duration;
   if (!entry || !resolved || !(duration >= min && duration <= max)) return null;
   if (!Number.isInteger(duration) || !canCompute(values.backend, gpu)) return null;
-  const budget = toBudgetBytes(values.memoryBudget);
   const { manifest, stored } = entry;
   const transformer = stored.find(({ component }) => component === 'transformer');
   return {
@@ -31,10 +30,8 @@ export function forecastOfForm(
     sampling: resolved.sampling,
     size: values.size,
     duration,
-    backend: values.backend,
+    device: { backend: values.backend, ...deviceOptions(values.memoryBudget) },
     gpu,
-    ...kernelOption(),
-    ...(budget !== undefined && budget > 0 && { memoryBudget: budget }),
     withMemory: true,
     checked: values.safetyChecker && hasSafetyChecker(entry),
   };
@@ -66,9 +63,8 @@ export function forecastOfModel(
     sampling: resolveSampling(complete, profile, asked).sampling,
     size: '1280*720',
     duration: 5,
-    backend,
+    device: { backend, ...deviceOptions() },
     gpu,
-    ...kernelOption(),
     withMemory: false,
     checked: false,
   };

@@ -69,7 +69,7 @@ export interface ChosenImage {
   /** Of an image that was just chosen; absent where its size was chosen before. */
   readonly pixels?: PixelSize;
   /** How it lies in the frame; centred when absent. */
-  readonly framing?: Framing;
+  readonly framing?: Framing | undefined;
 }
 
 export interface ChosenLora {
@@ -291,12 +291,12 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
   };
 }
 
-/** The form's values for the run of an earlier request: its parameters, model and switches. */
+/** The form's values for the run of an earlier request: its parameters, model and options. */
 export function fromRun(
-  run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters'> &
-    Pick<Prediction, 'decoder' | 'cache' | 'promptOptimizer'>,
+  run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters' | 'options'>,
 ): Partial<FormValues> {
-  const { model, profile, backend, decoder, cache, promptOptimizer } = run;
+  const { model, profile, backend } = run;
+  const { decoder, cache, promptOptimizer } = run.options;
   return {
     ...fromParameters(run.parameters),
     model,

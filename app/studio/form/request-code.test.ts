@@ -118,22 +118,21 @@ test('the command is read as it was written, by a shell and by its own options',
     return spawnSync('sh', ['-c', print], { encoding: 'utf8' }).stdout.split('\0').slice(0, -1);
   };
   const form = difficult();
-  expect(parseGenerateOptions(words(form))).toMatchObject({
+  const read = parseGenerateOptions(words(form));
+  expect(read).not.toHaveProperty('device.backend');
+  expect(read).toMatchObject({
     image: "it's a still.png",
     parameters: parseParameters(toParameters(form)),
     model: 'tiny',
     profile: 'ultra-fast',
-    decoder: 'full',
-    cache: undefined,
-    backend: undefined,
-    safetyCheck: false,
+    options: { decoder: 'full', cache: undefined, safetyChecker: false },
   });
   const framed = (framing: Framing) => words(changeForm(form, { type: 'imageFramed', framing }));
   for (const framing of [
     { zoom: 0, x: 0.5, y: 0.5, background: '#20a040' },
     { zoom: 2.5, x: 0, y: 0.75, background: 'blur' },
   ]) {
-    expect(parseGenerateOptions(framed(framing))).toMatchObject({ framing });
+    expect(parseGenerateOptions(framed(framing))).toMatchObject({ options: { framing } });
   }
   expect(framed({ zoom: 0.5, x: 0.5, y: 0.5, background: 'blur' })).toEqual(words(form));
   const values = { prompt: 'a boat', cache: true, backend: 'wasm', memoryBudget: '6.5' } as const;

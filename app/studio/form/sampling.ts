@@ -1,5 +1,6 @@
 import type { ModelEntry } from '../../../lib/contract/library';
 import { parameterRanges, type unusedParameters } from '../../../lib/contract/parameters';
+import type { RunOptions } from '../../../lib/contract/run';
 import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -53,15 +54,15 @@ export function samplingOf(
   );
 }
 
-/** The switches of a request, as far as they mean something with the model's profile. */
+/** The options of a request, as far as they mean something with the model's profile. */
 export function chosenSampling(
   { manifest }: Pick<ModelEntry, 'manifest'>,
   { profile, fullDecode, cache }: Choices,
-): { readonly decoder?: 'full'; readonly cache?: true } {
+): Pick<RunOptions, 'decoder' | 'cache'> {
   const { decoder } = manifest.profiles[profile];
   return {
-    ...(fullDecode && decoder === 'tiny' && { decoder: 'full' }),
-    ...(cache && profile === 'standard' && { cache: true }),
+    decoder: fullDecode && decoder === 'tiny' ? 'full' : undefined,
+    cache: cache && profile === 'standard' ? true : undefined,
   };
 }
 

@@ -3,7 +3,7 @@ import { KinoraError } from '../../../lib/contract/errors';
 import type { Parameters } from '../../../lib/contract/request';
 import { withScales } from '../../../lib/predictions/loras';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
-import { switchesOf, type WaitingInput } from '../../../lib/predictions/run-input';
+import type { WaitingInput } from '../../../lib/predictions/run-input';
 import { t } from '../../texts';
 import '../../texts/en/studio';
 import { loadData } from '../use-data';
@@ -75,22 +75,22 @@ export function useEdit(
 
 /** @param others what a request does not have */
 function valuesOf(input: WaitingInput, parameters: Parameters, others: FormValues): FormValues {
-  const { model, backend, profile = 'standard', memoryBudget, safetyChecker = false } = input;
+  const { model, profile, options, device } = input;
   return {
     ...others,
-    ...fromRun({ ...switchesOf(input), model, backend, profile, parameters }),
-    memoryBudget: fromBudgetBytes(memoryBudget),
-    safetyChecker,
+    ...fromRun({ model, profile, options, parameters, backend: device.backend }),
+    memoryBudget: fromBudgetBytes(device.memoryBudget),
+    safetyChecker: options.safetyChecker ?? false,
   };
 }
 
 function filesOf(
-  { image, imageName, framing, loras }: WaitingInput,
+  { image, imageName, options, loras }: WaitingInput,
   parameters: Parameters,
 ): FormFiles {
   const scaled = withScales(loras, parameters);
   return {
-    image: { name: imageName, file: image, ...(framing && { framing }) },
+    image: { name: imageName, file: image, framing: options.framing },
     loras: scaled.map(({ scale, ...lora }) => {
       return { ...lora, key: crypto.randomUUID(), scale: String(scale) };
     }),

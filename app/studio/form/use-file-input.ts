@@ -73,7 +73,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
       values,
       ...(found.length > 0 && { loras: found.map(fromLibrary) }),
       ...(source && {
-        image: { name: source.imageName, file: source.image, ...(framing && { framing }) },
+        image: { name: source.imageName, file: source.image, framing },
       }),
     });
     const kept = source ? 'found' : hasImage || brought ? 'stays' : 'missing';

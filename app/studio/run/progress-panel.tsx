@@ -18,7 +18,7 @@ import { formatTime } from '../../texts/format';
 /** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
   const { ending, continuation } = run;
-  const { parameters, safetyChecker } = run.prediction;
+  const { parameters, options } = run.prediction;
   const running = run.status === 'running';
   // The other runs only decode.
   const denoises = continuation === null || continuation === 'resume';
@@ -49,7 +49,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       )}
       {running || !run.elsewhere ? (
         <Details
-          progress={running ? run.progress : initialProgress(parameters, safetyChecker)}
+          progress={running ? run.progress : initialProgress(parameters, options.safetyChecker)}
           size={parameters.size}
           startedAt={running ? run.startedAt : null}
         />

@@ -6,7 +6,7 @@ import type { StartedRun } from '../../../lib/predictions/current-run';
 import type { SourceLora } from '../../../lib/predictions/loras';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
-import { budgetOf, kernelOption, toBudgetBytes } from '../../shared/device';
+import { deviceOptions } from '../../shared/device';
 import { backendOfRun } from '../../shared/gpu';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
@@ -99,11 +99,7 @@ export function useGenerate(options: {
     if (id !== null) onEnded(id);
   }
 
-  const memoryBudget = toBudgetBytes(form.values.memoryBudget);
-  const device = () => ({
-    ...(memoryBudget !== undefined && { memoryBudget }),
-    ...kernelOption(),
-  });
+  const device = () => deviceOptions(form.values.memoryBudget);
 
   /** Gives the form's request to `work`; where the form has errors, shows them. */
   async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
@@ -168,7 +164,7 @@ export function useGenerate(options: {
     setProblem(null);
     try {
       const backend = await backendOfRun();
-      const changes = { ...choice, ...device(), backend, safetyChecker };
+      const changes = { ...choice, safetyChecker, device: { ...device(), backend } };
       const { getQueueRunner, getRunner } = await loadData();
       const { openContinuation } = await import('../result/continue-video');
       const input = await openContinuation(getRunner().store, prediction, changes);
@@ -185,7 +181,7 @@ export function useGenerate(options: {
     runAgain: (id) =>
       start(async (runner) => {
         const backend = await backendOfRun();
-        return runner.runAgain(id, { ...device(), backend, safetyChecker });
+        return runner.runAgain(id, { ...device(), backend }, { safetyChecker });
       }),
     resume: (id, on) =>
       start(
@@ -213,20 +209,20 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   return {
     image: image.file,
     imageName: image.name,
-    ...(image.framing && { framing: image.framing }),
     // The form may not have shown the model yet.
     parameters: toParameters(
       changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) }),
     ),
     model: id,
     profile: values.profile,
-    ...chosenSampling(model, values),
-    backend,
+    options: {
+      ...chosenSampling(model, values),
+      framing: image.framing,
+      safetyChecker: values.safetyChecker,
+      promptOptimizer: values.optimization ?? undefined,
+    },
+    device: { backend, ...deviceOptions(values.memoryBudget) },
     loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
-    safetyChecker: values.safetyChecker,
-    ...(values.optimization && { promptOptimizer: values.optimization }),
-    ...budgetOf(values.memoryBudget),
-    ...kernelOption(),
   };
 }
 

@@ -9,13 +9,13 @@ import {
   type KernelCheck,
   KinoraError,
 } from '../../contract';
-import type { HeadlessApi, HeadlessEvent, HeadlessOptions } from '../../contract/headless';
+import type { HeadlessApi, HeadlessEvent, HeadlessRun } from '../../contract/headless';
 import type { InputFile } from '../inputs';
 
 /** One generation, as a program asks the page for it. */
-export interface HeadlessRequest extends Omit<HeadlessOptions, 'loraScales' | 'parameters'> {
+export interface HeadlessRequest extends Omit<HeadlessRun, 'loraScales' | 'parameters'> {
   readonly image: InputFile;
-  readonly parameters: Omit<HeadlessOptions['parameters'], 'loras'>;
+  readonly parameters: Omit<HeadlessRun['parameters'], 'loras'>;
   /** Adapter files, each with its scale; up to three with those of the library. */
   readonly loras: readonly { readonly path: string; readonly scale: number }[];
 }

@@ -5,6 +5,7 @@ import {
   type ParametersInput,
   type ProgressEvent,
   parseParameters,
+  type RunOptions,
 } from '../../contract';
 
 export async function fetchBlob(path: string): Promise<Blob> {
@@ -16,10 +17,11 @@ export async function fetchBlob(path: string): Promise<Blob> {
 /** A still image of the tiny model's goldens. */
 export const fetchStill = () => fetchBlob('/lib/models/wan22/goldens/image.png');
 
-/** A request for one step of the tiny model on the CPU; `parameters` and the rest may be changed. */
+/** A request for one step of the tiny model on the CPU; parameters, options and the rest may be changed. */
 export function makeRequest(
   image: Blob,
   parameters: Partial<ParametersInput> = {},
+  options: RunOptions = {},
   rest: Partial<EngineRequest> = {},
 ): EngineRequest {
   return {
@@ -34,7 +36,8 @@ export function makeRequest(
     }),
     model: 'tiny',
     profile: 'standard',
-    backend: 'wasm',
+    options,
+    device: { backend: 'wasm' },
     loras: [],
     ...rest,
   };

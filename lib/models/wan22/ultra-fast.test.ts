@@ -2,13 +2,14 @@ import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type LoraFile, parseManifest } from '../../contract';
+import type { RunOptions } from '../../contract/run';
 import { relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
 import { type Frame, latentSizeOf } from '../../pipeline/latents';
 import type { VideoModel } from '../../pipeline/model';
 import { gaussianNoise } from '../../pipeline/noise';
 import { decodedPreview, Previews } from '../../pipeline/preview';
-import { resolveSampling, type SamplingChoices } from '../../pipeline/profiles';
+import { resolveSampling } from '../../pipeline/profiles';
 import { imageToVideo } from '../../pipeline/run';
 import { goldens, patchedFolder, publicModels } from '../../weights/testing/files';
 import { nodeBackend, tinyFolder } from './testing/model';
@@ -53,7 +54,7 @@ async function make(
   }: {
     loras?: LoraFile[];
     frames?: number;
-    choices?: SamplingChoices;
+    choices?: RunOptions;
     memoryBudget?: number;
     previewShare?: number;
   } = {},

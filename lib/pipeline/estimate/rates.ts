@@ -1,5 +1,6 @@
 import type { DeviceReport } from '../../contract';
-import { type KernelSetting, usualKernels } from '../../contract/kernel-setting';
+import { usualKernels } from '../../contract/kernel-setting';
+import type { DeviceOptions } from '../../contract/run';
 import type { StoreFolder } from '../../weights/store';
 import type { Cost } from './stages';
 
@@ -73,7 +74,7 @@ export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Usua
 export function deviceOf(
   gpu: Pick<DeviceReport, 'adapter' | 'software'> | null,
   threads: number,
-  { kernels }: { readonly kernels?: KernelSetting } = {},
+  { kernels }: Pick<DeviceOptions, 'kernels'> = {},
 ): { readonly name: string; readonly kind: DeviceClass } {
   if (!gpu) return { name: `wasm ${threads}`, kind: 'cpu' };
   const { adapter, software } = gpu;

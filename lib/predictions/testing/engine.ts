@@ -91,7 +91,7 @@ export class FakeEngine implements EngineClient {
     this.report = onProgress;
     this.#cancelled = false;
     this.#suspended = false;
-    const { parameters, model, backend, continuation } = request;
+    const { parameters, model, options, device, continuation } = request;
     this.#early = continuation === 'finish';
     const steps = continuation === 'refine' ? 0 : parameters.num_inference_steps;
     const files = openRunFiles(request.id);
@@ -128,14 +128,14 @@ export class FakeEngine implements EngineClient {
       frames: 121,
       seed: parameters.seed,
       model,
-      backend,
+      backend: device.backend,
       encoder: 'webcodecs',
       finishedEarly: this.#early,
       ...(from > 0 && { resumes: 1 }),
-      ...(this.saves && { applied: { ...applied, steps, decoder: request.decoder ?? 'tiny' } }),
+      ...(this.saves && { applied: { ...applied, steps, decoder: options.decoder ?? 'tiny' } }),
       memory: fullMemory,
-      safety: safetySchema.parse({ status: request.safetyChecker ? 'clear' : 'off' }),
-      ...(request.promptOptimizer === true && {
+      safety: safetySchema.parse({ status: options.safetyChecker ? 'clear' : 'off' }),
+      ...(options.promptOptimizer === true && {
         promptOptimization: promptOptimizationSchema.parse({
           status: 'used',
           original: parameters.prompt,

@@ -9,7 +9,9 @@ export async function newInput(
     imageName: 'still.png',
     parameters: { prompt: 'a boat', num_inference_steps: 3, ...parameters },
     model: 'tiny',
-    backend: 'wasm',
+    profile: 'standard',
+    options: {},
+    device: { backend: 'wasm' },
     loras: [],
   };
 }

@@ -11,6 +11,7 @@ export function newPrediction(fields: Partial<Prediction> = {}): Prediction {
     profile: 'standard',
     backend: 'wasm',
     parameters: parseParameters({ prompt: 'a boat', seed: 4, num_inference_steps: 6 }),
+    options: {},
     createdAt: '2025-01-01T00:00:00.000Z',
     status: 'created',
   } as const;

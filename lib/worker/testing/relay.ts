@@ -11,7 +11,7 @@ export const serveOptions: ServeOptions = {
   model: 'mini',
   precision: 'f32',
   sizes: ['1280*720'],
-  backend: 'wasm',
+  device: { backend: 'wasm' },
   hub: 'https://hub.test',
 };
 

@@ -1,0 +1,44 @@
+import type { Framing } from './framing';
+import type { KernelSetting } from './kernel-setting';
+import type { Backend } from './prediction';
+import type { DecoderKind, ProfileName } from './profile';
+import type { PromptOptimization } from './prompt-optimization';
+import type { Parameters } from './request';
+
+/** What a run may be asked besides its parameters. A prediction stores it as it is. */
+export interface RunOptions {
+  /** How the image lies in the frame; it is centred and fills it when absent. */
+  readonly framing?: Framing | undefined;
+  /** The decoder; the profile's when absent. */
+  readonly decoder?: DecoderKind | undefined;
+  /** Whether steps may reuse results of earlier ones: faster, nearly the same. The profile decides when absent. */
+  readonly cache?: boolean | undefined;
+  /** Whether image and frames are checked by the safety checker of this browser; false when absent. */
+  readonly safetyChecker?: boolean | undefined;
+  /**
+   * Whether the engine optimises the prompt first; or the record of an optimisation that was made before,
+   * whose text is the prompt of the parameters. False when absent.
+   */
+  readonly promptOptimizer?: boolean | PromptOptimization | undefined;
+  /** What makes the MP4: `auto`, also when absent, is WebCodecs if it can encode H.264, else ffmpeg. */
+  readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg' | undefined;
+}
+
+/** What the device is told that computes a run. It is no part of a prediction but for the backend. */
+export interface DeviceOptions {
+  readonly backend: Backend;
+  /** Upper limit of device memory in bytes; by default the engine measures it. */
+  readonly memoryBudget?: number | undefined;
+  /** What computes on the GPU; `exact` when absent, and `runtime` on an emulated one. */
+  readonly kernels?: KernelSetting | undefined;
+}
+
+/** What a run is asked, besides image and adapters. */
+export interface RunRequest<Asked = Parameters> {
+  readonly parameters: Asked;
+  /** Id of the model's manifest. */
+  readonly model: string;
+  /** Variant of the model. */
+  readonly profile: ProfileName;
+  readonly options: RunOptions;
+}
