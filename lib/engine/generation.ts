@@ -48,7 +48,7 @@ export interface GenerationContext {
   readonly frameSteps: readonly FrameStepMaker[];
   readonly control: RunControl;
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
-  readonly checkpointSeconds?: number;
+  readonly checkpointSeconds?: number | undefined;
   readonly report: (event: ProgressEvent) => void;
 }
 
@@ -159,11 +159,9 @@ export class Generation {
     const saving: RunSaving = {
       storage,
       promptOptimization: optimisation,
-      ...(continuation && { continuation }),
-      ...(checkpoint && { checkpoint }),
-      ...(context.checkpointSeconds !== undefined && {
-        intervalSeconds: context.checkpointSeconds,
-      }),
+      continuation,
+      checkpoint,
+      intervalSeconds: context.checkpointSeconds,
     };
     let writer: VideoWriter | undefined;
     try {
