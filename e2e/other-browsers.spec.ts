@@ -131,7 +131,12 @@ for (const kind of [firefox, webKit]) {
           await expect.poll(ready).toBe(true);
           await browser.evaluate(
             (token) =>
-              window.kinoraServe?.connect({ token, model: 'tiny', backend: 'wasm', name: 'Tab' }),
+              window.kinoraServe?.connect({
+                token,
+                model: 'tiny',
+                name: 'Tab',
+                device: { backend: 'wasm' },
+              }),
             workerToken,
           );
           const status = () => browser.evaluate(() => window.kinoraServe?.status(), null);

@@ -23,10 +23,8 @@ export function createLibraryApi(picked: (id: string) => readonly File[]): Headl
     verify: (id) => library.call((api) => api.verify(id)),
     deleteModel: (id) => library.call((api) => api.deleteModel(id)),
     deleteLora: (name) => library.call((api) => api.deleteLora(name)),
-    addModel: (address, revision) =>
-      library.call((api) => api.addModel({ address, ...(revision && { revision }) })),
-    addTool: (address, revision) =>
-      library.call((api) => api.addTool({ address, ...(revision && { revision }) })),
+    addModel: (address, revision) => library.call((api) => api.addModel({ address, revision })),
+    addTool: (address, revision) => library.call((api) => api.addTool({ address, revision })),
     addPickedTool: () => library.call((api) => api.addTool({ files: files() })),
     addPickedModel: () => library.call((api) => api.addModel({ files: files() })),
     importPicked: (id, precision) => library.call((api) => api.importFiles(id, precision, files())),

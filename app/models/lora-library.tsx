@@ -44,7 +44,7 @@ export function LoraLibrary(props: {
         const fraction = fractionOf(bytesDone, bytesTotal);
         return (
           <div key={name} className="total">
-            <progress aria-label={name} {...(fraction !== null && { value: fraction, max: 1 })} />
+            <progress aria-label={name} value={fraction ?? undefined} max={1} />
             <p className="measure">
               {name} · {amountOf(bytesDone, bytesTotal)}
             </p>

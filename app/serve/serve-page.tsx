@@ -27,7 +27,7 @@ export function ServePage() {
   const form = useConnect(pick, hub, gpu);
   const { values, change, model } = form;
   const connected = options !== null;
-  const backend = options?.backend ?? values.backend;
+  const backend = options?.device.backend ?? values.backend;
   const problem = gpuProblem(gpu, useDevice().backend, null);
   const [ready, setReady] = useState(false);
   useEffect(() => {
@@ -68,7 +68,7 @@ export function ServePage() {
             <ServedList served={served} completed={completed} />
             <TakesPanel
               connection={connection}
-              options={options ?? (model && hub !== null ? optionsOf(model, backend, hub) : null)}
+              options={options ?? (model && hub !== null ? optionsOf(model, hub) : null)}
             />
           </div>
         </div>

@@ -151,7 +151,8 @@ function Actions(props: {
         <>
           <progress
             aria-label={t('settings.measuring')}
-            {...(tuning.total > 0 && { value: tuning.done, max: tuning.total })}
+            value={tuning.total > 0 ? tuning.done : undefined}
+            max={tuning.total || undefined}
           />
           <p className="measure">{t('shared.measuringGpu', { ...tuning })}</p>
         </>

@@ -201,7 +201,7 @@ export async function collectDiagnostics(
     videoEncoder: 'VideoEncoder' in globalThis,
     storage: { quota, usage, persisted: await storage?.persisted() },
     gpu,
-    ...(kernels !== undefined && { kernels }),
+    kernels,
     error,
   };
   return JSON.stringify(facts, null, 2);

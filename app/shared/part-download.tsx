@@ -58,7 +58,8 @@ export function PartDownload(props: {
       {moving && (
         <progress
           aria-label={t('shared.downloading', { name })}
-          {...(fraction !== null && { value: fraction, max: 1 })}
+          value={fraction ?? undefined}
+          max={1}
         />
       )}
       {problem && <Problem error={problem} />}

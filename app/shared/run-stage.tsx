@@ -40,7 +40,8 @@ export function RunStage({ progress, size }: { progress: RunProgress; size: Size
       </ol>
       <progress
         aria-label={phase ? t(`names.phase.${phase}`) : t('shared.starting')}
-        {...(share > 0 && { value: share, max: 1 })}
+        value={share || undefined}
+        max={1}
       />
       <p className="measure">
         {share > 0 && `${percentDone(progress) ?? 0} % · `}

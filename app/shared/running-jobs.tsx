@@ -14,7 +14,7 @@ export function RunningJobs({ here }: { here: string | undefined }) {
     .filter(({ href }) => href !== here)
     .map((job) => (
       <Link key={job.href} href={job.href} prefetch={false} className="running-job">
-        <progress aria-hidden {...(job.percent !== null && { value: job.percent, max: 100 })} />
+        <progress aria-hidden value={job.percent ?? undefined} max={100} />
         <span>{jobText(job)}</span>
       </Link>
     ));

@@ -101,7 +101,12 @@ export async function openServingTab(browser: Browser, server: ApiServer): Promi
   await page.waitForFunction(() => window.kinoraServe !== undefined);
   await page.evaluate(
     (token) =>
-      window.kinoraServe?.connect({ token, model: 'tiny', backend: 'wasm', name: 'A tab' }),
+      window.kinoraServe?.connect({
+        token,
+        model: 'tiny',
+        name: 'A tab',
+        device: { backend: 'wasm' },
+      }),
     server.workerToken,
   );
   await page.waitForFunction(() => window.kinoraServe?.status() === 'idle', undefined, {

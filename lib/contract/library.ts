@@ -29,7 +29,7 @@ export interface PartState {
   readonly bytesStored: number;
   readonly pausedBy?: PauseReason;
   /** A message for the user, for example that a changed file starts over, or a retry in n seconds. */
-  readonly notice?: string;
+  readonly notice?: string | undefined;
   /** Why it had to start over; shown as `notice` when there is no newer message. */
   readonly restartNotice?: string;
   readonly error?: ErrorRecord;
@@ -172,7 +172,7 @@ export function entriesOf({ models, tools }: LibrarySnapshot): readonly LibraryE
 
 /** A model to add: a hub address (`owner/name`, `owner/name/path.gguf`, a link) or local files. */
 export type ModelSource =
-  | { readonly address: string; readonly revision?: string }
+  | { readonly address: string; readonly revision?: string | undefined }
   | { readonly files: readonly LocalFile[] };
 
 /** A picked or dropped file with its path inside the picked folder. */

@@ -86,7 +86,7 @@ export class Engine implements EngineApi {
         kernels: this.#kernels,
         tools: this.#tools,
         frameSteps,
-        ...(checkpointSeconds !== undefined && { checkpointSeconds }),
+        checkpointSeconds,
         control,
         report: onProgress,
       });

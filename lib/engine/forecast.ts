@@ -139,7 +139,7 @@ async function configurationOf({ id, base, files }: ModelManifest): Promise<Mode
   if (base === undefined)
     return modelFolderOf((await openModelStore()).folder(id).folder('configuration'));
   const url = appUrl(`/models/${base}`);
-  return httpFolder(url, files ? { files } : {});
+  return httpFolder(url, { files });
 }
 
 /** Interface of the forecast worker, called through Comlink. */

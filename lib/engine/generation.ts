@@ -49,7 +49,7 @@ export interface GenerationContext {
   readonly frameSteps: readonly FrameStepMaker[];
   readonly control: RunControl;
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
-  readonly checkpointSeconds?: number;
+  readonly checkpointSeconds?: number | undefined;
   readonly report: (event: ProgressEvent) => void;
 }
 
@@ -160,11 +160,9 @@ export class Generation {
     const saving: RunSaving = {
       storage,
       promptOptimization: optimisation,
-      ...(continuation && { continuation }),
-      ...(checkpoint && { checkpoint }),
-      ...(context.checkpointSeconds !== undefined && {
-        intervalSeconds: context.checkpointSeconds,
-      }),
+      continuation,
+      checkpoint,
+      intervalSeconds: context.checkpointSeconds,
     };
     let writer: VideoWriter | undefined;
     try {

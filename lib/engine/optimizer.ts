@@ -49,8 +49,8 @@ export class Optimizer implements OptimizerApi {
         seed,
         countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
         signal,
-        ...(timeLimitMs === undefined ? {} : { timeLimitMs }),
-        ...(onText ? { onText } : {}),
+        timeLimitMs,
+        onText,
       });
     } catch (thrown) {
       // A cancelled optimisation may fail in many ways; what the user did is the reason.

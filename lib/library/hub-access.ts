@@ -57,7 +57,7 @@ export class HubAccess {
 
   #create(options: HubOptions): HubClient {
     const token = this.#token;
-    const common = { ...this.environment.hubOptions, ...(token !== undefined && { token }) };
+    const common = { ...this.environment.hubOptions, token };
     return new HubClient(this.base, { ...common, ...options });
   }
 }

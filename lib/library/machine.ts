@@ -59,7 +59,7 @@ export function advancePart(part: PartState, event: PartEvent): PartState {
       const { type: _, ...bytes } = event;
       // What a retry was announced for is over with the next byte; a restart stays to be read.
       const notice = bytes.bytesDone === bytesDone ? part.notice : part.restartNotice;
-      return { component, status, ...bytes, ...restart, ...(notice ? { notice } : {}) };
+      return { component, status, ...bytes, ...restart, notice };
     }
     case 'noticed':
       return active ? { ...part, notice: event.notice } : part;
@@ -85,7 +85,7 @@ export function advancePart(part: PartState, event: PartEvent): PartState {
       const { bytes } = event;
       const done = { bytesDone: bytes, bytesTotal: bytes, bytesStored: event.bytesStored };
       const notice = part.restartNotice;
-      return { component, status: 'complete', ...done, ...(notice ? { notice } : {}) };
+      return { component, status: 'complete', ...done, notice };
     }
     case 'failed':
       return active ? { ...bare, status: 'failed', error: event.error } : part;

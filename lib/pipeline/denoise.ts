@@ -11,9 +11,9 @@ export interface DenoiseRequest extends ClipConditions {
   /** Over 1 with two texts, 1 with one. */
   readonly guidanceScale: number;
   /** Steps from the first one that run with guidance; all when absent. */
-  readonly guidedSteps?: number;
+  readonly guidedSteps?: number | undefined;
   /** None when absent. */
-  readonly cache?: StepCache;
+  readonly cache?: StepCache | undefined;
   /**
    * Standard normal noise of the whole clip, [C, F, h, w]: draw 0 is what the clip starts from, draw
    * i + 1 the fresh noise of step i (from 0) in a stochastic sampler.

@@ -115,7 +115,7 @@ export interface ClipDenoiser {
     timestep: number,
     sample: DeviceTensor<'float32'>,
     velocities: readonly DeviceTensor<'float32'>[],
-    options?: { readonly signal?: AbortSignal; readonly blocks?: readonly BlockWork[] },
+    options?: { readonly signal?: AbortSignal | undefined; readonly blocks?: readonly BlockWork[] },
   ): Promise<void>;
   /** Frees the device's memory; `pack` and `unpack`, which need none of it, still work. */
   dispose(): void;

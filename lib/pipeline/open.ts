@@ -54,7 +54,7 @@ export async function fetchManifest(
   const manifest = parseManifest(await response.json());
   const { base, files } = manifest;
   if (base === undefined) return { manifest, folder: null };
-  return { manifest, folder: httpFolder(new URL(base, url), files ? { files } : {}) };
+  return { manifest, folder: httpFolder(new URL(base, url), { files }) };
 }
 
 function unknown(id: string): KinoraError {

@@ -15,7 +15,7 @@ export interface LanguageModel {
     seed: number;
     maxTokens: number;
     signal: AbortSignal;
-    onText?: (soFar: string) => void;
+    onText?: ((soFar: string) => void) | undefined;
   }): Promise<string>;
 }
 
@@ -28,11 +28,11 @@ export interface OptimizeOptions {
   /** Tokens of a text with the video model's own tokenizer. */
   countTokens: (text: string) => Promise<number> | number;
   /** Limit of all generation together; 20 000 by default. */
-  timeLimitMs?: number;
+  timeLimitMs?: number | undefined;
   /** Cancels the optimisation: `optimizePrompt` rejects with its reason. */
   signal: AbortSignal;
   /** The model's text so far, unchecked, to show while it is written. */
-  onText?: (soFar: string) => void;
+  onText?: ((soFar: string) => void) | undefined;
   /** Clock in milliseconds. */
   now?: () => number;
 }

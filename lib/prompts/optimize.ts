@@ -118,7 +118,7 @@ export async function optimizePrompt(
     ...instructionFor(parsed),
     grammar: grammarFor(parsed),
     maxTokens: maxTokensFor(parsed),
-    ...(options.onText && { onText: options.onText }),
+    onText: options.onText,
   };
   const bodies: string[] = [];
   for (const attempt of [0, 1]) {

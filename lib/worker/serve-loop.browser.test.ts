@@ -127,7 +127,10 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     options: { safetyChecker: true, promptOptimizer: true },
     device: serveOptions.device,
   });
-  expect(relay.asked.find(({ verb }) => verb === 'claim')?.body).toMatchObject(abilities);
+  expect(relay.asked.find(({ verb }) => verb === 'claim')?.body).toMatchObject({
+    ...abilities,
+    backend: 'wasm',
+  });
   expect(await engine.seen?.image.text()).toBe('image bytes');
   expect(await listVideos()).toEqual([]);
   expect(await pendingUploads.all()).toEqual([]);

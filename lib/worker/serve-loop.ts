@@ -64,7 +64,7 @@ export class ServeLoop {
       name: options.name,
       model: options.model,
       precision: options.precision,
-      backend: options.backend,
+      backend: options.device.backend,
       sizes: [...options.sizes],
       loras: true,
       max_duration: 10,

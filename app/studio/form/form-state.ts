@@ -116,8 +116,8 @@ export type FormAction =
       readonly type: 'replaced';
       readonly by: string;
       readonly values?: Partial<FormValues>;
-      readonly image?: ChosenImage;
-      readonly loras?: readonly ChosenLora[];
+      readonly image?: ChosenImage | undefined;
+      readonly loras?: readonly ChosenLora[] | undefined;
     }
   /** The last replacement is undone: these values and files come back. */
   | { readonly type: 'undone'; readonly values: FormValues; readonly files: FormFiles }

@@ -71,10 +71,8 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
       type: 'replaced',
       by: file.name,
       values,
-      ...(found.length > 0 && { loras: found.map(fromLibrary) }),
-      ...(source && {
-        image: { name: source.imageName, file: source.image, framing },
-      }),
+      loras: found.length > 0 ? found.map(fromLibrary) : undefined,
+      image: source && { name: source.imageName, file: source.image, framing },
     });
     const kept = source ? 'found' : hasImage || brought ? 'stays' : 'missing';
     const sentences = [t(`form.restored.${kept}`, { file: file.name })];

@@ -19,7 +19,7 @@ export function useSharedRequest(
     try {
       const { readSharedRequest } = await import('./shared-request');
       const { values, image } = await readSharedRequest(id);
-      change({ type: 'replaced', by: t('form.sharedLink'), values, ...(image && { image }) });
+      change({ type: 'replaced', by: t('form.sharedLink'), values, image: image ?? undefined });
     } catch (thrown) {
       showError(toKinoraError(thrown));
     }

@@ -181,10 +181,7 @@ function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean
           {parameters.prompt}
         </p>
         {own && (
-          <progress
-            aria-label={t('queue.thisVideo')}
-            {...(percent !== null && { value: percent, max: 100 })}
-          />
+          <progress aria-label={t('queue.thisVideo')} value={percent ?? undefined} max={100} />
         )}
         {!own && <p className="queue-facts">{t('queue.otherTabMakes')}</p>}
       </div>

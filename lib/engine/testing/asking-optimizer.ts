@@ -21,7 +21,7 @@ startOptimizer({
       grammar: 'root ::= [a-z ]{300,400}',
       maxTokens: 800,
       signal: AbortSignal.any([signal, limit]),
-      ...(onText ? { onText } : {}),
+      onText,
     });
     return {
       status: 'used',

@@ -41,7 +41,7 @@ export function cachedVelocity(
     case 'none':
       return {
         velocity: (_, timestep, sample, velocities, signal) =>
-          clip.velocity(timestep, sample, velocities, signal ? { signal } : {}),
+          clip.velocity(timestep, sample, velocities, { signal }),
         save: () => ({ kind: 'none' }),
       };
     case 'magcache': {
@@ -56,7 +56,7 @@ export function cachedVelocity(
             kept[branch] = at(skips, branch)[step + 1] === true;
             return kept[branch] ? 'keep' : 'compute';
           });
-          await clip.velocity(timestep, sample, velocities, { blocks, ...(signal && { signal }) });
+          await clip.velocity(timestep, sample, velocities, { blocks, signal });
         },
         save: (step) => ([0, 1].some((b) => reuses(b, step + 1)) ? null : { kind: 'magcache' }),
       };
@@ -72,7 +72,7 @@ export function cachedVelocity(
             for (const [i, target] of velocities.entries()) backend.write(target, at(reused, i));
             return;
           }
-          await clip.velocity(timestep, sample, velocities, signal ? { signal } : {});
+          await clip.velocity(timestep, sample, velocities, { signal });
           const outputs: Float32Array[] = [];
           for (const target of velocities) outputs.push(await backend.read(target));
           easy.keep(input, outputs);

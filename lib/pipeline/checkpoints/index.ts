@@ -20,13 +20,13 @@ export { type RunStorage, removeSaved, savedPromptOptimization } from './saved-r
 export interface RunSaving {
   readonly storage: RunStorage;
   /** A new run when absent: what was saved is discarded. */
-  readonly continuation?: Continuation;
+  readonly continuation?: Continuation | undefined;
   /** What was saved, as far as that is known. */
-  readonly checkpoint?: CheckpointInfo;
+  readonly checkpoint?: CheckpointInfo | undefined;
   /** What became of the prompt; kept with the run. */
   readonly promptOptimization?: PromptOptimization | null;
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
-  readonly intervalSeconds?: number;
+  readonly intervalSeconds?: number | undefined;
 }
 
 const reasons: Readonly<Record<UnusableReason | 'missing', string>> = {
@@ -80,8 +80,8 @@ export async function openCheckpoints(
     storage,
     run: identity,
     clips,
-    ...(intervalSeconds !== undefined && { intervalSeconds }),
-    ...(state && { resumedFrom: state.file }),
+    intervalSeconds,
+    resumedFrom: state?.file,
     report,
   });
   if (continuation !== 'refine') writer.saveRun({ resumes, promptOptimization });

@@ -26,9 +26,9 @@ export interface WriterOptions {
   /** Clips of the run. */
   readonly clips: number;
   /** Shortest time between two states, in seconds; 20 when absent. */
-  readonly intervalSeconds?: number;
+  readonly intervalSeconds?: number | undefined;
   /** The state file that the run goes on from: the other one is written first. */
-  readonly resumedFrom?: StateFile;
+  readonly resumedFrom?: StateFile | undefined;
   readonly report: (event: ProgressEvent) => void;
 }
 

@@ -86,7 +86,7 @@ export interface HubOptions {
   /** Called before each wait for another attempt. */
   readonly onWait?: (sentence: string, waitMs: number) => void;
   /** Token of the user's account, for the hub alone: no other host, the storage included, gets it. */
-  readonly token?: string;
+  readonly token?: string | undefined;
 }
 
 /**

@@ -22,7 +22,7 @@ export interface HttpFolderOptions {
   /** The global `fetch` when absent. */
   readonly fetch?: typeof fetch;
   /** Paths of all files of the folder; when absent, the server is asked whether a file exists. */
-  readonly files?: readonly string[];
+  readonly files?: readonly string[] | undefined;
   /** Ends every request of this folder. */
   readonly signal?: AbortSignal;
   /** For the waits between attempts; for tests. */

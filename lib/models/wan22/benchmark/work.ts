@@ -27,7 +27,7 @@ export interface WorkRequest {
   /** The installed adapter, if any, and its rank. */
   readonly adapter: (ModelAdapter & { readonly rank: number }) | null;
   /** Whether steps may reuse results although the profile does not want it. */
-  readonly cache?: boolean;
+  readonly cache?: boolean | undefined;
 }
 
 /**
@@ -37,8 +37,7 @@ export interface WorkRequest {
 export function profileWork(name: ProfileName, request: WorkRequest): ProfileWork {
   const { config, manifest, size, parameters, adapter, cache } = request;
   const model = { manifest, adapter, decoders: ['full', 'tiny'] } as const;
-  const choices = cache === undefined ? {} : { cache };
-  const resolved = resolveSampling(model, name, parameters, choices);
+  const resolved = resolveSampling(model, name, parameters, { cache });
   const { steps, guidanceScale, guidedSteps = steps, decoder, cache: rule } = resolved.sampling;
   const skips = rule?.kind === 'magcache' ? magCacheSkips(steps, rule.settings) : null;
   const computed = (branch: 0 | 1, of: number) =>

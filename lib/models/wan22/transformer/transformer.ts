@@ -36,7 +36,7 @@ export interface Branch {
 export interface VelocityOptions {
   /** Called after each block (from 0) of the first branch; for the parity check. */
   readonly afterBlock?: (block: number) => Promise<void>;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The Wan2.2-TI2V transformer on a device. */
