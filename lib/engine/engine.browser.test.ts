@@ -96,7 +96,10 @@ describe('a second model family', () => {
     const file = await readVideo(result.videoFile);
     expect(file.size).toBe(result.videoBytes);
     expect(await inspectVideo(file)).toMatchObject({
-      ...{ width: 720, height: 1280, frames: 81, frameRate: 16 },
+      width: 720,
+      height: 1280,
+      frames: 81,
+      frameRate: 16,
     });
     const { id, parameters } = asked;
     const { loras, ...made } = await readVideoMetadata(file);

@@ -350,7 +350,11 @@ class ImageCompiler {
         }),
         ...product({ a: at(scores), b: at(v), y: at(attended), sizes: [m, m, c], bias: bias(2) }),
         ...product({
-          ...{ a: at(attended), b: matrix(3), y: at(y), sizes: [pixels, c, c], bias: bias(3) },
+          a: at(attended),
+          b: matrix(3),
+          y: at(y),
+          sizes: [pixels, c, c],
+          bias: bias(3),
           side: stored ? 'stored' : at(x),
           storage: x.storage,
         }),
@@ -390,9 +394,20 @@ function matrixProduct(
     wholeVectors: n % 4 === 0,
   };
   return convolutionDispatches({ limits }, variant, shape, {
-    ...{ x: [a], weights: b, bias, y, side: side === 'stored' ? undefined : side },
-    ...{ height: m, width: 1, outputHeight: m, outputWidth: 1, inputs: k, filters: n },
-    ...{ kernel: [1, 1], pads: [0, 0], sideInputs: n },
+    x: [a],
+    weights: b,
+    bias,
+    y,
+    side: side === 'stored' ? undefined : side,
+    height: m,
+    width: 1,
+    outputHeight: m,
+    outputWidth: 1,
+    inputs: k,
+    filters: n,
+    kernel: [1, 1],
+    pads: [0, 0],
+    sideInputs: n,
   });
 }
 

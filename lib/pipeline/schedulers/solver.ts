@@ -217,7 +217,14 @@ export class Solver {
     const [previous, before, prediction] = this.#predictions;
     const { conditional, unconditional } = this;
     await this.executor.run(this.#graph, {
-      ...{ sample, last, previous, before, conditional, prediction, corrected, next },
+      sample,
+      last,
+      previous,
+      before,
+      conditional,
+      prediction,
+      corrected,
+      next,
       ...(unconditional && { unconditional }),
       ...(this.#noise && { noise: this.#noise }),
       ...factors,
