@@ -15,7 +15,11 @@ const source = {
   component: 'transformer',
   files: [{ repository: 'owner/name', path: 'model.gguf', revision: 'main' }],
 } as const;
-const listed = { ...tinyManifest({ id: 'listed' }), sources: [source] };
+const listed = {
+  ...tinyManifest({ id: 'listed' }),
+  components: [{ id: 'transformer' }],
+  sources: [source],
+};
 
 describe('a model by its id', () => {
   let root: string;
