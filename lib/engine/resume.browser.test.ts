@@ -189,7 +189,8 @@ test('a run that is suspended frees the device, is finished early, and decoded a
   expect(kept?.bytes).toBeLessThan(saved?.bytes ?? 0);
 
   // A refinement that is cancelled keeps the video and its latents.
-  const refine = { ...request, decoder: 'full', continuation: 'refine' } as const;
+  const inFull = { ...request.options, decoder: 'full' } as const;
+  const refine = { ...request, options: inFull, continuation: 'refine' } as const;
   const cancelled = run(refine, (event) => {
     if (event.type === 'frame') void api.cancel();
   });
