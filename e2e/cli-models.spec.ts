@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process';
 import { openAsBlob } from 'node:fs';
-import { mkdir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import { root } from '../lib/cli/paths';
 import {
   goldenPath,
   goldenRepository,
@@ -120,15 +117,4 @@ test('what cannot be fetched is a sentence', full, async () => {
   await refuses('HUB_UNREACHABLE', 'models', 'download', 'wan2.2-ti2v-5b', ...nowhere);
   await refuses('ADDRESS_INVALID', 'models', 'add', 'not an address');
   await refuses('REQUEST_INVALID', 'models', 'fetch', 'all');
-});
-
-test('a folder of models that version 0.1.0 has made still opens', full, async () => {
-  // One `npm run models -- add` with a hub of its own; of the browser's profile, its private files.
-  const home = test.info().outputPath('home');
-  await mkdir(home);
-  const archive = path.join(root, 'e2e', 'support', 'kinora-home.tgz');
-  await promisify(execFile)('tar', ['-xzf', archive, '-C', home]);
-  const listed = await succeeds('models', 'list');
-  expect(listed).toMatch(/^golden +not downloaded$/m);
-  expect(listed).toMatch(/^hub +http:\/\/127\.0\.0\.1:29173$/m);
 });
