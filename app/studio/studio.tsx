@@ -103,6 +103,7 @@ export function Studio() {
     showError: fileInput.showError,
     showInfo: fileInput.showInfo,
     remove: (id) => deletions.remove([id], 'stage'),
+    show: setShownId,
   });
   useEffect(() => {
     // The Models page links here with a model. The draft is restored first: it would overwrite the model.

@@ -19,8 +19,9 @@ export function useActions(options: {
   showInfo: FileInput['showInfo'];
   runs: Pick<Generate, 'makeLonger' | 'runAgain' | 'resume' | 'finish' | 'refine'>;
   remove: (id: string) => Promise<void>;
+  show: (id: string) => void;
 }): PredictionActions {
-  const { change, showError, showInfo, runs, remove } = options;
+  const { change, showError, showInfo, runs, remove, show } = options;
 
   const reportErrors = (work: Promise<void>) => {
     work.catch((thrown: unknown) => showError(toKinoraError(thrown)));
@@ -62,6 +63,7 @@ export function useActions(options: {
     onFinish: (id) => void runs.finish(id),
     onRefine: (id) => void runs.refine(id),
     onDelete: (id) => reportErrors(remove(id)),
+    onKept: show,
     onDeleted: showError,
   });
 }

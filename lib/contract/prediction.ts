@@ -10,6 +10,8 @@ interface PredictionBase extends RunRequest {
   readonly backend: Backend;
   /** Marked by the user; absent where it is not. */
   readonly favourite?: true;
+  /** Words of the user on it, in the order in which they were added; absent where there are none. */
+  readonly tags?: readonly string[];
   /** Id of the prediction from whose last frame this one starts; absent where the image is one of its own. */
   readonly continues?: string;
   /** ISO 8601, UTC, milliseconds. */
@@ -39,12 +41,21 @@ export type Prediction =
       readonly startedAt: string;
       readonly completedAt: string;
       readonly result: GenerationResult;
+      /** What it was cut or joined of, in order; absent in a video as it was made. */
+      readonly parts?: readonly VideoPart[];
     })
   | (PredictionBase & {
       readonly status: 'failed';
       readonly completedAt: string;
       readonly error: ErrorRecord;
     });
+
+/** Frames of another prediction's video: from the frame `from`, counted from 0, to before the frame `to`. */
+export interface VideoPart {
+  readonly id: string;
+  readonly from: number;
+  readonly to: number;
+}
 
 /** A prediction with a result. */
 export type Completed = Extract<Prediction, { status: 'completed' }>;

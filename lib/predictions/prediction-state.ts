@@ -18,6 +18,8 @@ export type PredictionEvent =
   | { readonly type: 'checked'; readonly safety: Safety }
   /** The user marks it, or removes the mark. */
   | { readonly type: 'marked'; readonly favourite: boolean }
+  /** The user adds a tag, or removes it. */
+  | { readonly type: 'tagged'; readonly tag: string; readonly on: boolean }
   | { readonly type: 'failed'; readonly at: string; readonly error: ErrorRecord };
 
 /**
@@ -25,13 +27,13 @@ export type PredictionEvent =
  * `created → failed` if it was cancelled while it waited for the GPU. A run with a checkpoint becomes
  * `interrupted` instead of `failed` where it can be resumed, and `resumed` makes it `processing` again. A
  * final state does not change, but `checked` replaces the safety record of a completed prediction, and
- * `refined` its result. `marked` is valid in every state.
+ * `refined` its result. `marked` and `tagged` are valid in every state.
  *
  * @returns the same object if the event is not valid in the present state
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
   const { id, model, profile, backend, parameters, options, createdAt } = prediction;
-  const { favourite, continues } = prediction;
+  const { favourite, tags, continues } = prediction;
   const base = {
     id,
     model,
@@ -41,6 +43,7 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     options,
     createdAt,
     ...(favourite && { favourite }),
+    ...(tags && { tags }),
     ...(continues !== undefined && { continues }),
   };
   switch (event.type) {
@@ -88,6 +91,12 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     case 'marked': {
       const { favourite: _, ...rest } = prediction;
       return event.favourite ? { ...rest, favourite: true } : rest;
+    }
+    case 'tagged': {
+      const { tags: _, ...rest } = prediction;
+      const others = (tags ?? []).filter((tag) => tag !== event.tag);
+      const after = event.on ? [...others, event.tag] : others;
+      return after.length > 0 ? { ...rest, tags: after } : rest;
     }
     case 'failed':
       if (isAtRest(prediction)) return prediction;

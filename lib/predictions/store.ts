@@ -24,13 +24,14 @@ export class PredictionStore {
    * Adds a prediction and its input files in one transaction, and removes the entry of the queue that it
    * comes from: the one with its id.
    *
+   * @param source null where the image is not stored any more
    * @throws KinoraError `STORAGE_FULL`
    */
-  async create(prediction: Prediction, source: Omit<Source, 'predictionId'>): Promise<void> {
+  async create(prediction: Prediction, source: Omit<Source, 'predictionId'> | null): Promise<void> {
     const { predictions, sources, queue } = this.database;
     await this.#write(async () => {
       await predictions.add(prediction);
-      await sources.add({ ...source, predictionId: prediction.id });
+      if (source) await sources.add({ ...source, predictionId: prediction.id });
       await queue.delete(prediction.id);
     });
   }

@@ -20,6 +20,7 @@ import { Refine } from './refine';
 import { ShareButton } from './share-dialog';
 import { useVideo } from './use-video';
 import { Verdict } from './verdict';
+import { secondsOf } from './video-facts';
 import { videoName } from './video-name';
 
 /** The actions on a past prediction. */
@@ -38,6 +39,8 @@ export interface PredictionActions {
   /** Decodes a finished video again in full quality. */
   onRefine: (id: string) => void;
   onDelete: (id: string) => void;
+  /** A video that was cut or joined was stored. */
+  onKept: (id: string) => void;
   /** A video was deleted because it may not be kept. */
   onDeleted: (error: KinoraError) => void;
 }
@@ -53,7 +56,7 @@ export function ResultCard(props: {
   actions: PredictionActions;
 }) {
   const { prediction, focused, busy, problem, actions } = props;
-  const { id, parameters, result } = prediction;
+  const { id, parameters, result, parts } = prediction;
   const heading = useRef<HTMLHeadingElement>(null);
   const video = useVideo(result.videoFile);
   const file = video.status === 'ready' ? video.file : null;
@@ -105,6 +108,7 @@ export function ResultCard(props: {
           name={name}
           video={file && url ? { file, url } : null}
           onMakeLonger={(choice) => actions.onMakeLonger(prediction, choice)}
+          onKept={actions.onKept}
         />
       )}
       <p className="prompt-text">{prompt}</p>
@@ -113,7 +117,7 @@ export function ResultCard(props: {
       <dl className="facts">
         <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
         <Fact name={t('result.duration')}>
-          {t('result.durationOf', { seconds: parameters.duration, frames: result.frames })}
+          {t('result.durationOf', { seconds: secondsOf(prediction), frames: result.frames })}
         </Fact>
         <AppliedFacts result={result} parameters={parameters} />
         <div>
@@ -133,6 +137,11 @@ export function ResultCard(props: {
         </Fact>
         <Fact name={t('result.inside')}>{t('result.insideOf')}</Fact>
         <Fact name={t('shared.model')}>{t(devices[result.backend], { model: result.model })}</Fact>
+        {parts && (
+          <Fact name={t('result.madeOf')}>
+            {t('result.madeOfParts', { count: parts.length, frames: result.frames })}
+          </Fact>
+        )}
         {result.resumes && (
           <Fact name={t('result.resumed')}>
             {t('result.resumedTimes', { count: result.resumes })}
@@ -178,9 +187,11 @@ export function ResultCard(props: {
         >
           {t('result.lastFrame')}
         </button>
-        <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
-          {t('result.runAgain')}
-        </button>
+        {!parts && (
+          <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+            {t('result.runAgain')}
+          </button>
+        )}
         <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
           {t('result.delete')}
         </button>

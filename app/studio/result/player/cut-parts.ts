@@ -25,12 +25,17 @@ export async function openParts(videos: readonly Completed[]): Promise<readonly 
 /**
  * Frames `from` to before `to` of videos that continue each other, as one MP4 that says what it is made of.
  *
+ * @param options.id of the new video
  * @throws KinoraError of `cutVideo` and `readVideoMetadata`
  */
 export async function cutParts(
   parts: readonly VideoPart[],
   range: { readonly from: number; readonly to: number },
-  options: { readonly signal: AbortSignal; readonly onFrame?: (frames: number) => void },
+  options: {
+    readonly id: string;
+    readonly signal: AbortSignal;
+    readonly onFrame?: (frames: number) => void;
+  },
 ): Promise<CutVideo> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const [{ cutVideo, piecesOf }, { joinMetadata, readVideoMetadata }] = await Promise.all([
@@ -42,7 +47,8 @@ export async function cutParts(
     const metadata = await readVideoMetadata(file);
     return { metadata: { ...metadata, ...(safety && { safety }) }, from, to };
   });
-  const metadata = joinMetadata(await Promise.all(made));
+  const { id, ...writing } = options;
+  const metadata = { ...joinMetadata(await Promise.all(made)), id };
   const files = pieces.map(({ part, from, to }) => ({ file: part.file, from, to }));
-  return cutVideo(files, { metadata, ...options });
+  return cutVideo(files, { metadata, ...writing });
 }

@@ -8,6 +8,7 @@ import { Problem } from '../../../shared/messages';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { CompareDialog } from './compare-dialog';
+import { ExportDialog } from './export-dialog';
 import { FrameBar } from './frame-bar';
 import { type LongerChoice, LongerDialog } from './longer-dialog';
 import { TrimDialog } from './trim-dialog';
@@ -21,9 +22,11 @@ export function ResultTools(props: {
   /** File name of the video, with its ending. */
   name: string;
   onMakeLonger: (choice: LongerChoice) => void;
+  /** A video that was cut or joined was stored. */
+  onKept: (id: string) => void;
 }) {
-  const { prediction, player, video, name, onMakeLonger } = props;
-  const [dialog, setDialog] = useState<'longer' | 'trim' | 'compare' | null>(null);
+  const { prediction, player, video, name, onMakeLonger, onKept } = props;
+  const [dialog, setDialog] = useState<'longer' | 'trim' | 'compare' | 'export' | null>(null);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const chain =
     useLiveQuery(() => {
@@ -57,6 +60,9 @@ export function ResultTools(props: {
           <button type="button" className="small" onClick={() => open('compare')}>
             {t('result.compare')}
           </button>
+          <button type="button" className="small" onClick={() => open('export')}>
+            {t('result.export')}
+          </button>
         </div>
       </div>
       {problem && (
@@ -68,7 +74,10 @@ export function ResultTools(props: {
         <LongerDialog prediction={prediction} onStart={onMakeLonger} onClose={close} />
       )}
       {dialog === 'trim' && chain.length > 0 && (
-        <TrimDialog chain={chain} name={name} onClose={close} />
+        <TrimDialog chain={chain} onKept={onKept} onClose={close} />
+      )}
+      {dialog === 'export' && video && (
+        <ExportDialog prediction={prediction} file={video.file} name={name} onClose={close} />
       )}
       {dialog === 'compare' && <CompareDialog first={prediction} onClose={close} />}
     </>

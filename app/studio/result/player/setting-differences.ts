@@ -2,6 +2,7 @@ import { formatSize } from '../../../../lib/contract/format';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
+import { secondsOf } from '../video-facts';
 
 type Setting =
   | 'prompt'
@@ -33,7 +34,7 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['model', ({ model }) => model],
   ['speed', ({ profile }) => t(`names.profile.${profile}`)],
   ['size', ({ parameters }) => formatSize(parameters.size)],
-  ['duration', ({ parameters }) => t('common.seconds', { seconds: parameters.duration })],
+  ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
   ['steps', ({ parameters, result }) => stepsText(parameters.num_inference_steps, result)],
   [
     'guidance',

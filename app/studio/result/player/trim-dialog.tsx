@@ -1,15 +1,17 @@
 import { useEffect, useId, useReducer, useRef, useState } from 'react';
 import { toKinoraError } from '../../../../lib/contract/errors';
-import { formatBytes } from '../../../../lib/contract/format';
 import type { Completed } from '../../../../lib/contract/prediction';
+import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
-import { downloadFile, useObjectUrl } from '../../../shared/browser';
+import { getRunner } from '../../../runner';
+import { useObjectUrl } from '../../../shared/browser';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { cutParts, openParts, type VideoPart } from './cut-parts';
+import { keepVideo } from './keep-video';
 import { changeTrim } from './trim-state';
 import { frameTime, useShownFrame } from './use-shown-frame';
 
@@ -17,11 +19,11 @@ import { frameTime, useShownFrame } from './use-shown-frame';
 export function TrimDialog(props: {
   /** The video and before it the ones that it continues. */
   chain: readonly Completed[];
-  /** File name of the video, with its ending. */
-  name: string;
+  /** The result was stored as a video of its own. */
+  onKept: (id: string) => void;
   onClose: () => void;
 }) {
-  const { chain, name, onClose } = props;
+  const { chain, onKept, onClose } = props;
   const earlier = chain.length - 1;
   const [joins, setJoins] = useState(earlier > 0);
   return (
@@ -40,15 +42,20 @@ export function TrimDialog(props: {
       <Trimmer
         key={String(joins)}
         videos={joins ? chain : chain.slice(-1)}
-        name={name}
+        onKept={onKept}
         onClose={onClose}
       />
     </Modal>
   );
 }
 
-function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: () => void }) {
-  const { name, onClose } = props;
+function Trimmer(props: {
+  videos: readonly Completed[];
+  onKept: (id: string) => void;
+  onClose: () => void;
+}) {
+  const { onKept, onClose } = props;
+  const [id] = useState(newPredictionId);
   const [videos] = useState(props.videos);
   const [state, change] = useReducer(changeTrim, { status: 'opening' });
   const parts = useRef<readonly VideoPart[]>([]);
@@ -65,7 +72,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
 
   useEffect(() => {
     const opening = new AbortController();
-    openVideo(videos, opening.signal).then(
+    openVideo(videos, id, opening.signal).then(
       (opened) => {
         if (opening.signal.aborted) return;
         parts.current = opened.parts;
@@ -81,7 +88,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
       opening.abort();
       writing.current?.abort();
     };
-  }, [videos]);
+  }, [videos, id]);
 
   useEffect(() => {
     // It plays what is kept, again and again.
@@ -94,6 +101,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
   if (state.status === 'failed') return <Problem error={state.error} />;
   if (!open) return <p className="dialog-text">{t('result.opening')}</p>;
   const { from, to, frames } = state;
+  const isWhole = to - from === frames;
   const show = (frame: number) => {
     const video = player.current;
     if (!video) return;
@@ -102,19 +110,18 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
   };
   async function save(): Promise<void> {
     if (!open) return;
-    const base = name.replace(/\.mp4$/, '');
-    const named = `${base}${videos.length > 1 ? '-joined' : ''}${to - from < frames ? '-trimmed' : ''}`;
-    if (to - from === frames) return downloadFile(state.video, `${named}.mp4`);
     const running = new AbortController();
     writing.current = running;
     change({ type: 'started' });
     try {
-      const { video } = await cutParts(parts.current, state, {
-        signal: running.signal,
-        onFrame: (done) => change({ type: 'progressed', done }),
-      });
-      downloadFile(video, `${named}.mp4`);
-      change({ type: 'written' });
+      const { signal } = running;
+      const onFrame = (done: number) => change({ type: 'progressed', done });
+      const video = isWhole
+        ? state.video
+        : (await cutParts(parts.current, state, { id, signal, onFrame })).video;
+      const kept = await keepVideo(getRunner().store, video, videos, !state.reasonFor(from, to));
+      onClose();
+      onKept(kept);
     } catch (thrown) {
       if (running.signal.aborted) return;
       change({ type: 'failed', error: toKinoraError(thrown).toRecord() });
@@ -177,10 +184,14 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         </label>
       )}
       <div className="actions">
-        <button type="button" className="primary" disabled={busy} onClick={() => void save()}>
-          {to - from === frames
-            ? t('result.downloadOf', { bytes: formatBytes(state.video.size) })
-            : t('result.download')}
+        <button
+          type="button"
+          className="primary"
+          // Nothing is left out of it, and nothing joined.
+          disabled={busy || (isWhole && videos.length === 1)}
+          onClick={() => void save()}
+        >
+          {t('result.keep')}
         </button>
         <button type="button" onClick={onClose}>
           {busy ? t('result.cancel') : t('result.close')}
@@ -190,8 +201,8 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
   );
 }
 
-/** Opens the files, and joins them where there are several. */
-async function openVideo(videos: readonly Completed[], signal: AbortSignal) {
+/** Opens the files, and joins them where there are several. @param id of the joined video */
+async function openVideo(videos: readonly Completed[], id: string, signal: AbortSignal) {
   const parts = await openParts(videos);
   const { encodingReason, joinedFrames, piecesOf, readCutPoints } = await import(
     '../../../../lib/video/cut'
@@ -208,7 +219,7 @@ async function openVideo(videos: readonly Completed[], signal: AbortSignal) {
     return encodingReason(pieces.map(({ part, ...piece }) => ({ ...piece, points: part.points })));
   };
   if (only && parts.length === 1) return { parts, frames, reasonFor, video: only.file };
-  const { video } = await cutParts(parts, { from: 0, to: frames }, { signal });
+  const { video } = await cutParts(parts, { from: 0, to: frames }, { id, signal });
   return { parts, frames, reasonFor, video };
 }
 

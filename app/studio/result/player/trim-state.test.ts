@@ -28,6 +28,5 @@ test('what fails while it is written leaves the choice as it was; what fails bef
   expect(changeTrim(writing, choice)).toBe(writing);
   const failed = changeTrim(writing, { type: 'failed', error });
   expect(failed).toMatchObject({ status: 'ready', from: 7, problem: error });
-  expect(changeTrim(writing, { type: 'written' })).toMatchObject({ status: 'ready', from: 7 });
   expect(after({ type: 'failed', error })).toEqual({ status: 'failed', error });
 });

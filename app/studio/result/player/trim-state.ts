@@ -27,8 +27,7 @@ export type TrimEvent =
   | { readonly type: 'startMoved'; readonly first: number }
   | { readonly type: 'endMoved'; readonly last: number }
   | { readonly type: 'started' }
-  | { readonly type: 'progressed'; readonly done: number }
-  | { readonly type: 'written' };
+  | { readonly type: 'progressed'; readonly done: number };
 
 /** Pure reducer of the dialog. At least one frame is kept. */
 export function changeTrim(state: TrimState, event: TrimEvent): TrimState {
@@ -51,9 +50,8 @@ export function changeTrim(state: TrimState, event: TrimEvent): TrimState {
         return { ...rangeOf(state), status: 'writing', done: 0 };
     }
   }
-  if (state.status === 'writing') {
-    if (event.type === 'progressed') return { ...state, done: event.done };
-    if (event.type === 'written') return { ...rangeOf(state), status: 'ready', problem: null };
+  if (state.status === 'writing' && event.type === 'progressed') {
+    return { ...state, done: event.done };
   }
   return state;
 }

@@ -1,0 +1,64 @@
+import type { Completed } from '../../../../lib/contract/prediction';
+import { predictionLock } from '../../../../lib/predictions/locks';
+import type { PredictionStore } from '../../../../lib/predictions/store';
+import { removeVideo, writeVideo } from '../../../../lib/predictions/videos';
+
+/**
+ * Keeps a video that was cut or joined as a prediction of its own, with the settings and the start image of
+ * its first part. The videos that it was made of stay as they are.
+ *
+ * @param file as `cutParts` writes it: its metadata have its own id, its parts and its verdict
+ * @param videos that it may be made of
+ * @param copied whether its frames were not encoded again
+ * @returns its id
+ * @throws KinoraError `STORAGE_FULL`, `VIDEO_UNREADABLE`
+ */
+export async function keepVideo(
+  store: PredictionStore,
+  file: Blob,
+  videos: readonly Completed[],
+  copied: boolean,
+): Promise<string> {
+  const { readVideoMetadata } = await import('../../../../lib/video/metadata');
+  const { id, parts = [], safety } = await readVideoMetadata(file);
+  const used = videos.filter((video) => parts.some((part) => part.id === video.id));
+  const [first] = used;
+  if (!first) throw new TypeError('The video is made of none of these.');
+  const { safety: _, ...made } = first.result;
+  const { model, profile, backend, parameters, options } = first;
+  const source = await store.source(first.id);
+  const now = new Date().toISOString();
+  const row: Completed = {
+    id,
+    model,
+    profile,
+    backend,
+    parameters,
+    options,
+    createdAt: now,
+    status: 'completed',
+    startedAt: now,
+    completedAt: now,
+    result: {
+      ...made,
+      ...(safety && { safety }),
+      videoFile: `${id}.mp4`,
+      videoBytes: file.size,
+      frames: parts.reduce((sum, { from, to }) => sum + to - from, 0),
+      encoder: copied ? made.encoder : 'webcodecs',
+      timings: { total: used.reduce((sum, { result }) => sum + result.timings.total, 0) },
+    },
+    parts: parts.map(({ id: partId, from, to }) => ({ id: partId, from, to })),
+  };
+  // A page that is opened now would delete a video without a row.
+  await navigator.locks.request(predictionLock(id), async () => {
+    await writeVideo(row.result.videoFile, file);
+    try {
+      await store.create(row, source ?? null);
+    } catch (thrown) {
+      await removeVideo(row.result.videoFile);
+      throw thrown;
+    }
+  });
+  return id;
+}

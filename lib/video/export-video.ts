@@ -1,0 +1,174 @@
+import {
+  BlobSource,
+  BufferTarget,
+  Conversion,
+  canEncodeVideo,
+  Input,
+  type InputVideoTrack,
+  MP4,
+  Output,
+  VideoSampleSink,
+  WebMOutputFormat,
+} from 'mediabunny';
+import { KinoraError, toKinoraError } from '../contract';
+import { animatedWebp } from './animated-webp';
+
+/** What a video can be exported as besides MP4: a WebM as it is, or a loop for pages that show pictures only. */
+export const exportFormats = ['gif', 'webp', 'webm'] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
+/** Limits of a loop. A GIF keeps time in hundredths of a second, so that 12.5 frames per second are exact. */
+export const loopLimits = { seconds: 5, side: 480, interval: 80 } as const;
+
+interface ExportOptions {
+  readonly signal: AbortSignal;
+  /** @param share from 0 to 1 */
+  readonly onProgress: (share: number) => void;
+}
+
+/** Whether this browser can write a format. @param size of the video, in pixels */
+export async function canExport(
+  format: ExportFormat,
+  size: { readonly width: number; readonly height: number },
+): Promise<boolean> {
+  if (format === 'gif') return true;
+  if (format === 'webm') return (await webmCodec(size)) !== null;
+  const still = await openCanvas(1, 1).canvas.convertToBlob({ type: 'image/webp' });
+  return still.type === 'image/webp';
+}
+
+/**
+ * Converts a finished video: a WebM of all frames in their size, or a GIF or animated WebP within
+ * {@link loopLimits} from its start on. What is written says nothing of how the video was made.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE`; `ENCODER_FAILED` where the browser cannot write it; `CANCELLED` after an abort
+ */
+export async function exportVideo(
+  file: Blob,
+  format: ExportFormat,
+  options: ExportOptions,
+): Promise<Blob> {
+  const input = new Input({ source: new BlobSource(file), formats: [MP4] });
+  try {
+    const track = await input.getPrimaryVideoTrack();
+    if (!track || !(await track.canDecode())) throw new KinoraError('VIDEO_UNREADABLE');
+    const bytes =
+      format === 'webm'
+        ? await writeWebm(input, track, options)
+        : await writeLoop(track, format, options);
+    return new Blob([bytes], { type: format === 'webm' ? 'video/webm' : `image/${format}` });
+  } catch (thrown) {
+    const error = toKinoraError(options.signal.aborted ? options.signal.reason : thrown);
+    if (error.code !== 'INTERNAL') throw error;
+    const detail = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new KinoraError('ENCODER_FAILED', `The video could not be exported: ${detail}.`, {
+      remedy: 'Download it as MP4, or use Chrome or Edge.',
+      cause: thrown,
+    });
+  } finally {
+    input.dispose();
+  }
+}
+
+async function writeLoop(
+  track: InputVideoTrack,
+  format: 'gif' | 'webp',
+  { signal, onProgress }: ExportOptions,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { seconds, side, interval } = loopLimits;
+  const start = await track.getFirstTimestamp();
+  const length = Math.min(seconds, (await track.computeDuration()) - start);
+  const count = Math.max(1, Math.round((length * 1000) / interval));
+  // A little later than a frame begins: times are rounded.
+  const times = Array.from({ length: count }, (_, index) => start + (index * interval) / 1000 + 1e-3);
+  const scale = Math.min(1, side / Math.max(track.displayWidth, track.displayHeight));
+  const width = Math.round(track.displayWidth * scale);
+  const height = Math.round(track.displayHeight * scale);
+  const { canvas, context } = openCanvas(width, height);
+  const { add, finish } =
+    format === 'gif' ? await gifWriter(width, height) : webpWriter(width, height);
+  let done = 0;
+  for await (const sample of new VideoSampleSink(track).samplesAtTimestamps(times)) {
+    signal.throwIfAborted();
+    if (!sample) throw new KinoraError('VIDEO_UNREADABLE', 'A frame of the video is missing.');
+    sample.draw(context, 0, 0, width, height);
+    sample.close();
+    await add(canvas, context);
+    done += 1;
+    onProgress(done / count);
+    // The page shows the progress, and takes a cancel.
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  return finish();
+}
+
+interface LoopWriter {
+  add(canvas: OffscreenCanvas, context: OffscreenCanvasRenderingContext2D): Promise<void>;
+  finish(): Uint8Array<ArrayBuffer>;
+}
+
+async function gifWriter(width: number, height: number): Promise<LoopWriter> {
+  const { applyPalette, GIFEncoder, quantize } = await import('gifenc');
+  const gif = GIFEncoder();
+  return {
+    add: async (_, context) => {
+      const { data } = context.getImageData(0, 0, width, height);
+      const palette = quantize(data, 256);
+      const indices = applyPalette(data, palette);
+      gif.writeFrame(indices, width, height, { palette, delay: loopLimits.interval });
+    },
+    finish: () => {
+      gif.finish();
+      return gif.bytes();
+    },
+  };
+}
+
+function webpWriter(width: number, height: number): LoopWriter {
+  const stills: Uint8Array[] = [];
+  return {
+    add: async (canvas) => {
+      const still = await canvas.convertToBlob({ type: 'image/webp', quality: 0.8 });
+      stills.push(new Uint8Array(await still.arrayBuffer()));
+    },
+    finish: () => animatedWebp(stills, { width, height, interval: loopLimits.interval }),
+  };
+}
+
+/** An opaque canvas, which is kept on the CPU. */
+function openCanvas(width: number, height: number) {
+  const canvas = new OffscreenCanvas(width, height);
+  const context = canvas.getContext('2d', { alpha: false, willReadFrequently: true });
+  if (!context) throw new Error('the browser has no canvas');
+  context.imageSmoothingQuality = 'high';
+  return { canvas, context };
+}
+
+async function webmCodec(size: { readonly width: number; readonly height: number }) {
+  const { width, height } = size;
+  for (const codec of ['vp9', 'vp8'] as const) {
+    if (await canEncodeVideo(codec, { width, height })) return codec;
+  }
+  return null;
+}
+
+async function writeWebm(
+  input: Input,
+  track: InputVideoTrack,
+  { signal, onProgress }: ExportOptions,
+): Promise<ArrayBuffer> {
+  const codec = await webmCodec({ width: track.displayWidth, height: track.displayHeight });
+  if (!codec) throw new Error('the browser encodes no video for it');
+  const output = new Output({ format: new WebMOutputFormat(), target: new BufferTarget() });
+  const conversion = await Conversion.init({ input, output, tags: {}, video: { codec } });
+  conversion.onProgress = onProgress;
+  const cancel = () => void conversion.cancel();
+  signal.addEventListener('abort', cancel);
+  try {
+    await conversion.execute();
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+  if (!output.target.buffer) throw new Error('it gave no data');
+  return output.target.buffer;
+}
