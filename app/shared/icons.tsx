@@ -42,6 +42,14 @@ export function CloseIcon() {
   );
 }
 
+export function ExpandIcon() {
+  return (
+    <Icon>
+      <path d="M14 5h5v5M19 5l-6 6M10 19H5v-5M5 19l6-6" />
+    </Icon>
+  );
+}
+
 export function ArrowIcon({ up }: { up: boolean }) {
   return (
     <Icon>

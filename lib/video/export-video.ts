@@ -80,7 +80,10 @@ async function writeLoop(
   const length = Math.min(seconds, (await track.computeDuration()) - start);
   const count = Math.max(1, Math.round((length * 1000) / interval));
   // A little later than a frame begins: times are rounded.
-  const times = Array.from({ length: count }, (_, index) => start + (index * interval) / 1000 + 1e-3);
+  const times = Array.from(
+    { length: count },
+    (_, index) => start + (index * interval) / 1000 + 1e-3,
+  );
   const scale = Math.min(1, side / Math.max(track.displayWidth, track.displayHeight));
   const width = Math.round(track.displayWidth * scale);
   const height = Math.round(track.displayHeight * scale);

@@ -2,17 +2,22 @@ import { type MouseEvent, memo, type RefCallback, useId, useState } from 'react'
 import { formatSize } from '../../../lib/contract/format';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { getRunner } from '../../runner';
-import { StarIcon } from '../../shared/icons';
+import { ExpandIcon, StarIcon } from '../../shared/icons';
 import { blurReason } from '../../shared/safety-text';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/gallery';
+import '../../texts/en/result';
 import { formatDate } from '../../texts/format';
+import { settingDifferences } from '../result/player/setting-differences';
+import { secondsOf } from '../result/video-facts';
 import { interruptionTitle } from '../run/interruption';
 import { Poster } from './poster';
 
 /** What the buttons of a card do; the same object in each render. */
 export interface CardActions {
   readonly onShow: (id: string) => void;
+  /** Shows it as large as the window. */
+  readonly onView: (id: string) => void;
   readonly onResume: (id: string) => void;
   readonly onRunAgain: (id: string) => void;
   readonly onDelete: (id: string) => void;
@@ -31,6 +36,9 @@ interface CardProps {
   readonly total: number;
   /** Its row in the grid, from 0. */
   readonly row: number;
+  /** The cards before and after it that have the same prompt; null where they have another one. */
+  readonly before: Prediction | null;
+  readonly after: Prediction | null;
   readonly isSelected: boolean;
   readonly isShown: boolean;
   readonly busy: boolean;
@@ -41,7 +49,7 @@ interface CardProps {
 /** One past prediction; a failed one with its error and remedy, unless the stage shows them. */
 export const Card = memo(function Card(props: CardProps) {
   const { prediction, position, total, row, isSelected, isShown, actions, measure } = props;
-  const { id, parameters, createdAt, status, favourite = false } = prediction;
+  const { id, parameters, createdAt, status, favourite = false, tags } = prediction;
   const promptId = useId();
   /** Whether it has the mouse, or the focus of the keyboard. */
   const [active, setActive] = useState(false);
@@ -86,10 +94,18 @@ export const Card = memo(function Card(props: CardProps) {
         <span className="card-meta">
           {t.rich('gallery.facts', {
             size: formatSize(parameters.size),
-            seconds: parameters.duration,
+            seconds: secondsOf(prediction),
             date: () => <time dateTime={createdAt}>{formatDate(createdAt, dateOptions)}</time>,
           })}
         </span>
+        <Distinction {...props} />
+        {tags && (
+          <span className="tags">
+            {tags.map((tag) => (
+              <span key={tag}>{tag}</span>
+            ))}
+          </span>
+        )}
       </button>
       <input
         type="checkbox"
@@ -111,10 +127,63 @@ export const Card = memo(function Card(props: CardProps) {
       >
         <StarIcon />
       </button>
+      {status === 'completed' && (
+        <button
+          type="button"
+          className="card-view"
+          aria-label={t('gallery.fullScreen')}
+          aria-describedby={promptId}
+          title={t('gallery.fullScreen')}
+          onClick={() => actions.onView(id)}
+        >
+          <ExpandIcon />
+        </button>
+      )}
       <Outcome {...props} />
     </li>
   );
 });
+
+/** Settings that tell videos of one prompt apart; the card has the others already, or nobody chose them. */
+const distinguishing = new Set([
+  'seed',
+  'speed',
+  'steps',
+  'guidance',
+  'loras',
+  'flowShift',
+  'model',
+]);
+/** Most of them on a card. */
+const mostDifferences = 3;
+
+/** What it was made of, or in what it differs from its neighbours of the same prompt; else its seed. */
+function Distinction({ prediction, before, after }: CardProps) {
+  const { parameters } = prediction;
+  const seed = t('gallery.seed', { seed: String(parameters.seed) });
+  if (prediction.status !== 'completed') return <span className="card-meta">{seed}</span>;
+  const { parts } = prediction;
+  if (parts) {
+    return <span className="card-meta">{t('gallery.parts', { count: parts.length })}</span>;
+  }
+  const found = new Map<string, string>();
+  for (const neighbour of [before, after]) {
+    if (neighbour?.status !== 'completed' || neighbour.parts) continue;
+    for (const { setting, first } of settingDifferences(prediction, neighbour)) {
+      if (!distinguishing.has(setting)) continue;
+      const [name, value] = [t(`result.settings.${setting}`), first || t('shared.none')];
+      found.set(setting, t('gallery.setting', { name, value }));
+    }
+  }
+  const texts = found.size > 0 ? [...found.values()].slice(0, mostDifferences) : [seed];
+  return (
+    <span className="card-meta card-differences">
+      {texts.map((text) => (
+        <span key={text}>{text}</span>
+      ))}
+    </span>
+  );
+}
 
 /** Why there is no video, and what can be done. */
 function Outcome({ prediction, isShown, busy, actions }: CardProps) {

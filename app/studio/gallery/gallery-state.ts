@@ -1,8 +1,17 @@
 import type { Prediction } from '../../../lib/contract/prediction';
 import type { Size } from '../../../lib/contract/request';
+import { secondsOf } from '../result/video-facts';
 
 /** Which rows the gallery shows. Failed ones are folded away: only `failed` shows them. */
-export type StatusFilter = 'videos' | 'completed' | 'interrupted' | 'failed';
+export const statusFilters = ['videos', 'completed', 'interrupted', 'failed'] as const;
+export type StatusFilter = (typeof statusFilters)[number];
+
+/** When a video was asked for: since midnight, in the last 7 or in the last 30 days. */
+export const periods = ['today', 'week', 'month'] as const;
+export type Period = (typeof periods)[number];
+
+export const sorts = ['newest', 'oldest', 'longest', 'prompt'] as const;
+export type Sort = (typeof sorts)[number];
 
 /** What the gallery shows; null means any. */
 export interface Filter {
@@ -10,6 +19,8 @@ export interface Filter {
   readonly status: StatusFilter;
   readonly model: string | null;
   readonly size: Size | null;
+  readonly period: Period | null;
+  readonly tag: string | null;
   readonly favourites: boolean;
 }
 
@@ -18,12 +29,21 @@ export const noFilter: Filter = {
   status: 'videos',
   model: null,
   size: null,
+  period: null,
+  tag: null,
   favourites: false,
 };
 
-/** What is shown, and what is selected of it. */
+/** How many choices narrow down what is shown, the search left out. */
+export function countFilters(filter: Filter): number {
+  const names = Object.keys(noFilter) as (keyof Filter)[];
+  return names.filter((name) => name !== 'search' && filter[name] !== noFilter[name]).length;
+}
+
+/** What is shown in which order, and what is selected of it. */
 export interface GalleryState {
   readonly filter: Filter;
+  readonly sort: Sort;
   readonly selected: ReadonlySet<string>;
   /** The last one that was selected by itself: a range begins there. */
   readonly anchor: string | null;
@@ -31,12 +51,14 @@ export interface GalleryState {
 
 export const initialGallery: GalleryState = {
   filter: noFilter,
+  sort: 'newest',
   selected: new Set(),
   anchor: null,
 };
 
 export type GalleryEvent =
   | { readonly type: 'filtered'; readonly filter: Partial<Filter> }
+  | { readonly type: 'sorted'; readonly sort: Sort }
   | { readonly type: 'toggled'; readonly id: string }
   /** Selects all from the anchor to this one. @param shown ids in the order of the page */
   | { readonly type: 'extended'; readonly id: string; readonly shown: readonly string[] }
@@ -46,7 +68,9 @@ export type GalleryEvent =
 export function advanceGallery(state: GalleryState, event: GalleryEvent): GalleryState {
   switch (event.type) {
     case 'filtered':
-      return { ...initialGallery, filter: { ...state.filter, ...event.filter } };
+      return { ...initialGallery, sort: state.sort, filter: { ...state.filter, ...event.filter } };
+    case 'sorted':
+      return { ...state, sort: event.sort };
     case 'toggled': {
       const selected = new Set(state.selected);
       if (!selected.delete(event.id)) selected.add(event.id);
@@ -64,25 +88,60 @@ export function advanceGallery(state: GalleryState, event: GalleryEvent): Galler
   }
 }
 
-/** The predictions that fit, in the given order; each word of the search is somewhere in the prompt. */
+/**
+ * The predictions that fit, in the given order. Each word of the search is somewhere in the prompt or the
+ * tags, or is the seed.
+ *
+ * @param now milliseconds since the epoch
+ */
 export function filterPredictions<T extends Prediction>(
   predictions: readonly T[],
-  { search, status, model, size, favourites }: Filter,
+  filter: Filter,
+  now = Date.now(),
 ): T[] {
+  const { search, status, model, size, period, tag, favourites } = filter;
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const since = period ? new Date(startOf(period, now)).toISOString() : '';
   return predictions.filter((prediction) => {
-    const prompt = prediction.parameters.prompt.toLowerCase();
+    const { parameters, tags = [] } = prediction;
+    const text = `${parameters.prompt}\n${tags.join('\n')}`.toLowerCase();
     return (
       hasStatus(prediction, status) &&
       (model === null || prediction.model === model) &&
-      (size === null || prediction.parameters.size === size) &&
+      (size === null || parameters.size === size) &&
+      prediction.createdAt >= since &&
+      (tag === null || tags.includes(tag)) &&
       (!favourites || prediction.favourite === true) &&
-      words.every((word) => prompt.includes(word))
+      words.every((word) => text.includes(word) || word === String(parameters.seed))
     );
   });
+}
+
+const dayMs = 86_400_000;
+
+function startOf(period: Period, now: number): number {
+  if (period === 'today') return new Date(now).setHours(0, 0, 0, 0);
+  return now - (period === 'week' ? 7 : 30) * dayMs;
 }
 
 function hasStatus({ status }: Prediction, wanted: StatusFilter): boolean {
   if (wanted !== 'videos') return status === wanted;
   return status === 'completed' || status === 'interrupted';
+}
+
+const byPrompt = new Intl.Collator(undefined, { numeric: true });
+
+/** The predictions in another order. @param newestFirst of those that are equal, the newest comes first */
+export function sortPredictions<T extends Prediction>(newestFirst: readonly T[], sort: Sort): T[] {
+  const sorted = [...newestFirst];
+  switch (sort) {
+    case 'newest':
+      return sorted;
+    case 'oldest':
+      return sorted.reverse();
+    case 'longest':
+      return sorted.sort((a, b) => secondsOf(b) - secondsOf(a));
+    case 'prompt':
+      return sorted.sort((a, b) => byPrompt.compare(a.parameters.prompt, b.parameters.prompt));
+  }
 }

@@ -1,18 +1,36 @@
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import './gallery.css';
-import { memo, useDeferredValue, useMemo, useReducer, useRef } from 'react';
-import type { Prediction } from '../../../lib/contract/prediction';
+import {
+  lazy,
+  memo,
+  Suspense,
+  useDeferredValue,
+  useMemo,
+  useReducer,
+  useRef,
+  useState,
+} from 'react';
+import type { Completed, Prediction } from '../../../lib/contract/prediction';
 import { isAtRest } from '../../../lib/predictions/prediction-state';
 import { useStable } from '../../shared/use-stable';
 import { Card } from './card';
 import { countText } from './count-text';
-import { advanceGallery, filterPredictions, initialGallery } from './gallery-state';
+import {
+  advanceGallery,
+  countFilters,
+  filterPredictions,
+  initialGallery,
+  noFilter,
+  sortPredictions,
+} from './gallery-state';
 import { SelectionBar } from './selection-bar';
-import { Toolbar } from './toolbar';
+import { Toolbar, tagsOf } from './toolbar';
 import { useCardFocus } from './use-card-focus';
 import type { Deletion } from './use-deletions';
 import { useGrid } from './use-grid';
+
+const Viewer = lazy(async () => ({ default: (await import('./viewer')).Viewer }));
 
 interface GalleryProps {
   readonly shownId: string | null;
@@ -48,10 +66,14 @@ const GalleryList = memo(function GalleryList(
   props: GalleryProps & { readonly ended: readonly Prediction[]; readonly actions: GalleryActions },
 ) {
   const { ended, shownId, busy, undone, actions } = props;
-  const [{ filter, selected: marked }, dispatch] = useReducer(advanceGallery, initialGallery);
+  const [{ filter, sort, selected: marked }, dispatch] = useReducer(advanceGallery, initialGallery);
   // A key in the search field appears before the list follows.
   const applied = useDeferredValue(filter);
-  const shown = useMemo(() => filterPredictions(ended, applied), [ended, applied]);
+  const sorted = useMemo(() => sortPredictions(ended, sort), [ended, sort]);
+  const shown = useMemo(() => filterPredictions(sorted, applied), [sorted, applied]);
+  const isNarrowed = applied.search.trim() !== '' || countFilters(applied) > 0;
+  /** The video that is as large as the window. */
+  const [viewed, setViewed] = useState<string | null>(null);
   const failed = useMemo(
     () => filterPredictions(ended, { ...applied, status: 'failed' }).length,
     [ended, applied],
@@ -72,6 +94,7 @@ const GalleryList = memo(function GalleryList(
   };
   const cardActions = useStable({
     ...actions,
+    onView: setViewed,
     onDelete: (id: string) => remove([id]),
     onSelect: (id: string, extend: boolean) =>
       dispatch(extend ? { type: 'extended', id, shown: ids } : { type: 'toggled', id }),
@@ -88,10 +111,13 @@ const GalleryList = memo(function GalleryList(
     <section ref={section} className="history" aria-labelledby="history-title">
       <h2 id="history-title">{t('gallery.pastVideos')}</h2>
       <div className="gallery-bar">
-        {ended.length > 1 && <Toolbar filter={filter} dispatch={dispatch} predictions={ended} />}
+        {ended.length > 1 && (
+          <Toolbar filter={filter} sort={sort} dispatch={dispatch} predictions={ended} />
+        )}
         {selected.length > 0 && (
           <SelectionBar
             selected={selected}
+            knownTags={tagsOf(ended)}
             onSelectAll={() => dispatch({ type: 'selected', ids })}
             onClear={() => dispatch({ type: 'selected', ids: [] })}
             onDelete={() => remove(selected.map(({ id }) => id))}
@@ -99,7 +125,23 @@ const GalleryList = memo(function GalleryList(
         )}
       </div>
       <p className="gallery-count">
-        <span role="status">{countText(shown, applied.status === 'failed')}</span>
+        <span role="status">
+          {shown.length === 0 && isNarrowed
+            ? t('gallery.nothing')
+            : countText(shown, applied.status === 'failed')}
+        </span>
+        {shown.length === 0 && isNarrowed && (
+          <button
+            type="button"
+            className="inline"
+            onClick={() => {
+              dispatch({ type: 'filtered', filter: noFilter });
+              section.current?.querySelector<HTMLElement>('[type="search"]')?.focus();
+            }}
+          >
+            {t('gallery.showAll')}
+          </button>
+        )}
         {filter.status === 'videos' && failed > 0 && (
           <button
             type="button"
@@ -137,6 +179,8 @@ const GalleryList = memo(function GalleryList(
               actions={cardActions}
               position={index + 1}
               total={shown.length}
+              before={twin(prediction, shown[index - 1])}
+              after={twin(prediction, shown[index + 1])}
               row={Math.floor(index / grid.columns)}
               isSelected={marked.has(prediction.id)}
               isShown={shownId === prediction.id}
@@ -145,6 +189,32 @@ const GalleryList = memo(function GalleryList(
           );
         })}
       </ul>
+      {viewed !== null && (
+        <Suspense>
+          <Viewer
+            videos={shown.filter(isCompleted)}
+            id={viewed}
+            onMove={setViewed}
+            onClose={() => {
+              setViewed(null);
+              focusCard(viewed);
+            }}
+            onShow={(id) => {
+              setViewed(null);
+              actions.onShow(id);
+            }}
+          />
+        </Suspense>
+      )}
     </section>
   );
 });
+
+function isCompleted(prediction: Prediction): prediction is Completed {
+  return prediction.status === 'completed';
+}
+
+/** The neighbour of a card if it has the same prompt. */
+function twin(prediction: Prediction, neighbour: Prediction | undefined): Prediction | null {
+  return neighbour?.parameters.prompt === prediction.parameters.prompt ? neighbour : null;
+}

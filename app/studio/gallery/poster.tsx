@@ -24,7 +24,6 @@ export function Poster({ prediction, active }: { prediction: Prediction; active:
   return (
     <span className="poster" data-blurred={isFlagged}>
       {url && <Picture src={url} alt="" />}
-      {completed && <span className="play" aria-hidden="true" />}
       {completed && active && !isFlagged && !still && (
         <HoverVideo file={completed.result.videoFile} />
       )}

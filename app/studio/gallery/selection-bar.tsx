@@ -1,11 +1,16 @@
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { downloadFile } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
+import { TagsDialog } from './tags-dialog';
 import { zipVideos } from './zip';
+
+const CompareDialog = lazy(async () => ({
+  default: (await import('../result/player/compare-dialog')).CompareDialog,
+}));
 
 type ZipState =
   | { readonly status: 'idle' }
@@ -15,13 +20,18 @@ type ZipState =
 /** What can be done with the selected predictions. */
 export function SelectionBar(props: {
   selected: readonly Prediction[];
+  /** All tags that there are. */
+  knownTags: readonly string[];
   onSelectAll: () => void;
   onClear: () => void;
   onDelete: () => void;
 }) {
-  const { selected, onSelectAll, onClear, onDelete } = props;
+  const { selected, knownTags, onSelectAll, onClear, onDelete } = props;
+  const [dialog, setDialog] = useState<'compare' | 'tags' | null>(null);
+  const close = () => setDialog(null);
   const [zip, setZip] = useState<ZipState>({ status: 'idle' });
   const videos = selected.filter((prediction) => prediction.status === 'completed');
+  const [first, second] = selected.length === 2 ? videos : [];
 
   async function download(): Promise<void> {
     setZip({ status: 'zipping' });
@@ -43,9 +53,18 @@ export function SelectionBar(props: {
         <button type="button" className="small" onClick={onClear}>
           {t('gallery.clear')}
         </button>
+        {first && second && (
+          <button type="button" className="small" onClick={() => setDialog('compare')}>
+            {t('gallery.compare')}
+          </button>
+        )}
+        <button type="button" className="small" onClick={() => setDialog('tags')}>
+          {t('gallery.tags')}
+        </button>
         <button
           type="button"
           className="small"
+          title={t('gallery.zipHint')}
           disabled={videos.length === 0 || zip.status === 'zipping'}
           onClick={() => void download()}
         >
@@ -54,8 +73,13 @@ export function SelectionBar(props: {
         <button type="button" className="small danger" onClick={onDelete}>
           {t('gallery.delete')}
         </button>
-        {videos.length > 0 && <span className="field-hint">{t('gallery.zipHint')}</span>}
       </div>
+      {dialog === 'tags' && <TagsDialog predictions={selected} known={knownTags} onClose={close} />}
+      {dialog === 'compare' && first && second && (
+        <Suspense>
+          <CompareDialog first={first} second={second} onClose={close} />
+        </Suspense>
+      )}
       {zip.status === 'failed' && (
         <div role="alert">
           <Problem error={zip.error} />

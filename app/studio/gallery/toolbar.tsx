@@ -1,23 +1,37 @@
-import type { Dispatch } from 'react';
-import { formatSize } from '../../../lib/contract/format';
+import { type Dispatch, useId, useState } from 'react';
+import { type Size, sizes } from '../../../lib/contract/parameters';
 import type { Prediction } from '../../../lib/contract/prediction';
-import type { Size } from '../../../lib/contract/request';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
-import type { Filter, GalleryEvent, StatusFilter } from './gallery-state';
+import {
+  countFilters,
+  type Filter,
+  type GalleryEvent,
+  type Period,
+  periods,
+  type Sort,
+  type StatusFilter,
+  sorts,
+  statusFilters,
+} from './gallery-state';
 
-/** Search and filters; a filter with one choice is not offered. */
+/** Search, order and filters; a filter with one choice is not offered. Narrow ones fold all but the search. */
 export function Toolbar(props: {
   predictions: readonly Prediction[];
   filter: Filter;
+  sort: Sort;
   dispatch: Dispatch<GalleryEvent>;
 }) {
-  const { predictions, filter, dispatch } = props;
+  const { predictions, filter, sort, dispatch } = props;
+  const [open, setOpen] = useState(false);
+  const id = useId();
   const change = (values: Partial<Filter>) => dispatch({ type: 'filtered', filter: values });
-  const models = choicesOf(predictions, ({ model }) => model, filter.model);
-  const sizes = choicesOf(predictions, ({ parameters }) => parameters.size, filter.size);
+  const models = choicesOf(predictions, ({ model }) => [model], filter.model);
+  const shapes = choicesOf(predictions, ({ parameters }) => [parameters.size], filter.size);
+  const tags = tagsOf(predictions, filter.tag);
   const kinds = new Set(predictions.map(({ status }) => status));
   const hasFavourites = filter.favourites || predictions.some(({ favourite }) => favourite);
+  const filters = countFilters(filter);
   return (
     <search className="gallery-filters">
       <input
@@ -27,63 +41,116 @@ export function Toolbar(props: {
         value={filter.search}
         onChange={(event) => change({ search: event.target.value })}
       />
-      {(kinds.size > 1 || filter.status !== 'videos') && (
-        <select
-          aria-label={t('gallery.status')}
-          value={filter.status}
-          onChange={(event) => change({ status: event.target.value as StatusFilter })}
-        >
-          <option value="videos">{t('gallery.allVideos')}</option>
-          <option value="completed">{t('gallery.finished')}</option>
-          <option value="interrupted">{t('gallery.interruptedOnes')}</option>
-          <option value="failed">{t('gallery.failed')}</option>
-        </select>
-      )}
-      {models.length > 1 && (
-        <select
-          aria-label={t('shared.model')}
-          value={filter.model ?? ''}
-          onChange={(event) => change({ model: event.target.value || null })}
-        >
-          <option value="">{t('gallery.anyModel')}</option>
-          {models.map((model) => (
-            <option key={model}>{model}</option>
-          ))}
-        </select>
-      )}
-      {sizes.length > 1 && (
-        <select
-          aria-label={t('gallery.size')}
-          value={filter.size ?? ''}
-          onChange={(event) => change({ size: (event.target.value || null) as Size | null })}
-        >
-          <option value="">{t('gallery.anySize')}</option>
-          {sizes.map((size) => (
-            <option key={size} value={size}>
-              {formatSize(size)}
-            </option>
-          ))}
-        </select>
-      )}
-      {hasFavourites && (
-        <label className="check">
-          <input
-            type="checkbox"
-            checked={filter.favourites}
-            onChange={(event) => change({ favourites: event.target.checked })}
+      <button
+        type="button"
+        className="small gallery-fold"
+        aria-expanded={open}
+        aria-controls={id}
+        onClick={() => setOpen(!open)}
+      >
+        {t('gallery.filters', { count: filters })}
+      </button>
+      <div id={id} className="gallery-choices" data-open={open}>
+        <Select
+          label={t('gallery.sort')}
+          value={sort}
+          options={sorts.map((one) => [one, t(`gallery.sorts.${one}`)])}
+          onChange={(chosen) => dispatch({ type: 'sorted', sort: chosen as Sort })}
+        />
+        {(kinds.size > 1 || filter.status !== 'videos') && (
+          <Select
+            label={t('gallery.status')}
+            value={filter.status}
+            options={statusFilters.map((one) => [one, t(`gallery.statuses.${one}`)])}
+            onChange={(chosen) => change({ status: chosen as StatusFilter })}
           />
-          {t('gallery.favourites')}
-        </label>
-      )}
+        )}
+        {models.length > 1 && (
+          <Select
+            label={t('shared.model')}
+            value={filter.model}
+            any={t('gallery.anyModel')}
+            options={models.map((model) => [model, model])}
+            onChange={(model) => change({ model })}
+          />
+        )}
+        {shapes.length > 1 && (
+          <Select
+            label={t('gallery.shape')}
+            value={filter.size}
+            any={t('gallery.anyShape')}
+            options={sizes.map((size) => [size, t(`gallery.shapes.${shapeOf(size)}`)])}
+            onChange={(size) => change({ size: size as Size | null })}
+          />
+        )}
+        <Select
+          label={t('gallery.date')}
+          value={filter.period}
+          any={t('gallery.anyDate')}
+          options={periods.map((one) => [one, t(`gallery.periods.${one}`)])}
+          onChange={(period) => change({ period: period as Period | null })}
+        />
+        {tags.length > 0 && (
+          <Select
+            label={t('gallery.tag')}
+            value={filter.tag}
+            any={t('gallery.anyTag')}
+            options={tags.map((tag) => [tag, tag])}
+            onChange={(tag) => change({ tag })}
+          />
+        )}
+        {hasFavourites && (
+          <label className="check">
+            <input
+              type="checkbox"
+              checked={filter.favourites}
+              onChange={(event) => change({ favourites: event.target.checked })}
+            />
+            {t('gallery.favourites')}
+          </label>
+        )}
+      </div>
     </search>
   );
+}
+
+function Select(props: {
+  label: string;
+  value: string | null;
+  /** Text of the choice that is null; absent where there is none. */
+  any?: string;
+  options: readonly (readonly [value: string, text: string])[];
+  onChange: (value: string | null) => void;
+}) {
+  const { label, value, any, options, onChange } = props;
+  return (
+    <select
+      aria-label={label}
+      value={value ?? ''}
+      onChange={(event) => onChange(event.target.value || null)}
+    >
+      {any && <option value="">{any}</option>}
+      {options.map(([option, text]) => (
+        <option key={option} value={option}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+const shapeOf = (size: Size) => (size === '1280*720' ? 'landscape' : 'portrait');
+
+/** All tags of the predictions, with one that is chosen. */
+export function tagsOf(predictions: readonly Prediction[], chosen: string | null = null): string[] {
+  return choicesOf(predictions, ({ tags = [] }) => tags, chosen);
 }
 
 /** The different values of the predictions, with the one that is chosen. */
 function choicesOf<T extends string>(
   predictions: readonly Prediction[],
-  read: (prediction: Prediction) => T,
+  read: (prediction: Prediction) => readonly T[],
   chosen: T | null,
 ): T[] {
-  return [...new Set([...predictions.map(read), ...(chosen ? [chosen] : [])])].sort();
+  return [...new Set([...predictions.flatMap(read), ...(chosen ? [chosen] : [])])].sort();
 }

@@ -17,7 +17,8 @@ export function useCardFocus(
   /** The card that gets the focus as soon as it is rendered. */
   const wanted = useRef<string | null>(null);
   const tryFocus = () => {
-    if (wanted.current === null) return;
+    // Behind an open dialog nothing gets the focus.
+    if (wanted.current === null || document.querySelector('dialog[open]')) return;
     const card = section.current?.querySelector(`[data-id="${wanted.current}"]`);
     if (card) {
       wanted.current = null;

@@ -28,7 +28,7 @@ export function useGrid(count: number): Grid {
   const virtualizer = useWindowVirtualizer<HTMLElement>({
     count: Math.ceil(count / columns),
     // A poster of 16:9, and its text.
-    estimateSize: () => Math.round((cardWidth * 9) / 16) + 110,
+    estimateSize: () => Math.round((cardWidth * 9) / 16) + 134,
     gap,
     overscan: 2,
     scrollMargin: top,

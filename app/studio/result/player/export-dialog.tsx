@@ -42,7 +42,9 @@ export function ExportDialog(props: {
   }, [width, height]);
 
   async function save(): Promise<void> {
-    const { signal } = (writing.current = new AbortController());
+    const running = new AbortController();
+    const { signal } = running;
+    writing.current = running;
     setState({ status: 'writing', share: 0 });
     try {
       const { exportVideo } = await import('../../../../lib/video/export-video');

@@ -1,0 +1,106 @@
+import { useId, useRef, useState } from 'react';
+import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { Modal } from '../../models/modal';
+import { getRunner } from '../../runner';
+import { CloseIcon } from '../../shared/icons';
+import { Problem } from '../../shared/messages';
+import { t } from '../../texts';
+import '../../texts/en/gallery';
+import { tagsOf } from './toolbar';
+
+/** Longest tag, in characters. */
+const maxTagLength = 40;
+
+/** Adds tags to predictions, and removes them. */
+export function TagsDialog(props: {
+  predictions: readonly Prediction[];
+  /** All tags that there are. */
+  known: readonly string[];
+  onClose: () => void;
+}) {
+  const { predictions, known, onClose } = props;
+  const [text, setText] = useState('');
+  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const id = useId();
+  const tags = tagsOf(predictions);
+
+  const change = (tag: string, on: boolean) => {
+    input.current?.focus();
+    const { store } = getRunner();
+    Promise.all(
+      predictions.map((prediction) => store.dispatch(prediction.id, { type: 'tagged', tag, on })),
+    ).then(
+      () => setProblem(null),
+      (thrown: unknown) => setProblem(toKinoraError(thrown).toRecord()),
+    );
+  };
+  const add = () => {
+    const typed = text.trim().replace(/\s+/g, ' ');
+    setText('');
+    if (typed) change(spelledAs(typed, known), true);
+  };
+
+  return (
+    <Modal titleId={`${id}-title`} className="tags-dialog" onClose={onClose}>
+      <h2 id={`${id}-title`}>{t('gallery.tagsOf', { count: predictions.length })}</h2>
+      <form
+        className="tags-add"
+        onSubmit={(event) => {
+          event.preventDefault();
+          add();
+        }}
+      >
+        <input
+          ref={input}
+          type="text"
+          aria-label={t('gallery.newTag')}
+          placeholder={t('gallery.newTag')}
+          maxLength={maxTagLength}
+          list={`${id}-known`}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+        <datalist id={`${id}-known`}>
+          {known.map((tag) => (
+            <option key={tag} value={tag} />
+          ))}
+        </datalist>
+        <button type="submit">{t('gallery.add')}</button>
+      </form>
+      {tags.length > 0 && (
+        <ul className="tags" aria-label={t('gallery.tags')}>
+          {tags.map((tag) => (
+            <li key={tag}>
+              {tag}
+              <button
+                type="button"
+                aria-label={t('gallery.removeTag', { tag })}
+                onClick={() => change(tag, false)}
+              >
+                <CloseIcon />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {problem && (
+        <div role="alert">
+          <Problem error={problem} />
+        </div>
+      )}
+      <div className="actions">
+        <button type="button" onClick={onClose}>
+          {t('shared.close')}
+        </button>
+      </div>
+    </Modal>
+  );
+}
+
+/** The tag as it is spelled already, in whatever case it was typed. */
+function spelledAs(typed: string, known: readonly string[]): string {
+  const lower = typed.toLowerCase();
+  return known.find((tag) => tag.toLowerCase() === lower) ?? typed;
+}

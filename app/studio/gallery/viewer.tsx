@@ -1,0 +1,143 @@
+import { useEffect, useEffectEvent, useState } from 'react';
+import type { Completed } from '../../../lib/contract/prediction';
+import { Modal } from '../../models/modal';
+import { useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { CloseIcon } from '../../shared/icons';
+import { Problem } from '../../shared/messages';
+import { blurReason } from '../../shared/safety-text';
+import { Veil } from '../../shared/veil';
+import { t } from '../../texts';
+import '../../texts/en/gallery';
+import { useVideo } from '../result/use-video';
+
+/** Least distance of a swipe, in CSS pixels. */
+const swipeDistance = 48;
+/** Height of the player's own controls, whose slider is no swipe. */
+const controlsHeight = 72;
+
+/** The shown videos one by one, as large as the window. Arrow keys and swipes lead to the next one. */
+export function Viewer(props: {
+  videos: readonly Completed[];
+  id: string;
+  onMove: (id: string) => void;
+  onClose: () => void;
+  /** Shows the video with all that belongs to it on the stage. */
+  onShow: (id: string) => void;
+}) {
+  const { videos, id, onMove, onClose, onShow } = props;
+  const index = videos.findIndex((video) => video.id === id);
+  const video = videos[index];
+  const step = (by: 1 | -1) => {
+    const next = videos[index + by];
+    if (next) onMove(next.id);
+  };
+  const onStep = useEffectEvent(step);
+  useEffect(() => {
+    let start: Touch | undefined;
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
+      // The player would move in time.
+      event.preventDefault();
+      onStep(event.key === 'ArrowRight' ? 1 : -1);
+    };
+    const onTouchStart = ({ touches, target }: TouchEvent) => {
+      const [touch] = touches;
+      const isControl =
+        touch &&
+        target instanceof HTMLVideoElement &&
+        touch.clientY > target.getBoundingClientRect().bottom - controlsHeight;
+      start = touches.length === 1 && !isControl ? touch : undefined;
+    };
+    const onTouchEnd = ({ changedTouches: [end] }: TouchEvent) => {
+      if (!start || !end) return;
+      const [x, y] = [end.clientX - start.clientX, end.clientY - start.clientY];
+      if (Math.abs(x) > swipeDistance && Math.abs(x) > 2 * Math.abs(y)) onStep(x < 0 ? 1 : -1);
+    };
+    const listening = new AbortController();
+    const { signal } = listening;
+    window.addEventListener('keydown', onKey, { capture: true, signal });
+    window.addEventListener('touchstart', onTouchStart, { passive: true, signal });
+    window.addEventListener('touchend', onTouchEnd, { passive: true, signal });
+    return () => listening.abort();
+  }, []);
+  if (!video) return null;
+  return (
+    <Modal titleId="viewer-title" className="viewer" onClose={onClose}>
+      <div className="viewer-head">
+        <h2 id="viewer-title" role="status">
+          {t('gallery.place', { place: index + 1, count: videos.length })}
+        </h2>
+        <button type="button" className="small" onClick={() => onShow(id)}>
+          {t('gallery.details')}
+        </button>
+        <button
+          type="button"
+          className="icon"
+          aria-label={t('shared.close')}
+          title={t('shared.close')}
+          onClick={onClose}
+        >
+          <CloseIcon />
+        </button>
+      </div>
+      <ViewerVideo key={id} prediction={video} />
+      <div className="viewer-foot">
+        {/* A disabled button would lose the focus. */}
+        <button
+          type="button"
+          className="icon"
+          aria-label={t('gallery.previous')}
+          aria-disabled={index === 0}
+          aria-keyshortcuts="ArrowLeft"
+          onClick={() => step(-1)}
+        >
+          ‹
+        </button>
+        <p>{video.parameters.prompt}</p>
+        <button
+          type="button"
+          className="icon"
+          aria-label={t('gallery.next')}
+          aria-disabled={index === videos.length - 1}
+          aria-keyshortcuts="ArrowRight"
+          onClick={() => step(1)}
+        >
+          ›
+        </button>
+      </div>
+    </Modal>
+  );
+}
+
+function ViewerVideo({ prediction }: { prediction: Completed }) {
+  const { parameters, result } = prediction;
+  const video = useVideo(result.videoFile);
+  const url = useObjectUrl(video.status === 'ready' ? video.file : null);
+  const still = useReducedMotion();
+  const reason = blurReason(result.safety);
+  const [revealed, setRevealed] = useState(false);
+  const blurred = reason !== null && !revealed;
+  return (
+    <div className="viewer-screen">
+      {url && (
+        <Veil
+          what="video"
+          reason={reason}
+          revealed={revealed}
+          onToggle={() => setRevealed(blurred)}
+        >
+          <video
+            src={url}
+            controls={!blurred}
+            loop={!still}
+            autoPlay={!still && !blurred}
+            muted
+            playsInline
+            aria-label={parameters.prompt}
+          />
+        </Veil>
+      )}
+      {video.status === 'missing' && <Problem error={video.error} />}
+    </div>
+  );
+}
