@@ -62,15 +62,22 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     await expect(result).toContainText('The boat reaches the shore');
   });
 
-  const dialog = page.getByRole('dialog', { name: 'Join and trim' });
-  await test.step('join it with the one before', async () => {
+  const cards = studio.history.getByRole('listitem');
+  const heading = result.getByRole('heading', { name: 'Your video' });
+
+  await test.step('join it with the one before: a video of its own', async () => {
     await button('Join and trim').click();
+    const dialog = page.getByRole('dialog', { name: 'Join and trim' });
     await expect(
       dialog.getByText(/^241 of 241 frames, 10\.04 s\. They stay as they are\./),
     ).toBeVisible();
     await expectAccessible(page);
-    const download = dialog.getByRole('button', { name: /^Download/ });
-    const file = await openAsBlob(await save(download, /-joined\.mp4$/));
+    await dialog.getByRole('button', { name: 'Keep as a new video' }).click();
+    await expect(result).toContainText('10 s, 241 frames');
+    await expect(heading).toBeFocused();
+    await expect(cards).toHaveCount(3);
+    await expect(cards.first()).toContainText('Joined from 2 videos');
+    const file = await openAsBlob(await save(button('Download'), /^kinora-7-\w{8}\.mp4$/));
     expect(await inspectVideo(file)).toMatchObject({ frames: 241, frameRate: 24, width: 1280 });
     expect(await settingsIn(file)).toMatchObject({
       prompt: 'A paper boat drifts',
@@ -83,21 +90,43 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   });
 
   await test.step('trim it', async () => {
+    await button('Trim').click();
+    const dialog = page.getByRole('dialog', { name: 'Trim' });
+    const keep = dialog.getByRole('button', { name: 'Keep as a new video' });
+    await expect(keep).toBeDisabled();
     await dialog.getByLabel('Start').fill('100');
     await dialog.getByLabel('End').fill('149');
     await expect(
       dialog.getByText(/^50 of 241 frames, 2\.08 s\. They will be encoded again/),
     ).toBeVisible();
-    const download = dialog.getByRole('button', { name: /^Download/ });
-    const file = await openAsBlob(await save(download, /-joined-trimmed\.mp4$/));
+    await keep.click();
+    await expect(result).toContainText('50 frames of another video');
+    await expect(cards).toHaveCount(4);
+    const file = await openAsBlob(await save(button('Download'), /\.mp4$/));
     expect(await inspectVideo(file)).toMatchObject({ frames: 50, frameRate: 24 });
-    await dialog.getByRole('button', { name: 'Close' }).click();
-    await expect(button('Join and trim')).toBeFocused();
+  });
+
+  await test.step('export it', async () => {
+    await button('Export').click();
+    const dialog = page.getByRole('dialog', { name: 'Export' });
+    await expect(dialog.getByRole('radio')).toHaveCount(3);
+    await expectAccessible(page);
+    await dialog.getByRole('radio', { name: /^Animated WebP/ }).check();
+    const saved = await save(
+      dialog.getByRole('button', { name: 'Save' }),
+      /^kinora-7-\w{8}\.webp$/,
+    );
+    const bytes = new Uint8Array(await (await openAsBlob(saved)).arrayBuffer());
+    expect(sniffImage(bytes)).toMatchObject({ format: 'webp', width: 480, height: 270 });
+    await expect(button('Export')).toBeFocused();
   });
 
   await test.step('compare both', async () => {
+    await studio.history.getByRole('button', { name: /^The boat reaches the shore/ }).click();
+    await expect(result).toContainText('The boat reaches the shore');
     await button('Compare').click();
     const compare = page.getByRole('dialog', { name: 'Compare' });
+    await compare.getByRole('combobox').selectOption({ index: 2 });
     await expect(compare.getByRole('row', { name: /^Seed \d+ 7$/ })).toBeVisible();
     await expect(compare.getByRole('row', { name: /^Prompt/ })).toContainText('reaches the shore');
     await compare.getByLabel('Frame', { exact: true }).fill('60');

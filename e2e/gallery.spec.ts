@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Page } from 'playwright';
+import type { Locator, Page } from 'playwright';
 import type { Prediction } from '../lib/contract/prediction';
 import { parseParameters } from '../lib/contract/request';
 import { safetySchema } from '../lib/contract/safety';
@@ -48,6 +48,10 @@ const rows: readonly Prediction[] = [
   finished(6, 'A red balloon'),
   finished(7, 'A lighthouse at night'),
   finished(8, 'A horse runs', { model: 'other' }),
+  {
+    ...finished(9, 'A horse runs'),
+    parameters: parseParameters({ prompt: 'A horse runs', seed: 9, num_inference_steps: 5 }),
+  },
 ];
 
 test(
@@ -90,7 +94,7 @@ test(
       await expect(cards).toHaveCount(1);
       await expect(cards).toContainText('The GPU was lost. Run it again.');
       await history.getByRole('button', { name: 'Back to the videos' }).click();
-      await expect(cards).toHaveCount(7);
+      await expect(cards).toHaveCount(8);
     });
 
     await test.step('search, filter and favourites', async () => {
@@ -99,7 +103,7 @@ test(
       await expect(cards).toHaveCount(1);
       await card('A paper boat').getByRole('button', { name: 'Favourite' }).click();
       await search.fill('');
-      await expect(cards).toHaveCount(7);
+      await expect(cards).toHaveCount(8);
       await history.getByRole('checkbox', { name: 'Favourites' }).check();
       await expect(cards).toHaveCount(1);
       await page.reload();
@@ -112,7 +116,100 @@ test(
       await history.getByRole('combobox', { name: 'Status' }).selectOption('All videos');
     });
 
+    const menu = (name: string) => history.getByRole('combobox', { name });
+
+    await test.step('order, date, and a search that finds nothing', async () => {
+      await menu('Order').selectOption('By prompt');
+      expect((await prompts()).slice(0, 3)).toEqual([
+        'A boat in fog',
+        'A horse runs',
+        'A horse runs',
+      ]);
+      await menu('Order').selectOption('Oldest first');
+      await expect(cards.first()).toContainText('A horse runs');
+      await menu('Order').selectOption('Newest first');
+      await menu('Date').selectOption('Today');
+      await history.getByRole('searchbox').fill('boat');
+      await expect(history.getByText('No video fits.')).toBeVisible();
+      await history.getByRole('button', { name: 'Clear search and filters' }).click();
+      await expect(history.getByRole('searchbox')).toBeFocused();
+      await expect(cards).toHaveCount(8);
+    });
+
+    await test.step('a neighbour with the same prompt: what differs', async () => {
+      await expect(card('A paper boat')).toContainText('Seed 1');
+      await expect(cards.filter({ hasText: 'Seed 9' })).toContainText('Steps 5');
+    });
+
     const select = (prompt: string) => card(prompt).getByRole('checkbox', { name: 'Select' });
+
+    await test.step('tags are added to selected videos, searched for and removed', async () => {
+      await select('A kite in the wind').check();
+      await select('A red balloon').check();
+      await history.getByRole('button', { name: 'Tags' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Tags of 2 videos' });
+      await dialog.getByRole('combobox', { name: 'New tag' }).fill('  in the  Air ');
+      await page.keyboard.press('Enter');
+      await dialog.getByRole('combobox', { name: 'New tag' }).fill('red');
+      await page.keyboard.press('Enter');
+      await expect(dialog.getByRole('listitem')).toHaveText(['in the Air', 'red']);
+      await expectAccessible(page, [views[0], views[3]]);
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await dialog.getByRole('button', { name: 'Remove red' }).click();
+      await page.keyboard.press('Escape');
+      await expect(card('A kite in the wind').locator('.tags')).toHaveText('in the Air');
+      await menu('Tag').selectOption('in the Air');
+      await expect(cards).toHaveCount(2);
+      await menu('Tag').selectOption('');
+      await history.getByRole('searchbox').fill('air balloon');
+      await expect(cards).toHaveCount(1);
+      await history.getByRole('searchbox').fill('');
+    });
+
+    await test.step('two selected videos are compared', async () => {
+      await select('A red balloon').check();
+      await expect(history.getByRole('button', { name: 'Compare' })).toBeHidden();
+      await select('A kite in the wind').check();
+      await page.emulateMedia({ forcedColors: 'active' });
+      await expect(card('A red balloon')).toHaveCSS('outline-style', 'solid');
+      await page.emulateMedia({ forcedColors: 'none' });
+      await history.getByRole('button', { name: 'Compare' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Compare' });
+      await expect(dialog.getByRole('row', { name: 'Seed 2 6' })).toBeVisible();
+      for (const height of [720, 900]) {
+        await page.setViewportSize({ width: 1280, height });
+        const screen = await dialog.locator('.screen').boundingBox();
+        const controls = await dialog.locator('.compare-controls').boundingBox();
+        expect(controls?.y).toBeGreaterThanOrEqual((screen?.y ?? 0) + (screen?.height ?? 0));
+      }
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.keyboard.press('Escape');
+      await expect(history.getByRole('button', { name: 'Compare' })).toBeFocused();
+      await history.getByRole('button', { name: 'Clear', exact: true }).click();
+    });
+
+    await test.step('as large as the window: arrow keys, swipes, Escape', async () => {
+      await card('A paper boat').getByRole('button', { name: 'Full screen' }).click();
+      const viewer = page.getByRole('dialog', { name: /^Video \d of 7/ });
+      await expect(viewer).toContainText('A paper boat');
+      await expectAccessible(page, [views[0], views[3]]);
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await expect(viewer.locator('video')).toHaveJSProperty('paused', false);
+      await page.keyboard.press('ArrowRight');
+      await expect(viewer).toContainText('A kite in the wind');
+      await page.keyboard.press('ArrowRight');
+      await expect(viewer.getByRole('button', { name: 'Show the video' })).toBeVisible();
+      await swipe(viewer.getByText('A boat in fog'), -120);
+      await expect(viewer).toContainText('A red balloon');
+      await swipe(viewer.getByText('A red balloon'), 120);
+      await expect(viewer).toContainText('A boat in fog');
+      await page.keyboard.press('ArrowLeft');
+      await page.keyboard.press('Escape');
+      await expect(face('A kite in the wind')).toBeFocused();
+      await card('A red balloon').getByRole('button', { name: 'Full screen' }).click();
+      await viewer.getByRole('button', { name: 'Details' }).click();
+      await expect(studio.result.getByText('A red balloon')).toBeVisible();
+    });
 
     await test.step('a range is selected and downloaded as a ZIP', async () => {
       await select('A paper boat').check();
@@ -132,11 +229,11 @@ test(
 
     await test.step('deletions are undone one after another, and the focus stays there', async () => {
       await history.getByRole('button', { name: 'Delete', exact: true }).first().click();
-      await expect(cards).toHaveCount(4);
+      await expect(cards).toHaveCount(5);
       await expect(face('A lantern swings')).toBeFocused();
       await face('A red balloon').focus();
       await page.keyboard.press('Delete');
-      await expect(cards).toHaveCount(3);
+      await expect(cards).toHaveCount(4);
       await expect(face('A lighthouse at night')).toBeFocused();
       const toast = page.getByRole('status').filter({ hasText: 'deleted' });
       await expect(toast).toContainText('4 videos deleted.');
@@ -144,12 +241,24 @@ test(
       await expect(face('A red balloon')).toBeFocused();
       await toast.getByRole('button', { name: 'Undo' }).click();
       await expect(face('A paper boat')).toBeFocused();
-      await expect(cards).toHaveCount(7);
+      await expect(cards).toHaveCount(8);
       await expect(toast).toBeHidden();
       await expect(card('A paper boat').locator('img')).toBeVisible();
     });
   },
 );
+
+/** Moves a finger over an element. @param by CSS pixels to the right */
+async function swipe(element: Locator, by: number): Promise<void> {
+  await element.evaluate((target, by) => {
+    const touch = (clientX: number) => new Touch({ identifier: 1, target, clientX, clientY: 300 });
+    const [from, to] = [touch(200), touch(200 + by)];
+    const send = (type: string, touches: Touch[], changedTouches: Touch[]) =>
+      target.dispatchEvent(new TouchEvent(type, { touches, changedTouches, bubbles: true }));
+    send('touchstart', [from], [from]);
+    send('touchend', [], [to]);
+  }, by);
+}
 
 function timesIn(haystack: Buffer, needle: Buffer): number {
   let count = 0;

@@ -24,10 +24,21 @@ test('what was asked for besides the parameters stays to the end', () => {
       cache: true,
     },
     favourite: true,
+    tags: ['sea'],
     continues: 'a'.repeat(32),
   } as const;
   const end = advancePrediction(advancePrediction({ ...created, ...asked }, started), completed);
   expect(end).toMatchObject(asked);
+});
+
+test('tags are added once each, and removed, in every state', () => {
+  const tag = (on: boolean, ...tags: string[]) =>
+    tags.map((one) => ({ type: 'tagged', tag: one, on }) as const);
+  const tagged = tag(true, 'sea', 'Ada', 'sea').reduce(advancePrediction, created);
+  expect(tagged).toEqual({ ...created, tags: ['Ada', 'sea'] });
+  const end = [started, completed, ...tag(false, 'Ada', 'none')].reduce(advancePrediction, tagged);
+  expect(end).toMatchObject({ status: 'completed', tags: ['sea'] });
+  expect(tag(false, 'sea', 'Ada').reduce(advancePrediction, tagged)).toEqual(created);
 });
 
 describe('valid events', () => {

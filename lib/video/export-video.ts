@@ -12,6 +12,7 @@ import {
 } from 'mediabunny';
 import { KinoraError, toKinoraError } from '../contract';
 import { animatedWebp } from './animated-webp';
+import { inspectVideo } from './inspect';
 
 /** What a video can be exported as besides MP4: a WebM as it is, or a loop for pages that show pictures only. */
 export const exportFormats = ['gif', 'webp', 'webm'] as const;
@@ -26,11 +27,14 @@ interface ExportOptions {
   readonly onProgress: (share: number) => void;
 }
 
-/** Whether this browser can write a format. @param size of the video, in pixels */
-export async function canExport(
-  format: ExportFormat,
-  size: { readonly width: number; readonly height: number },
-): Promise<boolean> {
+/** Of a video, in pixels. */
+interface PixelSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Whether this browser can write a format. */
+export async function canExport(format: ExportFormat, size: PixelSize): Promise<boolean> {
   if (format === 'gif') return true;
   if (format === 'webm') return (await webmCodec(size)) !== null;
   const still = await openCanvas(1, 1).canvas.convertToBlob({ type: 'image/webp' });
@@ -48,14 +52,17 @@ export async function exportVideo(
   format: ExportFormat,
   options: ExportOptions,
 ): Promise<Blob> {
+  // It refuses what is no complete video.
+  const { width, height } = await inspectVideo(file);
   const input = new Input({ source: new BlobSource(file), formats: [MP4] });
   try {
+    options.signal.throwIfAborted();
     const track = await input.getPrimaryVideoTrack();
     if (!track || !(await track.canDecode())) throw new KinoraError('VIDEO_UNREADABLE');
     const bytes =
       format === 'webm'
-        ? await writeWebm(input, track, options)
-        : await writeLoop(track, format, options);
+        ? await writeWebm(input, { width, height }, options)
+        : await writeLoop(track, format, { width, height }, options);
     return new Blob([bytes], { type: format === 'webm' ? 'video/webm' : `image/${format}` });
   } catch (thrown) {
     const error = toKinoraError(options.signal.aborted ? options.signal.reason : thrown);
@@ -73,6 +80,7 @@ export async function exportVideo(
 async function writeLoop(
   track: InputVideoTrack,
   format: 'gif' | 'webp',
+  full: PixelSize,
   { signal, onProgress }: ExportOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { seconds, side, interval } = loopLimits;
@@ -84,9 +92,8 @@ async function writeLoop(
     { length: count },
     (_, index) => start + (index * interval) / 1000 + 1e-3,
   );
-  const scale = Math.min(1, side / Math.max(track.displayWidth, track.displayHeight));
-  const width = Math.round(track.displayWidth * scale);
-  const height = Math.round(track.displayHeight * scale);
+  const scale = Math.min(1, side / Math.max(full.width, full.height));
+  const [width, height] = [Math.round(full.width * scale), Math.round(full.height * scale)];
   const { canvas, context } = openCanvas(width, height);
   const { add, finish } =
     format === 'gif' ? await gifWriter(width, height) : webpWriter(width, height);
@@ -147,8 +154,7 @@ function openCanvas(width: number, height: number) {
   return { canvas, context };
 }
 
-async function webmCodec(size: { readonly width: number; readonly height: number }) {
-  const { width, height } = size;
+async function webmCodec({ width, height }: PixelSize) {
   for (const codec of ['vp9', 'vp8'] as const) {
     if (await canEncodeVideo(codec, { width, height })) return codec;
   }
@@ -157,10 +163,10 @@ async function webmCodec(size: { readonly width: number; readonly height: number
 
 async function writeWebm(
   input: Input,
-  track: InputVideoTrack,
+  size: PixelSize,
   { signal, onProgress }: ExportOptions,
 ): Promise<ArrayBuffer> {
-  const codec = await webmCodec({ width: track.displayWidth, height: track.displayHeight });
+  const codec = await webmCodec(size);
   if (!codec) throw new Error('the browser encodes no video for it');
   const output = new Output({ format: new WebMOutputFormat(), target: new BufferTarget() });
   const conversion = await Conversion.init({ input, output, tags: {}, video: { codec } });

@@ -144,16 +144,8 @@ export const Card = memo(function Card(props: CardProps) {
   );
 });
 
-/** Settings that tell videos of one prompt apart; the card has the others already, or nobody chose them. */
-const distinguishing = new Set([
-  'seed',
-  'speed',
-  'steps',
-  'guidance',
-  'loras',
-  'flowShift',
-  'model',
-]);
+/** Settings that tell videos of one prompt apart, the first ones first. The card has the others already. */
+const distinguishing = ['seed', 'steps', 'speed', 'guidance', 'loras', 'flowShift', 'model'];
 /** Most of them on a card. */
 const mostDifferences = 3;
 
@@ -166,16 +158,21 @@ function Distinction({ prediction, before, after }: CardProps) {
   if (parts) {
     return <span className="card-meta">{t('gallery.parts', { count: parts.length })}</span>;
   }
-  const found = new Map<string, string>();
-  for (const neighbour of [before, after]) {
-    if (neighbour?.status !== 'completed' || neighbour.parts) continue;
-    for (const { setting, first } of settingDifferences(prediction, neighbour)) {
-      if (!distinguishing.has(setting)) continue;
-      const [name, value] = [t(`result.settings.${setting}`), first || t('shared.none')];
-      found.set(setting, t('gallery.setting', { name, value }));
-    }
-  }
-  const texts = found.size > 0 ? [...found.values()].slice(0, mostDifferences) : [seed];
+  const differences = [before, after].flatMap((neighbour) =>
+    neighbour?.status === 'completed' && !neighbour.parts
+      ? settingDifferences(prediction, neighbour)
+      : [],
+  );
+  const found = distinguishing.flatMap((setting) =>
+    differences.filter((difference) => difference.setting === setting).slice(0, 1),
+  );
+  const texts = found.slice(0, mostDifferences).map(({ setting, first }) =>
+    t('gallery.setting', {
+      name: t(`result.settings.${setting}`),
+      value: first || t('shared.none'),
+    }),
+  );
+  if (texts.length === 0) texts.push(seed);
   return (
     <span className="card-meta card-differences">
       {texts.map((text) => (

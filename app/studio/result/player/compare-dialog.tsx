@@ -9,6 +9,7 @@ import { formatDate } from '../../../texts/format';
 import { Difference } from '../prompt-record';
 import { ComparePlayers } from './compare-players';
 import { settingDifferences } from './setting-differences';
+import './player.css';
 
 /**
  * Two finished videos over each other, with the settings in which they differ.

@@ -8,6 +8,7 @@ import { Choice } from '../../../shared/fields';
 import { Problem } from '../../../shared/messages';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
+import './player.css';
 
 type ExportState =
   | { readonly status: 'choosing'; readonly problem: ErrorRecord | null }

@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Completed } from '../../../../lib/contract/prediction';
+import { safetySchema } from '../../../../lib/contract/safety';
+import { KinoraDatabase } from '../../../../lib/predictions/database';
+import { PredictionStore } from '../../../../lib/predictions/store';
+import { sweep } from '../../../../lib/predictions/sweep';
+import { cleanUp } from '../../../../lib/predictions/testing/clean-up';
+import { newPrediction, resultOf } from '../../../../lib/predictions/testing/prediction';
+import { readVideo, writeVideo } from '../../../../lib/predictions/videos';
+import { createVideoWriter } from '../../../../lib/video/encoder';
+import { inspectVideo } from '../../../../lib/video/inspect';
+import { createVideoMetadata, readVideoMetadata } from '../../../../lib/video/metadata';
+import { cutParts, openParts } from './cut-parts';
+import { keepVideo } from './keep-video';
+
+let store: PredictionStore;
+
+beforeEach(() => {
+  store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
+});
+
+afterEach(() => cleanUp(store.database));
+
+const frames = 24;
+
+/** A finished video with its row, file and start image. */
+async function makeVideo(id: string, safety: 'clear' | 'flagged'): Promise<Completed> {
+  const result = {
+    ...resultOf(id),
+    frames,
+    safety: safetySchema.parse({ status: safety }),
+  };
+  const at = '2026-01-01T00:00:00.000Z';
+  const row = newPrediction({ id, status: 'completed', startedAt: at, completedAt: at, result });
+  const [width, height] = [160, 96];
+  const metadata = createVideoMetadata(row);
+  const writer = await createVideoWriter({ width, height, frames, frameRate: 24, metadata });
+  for (let i = 0; i < frames; i++) {
+    await writer.add(new Uint8ClampedArray(width * height * 4).fill(5 * i));
+  }
+  await writeVideo(`${id}.mp4`, await writer.finish());
+  await store.create(row, { image: new Blob([id]), imageName: 'still.png', loras: [] });
+  return row as Completed;
+}
+
+const [first, second, third] = ['a', 'b', 'c'].map((letter) => letter.repeat(32)) as [
+  string,
+  string,
+  string,
+];
+
+test('joined videos become a row of their own, and the old ones stay', async () => {
+  const videos = [await makeVideo(first, 'clear'), await makeVideo(second, 'flagged')];
+  const { signal } = new AbortController();
+  const cut = { id: third, signal };
+  const joined = await cutParts(await openParts(videos), { from: 0, to: 47 }, cut);
+  expect(await keepVideo(store, joined.video, videos, joined.copied)).toBe(third);
+
+  // The next start of the page finds nothing to delete.
+  await sweep(store);
+  expect((await store.list()).map(({ id }) => id).sort()).toEqual([first, second, third]);
+  const row = await store.get(third);
+  expect(row).toMatchObject({
+    status: 'completed',
+    parts: [
+      { id: first, from: 0, to: 23 },
+      { id: second, from: 0, to: 24 },
+    ],
+    result: {
+      frames: 47,
+      videoBytes: joined.video.size,
+      safety: { status: 'flagged' },
+      timings: { total: 42 },
+    },
+  });
+  expect(await (await store.source(third))?.image.text()).toBe(first);
+  const file = await readVideo(`${third}.mp4`);
+  expect(await inspectVideo(file)).toMatchObject({ frames: 47 });
+  expect(await readVideoMetadata(file)).toMatchObject({ id: third });
+});
+
+test('what a trimmed video does not show is not among its parts', async () => {
+  const videos = [await makeVideo(first, 'clear'), await makeVideo(second, 'clear')];
+  const { signal } = new AbortController();
+  const cut = { id: third, signal };
+  const { video, copied } = await cutParts(await openParts(videos), { from: 30, to: 40 }, cut);
+  expect(copied).toBe(false);
+  await keepVideo(store, video, videos, copied);
+  expect(await store.get(third)).toMatchObject({
+    parts: [{ id: second, from: 7, to: 17 }],
+    result: { frames: 10, encoder: 'webcodecs', timings: { total: 21 } },
+  });
+  expect(await (await store.source(third))?.image.text()).toBe(second);
+});
