@@ -80,8 +80,10 @@ test('the search is not one of the filters that are counted', () => {
 });
 
 const joined = newPrediction({
-  ...boat,
   id: 'joined',
+  ...ended,
+  status: 'completed',
+  parameters: boat.parameters,
   result: { ...resultOf('joined'), frames: 241 },
   parts: [{ id: 'boat', from: 0, to: 120 }],
 });
