@@ -17,7 +17,7 @@ export interface ConvolutionVariant {
 /** What the text of a convolution's kernel depends on. Channels and sizes are uniforms. */
 export interface ConvolutionShape {
   /** Frames that are convolved over time: bindings `x0` (the newest), `x1`, `x2`. */
-  readonly frames: 1 | 3;
+  readonly frames: 1 | 2 | 3;
   readonly input: Storage;
   /** As `packedWeights` (`convolution-weights.ts`) has them; null for filters [N, C, height, width] in f32. */
   readonly weight: Storage | null;
@@ -31,6 +31,8 @@ export interface ConvolutionShape {
   /** Of `side`; that of the input for `linear`. */
   readonly side: Storage;
   readonly bias: boolean;
+  /** ReLU of the sum. */
+  readonly relu: boolean;
   /** Whether the number of filters is a multiple of 4; if not, the output is f32. */
   readonly wholeVectors: boolean;
 }
@@ -99,6 +101,7 @@ const uniforms = [
   'padTop',
   'padLeft',
   'scale', // pixels that a pixel becomes, along a side
+  'shuffled', // 1 where phases see the same pixels and have a bias each
   'frames', // that there are
   'xFirst', // row of the binding in which row 0 of the image would lie; so for the others
   'yFirst',
@@ -203,8 +206,8 @@ ${weightLoads
   let filterVectors = (uniforms.filters + 3u) / 4u;
   let tilesOfPhase = uniforms.pixelTiles * uniforms.filterTiles;
   let phase = group / tilesOfPhase;
-  let phaseRow = phase / 2u;
-  let phaseColumn = phase % 2u;
+  let phaseRow = phase / 2u * (1u - uniforms.shuffled);
+  let phaseColumn = phase % 2u * (1u - uniforms.shuffled);
   // ${sweep} tiles of pixels share the weights that they read.
   let place = group % tilesOfPhase;
   let block = place / (${sweep}u * uniforms.filterTiles);
@@ -293,7 +296,7 @@ ${pixelItems
   .join('\n')}`;
   const storages = `${shape.frames}×${input}·${weight ?? 'filters'}→${output}`;
   return defineKernel({
-    name: `convolution ${storages} ${residual} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
+    name: `convolution ${storages} ${residual}${shape.relu ? ' relu' : ''} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
     mode: 'exact',
     bindings,
     uniforms,
@@ -326,7 +329,8 @@ fn filter4(vector: u32, channel: u32, tap: u32) -> vec4<f32> {
 }`;
 
 /** Adds bias and residual to four filters' sums of a pixel and stores them. */
-function storeFunction({ residual, side, output, bias, wholeVectors }: ConvolutionShape): string {
+function storeFunction(shape: ConvolutionShape): string {
+  const { residual, side, output, bias, relu, wholeVectors } = shape;
   const pixelOf = 'pixel = (row + uniforms.sideFirst) * uniforms.outputWidth + column';
   const added = {
     none: '',
@@ -362,8 +366,9 @@ fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
   let scale = uniforms.scale;
   let outputRow = row * scale + phase / 2u + uniforms.yFirst;
   let outputPixel = outputRow * uniforms.outputWidth * scale + column * scale + phase % 2u;
-  var value = sum${bias ? ' + bias[vector]' : ''};
+  var value = sum${bias ? ' + bias[uniforms.shuffled * phase * filterVectors + vector]' : ''};
 ${added}
+${relu ? '  value = select(value, vec4<f32>(), value < vec4<f32>());' : ''}
 ${stores}
 }`;
 }

@@ -6,6 +6,7 @@ import { checkedConvolution, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
 import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
 import { packKernels } from '../convolution-weights';
+import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
 import type { Kernel } from '../kernel';
 import { type LinearShape, linearKernel } from '../linear';
@@ -66,13 +67,14 @@ const attentionShapes = combinations<AttentionShape>({
 });
 
 const convolutionShapes = combinations<ConvolutionShape>({
-  frames: [1, 3],
+  frames: [1, 2, 3],
   input: storages,
   weight: ['f32', 'f16', null],
   output: storages,
   residual: ['none', 'stored', 'same', 'repeated', 'linear'],
   side: storages,
   bias: [true],
+  relu: [false, true],
   wholeVectors: [true, false],
 });
 
@@ -137,7 +139,10 @@ export function allKernels(): readonly Kernel[] {
     softmaxKernel,
     ...Object.values(peakKernels),
     ...storages.flatMap((storage) => [
-      ...storages.map((output) => channelNormKernel(storage, output)),
+      ...storages.flatMap((output) => [
+        channelNormKernel(storage, output),
+        depthwiseKernel(storage, output),
+      ]),
       channelNormKernel(storage, 'f32', true),
       ...widths.map((k) => quantiseKernel(k, storage)),
       ...[40, 128].flatMap((headSize) => quantiseKernels(storage, headSize)),
