@@ -241,6 +241,7 @@ class ImageCompiler {
       side: side?.storage ?? input,
       bias: layer.bias,
       relu: match.relu,
+      shuffled: match.shuffle,
       wholeVectors: filters % 4 === 0,
     };
     return (listing) => {
@@ -282,8 +283,7 @@ class ImageCompiler {
             outputHeight: size.height / stride,
             outputWidth: size.width / stride,
             scale,
-            shuffled: match.shuffle,
-            picks: repeatPicks(match),
+              picks: repeatPicks(match),
             sideInputs: residual ? imageSize(residual.side).channels : filters,
           }),
         );
@@ -404,6 +404,7 @@ function matrixProduct(
     side: storage,
     bias: bias !== undefined,
     relu: false,
+    shuffled: false,
     wholeVectors: n % 4 === 0,
   };
   return convolutionDispatches({ limits }, variant, shape, {

@@ -35,11 +35,9 @@ export interface ConvolutionRun {
   readonly outputWidth: number;
   /**
    * 2: each pixel becomes 2×2, and each of them has weights of its own, one after another. The padding is that
-   * of the first, whose neighbours begin one position later.
+   * of the first; the neighbours of the others begin one position later unless the shape is `shuffled`.
    */
   readonly scale?: 1 | 2;
-  /** The four pixels of `scale` 2 have the same neighbours, and a bias each: [4·N]. */
-  readonly shuffled?: boolean;
   /** Channels of `side`. */
   readonly sideInputs?: number;
   /** Of a `repeated` residual: output channel o of phase i is channel `o·sideInputs/filters + picks[i]`. */
@@ -58,7 +56,7 @@ export function convolutionDispatches(
   run: ConvolutionRun,
 ): Dispatch[] {
   const { height, width, inputs, filters, outputHeight, outputWidth } = run;
-  const { scale = 1, shuffled = false, stride = 1, picks = [0, 0, 0, 0] } = run;
+  const { scale = 1, stride = 1, picks = [0, 0, 0, 0] } = run;
   const sideInputs = run.side ? (run.sideInputs ?? 0) : 0;
   const [kernelHeight, kernelWidth] = run.kernel;
   const [padTop, padLeft] = run.pads;
@@ -125,7 +123,6 @@ export function convolutionDispatches(
         padTop,
         padLeft,
         scale,
-        shuffled: Number(shuffled),
         frames: run.x.length,
         xFirst: at(x, 0).first,
         yFirst: y.first,

@@ -122,6 +122,7 @@ describe('convolutions agree with plain loops in double precision', () => {
       side: storage,
       bias: true,
       relu,
+      shuffled,
       wholeVectors: filters % 4 === 0,
     };
     const run: ConvolutionRun = {
@@ -139,7 +140,6 @@ describe('convolutions agree with plain loops in double precision', () => {
       outputHeight: height,
       outputWidth: width,
       scale,
-      shuffled,
       sideInputs: sideInputs || filters,
       picks,
     };

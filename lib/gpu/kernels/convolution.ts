@@ -33,6 +33,8 @@ export interface ConvolutionShape {
   readonly bias: boolean;
   /** ReLU of the sum. */
   readonly relu: boolean;
+  /** The pixels that a pixel becomes have the same neighbours, and a bias each: [4·N]. */
+  readonly shuffled: boolean;
   /** Whether the number of filters is a multiple of 4; if not, the output is f32. */
   readonly wholeVectors: boolean;
 }
@@ -101,7 +103,6 @@ const uniforms = [
   'padTop',
   'padLeft',
   'scale', // pixels that a pixel becomes, along a side
-  'shuffled', // 1 where phases see the same pixels and have a bias each
   'frames', // that there are
   'xFirst', // row of the binding in which row 0 of the image would lie; so for the others
   'yFirst',
@@ -120,7 +121,7 @@ const sweep = 8;
 
 function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
   const { pixels, filters, threadPixels, threadFilters } = variant;
-  const { input, weight, output, residual, side, wholeVectors } = shape;
+  const { input, weight, output, residual, side, shuffled, wholeVectors } = shape;
   if (residual === 'linear' && side !== input) {
     throw new RangeError('a shortcut of another storage is not computed with the convolution');
   }
@@ -206,8 +207,8 @@ ${weightLoads
   let filterVectors = (uniforms.filters + 3u) / 4u;
   let tilesOfPhase = uniforms.pixelTiles * uniforms.filterTiles;
   let phase = group / tilesOfPhase;
-  let phaseRow = phase / 2u * (1u - uniforms.shuffled);
-  let phaseColumn = phase % 2u * (1u - uniforms.shuffled);
+  let phaseRow = ${shuffled ? '0u' : 'phase / 2u'};
+  let phaseColumn = ${shuffled ? '0u' : 'phase % 2u'};
   // ${sweep} tiles of pixels share the weights that they read.
   let place = group % tilesOfPhase;
   let block = place / (${sweep}u * uniforms.filterTiles);
@@ -296,7 +297,7 @@ ${pixelItems
   .join('\n')}`;
   const storages = `${shape.frames}×${input}·${weight ?? 'filters'}→${output}`;
   return defineKernel({
-    name: `convolution ${storages} ${residual}${shape.relu ? ' relu' : ''} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
+    name: `convolution ${storages} ${residual}${shape.relu ? ' relu' : ''}${shuffled ? ' shuffled' : ''} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
     mode: 'exact',
     bindings,
     uniforms,
@@ -330,7 +331,8 @@ fn filter4(vector: u32, channel: u32, tap: u32) -> vec4<f32> {
 
 /** Adds bias and residual to four filters' sums of a pixel and stores them. */
 function storeFunction(shape: ConvolutionShape): string {
-  const { residual, side, output, bias, relu, wholeVectors } = shape;
+  const { residual, side, output, bias, relu, shuffled, wholeVectors } = shape;
+  const ofBias = shuffled ? 'bias[phase * filterVectors + vector]' : 'bias[vector]';
   const pixelOf = 'pixel = (row + uniforms.sideFirst) * uniforms.outputWidth + column';
   const added = {
     none: '',
@@ -366,9 +368,8 @@ fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
   let scale = uniforms.scale;
   let outputRow = row * scale + phase / 2u + uniforms.yFirst;
   let outputPixel = outputRow * uniforms.outputWidth * scale + column * scale + phase % 2u;
-  var value = sum${bias ? ' + bias[uniforms.shuffled * phase * filterVectors + vector]' : ''};
+  var value = sum${bias ? ` + ${ofBias}` : ''};
 ${added}
-${relu ? '  value = select(value, vec4<f32>(), value < vec4<f32>());' : ''}
-${stores}
+${relu ? '  value = select(value, vec4<f32>(), value < vec4<f32>());\n' : ''}${stores}
 }`;
 }

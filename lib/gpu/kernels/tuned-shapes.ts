@@ -42,6 +42,7 @@ export function convolutionShape(output: Storage): ConvolutionShape {
     side: 'f16',
     bias: true,
     relu: false,
+    shuffled: false,
     wholeVectors: true,
   };
 }

@@ -67,15 +67,29 @@ const attentionShapes = combinations<AttentionShape>({
 });
 
 const convolutionShapes = combinations<ConvolutionShape>({
-  frames: [1, 2, 3],
+  frames: [1, 3],
   input: storages,
   weight: ['f32', 'f16', null],
   output: storages,
   residual: ['none', 'stored', 'same', 'repeated', 'linear'],
   side: storages,
   bias: [true],
-  relu: [false, true],
+  relu: [false],
+  shuffled: [false],
   wholeVectors: [true, false],
+});
+
+const activatedShapes = combinations<ConvolutionShape>({
+  frames: [1, 2],
+  input: storages,
+  weight: storages,
+  output: storages,
+  residual: ['none', 'stored', 'same'],
+  side: storages,
+  bias: [true],
+  relu: [true],
+  shuffled: [false, true],
+  wholeVectors: [true],
 });
 
 /** The kernels of the shapes that are not refused. */
@@ -131,7 +145,7 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made(convolutionShapes, (shape) => convolutionKernel(variant, shape)),
+      made([...convolutionShapes, ...activatedShapes], (shape) => convolutionKernel(variant, shape)),
     ),
   ];
   const rest = [

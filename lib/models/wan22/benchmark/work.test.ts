@@ -30,7 +30,6 @@ test('the decoders take what was published, less the taps that the engine saves'
   const frame = { latentHeight: size.height, latentWidth: size.width };
   const small = decodeCost(tinyGraphs(tiny, frame), size.frames).flops / 1e12;
   const full = decodeCost(decoderGraphs(config.vae, frame), size.frames).flops / 1e12;
-  console.log({ small, full });
   expect(small).toBeGreaterThan(7);
   expect(small).toBeLessThan(9.8);
   expect(full).toBeGreaterThan(1600);
