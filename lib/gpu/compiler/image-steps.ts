@@ -283,7 +283,7 @@ class ImageCompiler {
             outputHeight: size.height / stride,
             outputWidth: size.width / stride,
             scale,
-              picks: repeatPicks(match),
+            picks: repeatPicks(match),
             sideInputs: residual ? imageSize(residual.side).channels : filters,
           }),
         );

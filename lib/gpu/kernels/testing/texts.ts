@@ -145,7 +145,9 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made([...convolutionShapes, ...activatedShapes], (shape) => convolutionKernel(variant, shape)),
+      made([...convolutionShapes, ...activatedShapes], (shape) =>
+        convolutionKernel(variant, shape),
+      ),
     ),
   ];
   const rest = [
