@@ -94,8 +94,8 @@ export class RunEstimate {
 
   /** What the kernels were measured at, where no run has found it: FLOP/s of each family. */
   expectKernels({ compute, kernels }: Pick<Backend, 'compute' | 'kernels'>): void {
-    if (!kernels?.choice) return;
-    const { fastLinear, fastAttention } = kernels.choice;
+    if (!kernels) return;
+    const { fastLinear, fastAttention } = kernels;
     const rateOf = (family: Family) => compute?.rates.get(family);
     const linear = rateOf(fastLinear ? 'fastLinear' : 'linear');
     const attention = rateOf(fastAttention ? 'fastAttention' : 'attention');

@@ -29,6 +29,7 @@ import {
   fastLinearShape,
   interleaved,
   linearShape,
+  sameSize,
   wholeRows,
 } from './tuned-shapes';
 import { familiesOf, variantsOf } from './variants';
@@ -190,17 +191,9 @@ function convolutionFamily(options: TunedFamilyOptions): TunedFamily<Convolution
     }),
     check: ({ variant }) => checkConvolution({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
-      const height = Math.ceil(band.height * share);
       const jobs = convolutionDispatches(compute, variant, shape, {
         ...work(),
-        height,
-        width,
-        inputs: channels,
-        filters: channels,
-        kernel: [3, 3],
-        pads: [1, 1],
-        outputHeight: height,
-        outputWidth: width,
+        ...sameSize({ ...band, height: Math.ceil(band.height * share) }),
       });
       return repeated(options, jobs, times);
     },

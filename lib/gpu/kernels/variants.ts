@@ -42,7 +42,8 @@ export function familiesOf(mode: KernelMode): readonly Family[] {
 
 /**
  * The variants of the kernels that a device uses: the tuner's winners, or the best guess before it ran. Plain
- * data, so that it can be stored. Null where a family has no usable variant: then the runtime computes its calls.
+ * data, so that it can be stored. Null where a family has no usable variant: then the runtime
+ * computes the networks that need it.
  */
 export interface KernelChoice {
   readonly mode: KernelMode;

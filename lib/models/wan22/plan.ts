@@ -12,10 +12,17 @@ import { precisionFor } from './layer-data';
 import { checkpointOfShapes } from './shape-checkpoint';
 import { type TensorShapes, textEncoderAliases, textEncoderTensors } from './tensors';
 import { encodePrompts } from './text-encoder';
-import { createTinyDecoder } from './tiny-decoder';
+import { tinyDecoderGraphs } from './tiny-decoder/network';
+import { tinyConfig, tinyWeights } from './tiny-decoder/weights';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { type DenoisePlanOptions, planDenoising } from './transformer';
-import { decodeOptions, measureEncoder } from './vae';
+import {
+  decodeOptions,
+  type LatentFrameSize,
+  measureEncoder,
+  measureGraphs,
+  type VaePlanOptions,
+} from './vae';
 
 /**
  * What the memory is planned for. By default exact kernels of a usual device compute, for two of the longest prompts.
@@ -91,7 +98,7 @@ export async function planWan22(
   const [first, ...smaller] = denoising;
   if (!first) throw refused;
   const tiny =
-    request.tinyDecoder && (await countTinyDecoder(request.tinyDecoder, latent, kernels));
+    request.tinyDecoder && (await measureTinyDecoder(request.tinyDecoder, latent, options));
   return new MemoryPlanner(
     {
       native: request.native,
@@ -127,20 +134,16 @@ async function countText(config: ModelConfig, options: DenoisePlanOptions): Prom
   return backend.measured();
 }
 
-/**
- * The tiny decoder takes whole frames only; its second latent frame meets every state that it can be in.
- */
-async function countTinyDecoder(
+/** The tiny decoder takes whole frames only. */
+async function measureTinyDecoder(
   shapes: TensorShapes,
-  size: { readonly latentHeight: number; readonly latentWidth: number },
-  kernels: KernelChoice | null,
+  size: LatentFrameSize,
+  options: VaePlanOptions,
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend(kernels);
-  const decoder = await createTinyDecoder(backend, zeroCheckpoint(shapes, 'f32'), size);
-  const { inputs } = decoder.network.first.spec;
-  const frame = new Float32Array(inputs * size.latentHeight * size.latentWidth);
-  for await (const _ of decoder.decodeClip([frame, frame]));
-  return backend.measured();
+  const checkpoint = zeroCheckpoint(shapes, 'f32');
+  const config = tinyConfig(checkpoint);
+  const graphs = tinyDecoderGraphs(config, size);
+  return measureGraphs(graphs, tinyWeights(checkpoint, config), options);
 }
 
 /**

@@ -24,6 +24,7 @@ import { loadTokenizer } from './tokenizer';
 import { latentsToTokens, tokensToLatents } from './tokens';
 import { Transformer } from './transformer';
 import { createVaeDecoder, encodeFirstFrame } from './vae';
+import { collect } from './vae/testing';
 import { Wan22 } from './wan22';
 
 const backend = nodeBackend();
@@ -231,12 +232,8 @@ describe('several clips', () => {
       latentHeight: 2,
       latentWidth: 4,
     });
-    const frames: Float32Array[] = [];
-    for (let f = 0; f < 3; f++) {
-      for await (const frame of decoder.decode(latentFrame(latents, size, f))) {
-        frames.push(frame.slice());
-      }
-    }
+    const clip = [0, 1, 2].map((f) => latentFrame(latents, size, f));
+    const frames = await collect(decoder.decodeClip(clip));
     decoder.dispose();
     return frames;
   }

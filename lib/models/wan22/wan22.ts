@@ -152,12 +152,11 @@ export class Wan22 implements VideoModel {
     const chunkTokens = await measureChunkTokens(backend, config.transformer, tokens);
     await backend.trim();
     const largestBuffer = backend.maxBufferBytes;
-    const choice = backend.kernels?.choice ?? null;
     return planWan22(config, precision, {
       ...request,
       chunkTokens,
       largestBuffer,
-      kernels: choice,
+      kernels: backend.kernels,
       compute: backend.compute,
     });
   }

@@ -6,6 +6,7 @@ import { checkedConvolution, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
 import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
 import { packKernels } from '../convolution-weights';
+import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
 import type { Kernel } from '../kernel';
 import { type LinearShape, linearKernel } from '../linear';
@@ -73,7 +74,22 @@ const convolutionShapes = combinations<ConvolutionShape>({
   residual: ['none', 'stored', 'same', 'repeated', 'linear'],
   side: storages,
   bias: [true],
+  relu: [false],
+  shuffled: [false],
   wholeVectors: [true, false],
+});
+
+const activatedShapes = combinations<ConvolutionShape>({
+  frames: [1, 2],
+  input: storages,
+  weight: storages,
+  output: storages,
+  residual: ['none', 'stored', 'same'],
+  side: storages,
+  bias: [true],
+  relu: [true],
+  shuffled: [false, true],
+  wholeVectors: [true],
 });
 
 /** The kernels of the shapes that are not refused. */
@@ -129,7 +145,9 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made(convolutionShapes, (shape) => convolutionKernel(variant, shape)),
+      made([...convolutionShapes, ...activatedShapes], (shape) =>
+        convolutionKernel(variant, shape),
+      ),
     ),
   ];
   const rest = [
@@ -137,7 +155,10 @@ export function allKernels(): readonly Kernel[] {
     softmaxKernel,
     ...Object.values(peakKernels),
     ...storages.flatMap((storage) => [
-      ...storages.map((output) => channelNormKernel(storage, output)),
+      ...storages.flatMap((output) => [
+        channelNormKernel(storage, output),
+        depthwiseKernel(storage, output),
+      ]),
       channelNormKernel(storage, 'f32', true),
       ...widths.map((k) => quantiseKernel(k, storage)),
       ...[40, 128].flatMap((headSize) => quantiseKernels(storage, headSize)),
