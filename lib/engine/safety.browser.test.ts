@@ -15,7 +15,7 @@ let engine: Comlink.Remote<EngineApi>;
 let still: Blob;
 
 beforeAll(async () => {
-  worker = new Worker(new URL('./testing/short-engine.ts', import.meta.url), { type: 'module' });
+  worker = new Worker(new URL('../../workers/engine.ts', import.meta.url), { type: 'module' });
   engine = Comlink.wrap<EngineApi>(worker);
   still = await fetchStill();
 });
@@ -52,7 +52,7 @@ test('image, then frames are scored; what was found is in result and file, and a
     model: 'test/checker',
     sha256: 'c'.repeat(64),
   });
-  expect(safety?.frames).toHaveLength(6);
+  expect(safety?.frames).toHaveLength(16);
   expect(safety?.input).toBeGreaterThan(0.5);
   expect(safety?.score).toBeGreaterThan(0.5);
   // The image's score comes before the first phase of the model.
@@ -62,7 +62,7 @@ test('image, then frames are scored; what was found is in result and file, and a
     ...['load', 'text', 'image', 'denoise', 'decode', 'check', 'finish'],
   ]);
   expect(timings.check).toBeGreaterThan(0);
-  expect(events.findLast((event) => event.type === 'check')).toMatchObject({ done: 12, total: 12 });
+  expect(events.findLast((event) => event.type === 'check')).toMatchObject({ done: 32, total: 32 });
   expect((await readVideoMetadata(await readVideo(videoFile))).safety).toEqual(safety);
 
   // The encoder changes pixels a little; the verdict stays.
@@ -71,7 +71,7 @@ test('image, then frames are scored; what was found is in result and file, and a
   await installChecker(20);
   const later = await engine.check(videoFile, 'tiny', 'wasm');
   expect(later).toMatchObject({ status: 'flagged', input: null, sha256: 'c'.repeat(64) });
-  expect(later.frames).toHaveLength(6);
+  expect(later.frames).toHaveLength(16);
   expect(before).not.toBe(later.score);
 
   await installChecker(Number.NaN);
@@ -84,7 +84,7 @@ test('image, then frames are scored; what was found is in result and file, and a
   await removeChecker();
   const quick = await engine.check(videoFile, 'tiny', 'wasm');
   expect(quick).toMatchObject({ ...byQuick, status: 'clear', reason: null });
-  expect(quick.frames).toHaveLength(6);
+  expect(quick.frames).toHaveLength(16);
 });
 
 describe('a prompt that names a child', () => {
