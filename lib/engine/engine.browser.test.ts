@@ -24,7 +24,7 @@ let engine: Comlink.Remote<EngineApi>;
 let still: Blob;
 
 beforeAll(async () => {
-  worker = new Worker(new URL('../../workers/engine.ts', import.meta.url), { type: 'module' });
+  worker = new Worker(new URL('./testing/short-engine.ts', import.meta.url), { type: 'module' });
   engine = Comlink.wrap<EngineApi>(worker);
   still = await fetchStill();
 });
@@ -197,7 +197,8 @@ async function withEngine(
   body: (engine: Comlink.Remote<EngineApi>) => Promise<void>,
 ): Promise<void> {
   // The query makes the test server serve it as a worker's module.
-  const url = new URL('/workers/engine.ts?worker_file&type=module', location.href).href;
+  const url = new URL('/lib/engine/testing/short-engine.ts?worker_file&type=module', location.href)
+    .href;
   const script = `${prelude}; await import(${JSON.stringify(url)}); postMessage('ready');`;
   const address = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
   const other = new Worker(address, { type: 'module' });
@@ -236,7 +237,7 @@ test(
         expect(error.message).toContain('closed codec');
         const frames = events.filter((event) => event.type === 'frame').length;
         expect(frames).toBeGreaterThan(0);
-        expect(frames).toBeLessThan(121);
+        expect(frames).toBeLessThan(41);
         expect(await listVideos()).toEqual([]);
         expect((await engine.counters()).liveBytes).toBe(0);
       },
@@ -257,36 +258,35 @@ const hashFrames = `const hashes = [];
   const channel = new BroadcastChannel('hashes');
   channel.onmessage = () => channel.postMessage(hashes.splice(0))`;
 
-test.each(['wasm', 'webgpu'] as const)(
-  'the same request on the same device, %s, gives the encoder the same frames',
-  { tags: ['full'], timeout: 300_000 },
-  (backend) =>
-    withEngine(hashFrames, async (engine) => {
-      const channel = new BroadcastChannel('hashes');
-      const framesOf = async (seed: number): Promise<number[]> => {
-        const asked = request({ guidance_scale: 2, seed }, {}, { device: { backend } });
-        const nothing = Comlink.proxy(() => undefined);
-        const result = await engine.generate(asked, nothing);
-        expect(result.encoder).toBe('webcodecs');
-        const answer = new Promise<number[]>((resolve) => {
-          channel.onmessage = ({ data }) => resolve(data);
-        });
-        channel.postMessage('all');
-        return answer;
-      };
-      try {
-        const first = await framesOf(42);
-        expect(first).toHaveLength(121);
-        expect(new Set(first).size).toBeGreaterThan(100);
-        expect(await framesOf(42)).toEqual(first);
-        if (backend === 'webgpu') return; // SwiftShader takes 40 s for each run.
-        // The image is the first frame; what follows depends on the seed.
-        const other = await framesOf(43);
-        expect(other.filter((hash, i) => hash === first[i]).length).toBeLessThan(10);
-      } finally {
-        channel.close();
-      }
-    }),
+// On WebGPU, resume.browser.test.ts compares the frames of a run with those of one that was cut.
+test('the same request gives the encoder the same frames', { tags: ['full'] }, () =>
+  withEngine(hashFrames, async (engine) => {
+    const channel = new BroadcastChannel('hashes');
+    const framesOf = async (seed: number): Promise<number[]> => {
+      const asked = request({ guidance_scale: 2, seed });
+      const result = await engine.generate(
+        asked,
+        Comlink.proxy(() => undefined),
+      );
+      expect(result.encoder).toBe('webcodecs');
+      const answer = new Promise<number[]>((resolve) => {
+        channel.onmessage = ({ data }) => resolve(data);
+      });
+      channel.postMessage('all');
+      return answer;
+    };
+    try {
+      const first = await framesOf(42);
+      expect(first).toHaveLength(41);
+      expect(new Set(first).size).toBeGreaterThan(35);
+      expect(await framesOf(42)).toEqual(first);
+      // The image is the first frame; what follows depends on the seed.
+      const other = await framesOf(43);
+      expect(other.filter((hash, i) => hash === first[i]).length).toBeLessThan(5);
+    } finally {
+      channel.close();
+    }
+  }),
 );
 
 describe('on the GPU', { tags: ['full'] }, () => {
