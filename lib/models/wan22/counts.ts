@@ -2,13 +2,14 @@ import type { Precision } from '../../contract';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
+import type { TensorShapes } from '../layers/tensors';
+import { maxPromptTokens } from '../umt5/config';
 import { decoderCalls, passCalls, tinyDecoderCalls } from './benchmark/calls';
 import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
 import { publishedTinyDecoder } from './benchmark/work';
-import { type ModelConfig, maxPromptTokens } from './config';
+import type { ModelConfig } from './config';
 import { planWan22, usualChoice } from './plan';
 import { componentRecipe } from './recipes';
-import type { TensorShapes } from './tensors';
 import { tokensPerFrame } from './tokens';
 
 /**

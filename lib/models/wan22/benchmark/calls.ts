@@ -3,8 +3,8 @@
  * large sizes have, are not counted.
  */
 import type { LatentSize } from '../../../pipeline/latents';
+import type { TensorShapes } from '../../layers/tensors';
 import { decoderBlocks, type TransformerConfig, type VaeConfig } from '../config';
-import type { TensorShapes } from '../tensors';
 import { tinyDecoderKeys } from '../tiny-decoder/keys';
 
 /** One pass of the transformer: the three passes of each block over its rows; embedding and head. */

@@ -4,15 +4,15 @@
 import { at } from '../../../contract';
 import { elementCount } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
+import type { TensorShapes } from '../../layers/tensors';
+import type { TextEncoderConfig } from '../../umt5/config';
 import {
   decoderBlocks,
-  type TextEncoderConfig,
   type TransformerConfig,
   transformerDim,
   type VaeBlock,
   type VaeConfig,
 } from '../config';
-import type { TensorShapes } from '../tensors';
 import { tinyDecoderKeys } from '../tiny-decoder/keys';
 
 /** By graph: what one block of the transformer does for S tokens and a text of T rows. */

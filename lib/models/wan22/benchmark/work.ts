@@ -3,8 +3,10 @@ import { magCacheSkips } from '../../../pipeline/caches';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { ModelAdapter } from '../../../pipeline/model';
 import { type ResolvedSampling, resolveSampling } from '../../../pipeline/profiles';
-import { type ModelConfig, maxPromptTokens } from '../config';
-import { type TensorShapes, tinyDecoderTensors } from '../tensors';
+import type { TensorShapes } from '../../layers/tensors';
+import { maxPromptTokens } from '../../umt5/config';
+import type { ModelConfig } from '../config';
+import { tinyDecoderTensors } from '../tensors';
 import { tokensPerFrame } from '../tokens';
 import { decoderFlops, loraFlops, passFlops, tinyDecoderFlops } from './flops';
 
