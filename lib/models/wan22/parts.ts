@@ -6,11 +6,7 @@ import {
   openCheckpoint,
   withAliases,
 } from '../../weights';
-import {
-  openStoredComponent,
-  type StoredCheckpoint,
-  type StoreFolder,
-} from '../../weights/store';
+import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '../../weights/store';
 import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
 import { installedConfiguration } from '../umt5/install';
 import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';

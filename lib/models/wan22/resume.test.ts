@@ -12,6 +12,8 @@ import { RunControl } from '../../pipeline/control';
 import type { MemoryPlan } from '../../pipeline/memory/plan';
 import type { ClipConditions, ClipToDecode, Denoiser, Loading } from '../../pipeline/model';
 import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
+import { samplers } from '../../pipeline/schedulers';
+import { heun } from '../../pipeline/schedulers/testing/heun';
 import { openGolden } from '../../weights/testing/files';
 import { combineLoras, type LoraBranches, parseLora } from '../layers/lora';
 import { loraArchitecture } from './lora';
@@ -19,6 +21,9 @@ import type { Wan22Parts } from './parts';
 import { nodeBackend, openTiny } from './testing/model';
 import { smoothImage, videoDefaults } from './testing/video';
 import { Wan22 } from './wan22';
+
+// All that a sampler needs besides its file.
+samplers.heun = heun;
 
 const backend = nodeBackend();
 /** Clips of nine frames. */
@@ -188,6 +193,7 @@ const fewSteps: Configuration['scheduler'] = { kind: 'few-step', timesteps: [100
 describe('a run that is suspended and resumed gives the same bits', () => {
   test.each<[string, Configuration, string, string]>([
     ['UniPC with guidance', { guidanceScale: 5 }, '0:2', '0:3'],
+    ['Heun, with two evaluations a step', { scheduler: { kind: 'heun' } }, '0:2', '0:3'],
     ['few steps with fresh noise', { scheduler: fewSteps, steps: 3, adapter: true }, '0:1', '0:2'],
     // Steps 3 and 4 reuse what lies on the device: only before the fifth can it stop.
     [

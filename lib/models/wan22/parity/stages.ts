@@ -203,7 +203,7 @@ async function* scheduler(context: ParityContext): AsyncGenerator<ParityLine> {
     for (let step = 0; step < steps; step++) {
       const part = velocities.subarray(step * noise.length, (step + 1) * noise.length);
       backend.write(solver.conditional, part);
-      await solver.step(step);
+      for (const evaluation of plan.step(step)) await solver.apply(evaluation);
       actual.set(await backend.read(solver.sample), step * noise.length);
     }
     yield compare('scheduler latents', actual, expected, stageTolerance);
