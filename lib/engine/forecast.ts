@@ -114,11 +114,13 @@ async function plannerOf(
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
   const { scheduler, steps, flowShift } = sampling;
+  const { stochastic, evaluations } = createScheduler({ ...scheduler, steps, flowShift });
   const { costs } = await counts.planMemory({
     native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
-    stochastic: createScheduler({ ...scheduler, steps, flowShift }).stochastic,
+    stochastic,
+    evaluations,
     kernels: gpu ? (device.kernels ?? usualKernels(gpu.software)) : 'runtime',
   });
   return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);

@@ -1,17 +1,15 @@
 import type { KernelSetting, Precision } from '../../contract';
-import { CountingBackend, type DeviceBytes, elementCount, kernelSet, Refusal } from '../../gpu';
+import { type DeviceBytes, kernelSet, Refusal } from '../../gpu';
 import { integerDots, type KernelChoice } from '../../gpu/kernels';
 import { defaultChoice } from '../../gpu/kernels/variants';
 import { type ClipSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/plan';
-import { type Checkpoint, withAliases } from '../../weights';
-import { bitsOf } from './blocks';
+import { zeroCheckpoint } from '../layers/shape-checkpoint';
+import type { TensorShapes } from '../layers/tensors';
+import { maxPromptTokens } from '../umt5/config';
+import { countTextEncoder } from '../umt5/memory';
 import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
-import { type ModelConfig, maxPromptTokens } from './config';
-import { precisionFor } from './layer-data';
-import { checkpointOfShapes } from './shape-checkpoint';
-import { type TensorShapes, textEncoderAliases, textEncoderTensors } from './tensors';
-import { encodePrompts } from './text-encoder';
+import type { ModelConfig } from './config';
 import { tinyDecoderGraphs } from './tiny-decoder/network';
 import { tinyConfig, tinyWeights } from './tiny-decoder/weights';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
@@ -105,7 +103,7 @@ export async function planWan22(
       precision,
       tokens,
       blocks: config.transformer.num_layers,
-      text: await countText(config, options),
+      text: await countTextEncoder(config.text_encoder, precision, promptTokens, kernels),
       image: await measureEncoder(config.vae, latent, options),
       denoising: [first, ...smaller],
       decoding: tiny
@@ -123,17 +121,6 @@ function largestChunk(frames: number, perFrame: number, most: number): number {
   return Math.max(...cutTokens(frames, perFrame, 1, most).map(({ count }) => count));
 }
 
-/** Layers come and go one by one, so one of them tells the peak. */
-async function countText(config: ModelConfig, options: DenoisePlanOptions): Promise<DeviceBytes> {
-  const one = { ...config.text_encoder, num_layers: 1 };
-  const zeros = zeroCheckpoint(textEncoderTensors(one), options.precision);
-  const checkpoint = withAliases(zeros, textEncoderAliases);
-  const backend = new CountingBackend(options.kernels);
-  const prompts = options.promptTokens.map((tokens) => new Array<number>(tokens).fill(0));
-  await encodePrompts(backend, checkpoint, one, prompts, { precision: options.precision });
-  return backend.measured();
-}
-
 /** The tiny decoder takes whole frames only. */
 async function measureTinyDecoder(
   shapes: TensorShapes,
@@ -144,20 +131,4 @@ async function measureTinyDecoder(
   const config = tinyConfig(checkpoint);
   const graphs = tinyDecoderGraphs(config, size);
   return measureGraphs(graphs, tinyWeights(checkpoint, config), options);
-}
-
-/**
- * A checkpoint of the right names and shapes. The matrices of the layers have no content at all: they
- * would be large, and nothing looks at it.
- */
-function zeroCheckpoint(shapes: TensorShapes, precision: Precision): Checkpoint {
-  return checkpointOfShapes(shapes, {
-    read: (_, shape) => new Float32Array(elementCount(shape)),
-    readLinear(_, __, columns) {
-      const bits = bitsOf(precisionFor(precision, columns));
-      if (bits === null) return new Float32Array(0);
-      return { bits, values: new Uint8Array(0), scales: new Float32Array(0) };
-    },
-    readRow: (_, __, width) => new Float32Array(width),
-  });
 }

@@ -4,6 +4,7 @@ import { planClips } from '../clips';
 import { latentSizeOf } from '../latents';
 import type { ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
+import { createScheduler } from '../schedulers';
 
 /** What work is counted in; each has a rate of its own on a device. */
 export type Cost =
@@ -107,20 +108,30 @@ const reusedPass = 0.03;
 /** Passes that EasyCache computes where it may reuse; how many it does depends on the video. */
 const easyCachePass = 0.5;
 
-/** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some. */
+/** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */
 function passesOfSteps({
+  scheduler,
   steps,
+  flowShift,
   guidanceScale,
   guidedSteps = steps,
   cache = { kind: 'none' },
-}: Pick<Sampling, 'steps' | 'guidanceScale' | 'guidedSteps' | 'cache'>): number[] {
-  const branch = computedPasses(cache, steps);
-  return Array.from({ length: steps }, (_, step) => {
+}: Sampling): number[] {
+  const schedule = createScheduler({ ...scheduler, steps, flowShift });
+  const evaluations = Array.from({ length: steps }, (_, step) => schedule.step(step).length);
+  const branch = computedPasses(cache, sum(evaluations));
+  let first = 0;
+  return evaluations.map((count, step) => {
     const guided = guidanceScale > 1 && step < guidedSteps;
-    return branch(0, step) + (guided ? branch(1, step) : 0);
+    let passes = 0;
+    for (const end = first + count; first < end; first++) {
+      passes += branch(0, first) + (guided ? branch(1, first) : 0);
+    }
+    return passes;
   });
 }
 
+/** @param steps evaluations of the model, each of which is a step to a cache */
 function computedPasses(cache: StepCache, steps: number) {
   switch (cache.kind) {
     case 'none':

@@ -1,7 +1,8 @@
 /*
  * Floating-point operations of what works on rows, two for a multiplication with its addition. Norms, activations and softmax are not counted.
  */
-import { type TextEncoderConfig, type TransformerConfig, transformerDim } from '../config';
+import type { TextEncoderConfig } from '../../umt5/config';
+import { type TransformerConfig, transformerDim } from '../config';
 
 /** By graph: what one block of the transformer does for S tokens and a text of T rows. */
 export function transformerBlockFlops(config: TransformerConfig, tokens: number, text: number) {

@@ -8,9 +8,10 @@ import {
   summarise,
 } from '../../../pipeline/benchmark';
 import { metered, type RunRecord } from '../../../pipeline/benchmark/meter';
+import { textEncoderTensors } from '../../umt5/tensors';
+import { encodePrompts } from '../../umt5/text-encoder';
 import { decoderBlocks, type ModelConfig } from '../config';
-import { textEncoderTensors, vaeTensors } from '../tensors';
-import { encodePrompts } from '../text-encoder';
+import { vaeTensors } from '../tensors';
 import { createTinyDecoder } from '../tiny-decoder';
 import { tinyGraphs } from '../tiny-decoder/weights';
 import type { TransformerWeights } from '../transformer';

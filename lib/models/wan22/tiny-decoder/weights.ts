@@ -1,6 +1,6 @@
 import { at, KinoraError } from '../../../contract';
 import { elementCount } from '../../../gpu';
-import { shapeOfTensor, type TensorShapes } from '../tensors';
+import { shapeOfTensor, type TensorShapes } from '../../layers/tensors';
 import type { ClipGraphs, LatentFrameSize } from '../vae/decoder';
 import { derived, type VaeCheckpoint } from '../vae/weights';
 import { tinyDecoderKeys, type Variant } from './keys';

@@ -1,5 +1,4 @@
-import { originalTransformerName } from './naming/original';
-import type { TensorShapes } from './tensors';
+import type { LoraArchitecture } from './lora';
 
 /** What a tensor of a LoRA file is for. */
 export type LoraRole = 'down' | 'up' | 'alpha' | 'diff' | 'biasDelta' | 'upBias' | 'tableDelta';
@@ -40,10 +39,13 @@ const flatPrefix = /^lora_unet__?/;
  * A reader of LoRA keys for a model: understands every layout in one table of the model's own names.
  * Underscores are ambiguous, so flat names are looked up, never split.
  *
- * @param shapes the transformer's tensors
+ * @param architecture what a LoRA may change
  * @returns a function that gives null for a key it does not know
  */
-export function loraKeyReader(shapes: TensorShapes): (key: string) => LoraKey | null {
+export function loraKeyReader({
+  shapes,
+  originalName,
+}: Pick<LoraArchitecture, 'shapes' | 'originalName'>): (key: string) => LoraKey | null {
   const targets = new Map<string, string>();
   const flatTargets = new Map<string, string>();
   function add(name: string, target: string): void {
@@ -59,7 +61,7 @@ export function loraKeyReader(shapes: TensorShapes): (key: string) => LoraKey | 
     }
     const module = tensor.replace(/\.(weight|bias)$/, '');
     add(module, module);
-    add(originalTransformerName(module), module);
+    add(originalName(module), module);
   }
 
   return (key) => {

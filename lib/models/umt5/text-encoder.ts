@@ -12,8 +12,7 @@ import {
   rmsNorm,
 } from '../../graph';
 import type { Checkpoint } from '../../weights';
-import type { TextEncoderConfig } from './config';
-import { type LayerData, namesUnder, type ReadOptions, readLayer } from './layer-data';
+import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../layers/layer-data';
 import {
   bindLinear,
   freshMemory,
@@ -22,7 +21,8 @@ import {
   type LinearSpec,
   layerOf,
   specOf,
-} from './layers';
+} from '../layers/linear';
+import type { TextEncoderConfig } from './config';
 import { textEncoderTensors } from './tensors';
 
 /*

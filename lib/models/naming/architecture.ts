@@ -1,8 +1,7 @@
-import { KinoraError } from '../../../contract';
-import { type Checkpoint, checkpointOf, elementType, type TensorFile } from '../../../weights';
-import type { ModelConfig } from '../config';
-import { type ComponentTensors, canonicalise } from './canonicalise';
-import { componentNames, expectedTensors, type WeightComponent } from './expected';
+import { KinoraError } from '../../contract';
+import { elementType } from '../../weights';
+import type { ComponentTensors } from './canonicalise';
+import type { ComponentArchitecture } from './component';
 import { same } from './shapes';
 
 /**
@@ -18,11 +17,6 @@ const harmless: readonly RegExp[] = [
   /^(freqs|rope\.freqs(_cos|_sin)?)$/,
 ];
 
-/** Only the decoding half of a tiny autoencoder is used. */
-const harmlessOf: Partial<Record<WeightComponent, readonly RegExp[]>> = {
-  tiny_decoder: [/^encoder\./],
-};
-
 /**
  * Checks every tensor of a component against the architecture, from the headers alone: none is missing,
  * none has another shape, and none is there that the architecture does not know but would have to.
@@ -31,13 +25,11 @@ const harmlessOf: Partial<Record<WeightComponent, readonly RegExp[]>> = {
  * cannot be read, each naming the tensor as the file does
  */
 export function checkArchitecture(
-  component: WeightComponent,
+  component: ComponentArchitecture,
   located: ComponentTensors,
-  config: ModelConfig,
 ): void {
-  const name = componentNames[component];
-  const shapes = expectedTensors(component, config, (tensor) => located.get(tensor)?.entry.shape);
-  for (const [tensor, shape] of shapes) {
+  const { name } = component;
+  for (const [tensor, shape] of component.tensors((own) => located.get(own)?.entry.shape)) {
     const found = located.get(tensor);
     if (!found) {
       throw new KinoraError(
@@ -55,7 +47,7 @@ export function checkArchitecture(
     elementType(found.entry.dtype, found.storedName);
     if (found.scale) elementType(found.scale.entry.dtype, `the scale of ${found.storedName}`);
   }
-  const known = [...harmless, ...(harmlessOf[component] ?? [])];
+  const known = [...harmless, ...(component.harmless ?? [])];
   for (const [extra, { storedName }] of located.extras) {
     if (known.some((pattern) => pattern.test(extra))) continue;
     throw new KinoraError(
@@ -63,19 +55,4 @@ export function checkArchitecture(
       `${located.label} has the tensor ${storedName}, which the ${name} by its configuration has not.`,
     );
   }
-}
-
-/**
- * A component's files as a checkpoint by diffusers' names, checked against the architecture.
- *
- * @throws KinoraError as {@link canonicalise} and {@link checkArchitecture} do
- */
-export function openComponent(
-  component: WeightComponent,
-  files: readonly TensorFile[],
-  config: ModelConfig,
-): Checkpoint {
-  const located = canonicalise(component, files, config);
-  checkArchitecture(component, located, config);
-  return checkpointOf(componentNames[component], located);
 }

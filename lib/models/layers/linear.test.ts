@@ -2,9 +2,9 @@ import { afterAll, expect, test } from 'vitest';
 import { RuntimeExecutor, relativeRms, Scope } from '../../gpu';
 import { Graph, linear } from '../../graph';
 import { checkpointFrom, f32 } from '../../weights/testing/files';
+import { nodeBackend } from '../wan22/testing/model';
 import { precisionFor, type ReadOptions } from './layer-data';
-import { bindLinear, freshMemory, LayerLoader, layerOf } from './layers';
-import { nodeBackend } from './testing/model';
+import { bindLinear, freshMemory, LayerLoader, layerOf } from './linear';
 
 const backend = nodeBackend();
 afterAll(() => backend.dispose());

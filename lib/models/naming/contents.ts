@@ -1,4 +1,4 @@
-import type { TensorFile } from '../../../weights';
+import type { TensorFile } from '../../weights';
 
 /** What recognising looks at: names without what tools put before them, shapes, and the GGUF's word. */
 export interface Contents {

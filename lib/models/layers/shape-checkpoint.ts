@@ -1,5 +1,8 @@
+import type { Precision } from '../../contract';
 import { elementCount } from '../../gpu';
 import { type Checkpoint, readEach, type TensorData } from '../../weights';
+import { bitsOf } from './blocks';
+import { precisionFor } from './layer-data';
 import { shapeOfTensor, type TensorShapes } from './tensors';
 
 /** What fills the tensors of a {@link checkpointOfShapes}. */
@@ -38,4 +41,20 @@ export function checkpointOfShapes(shapes: TensorShapes, content: Content): Chec
 function isLayerLinear(name: string, shape: readonly number[]): boolean {
   const weight = shape.length === 2 && /(^|\.)blocks?\.\d+\..*\.weight$/.test(name);
   return weight && !name.includes('relative_attention_bias');
+}
+
+/**
+ * A checkpoint of the right names and shapes. The matrices of the layers have no content at all: they
+ * would be large, and nothing looks at it.
+ */
+export function zeroCheckpoint(shapes: TensorShapes, precision: Precision): Checkpoint {
+  return checkpointOfShapes(shapes, {
+    read: (_, shape) => new Float32Array(elementCount(shape)),
+    readLinear(_, __, columns) {
+      const bits = bitsOf(precisionFor(precision, columns));
+      if (bits === null) return new Float32Array(0);
+      return { bits, values: new Uint8Array(0), scales: new Float32Array(0) };
+    },
+    readRow: (_, __, width) => new Float32Array(width),
+  });
 }

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { relativeRms } from '../../gpu';
 import { openCheckpoint, withAliases } from '../../weights';
 import { openGolden } from '../../weights/testing/files';
-import { readModelConfig } from './config';
+import { readModelConfig } from '../wan22/config';
+import { nodeBackend, realFolder, tinyFolder } from '../wan22/testing/model';
 import { textEncoderAliases } from './tensors';
-import { nodeBackend, realFolder, tinyFolder } from './testing/model';
 import { encodePrompts, relativeBuckets } from './text-encoder';
 import { loadTokenizer } from './tokenizer';
 
@@ -64,7 +64,7 @@ describe('encodePrompts', async () => {
   const file = await openCheckpoint(tinyFolder, 'text_encoder');
   const checkpoint = withAliases(file, textEncoderAliases);
   const golden = await openGolden('golden.safetensors');
-  const settings = (await import('./goldens/golden.json')).default;
+  const settings = (await import('../wan22/goldens/golden.json')).default;
   const { encodePrompt } = await loadTokenizer(tinyFolder);
   const ids = [settings.prompt, settings.negative_prompt].map(encodePrompt);
 

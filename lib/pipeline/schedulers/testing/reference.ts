@@ -1,5 +1,6 @@
 /** Sampling on the CPU: the plain reference for what the solver does on the device. */
-import type { Scheduler } from './scheduler';
+import { at } from '../../../contract';
+import type { Evaluation, Scheduler } from '../scheduler';
 
 /** Where a sampling on the CPU stands. */
 export interface SchedulerState {
@@ -28,14 +29,22 @@ export function startScheduler(scheduler: Scheduler, noise: Float32Array): Sched
 }
 
 /**
- * One step on the CPU, as plainly as it can be written.
+ * One step of one evaluation on the CPU, as plainly as it can be written.
  *
  * @param velocity the model's output for `state.sample` at `timesteps[state.index]`
  * @returns the next sample, which is also in the state
  * @throws TypeError when lengths differ
  */
 export function runSchedulerStep(state: SchedulerState, velocity: Float32Array): Float32Array {
-  const { sigma, correct, predict } = state.scheduler.step(state.index);
+  return applyOnCpu(state, at(state.scheduler.step(state.index++), 0), velocity);
+}
+
+/** What an evaluation does to the latents, on the CPU. */
+export function applyOnCpu(
+  state: SchedulerState,
+  { sigma, correct, predict }: Evaluation,
+  velocity: Float32Array,
+): Float32Array {
   const x = state.sample;
   if (velocity.length !== x.length) {
     throw new TypeError(`The velocity has ${velocity.length} values, the sample ${x.length}.`);
@@ -64,6 +73,5 @@ export function runSchedulerStep(state: SchedulerState, velocity: Float32Array):
   state.previous = clean;
   state.last = corrected;
   state.sample = next;
-  state.index++;
   return next;
 }
