@@ -7,8 +7,8 @@ import {
   withAliases,
 } from '../../weights';
 import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '../../weights/store';
-import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
 import { installedConfiguration } from '../umt5/install';
+import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
 import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';

@@ -3,7 +3,7 @@ import type { ModelInstallation, ModelPlan } from '../../../pipeline/installatio
 import type { ModelFolder } from '../../../weights';
 import { storedBytes } from '../../../weights/store';
 import type { ComponentRecipe } from '../../../weights/store/recipe';
-import { largestRank, type LoraArchitecture } from '../../layers/lora';
+import { type LoraArchitecture, largestRank } from '../../layers/lora';
 import { layerRecipe } from '../../layers/recipes';
 import { checkArchitecture } from '../../naming/architecture';
 import { canonicalise } from '../../naming/canonicalise';

@@ -7,8 +7,8 @@ import { RunControl } from '../../../pipeline/control';
 import type { NamedTensors, VideoModel } from '../../../pipeline/model';
 import { imageToVideo } from '../../../pipeline/run';
 import { blobFile, openSafetensors } from '../../../weights';
-import { nodeBackend, tinyFolder } from '../../wan22/testing/model';
 import { modelFamilies } from '../..';
+import { nodeBackend, tinyFolder } from '../../wan22/testing/model';
 import { twoExpertsFamily } from './family';
 import { repository, twoExpertsFiles, twoExpertsLora, twoExpertsManifest } from './files';
 
