@@ -64,7 +64,7 @@ describe('a second model family', () => {
     });
     other = Comlink.wrap<EngineApi>(own);
   }
-  beforeAll(openOther);
+  beforeAll(openOther, 120_000);
   afterAll(async () => {
     own.terminate();
     for (const { id } of await listRuns()) await removeRun(id);

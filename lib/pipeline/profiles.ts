@@ -1,10 +1,10 @@
 import type { Applied, CacheKind } from '../contract/applied';
 import { KinoraError } from '../contract/errors';
 import { profileTitles } from '../contract/format';
+import type { ModelManifest } from '../contract/manifest';
 import { unusedParameters } from '../contract/parameters';
 import type { FewStepAdapter, Profile } from '../contract/profile';
 import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
-import type { ModelManifest } from '../contract/manifest';
 import type { Parameters } from '../contract/request';
 import type { RunOptions } from '../contract/run';
 import type { StepCache } from './caches';
