@@ -146,6 +146,7 @@ async function serveOnPage(
   });
   page.crashed.catch((error: KinoraError) => end(error.toRecord()));
   await page.connect({ token, model, name, device });
+  // A page that cannot disconnect any more has ended.
   const leave = () => void page.disconnect().catch(() => end(null));
   command.signal.addEventListener('abort', leave);
   if (command.signal.aborted) leave();

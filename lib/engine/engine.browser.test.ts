@@ -11,7 +11,7 @@ import type {
 import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
 import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
-import { ratesFolder, readRates } from '../pipeline/estimate';
+import { ratesFolder, readPaces } from '../pipeline/estimate';
 import { listRuns, removeRun } from '../predictions/run-files';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../video';
@@ -131,11 +131,11 @@ describe('a second model family', () => {
     expect(shares).toEqual(shares.toSorted((a, b) => a - b));
     expect(shares.at(-1)).toBeGreaterThan(0.9);
     // What was measured is remembered for the next run.
-    const rates = await readRates(
+    const paces = await readPaces(
       opfsFolder(ratesFolder),
       `wasm ${navigator.hardwareConcurrency} | ${model}`,
     );
-    expect(rates.denoise?.perUnit).toBeGreaterThan(0);
+    expect(paces.denoise).toBeGreaterThan(0);
     const { counting } = result.findings ?? {};
     // What was framed is what the model was given.
     const frames = [

@@ -196,6 +196,7 @@ export class EngineKernels {
   }
 
   async #save(record: TuningRecord): Promise<void> {
+    // What could not be stored is measured again.
     await saveSetting(this.#database, await this.#id(), record).catch(() => undefined);
   }
 

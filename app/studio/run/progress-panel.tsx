@@ -169,10 +169,9 @@ function Details(props: { progress: RunProgress; size: Size; startedAt: number |
   );
 }
 
-function Hints({ progress: { reason, sampling, memory } }: { progress: RunProgress }) {
+function Hints({ progress: { sampling, memory } }: { progress: RunProgress }) {
   return (
     <>
-      {reason && <p className="field-hint">{reason}</p>}
       {sampling && <p className="field-hint">{sampling}</p>}
       {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
     </>

@@ -2,9 +2,8 @@ import { expect, test } from 'vitest';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import { outcomeText, ranOutOfTime } from '../result/optimization-text';
 import { changeForm, emptyForm, typedPrompt } from './form-state';
-import { advanceImprove, type ImproveEvent, isApplied, notImproving } from './improve-state';
+import { isApplied } from './use-improve';
 
-const request = { prompt: 'a cat', seed: 1, limitMs: 20_000 } as const;
 const record: PromptOptimization = {
   status: 'used',
   original: 'a cat',
@@ -15,19 +14,6 @@ const record: PromptOptimization = {
   seed: 7,
   milliseconds: 12_000,
 };
-
-const after = (...events: ImproveEvent[]) => events.reduce(advanceImprove, notImproving);
-const started: ImproveEvent = { type: 'started', request, at: 1000 };
-
-test('an improvement runs, shows its text and ends; a cancelled one changes nothing any more', () => {
-  const writing = after(started, { type: 'wrote', text: 'a cat wa' });
-  expect(writing).toMatchObject({ status: 'running', text: 'a cat wa', startedAt: 1000 });
-  const ended = { type: 'ended', record } as const;
-  expect(after(started, ended)).toEqual({ status: 'ended', request, record });
-  for (const late of [{ type: 'wrote', text: 'x' }, ended] as const) {
-    expect(after(started, { type: 'closed' }, late)).toEqual(notImproving);
-  }
-});
 
 test('the optimisation belongs to the prompt until that is replaced', () => {
   const improved = changeForm(emptyForm, {
