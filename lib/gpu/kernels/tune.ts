@@ -147,9 +147,7 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
 }
 
 /** Of variants, the one with the fewest results per thread, the last of several. */
-function smallestOf<V extends Pick<Candidate, 'results'>>(
-  variants: readonly V[],
-): V | undefined {
+function smallestOf<V extends Pick<Candidate, 'results'>>(variants: readonly V[]): V | undefined {
   return variants.toReversed().toSorted((a, b) => a.results - b.results)[0];
 }
 
