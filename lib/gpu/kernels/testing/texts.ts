@@ -1,5 +1,5 @@
 import { matrixFeature } from '../../../contract/kernel-setting';
-import { type AttentionShape, attentionKernel } from '../attention';
+import { type AttentionShape, type AttentionVariant, attentionKernel } from '../attention';
 import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
 import { channelNormKernel } from '../channel-norm';
 import { checkedConvolution, checkedLinears } from '../check';
@@ -9,7 +9,7 @@ import { packKernels } from '../convolution-weights';
 import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
 import type { Kernel } from '../kernel';
-import { type LinearShape, linearKernel } from '../linear';
+import { type LinearShape, type LinearVariant, linearKernel } from '../linear';
 import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-dp4a';
 import { peakKernels } from '../peak';
 import {
@@ -23,7 +23,7 @@ import {
 import { quantiseKernel } from '../quantise';
 import { softmaxKernel } from '../softmax';
 import { attentionShape, convolutionShape } from '../tuned-shapes';
-import { variantsOf } from '../variants';
+import { bySize, variantsOf } from '../variants';
 
 /** A device that runs every variant. */
 export const completeDevice = {
@@ -125,10 +125,11 @@ export function allKernels(): readonly Kernel[] {
       ),
     ),
   ];
-  const smallest = <V extends { readonly shared: string }>(all: readonly V[]) =>
-    storages.flatMap((shared) => all.filter((variant) => variant.shared === shared).slice(-1));
-  const inRegisters = linear.filter(({ rows, threadRows }) => rows === threadRows);
-  const linears = [...smallest(linear), ...inRegisters, ...matrixLinear.slice(-1)];
+  const smallest = <V extends LinearVariant | AttentionVariant>(all: readonly V[]) =>
+    storages.flatMap((shared) =>
+      bySize(all.filter((variant) => variant.shared === shared)).slice(0, 1),
+    );
+  const linears = [...smallest(linear), ...matrixLinear.slice(-1)];
   const convolutions = convolution.slice(-1).flatMap((one) => [one, fittedVariant(one, 3)]);
   const shaped = [
     ...linears.flatMap((variant) => made(linearShapes, (shape) => linearKernel(variant, shape))),
