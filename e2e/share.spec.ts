@@ -218,6 +218,7 @@ test(
     const link = dialog.getByRole('link', { name: /\/s\// });
     await expect(link).toHaveText(/\/s\/[0-9a-f]{32}$/);
     const url = (await link.getAttribute('href')) ?? '';
+    await expect(dialog).toContainText('Others cannot open this link');
 
     const clean = await (await browser.newContext()).newPage();
     await clean.goto(url);
