@@ -65,17 +65,6 @@ test('the help opens at a section, and axe finds nothing on it', async ({ page }
   });
 });
 
-test('an error leads to its place in the help', async ({ models, page }) => {
-  await models.open();
-  await models.address.fill('not an address at all');
-  await models.lookUp.click();
-  const problem = models.problem('ADDRESS_INVALID');
-  await problem.getByRole('link', { name: 'More about this' }).click();
-  await expect(page).toHaveURL('/help#ADDRESS_INVALID');
-  const place = page.getByRole('heading', { name: 'A download stops, or the hub refuses' });
-  await expect(place).toBeInViewport();
-});
-
 test(
   'axe finds nothing on the terms of use and in the dialog that asks for them',
   full,
