@@ -1,4 +1,5 @@
 import type { Page } from 'playwright';
+import { errorPlaces } from '../app/help/error-places';
 import {
   goldenBytes,
   goldenPath,
@@ -49,6 +50,13 @@ test('the help opens at a section, and axe finds nothing on it', async ({ page }
       const title = await link.innerText();
       await expect(page.getByRole('heading', { name: title, exact: true })).toBeInViewport();
     }
+    for (const code of Object.keys(errorPlaces)) {
+      await expect(page.locator(`#${code}`)).toHaveCount(1);
+    }
+    await page.goto('/help#OUT_OF_MEMORY');
+    const memory = page.getByRole('heading', { name: 'Not enough memory on the GPU' });
+    await expect(memory).toBeInViewport();
+    await expect(page.getByRole('heading', { name: 'Your first video' })).not.toBeInViewport();
     await expect(problems.getByRole('link', { name: 'settings' }).first()).toHaveAttribute(
       'href',
       '/settings',

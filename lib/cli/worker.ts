@@ -8,6 +8,7 @@ import {
   KinoraError,
   toKinoraError,
 } from '../contract';
+import { isLoopback } from '../contract/loopback';
 import { Backoff } from '../worker/retry';
 import { deviceOf } from './arguments';
 import { HeadlessPage } from './browser/headless-page';
@@ -18,7 +19,7 @@ import { fetchModel } from './fetch-model';
 import { kinoraHome } from './home';
 import { librarySession } from './session';
 import { ensureTerms } from './terms';
-import { isLoopback, parseWorkerOptions, type WorkerOptions, workerHelp } from './worker-options';
+import { parseWorkerOptions, type WorkerOptions, workerHelp } from './worker-options';
 import { WorkerReport } from './worker-report';
 
 /** Longest wait before a crashed page, or a server that is away, is tried again, in milliseconds. */
