@@ -164,6 +164,7 @@ test('the file and the link of a video tell what is ticked, and nothing else, un
 
   const url = await makeLink();
   expect(url).toMatch(/\/s\/[0-9a-f]{32}$/);
+  await expect(dialog).toContainText('Others cannot open this link');
   expect(toldBy(await read(`${url}/video.mp4`))).toEqual([]);
   await test.step('anybody can watch it', async () => {
     const context = await browser.newContext();

@@ -53,7 +53,10 @@ export async function generateWithin(
   signal: AbortSignal,
 ): Promise<{ readonly text: string | null; readonly timedOut: boolean }> {
   signal.throwIfAborted();
-  const [limit, ended] = [AbortSignal.timeout(Math.max(0, Math.ceil(limitMs))), new AbortController()];
+  const [limit, ended] = [
+    AbortSignal.timeout(Math.max(0, Math.ceil(limitMs))),
+    new AbortController(),
+  ];
   const any = AbortSignal.any([signal, limit, ended.signal]);
   let soFar: string | null = null;
   const onText = (text: unknown) => {
