@@ -45,9 +45,10 @@ function follow(run: RunState): void {
     warnOnLeave(busy.signal);
   }
   const progress = run.status === 'running' ? run.progress : null;
+  const isElsewhere = run.status === 'waiting' && run.elsewhere;
   showJob('/', {
     percent: progress && percentDone(progress),
     secondsRemaining: progress?.secondsRemaining ?? null,
-    waiting: progress ? progress.paused : run.status === 'waiting' && run.elsewhere,
+    state: progress?.paused ? 'paused' : isElsewhere ? 'waiting' : 'running',
   });
 }

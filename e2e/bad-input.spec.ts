@@ -22,6 +22,19 @@ for (const [title, file, code] of [
   });
 }
 
+test('HEIC has a sentence of its own, and its remedy leads to the help', async ({
+  studio,
+  page,
+}) => {
+  const header = Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic----');
+  await studio.image.setInputFiles(payload('photo.heic', header, 'image/heic'));
+  const problem = studio.problem('IMAGE_HEIC');
+  await expect(problem).toContainText('JPEG');
+  await problem.getByRole('link', { name: 'More about this' }).click();
+  await expect(page).toHaveURL('/help#IMAGE_HEIC');
+  await expect(page.getByRole('heading', { name: 'The image is refused' })).toBeInViewport();
+});
+
 test('without image and prompt nothing starts, and the first gap gets the focus', async ({
   studio,
 }) => {

@@ -102,6 +102,8 @@ test(
       expect(run.stdout()).not.toContain('Asking');
       run.end('SIGINT');
       expect(await run.code).toBe(130);
+      expect(run.stderr()).toContain('CANCELLED');
+      expect(await readdir(folder)).toEqual(['v.mp4']);
     });
 
     await test.step('every byte is as it was written; then it goes', async () => {

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { phaseNames } from '../lib/contract/format';
 import { inspectVideo } from '../lib/video/inspect';
 import { type RunningCommand, startCommand } from './support/command';
-import { expect, full, loraPath, picture, picturePath, test } from './support/fixtures';
+import { expect, full, loraPath, picture, test } from './support/fixtures';
 
 /** Starts `npm run generate` with the model of tests, unless `args` names one, in a folder of its own. */
 async function start(...args: readonly string[]): Promise<RunningCommand> {
@@ -130,15 +130,3 @@ for (const [title, args, code] of [
     await expectNothingLeft(run);
   });
 }
-
-test('Ctrl-C ends generate on WebGPU cleanly', full, async () => {
-  const run = await start(
-    ...['--image', picturePath, '--prompt', 'A bell rings'],
-    ...['--backend', 'webgpu', '--steps', '40'],
-  );
-  await expect.poll(() => run.stdout(), { timeout: 180_000 }).toContain('Read prompt');
-  run.end('SIGINT');
-  expect(await run.code).toBe(130);
-  expect(run.stderr()).toContain('CANCELLED');
-  await expectNothingLeft(run);
-});

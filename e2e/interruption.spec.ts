@@ -13,7 +13,8 @@ async function startSavedRun(studio: StudioPage, steps: number, seed = 7): Promi
   await (await studio.field('Seed')).fill(String(seed));
   await studio.chooseCpu();
   await studio.generate();
-  await expect.poll(() => hasCheckpoint(studio.page), { intervals: [50] }).toBe(true);
+  const saved = () => hasCheckpoint(studio.page);
+  await expect.poll(saved, { intervals: [50], timeout: 120_000 }).toBe(true);
 }
 
 /** Whether the record of a run says that it is saved. */
@@ -137,17 +138,30 @@ test(
 );
 
 test(
-  'an ultra-fast video is decoded again in full quality, while its latents are kept',
+  'an ultra-fast video says how it was made, and is decoded again while its latents are kept',
   full,
   async ({ studio, page }) => {
     test.slow();
     const kept = page.getByRole('listitem').filter({ hasText: 'Latents for Refine' });
     await studio.open();
-    await studio.fill({ image: picturePath, prompt, steps: 2 });
+    await studio.fill({ image: picturePath, prompt, steps: 12 });
     await studio.chooseCpu();
-    await page.getByRole('radio', { name: /Ultra-fast/i }).check();
+    await page.getByRole('radio', { name: 'Ultra-fast' }).check();
     await studio.generate();
+    await expect(studio.progress).toContainText('Ultra-fast: 3 steps with Tiny few-step');
     await studio.waitForResult();
+    for (const fact of [
+      'SpeedUltra-fast',
+      'Steps3 instead of 12',
+      'GuidanceNone',
+      'AdapterTiny few-step, Apache-2.0',
+      'DecoderTiny',
+    ]) {
+      await expect(studio.result).toContainText(fact);
+    }
+    await page.getByRole('radio', { name: 'Standard' }).check();
+    await studio.result.getByRole('button', { name: 'Use settings' }).click();
+    await expect(page.getByRole('radio', { name: 'Ultra-fast' })).toBeChecked();
     const fast = await framesOf(await downloadTo(studio, 'fast.mp4'));
     await page.goto('/settings');
     await expect(kept).toContainText('kB');

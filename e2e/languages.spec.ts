@@ -36,6 +36,13 @@ test('pages are in the language of the browser, until another one is chosen', as
       });
     }
 
+    await navigation.getByRole('link', { name: '文档', exact: true }).click();
+    await expect(page.getByText('API 文档只有英文版。')).toBeVisible();
+    await expect(page.getByRole('main')).toHaveAttribute('lang', 'en');
+    await page.goto('/help#OUT_OF_MEMORY');
+    await expect(page.getByRole('heading', { name: 'GPU 内存不足' })).toBeInViewport();
+    await page.goto('/settings');
+
     const english = page.getByRole('radio', { name: 'English' });
     await english.check();
     const expectEnglish = async () => {

@@ -61,6 +61,8 @@ for (const { width, height } of views) {
     await expectStill(page);
   });
 
+  // Between 861 and 1440 pixels the columns are the same.
+  if (width === 1440) continue;
   test(
     `nothing moves in a whole run, nor where there are videos, at ${width}×${height}`,
     full,
@@ -79,6 +81,11 @@ for (const { width, height } of views) {
       await expect(studio.video).toBeVisible();
       await expect(studio.history.locator('img')).toBeAttached();
       await expectStill(page);
+      if (width === 390) {
+        await expect(studio.video).toBeInViewport();
+        const y = async (part: string) => (await page.locator(part).boundingBox())?.y ?? Number.NaN;
+        expect(await y('.request')).toBeLessThan(await y('.collections'));
+      }
       await page.reload();
       await settled(page);
       await expect(studio.video).toBeVisible();
@@ -88,42 +95,22 @@ for (const { width, height } of views) {
   );
 }
 
-test('the stage keeps its place when the preview comes', full, async ({ studio, page }) => {
-  await page.setViewportSize({ width: 1280, height: 720 });
-  await page.getByRole('button', { name: 'Try the sample' }).click();
-  const preview = studio.progress.getByRole('img', { name: /^Preview/ });
-  const phases = studio.progress.getByRole('list');
-  await expect(phases).toBeVisible();
-  const top = async () => (await phases.boundingBox())?.y;
-  const before = await top();
-  await expect(preview).toBeVisible({ timeout: 120_000 });
-  expect(await top()).toBe(before);
-  await studio.progress.getByRole('button', { name: 'Cancel', exact: true }).click();
-  await expect(studio.failure).toBeVisible();
-});
-
 test('the logo is at the same place on all pages', full, async ({ page }) => {
-  for (const width of [1440, 390]) {
-    await page.setViewportSize({ width, height: 900 });
-    const places: unknown[] = [];
-    for (const path of [
-      '/',
-      '/models',
-      '/serve',
-      '/keys',
-      '/docs',
-      '/settings',
-      '/help',
-      '/terms',
-    ]) {
-      await page.goto(path);
-      places.push(await page.locator('.brand').boundingBox());
+  const places: unknown[] = [];
+  const paths = ['/', '/models', '/serve', '/keys', '/docs', '/settings', '/help', '/terms'];
+  for (const path of paths) {
+    await page.goto(path);
+    const boxes: unknown[] = [];
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      boxes.push(await page.locator('.brand').boundingBox());
     }
-    expect(places).toEqual(places.map(() => places[0]));
+    places.push(boxes);
   }
+  expect(places).toEqual(places.map(() => places[0]));
 });
 
-test('on a phone the sample comes before the form, and is in sight', full, async ({ page }) => {
+test('on a phone the sample comes before the form, and is in sight', async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   const studio = new StudioPage(page);
   await studio.open();
@@ -135,11 +122,6 @@ test('on a phone the sample comes before the form, and is in sight', full, async
   await page.getByRole('button', { name: 'Keyboard shortcuts' }).focus();
   await page.keyboard.press('Tab');
   await expect(page.locator('.stages :focus')).toHaveCount(1);
-  await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
-  await studio.generate();
-  await studio.waitForResult();
-  await expect(studio.video).toBeInViewport();
-  expect(await y('.request')).toBeLessThan(await y('.collections'));
 });
 
 test('the larger model is offered once, and after what works here', async ({ page }) => {

@@ -8,6 +8,7 @@ test(
     const goTo = (name: string) =>
       page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
     await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 40 });
+    await (await studio.field('Duration')).fill('10');
     await studio.chooseCpu();
     await studio.generate();
     await studio.waitForStep(1, 40);

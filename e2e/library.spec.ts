@@ -13,7 +13,7 @@ import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { deeperModel } from './support/deeper-model';
-import { expect, full, picturePath, test } from './support/fixtures';
+import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 import { acceptTerms, answerTerms, forgetTerms } from './support/terms';
 
 const prompt = 'A lantern swings in the wind';
@@ -185,31 +185,45 @@ test(
   },
 );
 
-test('a part is paused, cancelled and fetched again', full, async ({ models, hub }) => {
-  const golden = models.model('Golden');
-  const vae = models.part(golden, 'VAE');
-  holdVae(hub);
-  await startDownload(models, hub);
-  await untilVae(hub);
+test(
+  'a part is paused, cancelled and fetched again; the settings delete the model',
+  full,
+  async ({ models, page, hub }) => {
+    const golden = models.model('Golden');
+    const vae = models.part(golden, 'VAE');
+    holdVae(hub);
+    await startDownload(models, hub);
+    await untilVae(hub);
 
-  await test.step('the others go on while one is paused', async () => {
-    await vae.getByRole('button', { name: 'Pause VAE' }).click();
-    await expect(vae).toContainText('Paused');
-    await expect(models.part(golden, 'Tiny decoder')).toContainText('✓');
-    await models.waitForStatus(golden, /^Paused at/);
-  });
+    await test.step('the others go on while one is paused', async () => {
+      await vae.getByRole('button', { name: 'Pause VAE' }).click();
+      await expect(vae).toContainText('Paused');
+      await expect(models.part(golden, 'Tiny decoder')).toContainText('✓');
+      await models.waitForStatus(golden, /^Paused at/);
+    });
 
-  await test.step('cancelled, it is gone, and the rest can be fetched', async () => {
-    await vae.getByRole('button', { name: 'Cancel VAE' }).click();
-    await models.waitForStatus(golden, 'Not complete');
-    hub.heal();
-    await golden.getByRole('button', { name: 'Download the rest' }).click();
-    await expect(models.dialog.getByRole('row', { name: /^Transformer/ })).toContainText('here');
-    await expect(models.dialog.getByRole('row', { name: /^VAE/ })).toContainText('MB');
-    await models.confirmDownload();
-    await models.waitForStatus(golden, 'Ready');
-  });
-});
+    await test.step('cancelled, it is gone, and the rest can be fetched', async () => {
+      await vae.getByRole('button', { name: 'Cancel VAE' }).click();
+      await models.waitForStatus(golden, 'Not complete');
+      hub.heal();
+      await golden.getByRole('button', { name: 'Download the rest' }).click();
+      await expect(models.dialog.getByRole('row', { name: /^Transformer/ })).toContainText('here');
+      await expect(models.dialog.getByRole('row', { name: /^VAE/ })).toContainText('MB');
+      await models.confirmDownload();
+      await models.waitForStatus(golden, 'Ready');
+    });
+
+    await test.step('the settings list it with its size, and delete it', async () => {
+      await page.getByRole('link', { name: 'Settings' }).click();
+      await page.getByRole('button', { name: 'Delete Golden' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Delete Golden?' });
+      await expect(dialog).toContainText(/This frees \d/);
+      await expectAccessible(page);
+      await dialog.getByRole('button', { name: 'Delete' }).click();
+      await expect(page.getByRole('button', { name: 'Delete Golden' })).toHaveCount(0);
+    });
+  },
+);
 
 test(
   'an unreachable hub is a sentence in the sheet, and can be tried again',

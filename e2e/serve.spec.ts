@@ -11,6 +11,7 @@ import { expect, test } from './support/serve-fixtures';
  */
 const long = { num_inference_steps: 40, guidance_scale: 5 };
 const longest = { ...long, duration: 10 };
+test.use({ longVideos: true });
 
 test('a tab that a person connects makes the video of an API call, and lists it', async ({
   serve,

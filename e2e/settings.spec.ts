@@ -3,7 +3,6 @@ import type { KernelRecord } from '../lib/contract/kernel-setting';
 import type { Prediction } from '../lib/contract/prediction';
 import { parseParameters } from '../lib/contract/request';
 import { emptyRecord, recordId } from '../lib/gpu/kernels/record';
-import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
 import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
 import { databaseRows } from './support/database';
 import {
@@ -149,24 +148,6 @@ test('a feature that the GPU is not used with is named', async ({ settings: page
   await gpu.getByRole('radio', { name: 'Exact' }).check();
   await expect(gpu.getByText('With subgroups this GPU computes wrong numbers')).toBeVisible();
 });
-
-test(
-  'a stored model is listed with its size, and deleted',
-  full,
-  async ({ settings: page, models, hub }) => {
-    await models.setHub(hub.url);
-    await models.addFromHub(goldenRepository);
-    await models.confirmDownload();
-    await models.waitForStatus(models.model('Golden'), 'Ready');
-    await page.getByRole('link', { name: 'Settings' }).click();
-    await page.getByRole('button', { name: 'Delete Golden' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Delete Golden?' });
-    await expect(dialog).toContainText(/This frees \d/);
-    await expectAccessible(page);
-    await dialog.getByRole('button', { name: 'Delete' }).click();
-    await expect(page.getByRole('button', { name: 'Delete Golden' })).toHaveCount(0);
-  },
-);
 
 test(
   'a finished video is saved into the folder, or the page says why not; storage is freed by kind',

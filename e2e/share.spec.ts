@@ -124,7 +124,8 @@ async function storedVideos(page: Page): Promise<void> {
   await storePredictions(page, rows, await makeVideo({ tags }));
 }
 
-test('the file and the link of a stored video tell what is ticked, and nothing else', async ({
+test('the file and the link of a video tell what is ticked, and nothing else, until it is taken back', async ({
+  browser,
   page,
   caller,
 }) => {
@@ -162,7 +163,17 @@ test('the file and the link of a stored video tell what is ticked, and nothing e
   expect(await fileTells()).toEqual([]);
 
   const url = await makeLink();
+  expect(url).toMatch(/\/s\/[0-9a-f]{32}$/);
+  await expect(dialog).toContainText('Others cannot open this link');
   expect(toldBy(await read(`${url}/video.mp4`))).toEqual([]);
+  await test.step('anybody can watch it', async () => {
+    const context = await browser.newContext();
+    const visitor = await context.newPage();
+    await visitor.goto(url);
+    await expect(visitor.locator('video')).toHaveJSProperty('videoWidth', 1280);
+    await expect(visitor.getByText('Seed')).toHaveCount(0);
+    await context.close();
+  });
   expect((await read(url)).toString()).toContain(
     `<meta property="og:image" content="${url}/poster">`,
   );
@@ -183,6 +194,11 @@ test('the file and the link of a stored video tell what is ticked, and nothing e
   await dialog.getByLabel('Show the prompt').uncheck();
   expect(await makeLink()).toBe(url);
   expect(toldBy(await read(`${url}/video.mp4`))).toEqual(['987654321']);
+  await test.step('accessibility', () => expectAccessible(page));
+  await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
+  await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();
+  expect((await page.request.get(url)).status()).toBe(410);
+  await page.setViewportSize({ width: 1280, height: 800 });
   await close();
 
   await cards.last().click();
@@ -192,51 +208,3 @@ test('the file and the link of a stored video tell what is ticked, and nothing e
   expect((await read(flagged)).toString()).not.toContain('og:image');
   expect((await page.request.get(`${flagged}/poster`)).status()).toBe(404);
 });
-
-test(
-  'a video of the studio is uploaded when signed in, watched by its link, and taken back',
-  full,
-  async ({ browser, page, caller }) => {
-    await new KeysPage(page).openLink(await caller.signInToken());
-    const studio = new StudioPage(page);
-    await studio.open();
-    await studio.fill({ image: picturePath, prompt: 'A shared boat', steps: 1 });
-    await studio.chooseCpu();
-    await studio.generate();
-    await studio.waitForResult();
-
-    await studio.result.getByRole('button', { name: 'Share', exact: true }).click();
-    const dialog = page.getByRole('dialog', { name: 'Share this video' });
-    const [file] = await Promise.all([
-      page.waitForEvent('download'),
-      dialog.getByRole('button', { name: 'Download the file' }).click(),
-    ]);
-    expect(file.suggestedFilename()).toMatch(/^kinora-.*\.mp4$/);
-    await test.step('accessibility', () => expectAccessible(page));
-    await dialog.getByLabel('Show the settings').uncheck();
-    await dialog.getByRole('button', { name: 'Upload and make a link' }).click();
-    const link = dialog.getByRole('link', { name: /\/s\// });
-    await expect(link).toHaveText(/\/s\/[0-9a-f]{32}$/);
-    const url = (await link.getAttribute('href')) ?? '';
-
-    const clean = await (await browser.newContext()).newPage();
-    await clean.goto(url);
-    await expect(clean.getByRole('heading', { level: 1 })).toHaveText('A shared boat');
-    await expect(clean.getByText('Seed')).toHaveCount(0);
-    const video = clean.locator('video');
-    await expect
-      .poll(() =>
-        video.evaluate(({ readyState, videoWidth }: HTMLVideoElement) => [
-          readyState > 0,
-          videoWidth,
-        ]),
-      )
-      .toEqual([true, 1280]);
-    const bytes = await (await clean.request.get(`${url}/video.mp4`)).body();
-    expect([bytes.includes('A shared boat'), bytes.includes('"seed"')]).toEqual([true, false]);
-    await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
-    await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();
-    expect((await clean.request.get(url)).status()).toBe(410);
-    await clean.context().close();
-  },
-);

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'playwright/test';
@@ -15,7 +13,7 @@ import { quickChecker } from '../lib/contract';
 import { refusedSentences } from '../lib/contract/testing/refusal-sentences';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
-import { full, picturePath } from './support/fixtures';
+import { fixtureVideo, full, picturePath } from './support/fixtures';
 import { type McpServer, startMcp } from './support/mcp';
 import { openServingTab, type ServingTab } from './support/serve-fixtures';
 
@@ -70,7 +68,7 @@ async function expectVideo(outputs: readonly unknown[]): Promise<void> {
   const bytes = Buffer.from(await response.arrayBuffer());
   expect(Number(response.headers.get('content-length'))).toBe(bytes.length);
   const facts = await inspectVideo(new Blob([bytes]));
-  expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
+  expect(facts).toMatchObject(fixtureVideo);
 }
 
 /** The videos of the bundled model are judged by the quick checker. */
@@ -161,19 +159,15 @@ test('wavespeed 0.0.15: multipart upload, submit, poll, download', full, async (
   await expectVideo(prediction.outputs);
 });
 
-test('wavespeed 0.3.2: sync mode answers with the video', full, async () => {
-  const image = `data:image/png;base64,${(await readFile(still())).toString('base64')}`;
-  const { outputs } = await client().run(model, { ...quick, image }, { enableSyncMode: true });
-  await expectVideo(outputs);
-});
-
 test(
-  'without a language model the prompt is used as it is, and the answer says so',
+  'wavespeed 0.3.2: sync mode answers with the video; without a language model the prompt is used as it is',
   full,
   async () => {
-    const image = await client().upload(still());
+    const image = `data:image/png;base64,${(await readFile(still())).toString('base64')}`;
     const input = { ...quick, image, enable_prompt_optimizer: true, enable_safety_checker: false };
-    const { detail } = await client().runNoThrow(model, input, { pollInterval: 0.5 });
+    const { outputs, detail } = await client().runNoThrow(model, input, { enableSyncMode: true });
+    expect(detail.error).toBeUndefined();
+    await expectVideo(outputs ?? []);
     expect(await predictionOf(detail.taskId)).toMatchObject({
       status: 'completed',
       has_nsfw_contents: [false],
@@ -200,44 +194,6 @@ test('@wavespeed/mcp: models, schema, price, balance, a run with a local file', 
   await expectVideo(run.outputs as unknown[]);
   const again = await mcp.call('get_prediction', { id: run.id });
   expect(again).toMatchObject({ id: run.id, model, status: 'completed', outputs: run.outputs });
-});
-
-/** One request as its text, read until the server closes the connection. */
-async function raw(text: string): Promise<string> {
-  const { hostname, port } = new URL(server.origin);
-  const socket = connect(Number(port), hostname);
-  let answer = '';
-  socket.on('data', (chunk) => {
-    answer += chunk.toString();
-  });
-  socket.write(text);
-  await once(socket, 'close');
-  return answer;
-}
-
-test('an offer of HTTP/2, a slash too many, a preflight: as other clients send them', async () => {
-  const lines = [
-    'POST //api/v3//predictions/ HTTP/1.1',
-    'Host: kinora.test',
-    'Connection: close, Upgrade, HTTP2-Settings',
-    'Upgrade: h2c',
-    'HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA',
-    `Authorization: Bearer ${server.apiKey}`,
-    'Content-Type: application/json',
-    'Content-Length: 15',
-  ];
-  const listed = await raw(`${lines.join('\r\n')}\r\n\r\n{"status":null}`);
-  expect(listed).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
-  expect(listed).toContain('"message":"success"');
-  expect(await raw('BREW /api/v3/models HTTP/1.1\r\nHost: x\r\n\r\n')).toMatch(/^HTTP\/1\.1 501 /);
-  for (const where of ['/openapi.json', '/api/v3/nothing']) {
-    const headers = { Origin: 'https://app.example', 'Access-Control-Request-Method': 'GET' };
-    const preflight = await fetch(server.origin + where, { method: 'OPTIONS', headers });
-    expect(preflight.status).toBe(204);
-    const answer = await fetch(server.origin + where);
-    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
-  }
 });
 
 test('every client reports a failed task with its sentence', full, async () => {
@@ -321,7 +277,7 @@ test('the quick starts of the documentation make a video as they are', full, asy
     const code = await exitCode(child);
     expect(code, `${name}: ${stderr()}`).toBe(0);
     const facts = await inspectVideo(new Blob([await readFile(path.join(folder, 'video.mp4'))]));
-    expect(facts, name).toMatchObject({ width: 1280, height: 720, frames: 121 });
+    expect(facts, name).toMatchObject(fixtureVideo);
   });
   await Promise.all(made);
 });

@@ -16,9 +16,7 @@ for (const path of ['/docs', '/docs/api']) {
           said.push(`foreign: ${request.url()}`);
         }
       });
-      // Each scheme and each width once.
-      const [light, , , darkAndNarrow] = views;
-      for (const view of [light, darkAndNarrow]) {
+      for (const view of views) {
         await page.emulateMedia({ colorScheme: view.colorScheme });
         await page.setViewportSize({ width: view.width, height: 800 });
         await page.goto(path);
@@ -83,7 +81,7 @@ test(
       await list.getByLabel('page_size').fill('0');
       await page.keyboard.press('Enter');
       await expect(list.getByRole('status')).toHaveText(/^400/);
-      await expectAccessible(page, [views[1]]);
+      await expectAccessible(page, [{ colorScheme: 'dark', width: 1280 }]);
       // Another form begins with the same key.
       const events = page.getByRole('region', { name: /^GET .*\/events$/ });
       await events.getByText('Send this request').click();

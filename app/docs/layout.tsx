@@ -1,11 +1,13 @@
 import type { ReactNode } from 'react';
 import './docs.css';
 import { SiteHeader } from '../shared/site-header';
+import { EnglishOnly } from './english-only';
 
 export default function Layout({ children }: { children: ReactNode }) {
   return (
     <>
       <SiteHeader here="/docs" />
+      <EnglishOnly />
       {children}
     </>
   );

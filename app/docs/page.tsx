@@ -27,7 +27,7 @@ const contents = [
 
 export default function Page() {
   return (
-    <main id="main" tabIndex={-1} className="docs">
+    <main id="main" tabIndex={-1} className="docs" lang="en">
       <header className="docs-head">
         <h1>The v3 API</h1>
         <p>

@@ -1,21 +1,28 @@
 'use client';
 
 import Link from 'next/link';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import { SiteHeader } from '../shared/site-header';
 import { type TextKey, t } from '../texts';
 import '../texts/en/help';
 import help from '../texts/en/help.json';
+import { errorsAt } from './error-places';
+import './help.css';
 
 const { contents: _, ...catalogue } = help;
-/** The sections in their order: the key is the anchor, and each text but the title is an item of a list. */
-const sections = Object.entries(catalogue).map(([id, texts]) => ({
+/** The sections in their order. A part has an id of its own, and a heading where its text has a title. */
+const sections = Object.entries(catalogue).map(([id, { title: _, ...texts }]) => ({
   id,
   title: `help.${id}.title` as TextKey,
-  items: Object.keys(texts)
-    .filter((name) => name !== 'title')
-    .map((name) => `help.${id}.${name}` as TextKey),
+  parts: Object.entries(texts).map(([name, text]) => {
+    const key = `help.${id}.${name}`;
+    // The build makes arrays of texts with tags.
+    const titled = typeof text === 'object' && 'title' in text;
+    const [title, body] = titled ? [`${key}.title`, `${key}.text`] : [null, key];
+    return { id: `${id}-${name}`, title: title as TextKey | null, text: body as TextKey };
+  }),
 }));
+type Part = (typeof sections)[number]['parts'][number];
 
 const linkTo = (href: string) => (name: ReactNode) => (
   <Link href={href} prefetch={false}>
@@ -36,12 +43,44 @@ const tags = {
   terms: linkTo('/terms'),
 };
 
-/** How to use the app: one page, in the language of the page, with an anchor for each section. */
+/** The anchors of the errors that a part explains: `/help#DEVICE_LOST`. */
+function Anchors({ of }: { of: Part }) {
+  return errorsAt(of.id).map((code) => <span key={code} id={code} className="anchor" />);
+}
+
+/** One answer: an item of a list. */
+function Item({ part }: { part: Part }) {
+  return (
+    <li id={part.id}>
+      <Anchors of={part} />
+      {t.rich(part.text, tags)}
+    </li>
+  );
+}
+
+/** One answer with a heading. */
+function Topic({ part, title }: { part: Part; title: TextKey }) {
+  return (
+    <div className="topic">
+      <h3 id={part.id}>
+        <Anchors of={part} />
+        {t(title)}
+      </h3>
+      <p>{t.rich(part.text, tags)}</p>
+    </div>
+  );
+}
+
+/** How to use the app: one page, in the language of the page, with an anchor for each answer and each error. */
 export function HelpPage() {
+  useEffect(() => {
+    // In another language than English the page is rendered anew, below where the browser has scrolled to.
+    document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  }, []);
   return (
     <>
       <SiteHeader />
-      <main id="main" tabIndex={-1} className="docs">
+      <main id="main" tabIndex={-1} className="docs help">
         <header className="docs-head">
           <h1>{t('common.help')}</h1>
         </header>
@@ -55,16 +94,22 @@ export function HelpPage() {
           </ol>
         </nav>
         <article className="docs-text">
-          {sections.map(({ id, title, items }, place) => {
+          {sections.map(({ id, title, parts }, place) => {
             const List = place === 0 ? 'ol' : 'ul';
+            const items = parts.filter((part) => part.title === null);
             return (
               <section key={id} aria-labelledby={id}>
                 <h2 id={id}>{t(title)}</h2>
-                <List className={place === 0 ? 'steps' : undefined}>
-                  {items.map((item) => (
-                    <li key={item}>{t.rich(item, tags)}</li>
-                  ))}
-                </List>
+                {items.length > 0 && (
+                  <List className={place === 0 ? 'steps' : undefined}>
+                    {items.map((part) => (
+                      <Item key={part.id} part={part} />
+                    ))}
+                  </List>
+                )}
+                {parts.map(
+                  (part) => part.title && <Topic key={part.id} part={part} title={part.title} />,
+                )}
               </section>
             );
           })}

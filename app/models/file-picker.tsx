@@ -1,7 +1,8 @@
 import { type ChangeEvent, type DragEvent, type ReactNode, useRef, useState } from 'react';
-import { toKinoraError } from '../../lib/contract/errors';
+import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import type { LocalFile } from '../../lib/contract/library';
-import { errorTexts, t } from '../texts';
+import { Problem } from '../shared/messages';
+import { t } from '../texts';
 import '../texts/en/models';
 import { readDropped, readPicked } from './local-files';
 
@@ -21,7 +22,7 @@ export function FilePicker(props: {
 }) {
   const { what, accept, folders = false, multiple = false, disabled, children, onFiles } = props;
   const [over, setOver] = useState(false);
-  const [problem, setProblem] = useState('');
+  const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const folder = useRef<HTMLInputElement>(null);
   const files = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
@@ -32,10 +33,10 @@ export function FilePicker(props: {
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
-    setProblem('');
+    setProblem(null);
     if (disabled) return;
     readDropped(event.dataTransfer).then(onFiles, (thrown: unknown) =>
-      setProblem(errorTexts(toKinoraError(thrown)).message),
+      setProblem(toKinoraError(thrown).toRecord()),
     );
   };
   return (
@@ -61,7 +62,7 @@ export function FilePicker(props: {
           {multiple ? t('models.chooseFiles') : t('models.chooseFile')}
         </button>
       </div>
-      {problem && <p className="field-error">{problem}</p>}
+      {problem && <Problem error={problem} />}
       {folders && (
         <input
           ref={folder}

@@ -38,13 +38,16 @@ export function ModelFacts(props: {
       <Fact name={t('models.licence')}>
         <Licence {...manifest.licence} />
       </Fact>
-      <Fact name={t('names.component.safety_checker.name')}>
-        {hasSafetyChecker(entry)
-          ? t('models.installed')
-          : sharedChecker
-            ? t('models.installedWith', { name: sharedChecker })
-            : t('models.missing')}
-      </Fact>
+      {/* It comes with the model: nothing is missing of one that is not here yet. */}
+      {view.status !== 'absent' && (
+        <Fact name={t('names.component.safety_checker.name')}>
+          {hasSafetyChecker(entry)
+            ? t('models.installed')
+            : sharedChecker
+              ? t('models.installedWith', { name: sharedChecker })
+              : t('models.missing')}
+        </Fact>
+      )}
       <Fact name={t('models.origin')}>{t(origins[origin])}</Fact>
       {view.status === 'absent' && downloads && (
         <Fact name={t('models.download')}>{downloads}</Fact>

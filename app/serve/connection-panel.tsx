@@ -83,7 +83,6 @@ function JobProgress({ job, progress }: { job: CurrentJob; progress: RunProgress
     <>
       <RunStage progress={progress} size={job.size} />
       <JobFacts job={job} secondsRemaining={progress.secondsRemaining} />
-      {progress.reason && <p className="field-hint">{progress.reason}</p>}
     </>
   );
 }

@@ -3,6 +3,7 @@ import type { PromptOptimizationStatus } from '../../lib/contract/prompt-optimiz
 import type { SafetyStatus } from '../../lib/contract/safety';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
+import { HelpLink } from '../shared/messages';
 import { errorSentences, type TextKey, t } from '../texts';
 import '../texts/en/serve';
 import { formatDate, formatTime, listOf } from '../texts/format';
@@ -105,7 +106,11 @@ export function ServedList(props: { served: readonly ServedJob[]; completed: num
             <time dateTime={new Date(job.endedAt).toISOString()}>
               {formatDate(new Date(job.endedAt).toISOString(), { timeStyle: 'medium' })}
             </time>
-            {job.error && <span className="served-error">{errorSentences(job.error)}</span>}
+            {job.error && (
+              <span className="served-error">
+                {errorSentences(job.error)} <HelpLink to={job.error.code} />
+              </span>
+            )}
           </li>
         ))}
       </ul>

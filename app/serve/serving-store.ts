@@ -167,7 +167,7 @@ function showServed(connection: Connection): void {
     progress && {
       percent: percentDone(progress),
       secondsRemaining: progress.secondsRemaining,
-      waiting: progress.paused,
+      state: progress.paused ? 'paused' : 'running',
     },
   );
 }

@@ -166,6 +166,7 @@ function Actions(props: {
         {tuning && (
           <button
             type="button"
+            // The measuring may have ended meanwhile.
             onClick={() =>
               void engineApi()
                 .skipTuning()
@@ -224,7 +225,7 @@ async function recordOf(report: DeviceReport | null): Promise<TuningRecord | nul
 async function lastRun(): Promise<KernelRecord | null> {
   const newestFirst = await getRunner()
     .store.list()
-    .catch(() => []);
+    .catch(() => []); // The list of videos says itself that it cannot be read.
   const finished = newestFirst.find(({ status }) => status === 'completed');
   return (finished?.status === 'completed' && finished.result.kernels) || null;
 }

@@ -8,7 +8,7 @@ import { changePage, initialPage, subjects } from '../models/page-state';
 import { RemovalDialog } from '../models/removal-dialog';
 import { StorageBar } from '../models/storage-bar';
 import { useLibraryActions } from '../models/use-library-actions';
-import { budgetError, changeDevice, useDevice } from '../shared/device';
+import { changeDevice, useDevice } from '../shared/device';
 import { BackendField, MemoryField } from '../shared/fields';
 import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
@@ -75,7 +75,6 @@ export function SettingsPage() {
 /** What computes the videos of this browser; the studio has the same fields. */
 function Computing({ gpu }: { gpu: GpuState }) {
   const device = useDevice();
-  const { memoryBudget } = device;
   return (
     <section className="panel" aria-labelledby="computing-title">
       <h2 id="computing-title">{t('settings.computing')}</h2>
@@ -84,11 +83,7 @@ function Computing({ gpu }: { gpu: GpuState }) {
         backend={shownBackend(device, gpu)}
         onChange={(name) => changeDevice({ backend: name })}
       />
-      <MemoryField
-        value={memoryBudget}
-        error={budgetError(memoryBudget)}
-        onChange={(value) => changeDevice({ memoryBudget: value })}
-      />
+      <MemoryField device={device} onChange={changeDevice} />
     </section>
   );
 }

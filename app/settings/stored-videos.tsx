@@ -89,5 +89,5 @@ export function StoredVideos(props: { onDelete: (work: () => Promise<void>) => v
 async function readRows(): Promise<readonly Prediction[]> {
   return getRunner()
     .store.list()
-    .catch(() => []);
+    .catch(() => []); // The page of the videos says itself that they cannot be read.
 }

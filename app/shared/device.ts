@@ -45,19 +45,20 @@ export function changeDevice(changes: Partial<DeviceSetting>): void {
   if (names.some((name) => after[name] !== before[name])) stored.set(after);
 }
 
-/**
- * What a run's device is told by the settings of this browser.
- *
- * @param memoryBudget in GiB, as typed; one that is not valid is no limit
- */
-export function deviceOptions(
-  memoryBudget = getDevice().memoryBudget,
-): Omit<DeviceOptions, 'backend'> {
-  const bytes = toBudgetBytes(memoryBudget);
+/** What may be typed of the setting. */
+export type TypedDevice = Pick<DeviceSetting, 'memoryBudget'>;
+
+/** What a run's device is told by the settings of this browser; a limit that is not valid is none. */
+export function deviceOptions(typed: TypedDevice = getDevice()): Omit<DeviceOptions, 'backend'> {
   return {
-    memoryBudget: budgetError(memoryBudget) ? undefined : bytes,
+    memoryBudget: budgetError(typed) ? undefined : toBudgetBytes(typed),
     kernels: getDevice().kernels ?? undefined,
   };
+}
+
+/** The text of a memory limit in bytes. */
+export function typedDevice({ memoryBudget: bytes }: Omit<DeviceOptions, 'backend'>): TypedDevice {
+  return { memoryBudget: bytes === undefined ? '' : String(Number((bytes / 2 ** 30).toFixed(3))) };
 }
 
 /** The setting; renders again when any tab changes it. */
@@ -69,13 +70,13 @@ export function useDevice(): DeviceSetting {
 export const budgetRange = { min: 0.001, max: 1024 } as const;
 
 /** A memory limit in bytes; undefined if the field is empty, NaN if it is not a number. */
-export function toBudgetBytes(memoryBudget: string): number | undefined {
+function toBudgetBytes({ memoryBudget }: TypedDevice): number | undefined {
   return memoryBudget.trim() === '' ? undefined : Math.round(Number(memoryBudget) * 2 ** 30);
 }
 
 /** What is wrong with a memory limit; undefined where nothing is. */
-export function budgetError(memoryBudget: string): string | undefined {
-  const budget = toBudgetBytes(memoryBudget);
+export function budgetError(typed: TypedDevice): string | undefined {
+  const budget = toBudgetBytes(typed);
   const { min, max } = budgetRange;
   if (budget === undefined || (budget >= min * 2 ** 30 && budget <= max * 2 ** 30))
     return undefined;

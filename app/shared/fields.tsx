@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { type Backend, backends } from '../../lib/contract/prediction';
 import { t } from '../texts';
-import { budgetRange } from './device';
+import { budgetError, budgetRange, type TypedDevice } from './device';
 
 /** Attributes that connect an input to its hint and its error, which {@link FieldNotes} renders. */
 export function describedBy(id: string, error: string | undefined, hint?: boolean) {
@@ -78,11 +78,11 @@ const unit = 'GiB';
 
 /** Upper limit of the GPU memory, in GiB. */
 export function MemoryField(props: {
-  value: string;
-  error: string | undefined;
-  onChange: (value: string) => void;
+  device: TypedDevice;
+  onChange: (changes: TypedDevice) => void;
 }) {
-  const { value, error, onChange } = props;
+  const { device, onChange } = props;
+  const error = budgetError(device);
   return (
     <div className="field">
       <div className="field-head">
@@ -95,9 +95,9 @@ export function MemoryField(props: {
             {...budgetRange}
             step="any"
             placeholder={t('shared.gpuMemoryAuto')}
-            value={value}
+            value={device.memoryBudget}
             {...describedBy('memoryBudget', error, true)}
-            onChange={(event) => onChange(event.target.value)}
+            onChange={(event) => onChange({ memoryBudget: event.target.value })}
           />
           <span className="unit">{unit}</span>
         </span>

@@ -10,6 +10,7 @@ import { usualBackend } from '../../lib/contract/kernel-setting';
 import type { Backend } from '../../lib/contract/prediction';
 import { errorTexts, t } from '../texts';
 import { type DeviceSetting, getDevice } from './device';
+import { HelpLink } from './messages';
 
 export type GpuState =
   | { readonly status: 'checking' }
@@ -150,7 +151,9 @@ export function GpuNotice(props: { error: ErrorRecord; backend: Backend; childre
       <details key={String(solved)} open={!solved}>
         <summary>{solved ? t('shared.emulatedSoCpu') : message}</summary>
         {detail && <p lang="en">{detail}</p>}
-        <p>{remedy}</p>
+        <p>
+          {remedy} <HelpLink to={error.code} />
+        </p>
         {onCpu && !solved && <p>{t('shared.cpuComputes')}</p>}
         <div className="actions">{children}</div>
       </details>

@@ -1,6 +1,17 @@
+import Link from 'next/link';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
-import { errorTexts } from '../texts';
+import type { ErrorCode, ErrorRecord } from '../../lib/contract/errors';
+import type { HelpPlace } from '../help/error-places';
+import { errorTexts, t } from '../texts';
+
+/** Leads to what the help says of an error or a subject: each has an anchor (`app/help/error-places.ts`). */
+export function HelpLink({ to }: { to: ErrorCode | HelpPlace }) {
+  return (
+    <Link href={`/help#${to}`} prefetch={false}>
+      {t('shared.moreAbout')}
+    </Link>
+  );
+}
 
 /** An error with its remedy. */
 export function Problem({ error, children }: { error: ErrorRecord; children?: ReactNode }) {
@@ -8,7 +19,7 @@ export function Problem({ error, children }: { error: ErrorRecord; children?: Re
   return (
     <div className="problem" data-code={error.code}>
       <p>
-        <strong>{message}</strong> {remedy}
+        <strong>{message}</strong> {remedy} <HelpLink to={error.code} />
       </p>
       {detail && (
         <p className="field-hint" lang="en">

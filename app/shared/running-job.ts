@@ -8,8 +8,8 @@ export interface RunningJob {
   /** 0 … 99; null before it has begun. */
   readonly percent: number | null;
   readonly secondsRemaining: number | null;
-  /** Whether it waits: for the GPU, or for the user in a pause. */
-  readonly waiting: boolean;
+  /** `waiting` for the GPU, `paused` until the user goes on with it. */
+  readonly state: 'running' | 'waiting' | 'paused';
 }
 
 /*
@@ -28,10 +28,10 @@ export function showJob(href: RunningJob['href'], job: Omit<RunningJob, 'href'> 
 
 /** Puts the progress before the title of whatever page is open, and into its icon. */
 export function showInTitle(): void {
-  const own = document.title.replace(/^(\d+%|…) · /, '');
+  const own = document.title.replace(/^(⏸ )?(\d+%|…) · /, '');
   const [job] = jobs;
   const percent = job?.percent === null ? '…' : `${job?.percent}%`;
-  const title = job ? `${percent} · ${own}` : own;
+  const title = job ? `${job.state === 'paused' ? '⏸ ' : ''}${percent} · ${own}` : own;
   if (document.title !== title) document.title = title;
   showInIcon(job ? (job.percent ?? 0) : null);
 }

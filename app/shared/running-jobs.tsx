@@ -23,11 +23,16 @@ export function RunningJobs({ here }: { here: string | undefined }) {
 const titles = { '/': 'common.jobOfStudio', '/serve': 'common.jobOfServe' } as const;
 
 /** What a job is, how far it is and how long it takes. */
-export function jobText({ href, percent, secondsRemaining, waiting }: RunningJob): string {
+export function jobText({ href, percent, secondsRemaining, state: jobState }: RunningJob): string {
   const share = percent === null ? null : `${percent} %`;
   const left =
     secondsRemaining === null ? null : t('common.jobLeft', { time: formatTime(secondsRemaining) });
-  const parts = [share, waiting ? t('common.jobWaiting') : left].filter((part) => part !== null);
+  const standing = {
+    running: left,
+    waiting: t('common.jobWaiting'),
+    paused: t('common.jobPaused'),
+  };
+  const parts = [share, standing[jobState]].filter((part) => part !== null);
   const state = parts.length > 0 ? parts.join(' · ') : t('common.jobStarting');
   return t(titles[href], { state });
 }

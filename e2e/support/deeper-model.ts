@@ -1,7 +1,6 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { root } from '../../lib/cli/paths';
-import { modelFolder } from './fixtures';
+import { fixtureManifest, modelFolder } from './fixtures';
 
 /** Where each tensor of a safetensors file lies, in bytes behind its header. */
 type Header = Record<string, { readonly data_offsets: readonly [number, number] }>;
@@ -21,8 +20,7 @@ export async function deeperModel(folder: string): Promise<string> {
   const configuration = path.join(transformer, 'config.json');
   const config = JSON.parse(await readFile(configuration, 'utf8'));
   await writeFile(configuration, JSON.stringify({ ...config, num_layers: deeperBlocks }));
-  const tiny = await readFile(path.join(root, 'public', 'models', 'tiny.json'), 'utf8');
-  const { base: _, ...rest } = JSON.parse(tiny);
+  const { base: _, ...rest } = fixtureManifest();
   const manifest = { ...rest, id: 'deeper', name: 'Deeper', precision: 'int8' };
   await writeFile(path.join(folder, 'kinora.json'), JSON.stringify(manifest));
   return folder;

@@ -4,7 +4,7 @@ import { termsVersion } from '../../lib/contract/terms';
 import { scopes } from '../../lib/contract/v3';
 import { ServePage } from '../pages/serve-page';
 import { ApiCaller } from './api-caller';
-import { test as base, expect } from './fixtures';
+import { test as base, expect, withFixtureModel } from './fixtures';
 
 interface Fixtures {
   /** Whether the test breaks requests on purpose: what Chromium then writes is ignored. */
@@ -93,6 +93,7 @@ export interface ServingTab {
 /** Opens the page Serve in a real browser and connects it to the server that it came from. */
 export async function openServingTab(browser: Browser, server: ApiServer): Promise<ServingTab> {
   const context = await browser.newContext();
+  await withFixtureModel(context);
   const page = await context.newPage();
   const said: string[] = [];
   page.on('console', (message) => said.push(`${message.type()}: ${message.text()}`));

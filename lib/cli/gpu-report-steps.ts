@@ -181,6 +181,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text.slice(text.indexOf('{')));
   } catch {
+    // Output without JSON: the step has no figures.
     return null;
   }
 }

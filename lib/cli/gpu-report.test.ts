@@ -102,7 +102,7 @@ test('steps run the commands, in processes of their own; what is known of one th
   tags: ['full'],
   timeout: 300_000,
 }, async () => {
-  const model = 'bench -- model --synthetic wan2.2-ti2v-5b --layers 1 --tokens 4';
+  const model = 'bench -- model --synthetic mini --layers 1 --tokens 4';
   const results: StepResult[] = [];
   await runSteps(
     [

@@ -97,6 +97,7 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
     );
   }
   const folder = fromUser(positionals[0] ?? path.join(root, 'lib/models/wan22/goldens'));
+  // What cannot be read is as good as absent.
   const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
   if (!facts) {
     throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {

@@ -16,6 +16,7 @@ export function fromUser(file: string): string {
 async function missingFolders(file: string): Promise<string[]> {
   const missing: string[] = [];
   let folder = path.dirname(file);
+  // It does not exist yet, or cannot be read: then making it fails with the reason.
   while (!(await stat(folder).catch(() => undefined))) {
     missing.unshift(folder);
     folder = path.dirname(folder);

@@ -24,7 +24,6 @@ export class ProgressReport {
   #tiled = false;
   #share = 0;
   #left = '';
-  #reason: string | null = null;
   /** What the bar says besides. */
   #text = '';
 
@@ -45,11 +44,9 @@ export class ProgressReport {
   }
 
   #onEstimate(event: Extract<HeadlessEvent, { type: 'estimate' }>): void {
-    const { share, secondsRemaining, reason } = event;
+    const { share, secondsRemaining } = event;
     this.#share = share;
     this.#left = `about ${formatSeconds(secondsRemaining)} left`;
-    if (reason && reason !== this.#reason) this.screen.line(`  ${reason}`);
-    this.#reason = reason;
     this.#draw(this.#text);
   }
 

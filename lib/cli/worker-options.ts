@@ -5,6 +5,7 @@ import {
   kernelSettings,
   type Precision,
 } from '../contract';
+import { isLoopback } from '../contract/loopback';
 import {
   type AskedDevice,
   readArguments,
@@ -126,12 +127,6 @@ function readServer(text: string): string {
     );
   }
   return origin;
-}
-
-/** Whether a server is on this machine: no network is in between. */
-export function isLoopback(origin: string): boolean {
-  const { hostname } = new URL(origin);
-  return /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
 }
 
 function refused(sentence: string): KinoraError {

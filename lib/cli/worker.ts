@@ -8,6 +8,7 @@ import {
   KinoraError,
   toKinoraError,
 } from '../contract';
+import { isLoopback } from '../contract/loopback';
 import { Backoff } from '../worker/retry';
 import { deviceOf } from './arguments';
 import { HeadlessPage } from './browser/headless-page';
@@ -18,7 +19,7 @@ import { fetchModel } from './fetch-model';
 import { kinoraHome } from './home';
 import { librarySession } from './session';
 import { ensureTerms } from './terms';
-import { isLoopback, parseWorkerOptions, type WorkerOptions, workerHelp } from './worker-options';
+import { parseWorkerOptions, type WorkerOptions, workerHelp } from './worker-options';
 import { WorkerReport } from './worker-report';
 
 /** Longest wait before a crashed page, or a server that is away, is tried again, in milliseconds. */
@@ -146,6 +147,7 @@ async function serveOnPage(
   });
   page.crashed.catch((error: KinoraError) => end(error.toRecord()));
   await page.connect({ token, model, name, device });
+  // A page that cannot disconnect any more has ended.
   const leave = () => void page.disconnect().catch(() => end(null));
   command.signal.addEventListener('abort', leave);
   if (command.signal.aborted) leave();

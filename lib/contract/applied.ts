@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { unusedParameters } from './parameters';
-import { adapterLicenceSchema, decoderKinds, schedulerKinds } from './profile';
+import { adapterLicenceSchema, decoderKinds, samplerNameSchema } from './profile';
 
 /** How steps reuse results of earlier ones; see `lib/pipeline/caches`. */
 export const cacheKinds = ['none', 'magcache', 'easycache'] as const;
@@ -16,7 +16,7 @@ export const appliedSchema = z.object({
   guidance_scale: z.number(),
   /** Steps from the first one that run with guidance. */
   guided_steps: z.int().min(0),
-  scheduler: z.enum(schedulerKinds),
+  scheduler: samplerNameSchema,
   /** Null where the timesteps are listed. */
   flow_shift: z.number().nullable(),
   timesteps: z.array(z.number()).max(40).optional(),

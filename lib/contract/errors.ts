@@ -21,6 +21,10 @@ const table = {
     'This file is not an image that the browser can read.',
     'Use a JPEG, PNG, WebP, AVIF or GIF image.',
   ],
+  IMAGE_HEIC: [
+    'The image has the format HEIC, which Kinora does not read.',
+    'Save or export it as JPEG. An iPhone takes JPEGs under Settings → Camera → Formats → Most Compatible.',
+  ],
   IMAGE_TRUNCATED: ['The image file ends too early.', 'Copy or download it again.'],
   SHARE_UNREADABLE: [
     'The shared request could not be read.',

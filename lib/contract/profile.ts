@@ -4,15 +4,8 @@ import { decoderKinds } from './profile-names';
 
 export * from './profile-names';
 
-/**
- * How the latents are sampled.
- *
- * - `unipc`: UniPC, deterministic and multistep. Its timesteps follow from steps and flow shift.
- * - `euler`: deterministic Euler steps; at `timesteps` where they are given.
- * - `few-step`: predicts the clean latents at each of `timesteps` and adds fresh noise for the next.
- */
-export const schedulerKinds = ['unipc', 'euler', 'few-step'] as const;
-export type SchedulerKind = (typeof schedulerKinds)[number];
+/** Name of a sampler, one of `lib/pipeline/schedulers/samplers`. */
+export const samplerNameSchema = z.string().regex(/^[a-z0-9-]{1,40}$/);
 
 const timesteps = z
   .array(z.number().positive().max(1000))
@@ -22,11 +15,8 @@ const timesteps = z
     message: 'must fall from one to the next',
   });
 
-const schedulerSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('unipc') }),
-  z.object({ kind: z.literal('euler'), timesteps: timesteps.optional() }),
-  z.object({ kind: z.literal('few-step'), timesteps }),
-]);
+/** How the latents are sampled: at the listed timesteps, where they do not follow from steps and flow shift. */
+const schedulerSchema = z.object({ kind: samplerNameSchema, timesteps: timesteps.optional() });
 
 /**
  * What MagCache needs to know of a model: how much the sum of what all blocks add shrinks from one step
@@ -66,10 +56,7 @@ const fewStepAdapterSchema = z.object({
   path: z.string().min(1),
   scale: z.number().positive().max(4).default(1),
   licence: adapterLicenceSchema,
-  scheduler: z.discriminatedUnion('kind', [
-    z.object({ kind: z.literal('euler'), timesteps }),
-    z.object({ kind: z.literal('few-step'), timesteps }),
-  ]),
+  scheduler: z.object({ kind: samplerNameSchema, timesteps }),
   guidance: z.number().min(1).max(10).default(1),
 });
 export type FewStepAdapter = z.output<typeof fewStepAdapterSchema>;

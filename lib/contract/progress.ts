@@ -158,8 +158,6 @@ export type ProgressEvent =
       readonly share: number;
       /** Until the video is finished. */
       readonly secondsRemaining: number;
-      /** Why the time left has grown, where it has by more than 20 %. */
-      readonly reason: string | null;
     }
   | {
       /** The memory plan; sent again when memory ran out and the run continues with a smaller plan. */

@@ -54,6 +54,7 @@ export class EngineDevice {
   async drop(): Promise<void> {
     const backend = await this.#current();
     this.#backend = undefined;
+    // A device that was lost cannot be disposed of.
     await backend?.dispose().catch(() => undefined);
   }
 
@@ -63,6 +64,7 @@ export class EngineDevice {
   }
 
   async #current(): Promise<Backend | undefined> {
+    // Who opened it has been told why it failed.
     return this.#backend?.catch(() => undefined);
   }
 }
@@ -75,6 +77,7 @@ async function openTested(kind: BackendKind, matrices: boolean): Promise<Backend
     requireUsable(checks);
     return backend;
   } catch (error) {
+    // The failed check is the reason that counts.
     await backend.dispose().catch(() => undefined);
     throw error;
   }

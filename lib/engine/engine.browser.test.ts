@@ -10,11 +10,12 @@ import type {
 } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
-import { ratesFolder, readRates } from '../pipeline/estimate';
+import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
+import { ratesFolder, readPaces } from '../pipeline/estimate';
+import { listRuns, removeRun } from '../predictions/run-files';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../video';
 import { opfsFolder } from '../weights/store';
-import fade from './testing/models/fade.json';
 import { fetchBlob, fetchStill, generate as generateWith, makeRequest } from './testing/runs';
 
 installErrorTransfer();
@@ -24,7 +25,7 @@ let engine: Comlink.Remote<EngineApi>;
 let still: Blob;
 
 beforeAll(async () => {
-  worker = new Worker(new URL('../../workers/engine.ts', import.meta.url), { type: 'module' });
+  worker = new Worker(new URL('./testing/short-engine.ts', import.meta.url), { type: 'module' });
   engine = Comlink.wrap<EngineApi>(worker);
   still = await fetchStill();
 });
@@ -50,17 +51,30 @@ async function refused(asked: EngineRequest): Promise<KinoraError> {
 }
 
 describe('a second model family', () => {
-  let fading: Worker;
   let other: Comlink.Remote<EngineApi>;
-  beforeAll(() => {
-    fading = new Worker(new URL('./testing/fade-engine.ts', import.meta.url), { type: 'module' });
-    other = Comlink.wrap<EngineApi>(fading);
+  let own: Worker;
+  /** Starts an engine that has the family, and the model in the store. */
+  async function openOther(): Promise<void> {
+    own = new Worker(new URL('./testing/two-experts-engine.ts', import.meta.url), {
+      type: 'module',
+    });
+    await new Promise((resolve, reject) => {
+      own.onmessage = resolve;
+      own.onerror = (event) => reject(new Error(event.message));
+    });
+    other = Comlink.wrap<EngineApi>(own);
+  }
+  beforeAll(openOther, 120_000);
+  afterAll(async () => {
+    own.terminate();
+    for (const { id } of await listRuns()) await removeRun(id);
   });
-  afterAll(() => fading.terminate());
+  const { id: model } = twoExpertsManifest;
 
-  test('runs in the same engine, in two clips, with prompt and frame steps, to an MP4 that says how it was made', async () => {
+  test('runs in the same engine, in two clips, with a LoRA and frame steps, to an MP4 that says how it was made', async () => {
     const events: ProgressEvent[] = [];
-    const name = 'a_peft.safetensors';
+    const name = 'expert.safetensors';
+    const lora = new Blob([twoExpertsLora()]);
     const framing = { zoom: 0, x: 1, y: 0.25, background: '#204060' };
     const asked = request(
       {
@@ -70,17 +84,13 @@ describe('a second model family', () => {
         loras: [{ path: name, scale: 1.5 }],
       },
       { framing },
-      {
-        model: 'fade',
-        profile: 'ultra-fast',
-        loras: [{ name, file: await loraFile('a_peft'), scale: 1.5 }],
-      },
+      { model, profile: 'ultra-fast', loras: [{ name, file: lora, scale: 1.5 }] },
     );
     const report = Comlink.proxy((event: ProgressEvent) => void events.push(event));
     const result = await other.generate(asked, report);
     expect(result).toMatchObject({
       videoFile: `${asked.id}.mp4`,
-      model: 'fade',
+      model,
       profile: 'ultra-fast',
       backend: 'wasm',
       encoder: 'webcodecs',
@@ -103,7 +113,7 @@ describe('a second model family', () => {
     });
     const { id, parameters } = asked;
     const { loras, ...made } = await readVideoMetadata(file);
-    expect(made).toMatchObject({ id, model: 'fade', profile: 'ultra-fast', size: '720*1280' });
+    expect(made).toMatchObject({ id, model, profile: 'ultra-fast', size: '720*1280' });
     expect(loras).toEqual(parameters.loras);
     expect(made.framing).toEqual(framing);
     // What the profile made of the request is in the result and in the file.
@@ -121,28 +131,46 @@ describe('a second model family', () => {
     expect(shares).toEqual(shares.toSorted((a, b) => a - b));
     expect(shares.at(-1)).toBeGreaterThan(0.9);
     // What was measured is remembered for the next run.
-    const rates = await readRates(
+    const paces = await readPaces(
       opfsFolder(ratesFolder),
-      `wasm ${navigator.hardwareConcurrency} | fade`,
+      `wasm ${navigator.hardwareConcurrency} | ${model}`,
     );
-    expect(rates.denoise?.perUnit).toBeGreaterThan(0);
+    expect(paces.denoise).toBeGreaterThan(0);
     const { counting } = result.findings ?? {};
     // What was framed is what the model was given.
-    const frames = [fade.nativeSizes['720*1280'], { width: 720, height: 1280 }] as const;
+    const frames = [
+      twoExpertsManifest.nativeSizes['720*1280'],
+      { width: 720, height: 1280 },
+    ] as const;
     const framed = frameImage(await decodeImage(still), framing, ...frames);
     expect(counting?.image).toEqual(Array.from(framed));
-    // The step saw every frame: the image, 3/8 of it, black at the end of the first clip and from then on.
+    // The step saw every frame.
     expect(counting).toMatchObject({ frames: 81, expected: 81 });
-    const means = counting?.means as readonly number[];
-    [1, 0.375, 0, 0, 0].forEach((mean, i) => {
-      expect(Math.abs((means[i] ?? 1) - mean)).toBeLessThan(0.02);
-    });
     expect((await other.counters()).liveBytes).toBe(0);
   });
 
-  test('does not know the models of another one', async () => {
-    const error = await failureOf(other.load('tiny', 'wasm'));
-    expect(error.code).toBe('MODEL_UNKNOWN');
+  test('goes on where a worker that was killed had left it, to the same frames', async () => {
+    const asked = () => request({ num_inference_steps: 4, guidance_scale: 2 }, {}, { model });
+    const nothing = Comlink.proxy(() => undefined);
+    const { findings: whole } = await other.generate(asked(), nothing);
+    expect(whole?.counting).toMatchObject({ frames: 81, hash: expect.any(String) });
+    const killed = asked();
+    await new Promise<void>((resolve) => {
+      const untilSaved = Comlink.proxy((event: ProgressEvent) => {
+        if (event.type === 'checkpoint' && event.checkpoint.step >= 2) resolve();
+      });
+      void other.generate(killed, untilSaved);
+    });
+    own.terminate();
+    await openOther();
+    const steps: number[] = [];
+    const report = Comlink.proxy((event: ProgressEvent) => {
+      if (event.type === 'step' && event.clip === 0) steps.push(event.step);
+    });
+    const again = await other.generate({ ...killed, continuation: 'resume' }, report);
+    expect(again.findings?.counting).toEqual(whole?.counting);
+    expect(again.resumes).toBe(1);
+    expect(steps).not.toContain(1);
   });
 });
 
@@ -197,7 +225,8 @@ async function withEngine(
   body: (engine: Comlink.Remote<EngineApi>) => Promise<void>,
 ): Promise<void> {
   // The query makes the test server serve it as a worker's module.
-  const url = new URL('/workers/engine.ts?worker_file&type=module', location.href).href;
+  const url = new URL('/lib/engine/testing/short-engine.ts?worker_file&type=module', location.href)
+    .href;
   const script = `${prelude}; await import(${JSON.stringify(url)}); postMessage('ready');`;
   const address = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
   const other = new Worker(address, { type: 'module' });
@@ -236,7 +265,7 @@ test(
         expect(error.message).toContain('closed codec');
         const frames = events.filter((event) => event.type === 'frame').length;
         expect(frames).toBeGreaterThan(0);
-        expect(frames).toBeLessThan(121);
+        expect(frames).toBeLessThan(41);
         expect(await listVideos()).toEqual([]);
         expect((await engine.counters()).liveBytes).toBe(0);
       },
@@ -257,36 +286,35 @@ const hashFrames = `const hashes = [];
   const channel = new BroadcastChannel('hashes');
   channel.onmessage = () => channel.postMessage(hashes.splice(0))`;
 
-test.each(['wasm', 'webgpu'] as const)(
-  'the same request on the same device, %s, gives the encoder the same frames',
-  { tags: ['full'], timeout: 300_000 },
-  (backend) =>
-    withEngine(hashFrames, async (engine) => {
-      const channel = new BroadcastChannel('hashes');
-      const framesOf = async (seed: number): Promise<number[]> => {
-        const asked = request({ guidance_scale: 2, seed }, {}, { device: { backend } });
-        const nothing = Comlink.proxy(() => undefined);
-        const result = await engine.generate(asked, nothing);
-        expect(result.encoder).toBe('webcodecs');
-        const answer = new Promise<number[]>((resolve) => {
-          channel.onmessage = ({ data }) => resolve(data);
-        });
-        channel.postMessage('all');
-        return answer;
-      };
-      try {
-        const first = await framesOf(42);
-        expect(first).toHaveLength(121);
-        expect(new Set(first).size).toBeGreaterThan(100);
-        expect(await framesOf(42)).toEqual(first);
-        if (backend === 'webgpu') return; // SwiftShader takes 40 s for each run.
-        // The image is the first frame; what follows depends on the seed.
-        const other = await framesOf(43);
-        expect(other.filter((hash, i) => hash === first[i]).length).toBeLessThan(10);
-      } finally {
-        channel.close();
-      }
-    }),
+// On WebGPU, resume.browser.test.ts compares the frames of a run with those of one that was cut.
+test('the same request gives the encoder the same frames', { tags: ['full'] }, () =>
+  withEngine(hashFrames, async (engine) => {
+    const channel = new BroadcastChannel('hashes');
+    const framesOf = async (seed: number): Promise<number[]> => {
+      const asked = request({ guidance_scale: 2, seed });
+      const result = await engine.generate(
+        asked,
+        Comlink.proxy(() => undefined),
+      );
+      expect(result.encoder).toBe('webcodecs');
+      const answer = new Promise<number[]>((resolve) => {
+        channel.onmessage = ({ data }) => resolve(data);
+      });
+      channel.postMessage('all');
+      return answer;
+    };
+    try {
+      const first = await framesOf(42);
+      expect(first).toHaveLength(41);
+      expect(new Set(first).size).toBeGreaterThan(35);
+      expect(await framesOf(42)).toEqual(first);
+      // The image is the first frame; what follows depends on the seed.
+      const other = await framesOf(43);
+      expect(other.filter((hash, i) => hash === first[i]).length).toBeLessThan(5);
+    } finally {
+      channel.close();
+    }
+  }),
 );
 
 describe('on the GPU', { tags: ['full'] }, () => {

@@ -12,15 +12,7 @@ import {
 } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
-import {
-  deviceOf,
-  forecastTime,
-  ratesFolder,
-  readRates,
-  stagesOf,
-  type TimeForecast,
-  usualRates,
-} from '../pipeline/estimate';
+import { forecastTime, stagesOf, type TimeForecast } from '../pipeline/estimate';
 import { longestClip, type MemoryPlan, MemoryPlanner } from '../pipeline/memory/plan';
 import type { ModelCounts, ModelFamilies } from '../pipeline/model';
 import { familyOf } from '../pipeline/open';
@@ -28,7 +20,8 @@ import type { Sampling } from '../pipeline/profiles';
 import { createScheduler } from '../pipeline/schedulers';
 import { sampledFrames } from '../safety/check';
 import { httpFolder, type ModelFolder } from '../weights';
-import { modelFolderOf, openModelStore, opfsFolder } from '../weights/store';
+import { modelFolderOf, openModelStore } from '../weights/store';
+import { knownPaces } from './run-estimate';
 
 /** A request of which is to be known what it takes, before anything is computed or opened for it. */
 export interface ForecastRequest {
@@ -83,10 +76,7 @@ export async function forecast(
   const gpu = request.device.backend === 'webgpu' ? request.gpu : null;
   const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
   const plan = planner && planWithin(planner, request.device.memoryBudget);
-  const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, request.device);
-  const rates = await readRates(opfsFolder(ratesFolder), `${name} | ${manifest.id}`).catch(
-    () => ({}),
-  );
+  const { kind, paces } = await knownPaces(gpu, request.device, manifest.id);
   const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
   const counted = { manifest, counts, sampling, size, frames, optimises: false, checkedFrames };
   const installation = await family.installation.plan(configuration);
@@ -97,7 +87,7 @@ export async function forecast(
     return installation.storedBytes(component, precision, blocks) ?? 0;
   });
   return {
-    time: forecastTime(stagesOf(counted), usualRates[kind], rates, plan?.decodeWork),
+    time: forecastTime(stagesOf(counted, kind), paces, plan?.decodeWork),
     memory: planner && {
       full: planner.full.peak,
       least: planner.least.peak,
@@ -114,11 +104,13 @@ async function plannerOf(
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
   const { scheduler, steps, flowShift } = sampling;
+  const { stochastic, evaluations } = createScheduler({ ...scheduler, steps, flowShift });
   const { costs } = await counts.planMemory({
     native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
-    stochastic: createScheduler({ ...scheduler, steps, flowShift }).stochastic,
+    stochastic,
+    evaluations,
     kernels: gpu ? (device.kernels ?? usualKernels(gpu.software)) : 'runtime',
   });
   return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);

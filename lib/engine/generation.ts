@@ -81,6 +81,7 @@ export class Generation {
       const { code } = aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       // The video that was to be refined stays, and so do its latents, unless it must not be delivered.
       const refining = this.request.continuation === 'refine' && code !== 'PROMPT_REFUSED';
+      // What failed first is the reason; files that stay are removed by the next sweep.
       if (!refining) await removeVideo(videoFileOf(this.request)).catch(() => undefined);
       const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
       if (useless) await removeRun(this.#runId).catch(() => undefined);

@@ -4,11 +4,10 @@ import {
   type ProgressEvent,
   usualKernels,
 } from '../contract';
-import { type Backend, type Compute, type Kernels, probeDevice, Scope } from '../gpu';
+import { type Backend, type Compute, probeDevice, Scope } from '../gpu';
 import { modeFor } from '../gpu/kernels/assign';
 import { tunedFamilies } from '../gpu/kernels/candidates';
 import { familyOf, type KernelMode } from '../gpu/kernels/kernel';
-import { OwnKernels } from '../gpu/kernels/own';
 import { measurePeak } from '../gpu/kernels/peak';
 import type { Peak } from '../gpu/kernels/peak-rate';
 import {
@@ -32,7 +31,7 @@ type Report = (event: ProgressEvent) => void;
 export class EngineKernels {
   readonly #database = new KinoraDatabase();
   /** What was made for a backend, by its mode. */
-  readonly #kernels = new WeakMap<Backend, Map<KernelMode, Kernels | null>>();
+  readonly #kernels = new WeakMap<Backend, Map<KernelMode, KernelChoice | null>>();
   /** What {@link kernelSetOf} says of a device: it writes the texts of all kernels. */
   readonly #sets = new WeakMap<Compute, string>();
   #skip = new AbortController();
@@ -60,7 +59,7 @@ export class EngineKernels {
     const setting = asked ?? usualKernels(device.software);
     if (setting === 'runtime') return;
     const mode = modeFor(backend.compute, setting);
-    const byMode = this.#kernels.get(backend) ?? new Map<KernelMode, Kernels | null>();
+    const byMode = this.#kernels.get(backend) ?? new Map<KernelMode, KernelChoice | null>();
     this.#kernels.set(backend, byMode);
     const known = byMode.get(mode);
     const kernels = known === undefined ? await this.#make(backend, mode, report, signal) : known;
@@ -114,11 +113,11 @@ export class EngineKernels {
   /** The device is lost: the variant that was running is not used again. */
   async lost(backend: Backend): Promise<void> {
     const { compute, kernels } = backend;
-    if (!compute || !kernels?.choice) return;
+    if (!compute || !kernels) return;
     const record = await this.#open(backend);
-    const tuned = record.modes[kernels.choice.mode];
+    const tuned = record.modes[kernels.mode];
     const running = compute.unfinished.map(familyOf);
-    const family = familiesOf(kernels.choice.mode).find((name) => running.includes(name));
+    const family = familiesOf(kernels.mode).find((name) => running.includes(name));
     const winner = family && tuned?.winners[family];
     await this.#save(withLoss(record, winner?.key ?? null));
   }
@@ -129,7 +128,7 @@ export class EngineKernels {
     mode: KernelMode,
     report: Report,
     signal: AbortSignal,
-  ): Promise<Kernels | null> {
+  ): Promise<KernelChoice | null> {
     const { compute } = backend;
     if (!compute) return null;
     let record = await this.#open(backend);
@@ -197,6 +196,7 @@ export class EngineKernels {
   }
 
   async #save(record: TuningRecord): Promise<void> {
+    // What could not be stored is measured again.
     await saveSetting(this.#database, await this.#id(), record).catch(() => undefined);
   }
 
@@ -215,7 +215,11 @@ async function stillRight({ winners }: TuningResult, options: TuneOptions): Prom
   return families.every(({ family }) => winners[family]?.key === again.winners[family]?.key);
 }
 
-function kernelsOf(backend: Backend, mode: KernelMode, { winners }: TuningResult): Kernels | null {
+function kernelsOf(
+  backend: Backend,
+  mode: KernelMode,
+  { winners }: TuningResult,
+): KernelChoice | null {
   const families = familiesOf(mode);
   if (families.every((family) => !winners[family])) return null;
   const variants = families.map((family) => {
@@ -224,6 +228,5 @@ function kernelsOf(backend: Backend, mode: KernelMode, { winners }: TuningResult
     return [family, winner?.variant ?? null];
   });
   // The record keeps what the families gave.
-  const choice = { mode, ...Object.fromEntries(variants) } as KernelChoice;
-  return new OwnKernels(backend, choice);
+  return { mode, ...Object.fromEntries(variants) } as KernelChoice;
 }

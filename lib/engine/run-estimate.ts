@@ -1,14 +1,13 @@
-import type { EngineRequest, ProgressEvent } from '../contract';
+import type { DeviceOptions, DeviceReport, EngineRequest, ProgressEvent } from '../contract';
 import { type Backend, probeDevice } from '../gpu';
-import type { Family } from '../gpu/kernels/tune';
 import type { RunControl } from '../pipeline/control';
 import {
   type CountedRun,
   deviceOf,
-  keepRates,
+  keepPaces,
   RunEstimator,
   ratesFolder,
-  readRates,
+  readPaces,
   stagesOf,
   usualRates,
 } from '../pipeline/estimate';
@@ -25,12 +24,21 @@ export interface RunEstimateOptions extends Pick<CountedRun, 'sampling' | 'frame
   readonly report: (event: ProgressEvent) => void;
 }
 
+type KnownPaces = Awaited<ReturnType<typeof knownPaces>>;
+
+/** What was measured on a device with a model. @param gpu null for the CPU */
+export async function knownPaces(gpu: DeviceReport | null, device: DeviceOptions, model: string) {
+  const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, device);
+  const key = `${name} | ${model}`;
+  return { key, kind, paces: await readPaces(opfsFolder(ratesFolder), key) };
+}
+
 /** Milliseconds between two estimates: so many where nothing happens, and so few where much does. */
 const tickMs = 1000;
 const leastMs = 250;
 
 /**
- * Tells how far one run is, with its events and once a second. The rates are kept in OPFS, which engines of
+ * Tells how far one run is, with its events and once a second. What is measured is kept in OPFS, which engines of
  * the studio and of a serving tab share: no page has to hand them in.
  */
 export class RunEstimate {
@@ -41,7 +49,7 @@ export class RunEstimate {
   readonly #timer: ReturnType<typeof setInterval>;
 
   private constructor(
-    readonly key: string,
+    readonly known: KnownPaces,
     estimator: RunEstimator,
     resumes: boolean,
     readonly report: RunEstimateOptions['report'],
@@ -56,22 +64,20 @@ export class RunEstimate {
     const { request, model, optimises, control, report } = options;
     const { parameters, device, continuation } = request;
     const gpu = device.backend === 'webgpu' ? await probeDevice() : null;
-    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, device);
-    const key = `${name} | ${request.model}`;
-    const remembered = await readRates(opfsFolder(ratesFolder), key).catch(() => ({}));
-    const stages = stagesOf({
+    const known = await knownPaces(gpu, device, request.model);
+    const counted: CountedRun = {
       ...options,
       manifest: model.manifest,
       counts: model,
       size: parameters.size,
       decodesOnly: continuation === 'finish' || continuation === 'refine',
       checkedFrames: request.options.safetyChecker ? sampledFrames(options.frames).length : 0,
-    });
-    const usual = usualRates[kind];
+    };
     const finishing = () => control.finishing || continuation === 'finish';
-    const estimator = new RunEstimator({ stages, usual, remembered, finishing });
+    const stages = stagesOf(counted, known.kind);
+    const estimator = new RunEstimator({ stages, remembered: known.paces, finishing });
     estimator.take({ type: 'phase', phase: optimises ? 'optimise' : 'load', clip: 0, clips: 1 });
-    return new RunEstimate(key, estimator, continuation === 'resume', report);
+    return new RunEstimate(known, estimator, continuation === 'resume', report);
   }
 
   /** Call it with each event before it is reported. */
@@ -89,28 +95,27 @@ export class RunEstimate {
 
   /** No checker can run: the frames are not checked. */
   expectNoCheck(): void {
-    this.#estimator.expect('check', { perUnit: 0, startup: 0 });
+    this.#estimator.expect('check', 0);
   }
 
   /** What the kernels were measured at, where no run has found it: FLOP/s of each family. */
   expectKernels({ compute, kernels }: Pick<Backend, 'compute' | 'kernels'>): void {
-    if (!kernels?.choice) return;
-    const { fastLinear, fastAttention } = kernels.choice;
-    const rateOf = (family: Family) => compute?.rates.get(family);
-    const linear = rateOf(fastLinear ? 'fastLinear' : 'linear');
-    const attention = rateOf(fastAttention ? 'fastAttention' : 'attention');
-    const convolution = rateOf('convolution');
+    if (!kernels) return;
+    const { fastLinear, fastAttention } = kernels;
+    const linear = compute?.rates.get(fastLinear ? 'fastLinear' : 'linear');
+    const attention = compute?.rates.get(fastAttention ? 'fastAttention' : 'attention');
+    const convolution = compute?.rates.get('convolution');
+    const { pass, decode } = usualRates[this.known.kind];
     // About half of the work of denoising is attention.
-    if (linear && attention) {
-      this.#estimator.expect('denoise', { perUnit: 0.5 / linear + 0.5 / attention, startup: 2 });
-    }
-    if (convolution) this.#estimator.expect('decode', { perUnit: 1 / convolution, startup: 2 });
+    if (linear && attention)
+      this.#estimator.expect('denoise', (0.5 / linear + 0.5 / attention) / pass.operation);
+    if (convolution) this.#estimator.expect('decode', 1 / convolution / decode.operation);
   }
 
   /** Remembers what was measured. A full disk loses no video: then it is measured again. */
   async keep(): Promise<void> {
     const folder = opfsFolder(ratesFolder);
-    await keepRates(folder, this.key, this.#estimator.measured()).catch(() => undefined);
+    await keepPaces(folder, this.known.key, this.#estimator.measured()).catch(() => undefined);
   }
 
   end(): void {

@@ -41,6 +41,7 @@ export class RunSafety {
     try {
       return new RunSafety(options, await tools.safetyChecker(modelId), failed);
     } catch {
+      // A checker that cannot be opened gives no verdict; the result says so.
       options.report({ type: 'input-check', score: null, flagged: false });
       return new RunSafety(options, null, failed);
     }
@@ -97,6 +98,7 @@ export function checkBackends(device: EngineDevice, kind: 'webgpu' | 'wasm'): Ba
       });
       if (backend) yield backend;
       if (kind === 'wasm') return;
+      // A device that is lost fails the next time it is used.
       await backend?.recover().catch(() => undefined);
     }
     const cpu = await createBackend('wasm');

@@ -1,12 +1,6 @@
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type EngineApi,
-  type ProgressEvent,
-  quickChecker,
-  type RunOptions,
-  type Safety,
-} from '../contract';
+import { type EngineApi, type ProgressEvent, quickChecker, type RunOptions } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
@@ -91,22 +85,6 @@ test('image, then frames are scored; what was found is in result and file, and a
   const quick = await engine.check(videoFile, 'tiny', 'wasm');
   expect(quick).toMatchObject({ ...byQuick, status: 'clear', reason: null });
   expect(quick.frames).toHaveLength(16);
-});
-
-test.each<[string, number | null, RunOptions, Partial<Safety>]>([
-  ['a checker that finds nothing', -20, {}, { status: 'clear', reason: null }],
-  ['no checker but the quick one', null, {}, { ...byQuick, status: 'clear', reason: null }],
-  ['a checker that is broken', Number.NaN, {}, { status: 'unverified', reason: 'failed' }],
-  ['a check that was not asked for', 20, { safetyChecker: false }, { status: 'off', input: null }],
-])('%s', { tags: ['full'] }, async (_, bias, rest, expected) => {
-  if (bias !== null) await installChecker(bias);
-  const events: ProgressEvent[] = [];
-  const { safety, videoFile } = await generate(engine, asked('a boat', rest), events);
-  expect(safety).toMatchObject(expected);
-  expect((await readVideoMetadata(await readVideo(videoFile))).safety).toEqual(safety);
-  const input = events.filter((event) => event.type === 'input-check');
-  expect(input).toHaveLength(safety?.model ? 1 : 0);
-  expect(phasesOf(events).includes('check')).toBe(safety?.model !== null);
 });
 
 describe('a prompt that names a child', () => {

@@ -1,8 +1,7 @@
 import type { EngineCounters } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
-import type { Compute } from './kernels';
+import type { Compute, KernelChoice } from './kernels';
 import type { Category } from './ledger';
-import type { Kernels } from './parts';
 
 /** Bytes of one element of each type. */
 export const elementBytes: Record<ElementType, number> = {
@@ -53,10 +52,10 @@ export interface Backend {
   readonly lost: boolean;
 
   /**
-   * Kernels of its own for the named calls in graphs. With them a graph runs part by part, and a kernel
-   * answers the calls that it can. Null runs every graph as a whole: the runtime is faster that way.
+   * The kernels of our own that compute the networks of `lib/graph`. What it has no family for, and all of them where
+   * it is null, the runtime computes.
    */
-  kernels: Kernels | null;
+  kernels: KernelChoice | null;
   /** Runs compute shaders of our own; null where there are none, as on the CPU. */
   readonly compute: Compute | null;
 

@@ -1,4 +1,5 @@
-import type { ElementType, Graph } from '../onnx';
+import { at } from '../contract';
+import type { Dim, ElementType, Graph } from '../onnx';
 import {
   type Backend,
   type Bindings,
@@ -9,10 +10,9 @@ import {
   type ReadableTensor,
   tensorBytes,
 } from './backend';
-import { type Compute, type KernelChoice, OwnKernels } from './kernels';
+import type { Compute, KernelChoice } from './kernels';
 import { checkJob } from './kernels/run';
 import { type Category, Counted } from './ledger';
-import { PartRunner, runtimeSize, symbolsOf } from './parts';
 
 /** Operators whose result shares its input's memory. */
 const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
@@ -54,7 +54,6 @@ export class CountingBackend extends Counted implements Backend {
   readonly lost = false;
   readonly convLayout = 'nhwc';
   readonly #pool = new Map<number, { free: number; made: number }>();
-  readonly #parts = new PartRunner(this);
   /** Kernels allocate nothing; their uniforms are counted with the runtime's. */
   readonly compute: Compute = {
     used: new Set(),
@@ -84,7 +83,7 @@ export class CountingBackend extends Counted implements Backend {
   /** @param choice the kernels of our own that compute; null where the runtime does */
   constructor(choice: KernelChoice | null = null) {
     super();
-    this.kernels = choice && new OwnKernels(this, choice);
+    this.kernels = choice;
   }
 
   tensor<T extends ElementType>(
@@ -131,10 +130,6 @@ export class CountingBackend extends Counted implements Backend {
 
   async run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
-    if (this.kernels && graph.parts) {
-      await this.#parts.run(this.kernels, graph, inputs, outputs);
-      return;
-    }
     this.#takeUniforms();
     this.#simulate(graph, symbolsOf(graph, { ...inputs, ...outputs }));
   }
@@ -147,7 +142,6 @@ export class CountingBackend extends Counted implements Backend {
   async settle(): Promise<void> {}
 
   async releaseSessions(): Promise<void> {
-    this.#parts.release();
     for (const release of this.#releases) release();
     this.#releases = [];
     this.#pending = [];
@@ -266,4 +260,30 @@ function kernelBuffers(
     const port = ports.find(({ name }) => name === inputs[input]);
     return port ? [4 * elementCount(port.dims.map((dim) => runtimeSize(dim, symbols)))] : [];
   });
+}
+
+/** What each name of a symbolic dimension stands for in this run. */
+function symbolsOf(graph: Graph, bindings: Bindings): Map<string, number> {
+  const symbols = new Map<string, number>();
+  for (const port of [...graph.inputs, ...graph.outputs]) {
+    const bound = bindings[port.name];
+    port.dims.forEach((dim, axis) => {
+      if (typeof dim === 'string' && bound) symbols.set(dim, at(bound.dims, axis));
+    });
+  }
+  return symbols;
+}
+
+/**
+ * A size, a name, or a sum of both as `addDims` writes it.
+ *
+ * @throws TypeError for a name that no input or output of the graph has
+ */
+function runtimeSize(dim: Dim, symbols: ReadonlyMap<string, number>): number {
+  if (typeof dim === 'number') return dim;
+  const size =
+    symbols.get(dim) ??
+    dim.split('+').reduce((sum, part) => sum + (symbols.get(part) ?? Number(part)), 0);
+  if (Number.isNaN(size)) throw new TypeError(`the size ${dim} is not known`);
+  return size;
 }

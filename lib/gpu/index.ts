@@ -18,7 +18,6 @@ export type { Executor, GraphBindings, RowChunk } from './executor';
 export type { ImageExecutor } from './images';
 export type { Compute } from './kernels';
 export type { Category } from './ledger';
-export type { Kernels } from './parts';
 export { TensorPool } from './pool';
 export { countGraphs } from './runtime/count';
 export { RuntimeExecutor } from './runtime/executor';

@@ -1,5 +1,5 @@
 import { type EngineCounters, KinoraError, type MemoryCount } from '../contract';
-import type { Kernels } from './parts';
+import type { KernelChoice } from './kernels';
 
 /** What device memory is used for. `runtime` is what ONNX Runtime allocates for itself. */
 export const categories = [
@@ -86,7 +86,7 @@ export class Ledger {
 /** What every backend has in common: counters, and a limit of the memory that it may use. */
 export abstract class Counted {
   protected readonly ledger = new Ledger();
-  kernels: Kernels | null = null;
+  kernels: KernelChoice | null = null;
   refused?: readonly string[];
   /** Most bytes that may be live when a tensor is created. */
   ceiling = Number.POSITIVE_INFINITY;

@@ -12,7 +12,6 @@ import {
 } from './backend';
 import { fromHalf } from './kernels/half';
 import { type Category, Counted, type Ledger } from './ledger';
-import { PartRunner } from './parts';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 
 class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
@@ -83,7 +82,6 @@ export class WasmBackend extends Counted implements Backend {
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;
-  readonly #parts = new PartRunner(this);
 
   constructor(runtime: Runtime) {
     super();
@@ -143,7 +141,6 @@ export class WasmBackend extends Counted implements Backend {
 
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
-    if (this.kernels && graph.parts) return this.#parts.run(this.kernels, graph, inputs, outputs);
     return this.#queue.run(async () => {
       const results = await this.#compute(graph, inputs).catch((cause: unknown) => {
         if (!(cause instanceof Error) || !tooLarge.test(cause.message)) throw cause;
@@ -180,7 +177,6 @@ export class WasmBackend extends Counted implements Backend {
 
   releaseSessions(): Promise<void> {
     return this.#queue.run(async () => {
-      this.#parts.release();
       await this.#sessions.release();
     });
   }

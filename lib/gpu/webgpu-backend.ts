@@ -17,7 +17,6 @@ import { DeviceFaults } from './faults';
 import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
 import { type Category, Counted } from './ledger';
-import { PartRunner } from './parts';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 
 /** ONNX Runtime rounds its copies up to 16 bytes, so that buffers have multiples of this size. */
@@ -49,7 +48,6 @@ export class WebGpuBackend extends Counted implements Backend {
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;
-  readonly #parts = new PartRunner(this);
   /** Category of the buffer that is being created; buffers of ONNX Runtime have the default. */
   #creating: Category = 'runtime';
   #staging: GPUBuffer | undefined;
@@ -188,7 +186,6 @@ export class WebGpuBackend extends Counted implements Backend {
 
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
-    if (this.kernels && graph.parts) return this.#parts.run(this.kernels, graph, inputs, outputs);
     return this.#queued(() => this.#faults.race(this.#submit(graph, inputs, outputs)));
   }
 
@@ -204,7 +201,6 @@ export class WebGpuBackend extends Counted implements Backend {
     // Releasing sessions waits for the device, which does not answer when it is lost.
     if (this.#faults.current?.code === 'DEVICE_LOST') return;
     await this.#queue.run(async () => {
-      this.#parts.release();
       this.compute.release();
       await this.#faults.race(this.#sessions.release());
       this.#staging?.destroy();

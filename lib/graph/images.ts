@@ -12,11 +12,14 @@ export interface ConvolutionLayer {
   readonly inputs: number;
   /** C of the result. */
   readonly filters: number;
-  /** Width and height of the kernel. 3 pads with zeros; with a stride of 2 on the right and below only. */
-  readonly kernel: 1 | 2 | 3;
+  /** Width and height of the kernel. Odd ones pad with zeros; with a stride of 2 on the right and below only. */
+  readonly kernel: 1 | 2 | 3 | 7;
   readonly stride: 1 | 2;
-  /** 3: causal in time, over a frame and the two before it; 1: the frame alone. */
-  readonly taps: 1 | 3;
+  /** 2, 3: causal in time, over a frame and those before it; 1: the frame alone. */
+  readonly taps: 1 | 2 | 3;
+  readonly bias: boolean;
+  /** Each channel of each frame has a filter of its own: the filters are those of the newest frame's, then those before. */
+  readonly depthwise: boolean;
   /** Which share of the filters of this name. Parts of one name share their past: each frame goes through all of them. */
   readonly part: { readonly index: number; readonly of: number };
   /** Its weights, and its result where nothing is added to it, are stored in full precision. */
@@ -37,7 +40,7 @@ export type ImageCall =
   | { readonly op: 'convolution'; readonly layer: ConvolutionLayer }
   | { readonly op: 'channelNorm'; readonly name: string }
   | ({ readonly op: 'repeat' } & RepeatSpec)
-  | { readonly op: 'pixelAttention' | 'upsample' };
+  | { readonly op: 'pixelAttention' | 'upsample' | 'pixelShuffle' | 'relu' };
 
 /** Sizes of an image; they are always known. */
 export function imageSize({ dims: [height, width, channels] }: Value) {
@@ -48,7 +51,7 @@ export function imageSize({ dims: [height, width, channels] }: Value) {
 }
 
 export type ConvolutionOptions = Partial<
-  Pick<ConvolutionLayer, 'kernel' | 'stride' | 'taps' | 'part' | 'precise'>
+  Pick<ConvolutionLayer, 'kernel' | 'stride' | 'taps' | 'bias' | 'part' | 'precise'>
 >;
 
 /**
@@ -64,9 +67,9 @@ export function convolution(
   options: ConvolutionOptions = {},
 ): Value {
   const { kernel = 3, stride = 1, taps = 1, part = { index: 0, of: 1 } } = options;
-  const { precise = false } = options;
+  const { bias = true, precise = false } = options;
   const { channels: inputs } = imageSize(x);
-  const shape = { name, inputs, filters, kernel, stride, taps };
+  const shape = { name, inputs, filters, kernel, stride, taps, bias, depthwise: false };
   return append(x, { ...shape, part, precise, average: null });
 }
 
@@ -81,6 +84,19 @@ export function causal(
 }
 
 /**
+ * A 7×7 filter for each channel of a frame, and another for each of the frame before it.
+ *
+ * @returns [H, W, 2C], first what is of x
+ */
+export function depthwisePair(x: Value, name: string): Value {
+  const { channels: inputs } = imageSize(x);
+  const shape = { name, inputs, filters: 2 * inputs, kernel: 7, stride: 1, taps: 2 } as const;
+  const part = { index: 0, of: 1 };
+  const plain = { bias: false, precise: false, average: null };
+  return append(x, { ...shape, ...plain, depthwise: true, part });
+}
+
+/**
  * AvgDown3D: blocks of (time, row, column) are folded into channels in this order, and neighbouring ones averaged. In
  * time a frame of zeros stands before the only one.
  *
@@ -92,13 +108,26 @@ export function average(x: Value, filters: number, factor: 1 | 2, factorTime: 1 
   const name = `mean of ${inputs} as ${filters}, ${factor}·${factor}·${factorTime}`;
   const shape = { name, inputs, filters, kernel: factor, stride: factor } as const;
   const part = { index: 0, of: 1 };
-  return append(x, { ...shape, taps: 1, part, precise: true, average: { factorTime } });
+  const plain = { taps: 1, bias: false, depthwise: false } as const;
+  return append(x, { ...shape, ...plain, part, precise: true, average: { factorTime } });
 }
 
 function append(x: Value, layer: ConvolutionLayer): Value {
   const { height, width } = imageSize(x);
   const dims = [height / layer.stride, width / layer.stride, layer.filters];
   return x.graph.append({ op: 'convolution', layer }, [x], dims);
+}
+
+/** Sizes of the filters of each frame that a layer sees, as a file has them: [filters, channels, kernel, kernel]. */
+export function filterDims({
+  inputs,
+  filters,
+  kernel,
+  taps,
+  depthwise,
+}: Pick<ConvolutionLayer, 'inputs' | 'filters' | 'kernel' | 'taps' | 'depthwise'>) {
+  const [count, channels] = depthwise ? [filters / taps, 1] : [filters, inputs];
+  return [count, channels, kernel, kernel] as const;
 }
 
 /** `x / max(‖x‖₂, 1e-12) · √C · γ` over the channels of each pixel; γ is bound as `name.gamma`. */
@@ -115,6 +144,17 @@ export function pixelAttention(q: Value, k: Value, v: Value): Value {
 export function upsample(x: Value): Value {
   const { height, width, channels } = imageSize(x);
   return x.graph.append({ op: 'upsample' }, [x], [2 * height, 2 * width, channels]);
+}
+
+/** `max(x, 0)` */
+export function relu(x: Value): Value {
+  return x.graph.append({ op: 'relu' }, [x], x.dims);
+}
+
+/** Channels (c, row, column) become pixels of 2×2 blocks: [H, W, 4C] → [2H, 2W, C]. */
+export function pixelShuffle(x: Value): Value {
+  const { height, width, channels } = imageSize(x);
+  return x.graph.append({ op: 'pixelShuffle' }, [x], [2 * height, 2 * width, channels / 4]);
 }
 
 /**
@@ -142,6 +182,10 @@ export interface ConvolutionMatch {
   readonly upsample: boolean;
   /** What is added to it. */
   readonly residual: ImageResidual | null;
+  /** ReLU of the sum. */
+  readonly relu: boolean;
+  /** Then four channels become four pixels. */
+  readonly shuffle: boolean;
 }
 
 export type ImageResidual =
@@ -190,7 +234,7 @@ export function matchImages(graph: Graph): ImageMatch[] {
   }
   const absorbed = new Set<Value>();
   const single: Single = (value, op) => {
-    if (value?.call.op !== op || uses.get(value) !== 1) return null;
+    if (!value || (op && value.call.op !== op) || uses.get(value) !== 1) return null;
     absorbed.add(value);
     return value;
   };
@@ -205,14 +249,18 @@ export function matchImages(graph: Graph): ImageMatch[] {
   return matches.reverse();
 }
 
-/** A value of this operation that nothing else reads: it is computed where it is read. */
-type Single = (value: Value | undefined, op: Value['call']['op']) => Value | null;
+/** A value, of this operation where one is named, that nothing else reads: it is computed where it is read. */
+type Single = (value: Value | undefined, op?: Value['call']['op']) => Value | null;
 
 function convolutionMatch(value: Value, single: Single): ConvolutionMatch | null {
-  const [first, added] = value.operands;
-  const main = value.call.op === 'add' ? single(first, 'convolution') : value;
+  const shuffle = value.call.op === 'pixelShuffle';
+  const active = shuffle ? single(value.operands[0]) : value;
+  const relu = active?.call.op === 'relu';
+  const sum = relu ? single(active.operands[0]) : active;
+  const [first, added] = sum?.operands ?? [];
+  const main = sum?.call.op === 'add' ? single(first, 'convolution') : sum;
   if (main?.call.op !== 'convolution') return null;
-  const residual = main === value || !added ? null : residualOf(added, single);
+  const residual = main === sum || !added ? null : residualOf(added, single);
   const [input] = main.operands;
   const large = single(input, 'upsample');
   const norm = single(single(input, 'silu')?.operands[0], 'channelNorm');
@@ -220,7 +268,8 @@ function convolutionMatch(value: Value, single: Single): ConvolutionMatch | null
   if (!x) return null;
   const name = norm?.call.op === 'channelNorm' ? norm.call.name : null;
   const { layer } = main.call;
-  return { kind: 'convolution', value, layer, x, norm: name, upsample: !!large, residual };
+  const around = { norm: name, upsample: !!large, residual, relu, shuffle };
+  return { kind: 'convolution', value, layer, x, ...around };
 }
 
 function residualOf(added: Value, single: Single): ImageResidual {
@@ -260,11 +309,29 @@ function attentionMatch(
 }
 
 /**
+ * Floating-point operations of a graph, two for a multiplication with its addition, as it is computed: a 3×3
+ * convolution behind a nearest ×2 is four of 2×2. Norms, activations and means are not counted.
+ */
+export function imageFlops(graph: Graph): number {
+  const flops = graph.values.map((value) => {
+    const { call, operands } = value;
+    const { height, width, channels } = imageSize(value);
+    if (call.op === 'pixelAttention') return 4 * (height * width) ** 2 * channels;
+    if (call.op !== 'convolution' || call.layer.average) return 0;
+    const { filters, taps, depthwise, inputs, kernel } = call.layer;
+    const side = operands[0]?.call.op === 'upsample' ? 2 : kernel;
+    const weights = depthwise ? filters : filters * inputs * taps;
+    return 2 * height * width * weights * side ** 2;
+  });
+  return flops.reduce((sum, each) => sum + each, 0);
+}
+
+/**
  * DupUp3D for the four pixels of a 2×2 block: pixel (row, column) of output channel o is channel
  * `o·inputs/filters + pick` of the image that is repeated.
  */
 export function repeatPicks({ layer, residual }: ConvolutionMatch): readonly number[] {
-  if (residual?.kind !== 'repeated') throw new TypeError(`${layer.name}: nothing is repeated`);
+  if (residual?.kind !== 'repeated') return [0, 0, 0, 0];
   const { side, time, factorTime } = residual;
   const repeats = (layer.filters * factorTime * 4) / imageSize(side).channels;
   return [0, 1, 2, 3].map((phase) => Math.floor((time * 4 + phase) / repeats));

@@ -8,17 +8,10 @@ import { appUrl } from '../contract/site';
 import type { OptimizeOptions } from '../prompts';
 import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
 
-/** A language model of this browser's library. */
-interface InstalledLanguageModel {
-  readonly file: File;
-  readonly name: string;
-  readonly sha256: string;
-}
-
 /** What an optimisation with the installed language model rests on. */
 export interface OptimizerParts {
   /** The installed model; null where there is none. */
-  readonly find: () => Promise<InstalledLanguageModel | null>;
+  readonly find: () => Promise<{ file: File; name: string; sha256: string } | null>;
   /** `optimizePrompt` of lib/prompts. */
   readonly optimize: (prompt: string, options: OptimizeOptions) => Promise<PromptOptimization>;
   /** Folder of `wllama.wasm`; `/wllama/` of this origin when absent. */
@@ -43,11 +36,11 @@ export async function optimizeWithInstalled(
   const begin = now();
   const installed = await parts.find();
   if (!installed) return original(prompt, 'unavailable', 'no language model is installed');
-  const { file, name, sha256 } = installed;
+  const { file, ...named } = installed;
   const assets = parts.assets ?? appUrl('/wllama/');
   let model: OpenLanguageModel | undefined;
   try {
-    model = await openLanguageModel(file, { name, sha256, assets, signal: options.signal });
+    model = await openLanguageModel(file, { ...named, assets, signal: options.signal });
     const record = await parts.optimize(prompt, { ...options, model });
     return { ...record, milliseconds: Math.round(now() - begin) };
   } finally {

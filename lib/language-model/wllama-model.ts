@@ -116,6 +116,7 @@ class WllamaModel implements OpenLanguageModel {
   async generate(request: TextRequest): Promise<string> {
     const signal = AbortSignal.any([request.signal, this.#closed.signal]);
     const answer = this.#last.then(() => this.#answer(request, signal));
+    // The next request waits for its end, whatever that is.
     this.#last = answer.catch(() => undefined);
     return untilAborted(answer, signal);
   }
@@ -196,6 +197,7 @@ function hasMemory64(): boolean {
     new WebAssembly.Memory(descriptor as WebAssembly.MemoryDescriptor);
     return true;
   } catch {
+    // The browser knows no 64-bit memory.
     return false;
   }
 }

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { textEncoderWithTokenizer } from '../models/umt5/testing/tokenizer';
+import { loadTokenizer } from '../models/umt5/tokenizer';
 import { wan22Installation } from '../models/wan22/install';
 import { openStoredParts } from '../models/wan22/parts';
 import { goldenBytes, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { tinyFolder } from '../models/wan22/testing/model';
-import { textEncoderWithTokenizer } from '../models/wan22/testing/tokenizer';
-import { loadTokenizer } from '../models/wan22/tokenizer';
 import { goldens } from '../weights/testing/files';
 import { libraryTests, listed, local, modelOf, weightPath } from './testing/library';
 

@@ -1,6 +1,7 @@
 import type { LocalFile, ModelManifest, SourceFile } from '../contract';
 import { isConverted, type ModelInstallations, type ModelPlan } from '../pipeline/installation';
 import { familyOf } from '../pipeline/open';
+import { checkSamplers } from '../pipeline/profiles';
 import type { ModelFolder } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';
@@ -24,13 +25,14 @@ export interface CheckContext {
  * when it is added. What is read of the hub's files is kept: the download does not fetch it again.
  *
  * @returns what its configuration says; null when it has none yet
- * @throws KinoraError as `ModelPlan.check`, and what the hub answers
+ * @throws KinoraError as `ModelPlan.check` and {@link checkSamplers}, and what the hub answers
  */
 export async function checkAdded(
   manifest: ModelManifest,
   local: LocalFiles,
   context: CheckContext,
 ): Promise<ModelPlan | null> {
+  checkSamplers(manifest);
   const configuration = configurationFor(manifest, local, context);
   if (!configuration) return null;
   const plan = await familyOf(context.families, manifest).installation.plan(configuration);

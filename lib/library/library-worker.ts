@@ -91,6 +91,7 @@ function startHash(thread: Worker): HashThread {
       reject(new KinoraError('INTERNAL', sentence));
     });
   });
+  // Each call that races it reports the failure.
   failure.catch(() => undefined);
   const or = <T>(answer: Promise<T>) => Promise.race([answer, failure]);
   return {

@@ -234,6 +234,7 @@ export class Library implements LibraryApi {
 
   #start(): Promise<void> {
     this.#started ??= this.#open();
+    // The caller is told the reason; the next one tries again.
     this.#started.catch(() => {
       this.#started = undefined;
     });
@@ -267,6 +268,7 @@ export class Library implements LibraryApi {
         this.#throttle.call();
         break;
       case 'changed':
+        // The tab that made the change shows it; this one reads again with the next.
         this.#reload().catch(() => undefined);
         break;
       case 'working': {
@@ -294,6 +296,7 @@ export class Library implements LibraryApi {
 
   async #publish(): Promise<void> {
     this.#tabs.announce();
+    // A browser that does not say how much is free leaves the last figure.
     this.#storage = await this.#environment.storage().catch(() => this.#storage);
     const snapshot = this.#snapshot();
     for (const listener of this.#listeners) listener(snapshot);

@@ -51,7 +51,7 @@ export async function fetchLora(source: LoraSource, context: LoraContext): Promi
 async function fetchOnce(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
   const { folder, signal } = context;
   const opened = await open(source, context.client, signal);
-  const facts = await context.inspect(opened.bytes, `${stemOf(opened)}.safetensors`);
+  const facts = await context.inspect(opened.bytes, opened.fileName || opened.label);
   for (;;) {
     const free = await findPlace(folder, opened, signal);
     if (typeof free !== 'string') return free;

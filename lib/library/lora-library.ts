@@ -75,6 +75,7 @@ export class LoraLibrary {
     });
     async function cancel(): Promise<void> {
       stop.abort();
+      // Who started the download is told how it ended.
       await fetching.catch(() => undefined);
     }
     try {

@@ -161,6 +161,14 @@ test('another file of the same name and place is another LoRA; the same one is n
   expect(await listLoras(now().loras)).toHaveLength(3);
 });
 
+test('a file that is refused is named as it is', async () => {
+  const file = new File(['no weights'], 'notes.txt');
+  await expect(add({ file })).rejects.toMatchObject({
+    code: 'LORA_INVALID',
+    message: 'notes.txt is not a safetensors file that can be read.',
+  });
+});
+
 test('what a closed page has left is swept, but nothing that is just being added', async () => {
   const bytes = await goldenBytes('loras/a_peft.safetensors');
   const whole = await add({ file: new File([bytes], 'whole.safetensors') });

@@ -47,6 +47,7 @@ export async function readLora(folder: StoreFolder, name: string): Promise<LoraE
     const entry = entrySchema.parse(JSON.parse(text));
     return (await folder.open(name))?.size === entry.bytes ? entry : null;
   } catch {
+    // A damaged entry is no LoRA.
     return null;
   }
 }

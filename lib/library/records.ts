@@ -35,6 +35,7 @@ export async function readChoices(folder: StoreFolder): Promise<Choices> {
   try {
     return schema.parse(JSON.parse(text ?? '{}'));
   } catch {
+    // A damaged file is as if nothing was chosen.
     return schema.parse({});
   }
 }

@@ -34,6 +34,7 @@ export class Tabs {
     const turn = before.then(() => this.#locked(model, work));
     this.#turns.set(
       id,
+      // The next turn begins however this one ends.
       turn.catch(() => undefined),
     );
     return turn;
@@ -80,6 +81,7 @@ export class Tabs {
       this.#followed.delete(id);
       return onFree();
     });
+    // It is rejected when the tab no longer waits.
     free.catch(() => undefined);
   }
 }

@@ -121,9 +121,11 @@ export class VersionCache {
   async #fetchInto(cache: Cache, file: AppFile, path: string): Promise<Response | null> {
     try {
       const response = await fetchWhole(file, this.#scope);
+      // Without space the file is used and not kept.
       await cache.put(path, response.clone()).catch(() => {});
       return response;
     } catch {
+      // Offline: the caller has another answer.
       return null;
     }
   }

@@ -1,4 +1,3 @@
-import { type Call, type CallInputs, composeCall } from './calls';
 import { ProtoWriter } from './protobuf';
 import { type Dim, type ElementArrays, type ElementType, reject, Value } from './value';
 
@@ -23,24 +22,6 @@ export interface Graph {
   readonly outputs: readonly Port[];
   /** The operators in order: a backend that only counts memory needs no more. */
   readonly nodes: readonly NodeShape[];
-  /**
-   * The graph cut at its named calls, in order; together the parts compute what the graph computes.
-   * Null where there is no call. Created with the first call of this function.
-   */
-  readonly parts: (() => readonly Part[]) | null;
-}
-
-/** A part of a graph: a named call, or the operators between two of them. */
-export interface Part {
-  /** Null for operators between calls. */
-  readonly call: Call | null;
-  /** Computes the part. The ports of a call have its roles as names, and the result is `y`. */
-  readonly graph: Graph;
-  /** The tensor of the whole graph for each port: one of its inputs or outputs, or an intermediate. */
-  readonly inputs: Readonly<Record<string, string>>;
-  readonly outputs: Readonly<Record<string, string>>;
-  /** Shapes of the results, in the dimension names of the whole graph. */
-  readonly results: readonly Port[];
 }
 
 /** What an operator reads and makes. */
@@ -56,15 +37,6 @@ interface NodeRecord {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly attributes: Readonly<Record<string, Attribute>>;
-}
-
-interface CallRecord {
-  readonly call: Call;
-  readonly inputs: CallInputs;
-  readonly result: Value<'float32'>;
-  /** Its operators are the nodes [start, end). */
-  readonly start: number;
-  readonly end: number;
 }
 
 interface ConstantRecord {
@@ -107,7 +79,6 @@ export class GraphBuilder {
   readonly #nodes: NodeRecord[] = [];
   readonly #shapes: NodeShape[] = [];
   readonly #constants: ConstantRecord[] = [];
-  readonly #calls: CallRecord[] = [];
   readonly #names = new Set<string>();
   #count = 0;
 
@@ -192,19 +163,6 @@ export class GraphBuilder {
     return results;
   }
 
-  /**
-   * Appends the operators of a named call; meant for the functions in `calls.ts`.
-   *
-   * @param inputs by role: inputs of the graph or results of operators
-   */
-  call(call: Call, inputs: CallInputs): Value<'float32'> {
-    const defined = Object.fromEntries(Object.entries(inputs).filter(([, value]) => value));
-    const start = this.#nodes.length;
-    const result = composeCall(call, defined);
-    this.#calls.push({ call, inputs: defined, result, start, end: this.#nodes.length });
-    return result;
-  }
-
   /** Writes the model. */
   build(): Graph {
     if (this.#outputs.length === 0) reject(`graph ${this.name}`, 'it has no output');
@@ -253,76 +211,7 @@ export class GraphBuilder {
       inputs: [...this.#inputs],
       outputs,
       nodes: shapes,
-      parts: this.#calls.length > 0 ? once(() => this.#parts(nodes, shapes, rename)) : null,
     };
-  }
-
-  /** @param nodes the graph's operators under their final names, and `shapes` of their results */
-  #parts(
-    nodes: readonly NodeRecord[],
-    shapes: readonly NodeShape[],
-    rename: (name: string) => string,
-  ): Part[] {
-    const parts: Part[] = [];
-    let next = 0;
-    for (const { call, inputs, result, start, end } of this.#calls) {
-      parts.push(...this.#between(nodes, shapes, next, start));
-      const output = { name: rename(result.name), dtype: result.dtype, dims: result.dims };
-      parts.push({
-        call,
-        graph: callGraph(call, inputs),
-        inputs: Object.fromEntries(
-          Object.entries(inputs).map(([role, value]) => [role, rename(value.name)]),
-        ),
-        outputs: { y: output.name },
-        results: [output],
-      });
-      next = end;
-    }
-    parts.push(...this.#between(nodes, shapes, next, nodes.length));
-    return parts;
-  }
-
-  /** Nodes [start, end) as a graph of their own; nothing where no other node needs a result. */
-  #between(
-    nodes: readonly NodeRecord[],
-    shapes: readonly NodeShape[],
-    start: number,
-    end: number,
-  ): Part[] {
-    const ports = new Map<string, Port>(this.#inputs.map((port) => [port.name, port]));
-    for (const port of shapes.flatMap(({ outputs }) => outputs)) ports.set(port.name, port);
-    for (const { name, value } of this.#outputs) {
-      ports.set(name, { name, dtype: value.dtype, dims: value.dims });
-    }
-    const own = nodes.slice(start, end);
-    const produced = new Set(own.flatMap(({ outputs }) => outputs));
-    const needed = new Set(this.#outputs.map(({ name }) => name));
-    for (const node of [...nodes.slice(0, start), ...nodes.slice(end)]) {
-      for (const name of node.inputs) needed.add(name);
-    }
-    const results = [...produced].filter((name) => needed.has(name));
-    if (results.length === 0) return [];
-    const used = new Set(own.flatMap(({ inputs }) => inputs).filter((name) => !produced.has(name)));
-    const part = new GraphBuilder(`${this.name}, nodes ${start} to ${end}`);
-    part.#nodes.push(...own);
-    part.#shapes.push(...shapes.slice(start, end));
-    part.#constants.push(...this.#constants.filter(({ name }) => used.has(name)));
-    part.#inputs.push(...[...used].flatMap((name) => ports.get(name) ?? []));
-    const outputs = results.map((name) => {
-      const port = ports.get(name);
-      if (!port) throw new TypeError(`${this.name} has no value ${name}`);
-      return port;
-    });
-    for (const { name, dtype, dims } of outputs) {
-      part.#outputs.push({ name, value: new Value(part, name, dtype, dims) });
-    }
-    const graph = part.build();
-    const named = (port: readonly Port[]) =>
-      Object.fromEntries(port.map(({ name }) => [name, name]));
-    return [
-      { call: null, graph, inputs: named(graph.inputs), outputs: named(outputs), results: outputs },
-    ];
   }
 
   #serialise(nodes: readonly NodeRecord[], outputs: readonly Port[]): Uint8Array<ArrayBuffer> {
@@ -356,34 +245,6 @@ export class GraphBuilder {
     this.#count += 1;
     return `_${prefix}${this.#count}`;
   }
-}
-
-/**
- * A graph of one call. Dimensions are named in the order in which they appear, so that equal calls have
- * equal graphs wherever they come from.
- */
-function callGraph(call: Call, inputs: CallInputs): Graph {
-  const g = new GraphBuilder(call.operator);
-  const names = new Map<string, string>();
-  const rename = (size: Dim): Dim => {
-    if (typeof size === 'number') return size;
-    const name = names.get(size) ?? `N${names.size}`;
-    names.set(size, name);
-    return name;
-  };
-  const ports = Object.entries(inputs).map(
-    ([role, { dtype, dims }]) => [role, g.input(role, dtype, dims.map(rename))] as const,
-  );
-  g.output('y', composeCall(call, Object.fromEntries(ports)));
-  return g.build();
-}
-
-function once<T>(make: () => T): () => T {
-  let cached: { readonly value: T } | undefined;
-  return () => {
-    cached ??= { value: make() };
-    return cached.value;
-  };
 }
 
 function writeNode(writer: ProtoWriter, node: NodeRecord): void {

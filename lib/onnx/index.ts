@@ -1,4 +1,3 @@
-export * from './calls';
-export { type Graph, GraphBuilder, type NodeShape, type Part, type Port } from './graph';
+export { type Graph, GraphBuilder, type NodeShape, type Port } from './graph';
 export * from './operators';
 export { type Dim, type ElementArrays, type ElementType, type FloatType, Value } from './value';

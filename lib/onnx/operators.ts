@@ -418,6 +418,23 @@ export function conv2d(
   return one(op, domain, inputs, attributes, 'float32', output);
 }
 
+/**
+ * {@link conv2d} of images whose channels are last: x [N, H, W, C].
+ *
+ * @param layout that the runtime's kernel wants
+ */
+export function convolution(
+  x: Value<'float32'>,
+  weight: Value<'float32'>,
+  bias: Value<'float32'> | null,
+  layout: 'nchw' | 'nhwc',
+  options: Conv2dOptions = {},
+): Value<'float32'> {
+  if (layout === 'nhwc') return conv2d(x, weight, bias, layout, options);
+  const y = conv2d(transpose(x, [0, 3, 1, 2]), weight, bias, layout, options);
+  return transpose(y, [0, 2, 3, 1]);
+}
+
 /** The mean of each channel's pixels: x [N, C, H, W] → [N, C, 1, 1]. */
 export function globalAveragePool(x: Value<'float32'>): Value<'float32'> {
   const op = 'GlobalAveragePool';

@@ -94,18 +94,24 @@ export async function denoise(
     const velocities: DeviceTensor<'float32'>[] = [solver.conditional];
     if (solver.unconditional) velocities.push(solver.unconditional);
     cacheState = resume?.cache ?? null;
-    const cached = cachedVelocity(backend, clip, cache, scheduler.steps, cacheState);
-    for (const [step, timestep] of scheduler.timesteps.entries()) {
-      if (resume && step < resume.step) continue;
-      signal?.throwIfAborted();
+    const steps = Array.from({ length: scheduler.steps }, (_, step) => scheduler.step(step));
+    const cached = cachedVelocity(backend, clip, cache, steps.flat().length, cacheState);
+    const first = resume?.step ?? 0;
+    let index = steps.slice(0, first).flat().length;
+    for (const [i, evaluations] of steps.slice(first).entries()) {
+      const step = first + i;
       const guided = step < guidedSteps;
       const wanted = guided ? velocities : velocities.slice(0, 1);
-      await cached.velocity(step, timestep, solver.sample, wanted, signal);
-      const fresh = solver.wantsNoise(step) ? clip.pack(noise(step + 1)) : undefined;
-      await solver.step(step, fresh, guided);
+      for (const evaluation of evaluations) {
+        signal?.throwIfAborted();
+        const { timestep, predict } = evaluation;
+        await cached.velocity(index++, timestep, solver.sample, wanted, signal);
+        const fresh = predict.noise === 0 ? undefined : clip.pack(noise(step + 1));
+        await solver.apply(evaluation, fresh, guided);
+      }
       rows = await backend.read(solver.prediction);
       solver.commit(step + 1);
-      cacheState = cached.save(step);
+      cacheState = cached.save(index - 1);
       const prediction = predictionOf(clip, solver, rows, cacheState);
       if (await request.afterStep?.(step, prediction)) break;
     }

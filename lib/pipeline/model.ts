@@ -48,6 +48,8 @@ export interface PlanRequest {
   readonly reusesBlocks?: boolean;
   /** Whether the sampler adds noise in its steps, which takes memory. False when absent. */
   readonly stochastic?: boolean;
+  /** Most evaluations of the model in a step of the sampler; more than one takes memory. 1 when absent. */
+  readonly evaluations?: number;
 }
 
 /** Tensors by the names that the model gives them. */

@@ -186,6 +186,7 @@ class Run {
       decoder: request.decoder,
       reusesBlocks: request.cache?.kind === 'magcache',
       stochastic: this.#scheduler.stochastic,
+      evaluations: this.#scheduler.evaluations,
     };
     const planner = await model.planMemory(planned).catch((error: unknown) => {
       const refused = error instanceof KinoraError && error.code === 'KERNELS_UNAVAILABLE';

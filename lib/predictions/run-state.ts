@@ -34,8 +34,6 @@ export interface RunProgress {
   /** Share of the expected time of the whole run that has passed, 0 … 1. */
   readonly share: number;
   readonly secondsRemaining: number | null;
-  /** Why the time left has grown; null where it has not. */
-  readonly reason: string | null;
   readonly frame: number;
   readonly frames: number;
   /** Set if this clip is decoded in tiles. */
@@ -174,7 +172,6 @@ export function initialProgress(
     secondsPerStep: null,
     share: 0,
     secondsRemaining: null,
-    reason: null,
     frame: 0,
     frames: 0,
     tile: null,
@@ -228,8 +225,8 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, tile: { tile, tiles, frame, frames } };
     }
     case 'estimate': {
-      const { share, secondsRemaining, reason } = event;
-      return { ...progress, share, secondsRemaining, reason };
+      const { share, secondsRemaining } = event;
+      return { ...progress, share, secondsRemaining };
     }
     case 'preview':
       return { ...progress, preview: event };

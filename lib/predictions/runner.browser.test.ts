@@ -1,12 +1,7 @@
-import { liveQuery } from 'dexie';
-import { expect, onTestFinished, test } from 'vitest';
-import { cdp } from 'vitest/browser';
+import { expect, test } from 'vitest';
 import { KinoraError } from '../contract/errors';
 import { parseParameters } from '../contract/request';
-import { KinoraDatabase, saveDraft } from './database';
 import { gpuLock, predictionLock } from './locks';
-import { PredictionStore } from './store';
-import { recoverInterrupted } from './sweep';
 import { gate } from './testing/engine';
 import { newInput } from './testing/input';
 import { newPrediction } from './testing/prediction';
@@ -178,53 +173,6 @@ test('finishing early keeps the steps so far', async () => {
   const { num_inference_steps: steps } = (await newInput()).parameters;
   const result = { finishedEarly: true, lastStep: { step: 1, steps } };
   expect(await ended).toMatchObject({ status: 'completed', result });
-});
-
-/** Sets how many bytes this page may store; the browser's own limit when absent. */
-async function setQuota(quotaSize?: number): Promise<void> {
-  const limit = quotaSize === undefined ? {} : { quotaSize };
-  await cdp().send('Storage.overrideQuotaForOrigin', { origin: location.origin, ...limit });
-}
-
-test('a disk that fills up late ends the run at once, and its row when there is space', {
-  tags: ['full'],
-}, async () => {
-  onTestFinished(() => setQuota());
-  engine.saves = true;
-  let steps = 0;
-  engine.script = async ({ id }) => {
-    steps += 1;
-    if (steps < 2) return;
-    await expect.poll(() => store.get(id), soon).toHaveProperty('checkpoint');
-    await setQuota(1);
-    // Chromium's database goes by the earlier quota for up to 30 s.
-    const write = () => saveDraft(store.database, 'values', 'x').catch(({ code }) => code);
-    await expect.poll(write, { timeout: 90_000, interval: 500 }).toBe('STORAGE_FULL');
-    await writeVideo(`${id}.mp4`, new Blob(['half']));
-  };
-  const shown: (string | undefined)[] = [];
-  const list = liveQuery(() => store.list());
-  const subscription = list.subscribe((rows) => shown.push(rows[0]?.status));
-  onTestFinished(() => subscription.unsubscribe());
-  const { id, ended } = await runner.start(await newInput());
-  const end = { id, status: 'interrupted', error: { code: 'STORAGE_FULL' } };
-  expect(await ended).toMatchObject(end);
-  expect(await store.get(id)).toMatchObject(end);
-  await expect.poll(() => shown.at(-1), soon).toBe('interrupted');
-  expect(await store.unfinished()).toEqual([]);
-  const stored = async () => (await store.database.predictions.get(id))?.status;
-  expect(await stored()).toBe('processing');
-  // A page that is opened meanwhile cannot write it either, but finds it.
-  const reloaded = new PredictionStore(new KinoraDatabase(store.database.name));
-  expect(await recoverInterrupted(reloaded)).toBe(1);
-  expect(await reloaded.get(id)).toMatchObject({ status: 'interrupted' });
-  reloaded.database.close();
-
-  await setQuota();
-  await expect.poll(stored, soon).toBe('interrupted');
-  engine.script = async () => {};
-  const again = await runner.resumeInterrupted(id);
-  expect(await again.ended).toMatchObject({ id, status: 'completed', result: { resumes: 1 } });
 });
 
 test('invalid input creates no row and starts nothing', async () => {

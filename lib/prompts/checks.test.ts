@@ -95,13 +95,15 @@ const table: readonly (readonly [string, string, string, string, string])[] = [
 ];
 
 test.each(table)('%s, %s', (id, original, passing, failing, problem) => {
-  const check = checks.find((entry) => entry.id === id)?.check;
+  const check = Object.entries(checks).find(([name]) => name.startsWith(id))?.[1];
   expect(check?.(candidate(original, passing))).toBeNull();
   expect(check?.(candidate(original, failing))).toBe(problem);
 });
 
 test('every check has a case', () => {
-  expect(new Set(table.map(([id]) => id))).toEqual(new Set(checks.map(({ id }) => id)));
+  expect(new Set(table.map(([id]) => id))).toEqual(
+    new Set(Object.keys(checks).map((name) => name.slice(0, 2))),
+  );
 });
 
 /** Rewrites as a good model makes them: none of the checks may reject one. */

@@ -1,7 +1,15 @@
 import { hasSexualTerm, namesChild } from '../contract';
-import { detectLanguage, folded } from './lexicon';
+import {
+  contentWords,
+  detectLanguage,
+  escaped,
+  folded,
+  hasWord,
+  isSameWord,
+  lengthOf,
+  occurrences,
+} from './lexicon';
 import { clausesOf, type ParsedPrompt, positions, without } from './protect';
-import { contentWords, escaped, hasWord, isSameWord, lengthOf, occurrences } from './words-of';
 
 /** Limit of the video model's text encoder. */
 export const maxTokens = 512;
@@ -195,27 +203,23 @@ const negations: Check = ({ prompt, body }) => {
   return turned === undefined ? null : `negates ${turned}`;
 };
 
-/** The checks of a rewritten prompt, in the order in which they run. */
-export const checks: readonly {
-  readonly id: string;
-  readonly name: string;
-  readonly check: Check;
-}[] = [
-  { id: 'V1', name: 'protected spans', check: protectedSpans },
-  { id: 'V2', name: 'form', check: form },
-  { id: 'V3', name: 'content', check: content },
-  { id: 'V4', name: 'numbers and names', check: numbersAndNames },
-  { id: 'V5', name: 'directions and camera', check: directionsAndCamera },
-  { id: 'V6', name: 'language', check: sameLanguage },
-  { id: 'V7', name: 'people', check: noNewPeople },
-  { id: 'V8', name: 'token limit', check: tokenLimit },
-  { id: 'V9', name: 'negations', check: negations },
-];
+/** The checks of a rewritten prompt by their names, in the order in which they run. */
+export const checks: Readonly<Record<string, Check>> = {
+  'V1 protected spans': protectedSpans,
+  'V2 form': form,
+  'V3 content': content,
+  'V4 numbers and names': numbersAndNames,
+  'V5 directions and camera': directionsAndCamera,
+  'V6 language': sameLanguage,
+  'V7 people': noNewPeople,
+  'V8 token limit': tokenLimit,
+  'V9 negations': negations,
+};
 
 /** Names of the checks that fail, with what is wrong; empty for a text that may be used. */
-export function failures(candidate: Candidate, except: readonly string[] = []): string[] {
-  return checks.flatMap(({ id, name, check }) => {
-    const problem = except.includes(id) ? null : check(candidate);
-    return problem === null ? [] : [`${id} ${name}: ${problem}`.slice(0, 200)];
+export function failures(candidate: Candidate, except?: string): string[] {
+  return Object.entries(checks).flatMap(([name, check]) => {
+    const problem = name === except ? null : check(candidate);
+    return problem === null ? [] : [`${name}: ${problem}`.slice(0, 200)];
   });
 }

@@ -1,3 +1,5 @@
+import { untilAborted } from '../contract/until-aborted';
+
 /** A language model that answers one instruction; its runtime is the caller's. */
 export interface LanguageModel {
   readonly name: string;
@@ -35,4 +37,44 @@ export interface OptimizeOptions {
   onText?: ((soFar: string) => void) | undefined;
   /** Clock in milliseconds. */
   now?: () => number;
+}
+
+/**
+ * Asks the model once. Ends when the time is over or the signal is aborted, even where the model does not
+ * react to either.
+ *
+ * @returns the text, whole or (`timedOut`) what came in time; null where nothing usable came
+ * @throws the reason of the signal
+ */
+export async function generateWithin(
+  model: LanguageModel,
+  request: Omit<Parameters<LanguageModel['generate']>[0], 'signal'>,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<{ readonly text: string | null; readonly timedOut: boolean }> {
+  signal.throwIfAborted();
+  const [limit, ended] = [
+    AbortSignal.timeout(Math.max(0, Math.ceil(limitMs))),
+    new AbortController(),
+  ];
+  const any = AbortSignal.any([signal, limit, ended.signal]);
+  let soFar: string | null = null;
+  const onText = (text: unknown) => {
+    if (any.aborted || typeof text !== 'string') return;
+    soFar = text;
+    request.onText?.(text);
+  };
+  try {
+    const text: unknown = await untilAborted(
+      Promise.resolve(model.generate({ ...request, signal: any, onText })),
+      any,
+    );
+    return { text: typeof text === 'string' ? text : null, timedOut: false };
+  } catch {
+    // A model that fails has no result, as one that is too late has only a part of it.
+    signal.throwIfAborted();
+    return { text: limit.aborted ? soFar : null, timedOut: limit.aborted };
+  } finally {
+    ended.abort();
+  }
 }

@@ -1,11 +1,10 @@
 import type { PromptOptimization } from '../contract';
 import { type Candidate, failures, maxTokens } from './checks';
-import { generateWithin } from './generate';
 import { grammarFor, instructionFor, maxTokensFor } from './instruction';
-import type { OptimizeOptions } from './language-model';
+import { generateWithin, type OptimizeOptions } from './language-model';
+import { contentWords, hasWord } from './lexicon';
 import { appendSentences, joinPrompt, type ParsedPrompt, parsePrompt, without } from './protect';
 import { cleanAnswer, joinSentences, sentencesOf } from './sentences';
-import { contentWords, hasWord } from './words-of';
 
 /** An answer this much longer than the source, in characters, is no answer to the instruction. */
 const maxGrowth = 2000;
@@ -58,7 +57,7 @@ async function salvaged(
     const text = appendSentences(prompt, prompt.original, added);
     const body = appendSentences(prompt, prompt.source, added);
     const tokens = await countTokens(text);
-    if (failures({ prompt, body, text, tokens }, ['V3']).length > 0) continue;
+    if (failures({ prompt, body, text, tokens }, 'V3 content').length > 0) continue;
     kept.push(sentence);
     result = text;
   }

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { optimizePrompt } from '.';
+import { occurrences } from './lexicon';
 import { countWords, hangsAfter, type Step, scriptedModel } from './testing/scripted-model';
-import { occurrences } from './words-of';
 
 const triggers = ['ohwx woman', 'r0t4tion', 'style-x'];
 /** Spans as a user writes them; each stands in the prompt at most once. */

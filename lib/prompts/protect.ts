@@ -1,5 +1,12 @@
-import { detectLanguage, folded, type Lexicon, lexiconOf } from './lexicon';
-import { contentWords, escaped, lengthOf } from './words-of';
+import {
+  contentWords,
+  detectLanguage,
+  escaped,
+  folded,
+  type Lexicon,
+  lengthOf,
+  lexiconOf,
+} from './lexicon';
 
 export type SpanKind = 'bracket' | 'quote' | 'url' | 'trigger' | 'negation';
 
@@ -227,16 +234,10 @@ export function parsePrompt(
 
   const clauses = clausesOf(original, fixed);
   const negations = negatedRuns(original, clauses, mask, lexicon).map((run) => {
-    const start = run[0]?.start ?? 0;
-    const end = run.at(-1)?.end ?? start;
-    const endsSentence = run.at(-1)?.endsSentence ?? false;
-    return {
-      kind: 'negation' as const,
-      start,
-      end,
-      text: original.slice(start, end),
-      endsSentence,
-    };
+    const { end = 0, endsSentence = false } = run.at(-1) ?? {};
+    const { start = end } = run[0] ?? {};
+    const text = original.slice(start, end);
+    return { kind: 'negation' as const, start, end, text, endsSentence };
   });
   const inside = (span: { start: number; end: number }) =>
     negations.some((negation) => negation.start <= span.start && span.end <= negation.end);

@@ -149,6 +149,7 @@ export async function cutVideo(
     if (written !== frames) throw new Error(`it wrote ${written} of ${frames} frames`);
     return { video, copied };
   } catch (thrown) {
+    // What ended the output first is the reason.
     await output.cancel().catch(() => {});
     const error = toKinoraError(thrown);
     if (error.code !== 'INTERNAL') throw error;

@@ -170,6 +170,7 @@ export async function readSharedTags(file: Blob): Promise<SharedRequest | null> 
     const { comment = 'null' } = await input.getMetadataTags();
     return sharedTagsSchema.safeParse(JSON.parse(comment)).data?.shared ?? null;
   } catch {
+    // A file that cannot be read carries no settings.
     return null;
   } finally {
     input.dispose();

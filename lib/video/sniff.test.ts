@@ -107,12 +107,19 @@ test('20 MB are accepted, one byte more is not', () => {
 test.each([
   ['text', new TextEncoder().encode('This is certainly no image, whatever its name may say.')],
   ['SVG', new TextEncoder().encode('<svg xmlns="http://www.w3.org/2000/svg"></svg>')],
-  ['HEIC', new TextEncoder().encode('\0\0\0\x18ftypheic\0\0\0\0mif1heic----')],
   ['MP4', new TextEncoder().encode('\0\0\0\x18ftypisom\0\0\0\0isomavc1----')],
   ['RIFF sound', new TextEncoder().encode('RIFF\x24\0\0\0WAVEfmt ')],
   ['an image without pixels', png(0, 20)],
 ])('%s is not an image', (_name, bytes) => {
   expect(codeOf(bytes)).toBe('IMAGE_UNREADABLE');
+});
+
+test.each([
+  ['ftypheic\0\0\0\0mif1heic'],
+  ['ftypmif1\0\0\0\0mif1heix'],
+  ['ftypmsf1\0\0\0\0msf1hevc'],
+])('HEIC has a sentence of its own: %j', (box) => {
+  expect(codeOf(new TextEncoder().encode(`\0\0\0\x18${box}----`))).toBe('IMAGE_HEIC');
 });
 
 test('40 megapixels are accepted, one line more is not', () => {

@@ -21,13 +21,15 @@ interface Parsed {
  * without an error, and decode before they count pixels (README, "Images"). Bytes after the image's end are
  * allowed.
  *
- * @throws KinoraError `IMAGE_EMPTY`, `IMAGE_TOO_LARGE`, `IMAGE_UNREADABLE`,
+ * @throws KinoraError `IMAGE_EMPTY`, `IMAGE_TOO_LARGE`, `IMAGE_UNREADABLE`, `IMAGE_HEIC`,
  * `IMAGE_TOO_MANY_PIXELS` or `IMAGE_TRUNCATED`
  */
 export function sniffImage(bytes: Uint8Array): ImageHeader {
   checkImageBytes(bytes.length);
   const format = formatOf(bytes);
-  if (format === null) throw new KinoraError('IMAGE_UNREADABLE');
+  if (format === null) {
+    throw new KinoraError(isHeic(bytes) ? 'IMAGE_HEIC' : 'IMAGE_UNREADABLE');
+  }
   const { width, height, complete } = parsers[format](bytes);
   if (width * height > maxImagePixels) {
     throw new KinoraError(
@@ -64,12 +66,21 @@ export function formatOf(bytes: Uint8Array): ImageHeader['format'] | null {
   if (bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff) return 'jpeg';
   if (text(bytes, 0, 4) === 'RIFF' && text(bytes, 8, 4) === 'WEBP') return 'webp';
   if (/^GIF8[79]a$/.test(text(bytes, 0, 6))) return 'gif';
-  if (text(bytes, 4, 4) === 'ftyp') {
-    // The major brand may be the generic `mif1`; then `avif` is one of the compatible brands.
-    const brands = text(bytes, 8, Math.min(u32(bytes, 0), 256) - 8);
-    if (/^(.{4})*avi[fs]/s.test(brands)) return 'avif';
-  }
-  return null;
+  return /^(.{4})*avi[fs]/s.test(brandsOf(bytes)) ? 'avif' : null;
+}
+
+/** HEIC has the container of AVIF with brands of its own: ISO/IEC 23008-12, annex B. */
+function isHeic(bytes: Uint8Array): boolean {
+  return /^(.{4})*(hei[cxms]|hev[cxms])/s.test(brandsOf(bytes));
+}
+
+/**
+ * The brands of an ISO file, four letters each; empty for another file. The major one, which is the first, may be
+ * the generic `mif1`; then the format is one of the compatible brands.
+ */
+function brandsOf(bytes: Uint8Array): string {
+  if (text(bytes, 4, 4) !== 'ftyp') return '';
+  return text(bytes, 8, Math.min(u32(bytes, 0), 256) - 8);
 }
 
 // PNG, chunks of length · type · data · checksum: https://www.w3.org/TR/png-3/#5Chunk-layout

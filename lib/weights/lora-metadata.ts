@@ -54,6 +54,7 @@ function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
+    // Metadata of other programs need not be JSON.
     return undefined;
   }
 }

@@ -207,6 +207,7 @@ export class Attempt {
     if (failure !== null && lost) outcome = 'lost';
     else if (failure !== null && stopped) {
       outcome = 'released';
+      // Its lease ends by itself where the server is not reached.
       await client.release(this.id, this.#token, { attempts: 2, timeoutMs: 5000 }).catch(() => {});
     } else if (failure !== null) {
       outcome = 'failed';
@@ -220,6 +221,7 @@ export class Attempt {
       });
     }
     const videoFile = servedVideo(this.id);
+    // The job has ended either way; what cannot be removed only takes space.
     await pendingUploads
       .drop(this.id, videoFile)
       .catch(() => removeVideo(videoFile).catch(() => {}));
@@ -242,6 +244,7 @@ export class Attempt {
 
   async #heartbeat(): Promise<Omit<Heartbeat, 'lease_token'>> {
     const { phase, step, steps, clip, clips, secondsRemaining } = this.#progress;
+    // A heartbeat without a picture is as good.
     const preview = await this.#pictures.take().catch(() => null);
     return {
       phase,

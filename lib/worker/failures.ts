@@ -23,6 +23,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   IMAGE_TOO_LARGE: 'never',
   IMAGE_TOO_MANY_PIXELS: 'never',
   IMAGE_UNREADABLE: 'never',
+  IMAGE_HEIC: 'never',
   IMAGE_TRUNCATED: 'never',
   IMAGE_UNREACHABLE: 'elsewhere',
   SHARE_UNREADABLE: 'never',

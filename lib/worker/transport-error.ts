@@ -81,6 +81,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
+    // A proxy may answer with a page of its own.
     return null;
   }
 }

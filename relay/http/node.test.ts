@@ -10,28 +10,16 @@ import { compileServer } from '../../lib/cli/compile-server';
 import { root } from '../../lib/cli/paths';
 import { outputOf, signalTree, startChild } from '../../lib/cli/process';
 
-/** A node in a process of its own, as `npm start` runs it; all starts of one program share a folder. */
-let program: readonly string[] = [];
+/** A node in a process of its own, compiled as `npm run build` does it and `npm start` runs it; all starts share a folder. */
+const compiled = path.join(root, '.next', `relay-test-${process.pid}`);
 let folder = '';
 let keysFile = '';
 const children: ChildProcess[] = [];
-const folders: string[] = [];
+const folders: string[] = [compiled];
 afterAll(() => {
   for (const child of children) signalTree(child, 'SIGKILL');
   for (const each of folders) rmSync(each, { recursive: true, force: true });
 });
-
-const sources = 'relay/testing/node.ts';
-/** The same program as sources, and compiled as `npm run build` does it. */
-const programs = {
-  sources: async () => ['--import', 'tsx/esm', path.join(root, sources)],
-  compiled: async () => {
-    const compiled = path.join(root, '.next', `relay-test-${process.pid}`);
-    folders.push(compiled);
-    await compileServer(sources, compiled);
-    return [path.join(compiled, 'main.mjs')];
-  },
-};
 
 interface Started {
   readonly child: ChildProcess;
@@ -49,7 +37,7 @@ const lastOfOther = /Manage keys: .+\n/;
 const timeout = 60_000;
 
 function start(settings: Readonly<Record<string, string>> = {}, ...options: string[]): Started {
-  const child = startChild([...program, ...options], {
+  const child = startChild([path.join(compiled, 'main.mjs'), ...options], {
     env: { PORT: '0', KINORA_DATA: folder, KINORA_FIRST_START_FILE: keysFile, ...settings },
   });
   children.push(child);
@@ -67,9 +55,9 @@ function start(settings: Readonly<Record<string, string>> = {}, ...options: stri
 }
 
 const notOnWindows = describe.skipIf(process.platform === 'win32');
-notOnWindows.each(['sources', 'compiled'] as const)('a node: %s', { timeout: 120_000 }, (kind) => {
+notOnWindows('a node', { timeout: 120_000 }, () => {
   beforeAll(async () => {
-    program = await programs[kind]();
+    await compileServer('relay/testing/node.ts', compiled);
     folder = mkdtempSync(path.join(tmpdir(), 'kinora-node-'));
     folders.push(folder);
     keysFile = path.join(folder, 'first-start.json');

@@ -395,11 +395,6 @@ describe('malformed requests', () => {
       'GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
       400,
     ],
-    [
-      'an upgrade that is not offered',
-      'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close, upgrade\r\nUpgrade: h2c\r\n\r\n',
-      200,
-    ],
   ])('%s', async (_name, text, status) => {
     faults.length = 0;
     const answer = await raw(text);

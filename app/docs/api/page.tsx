@@ -15,7 +15,7 @@ const ofTag = (tag: string) => apiEndpoints.filter(({ tags }) => tags.includes(t
 /** The reference of all endpoints, rendered from our openapi.json when the app is built. */
 export default function Page() {
   return (
-    <main id="main" tabIndex={-1} className="docs reference">
+    <main id="main" tabIndex={-1} className="docs reference" lang="en">
       <header className="docs-head">
         <h1>Endpoints</h1>
         <Prose text={api.info.description} />

@@ -31,7 +31,7 @@ export function forecastOfForm(
     sampling: resolved.sampling,
     size: values.size,
     duration,
-    device: { backend: values.backend, ...deviceOptions(values.memoryBudget) },
+    device: { backend: values.backend, ...deviceOptions(values) },
     gpu,
     withMemory: true,
     checked: values.safetyChecker && hasSafetyChecker(entry),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseParameters } from '../../../lib/contract/request';
-import { toBudgetBytes } from '../../shared/device';
+import { deviceOptions } from '../../shared/device';
 import {
   type ChosenLora,
   changeForm,
@@ -170,14 +170,11 @@ describe('errors', () => {
 });
 
 test('a memory budget is in GiB, empty for automatic, and checked', () => {
-  expect([toBudgetBytes(' '), toBudgetBytes('0.5'), toBudgetBytes('8')]).toEqual([
-    undefined,
-    2 ** 29,
-    2 ** 33,
-  ]);
+  const bytes = (memoryBudget: string) => deviceOptions({ memoryBudget }).memoryBudget;
+  expect([bytes(' '), bytes('0.5'), bytes('8')]).toEqual([undefined, 2 ** 29, 2 ** 33]);
   expect(findErrors(filled({ memoryBudget: '8' }))).toEqual({});
   for (const memoryBudget of ['0', '-1', '4096', 'much']) {
-    expect(findErrors(filled({ memoryBudget })).memoryBudget).toMatch(/0\.001 to 1024 GiB/);
+    expect(findErrors(filled({ memoryBudget })).device).toMatch(/0\.001 to 1024 GiB/);
   }
 });
 

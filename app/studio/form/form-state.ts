@@ -317,11 +317,6 @@ export function typedPrompt(
   return { prompt, optimization: gone ? null : optimization };
 }
 
-/** The text of a memory limit in bytes, which `toBudgetBytes` of `app/shared/device.ts` reads. */
-export function fromBudgetBytes(bytes: number | undefined): string {
-  return bytes === undefined ? '' : String(Number((bytes / 2 ** 30).toFixed(3)));
-}
-
 /** Like `Number`, but an empty text is NaN and not 0. */
 export function toNumber(text: string): number {
   return text.trim() === '' ? Number.NaN : Number(text);

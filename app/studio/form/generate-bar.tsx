@@ -1,6 +1,5 @@
 import type { ReactNode } from 'react';
-import type { ModelEntry } from '../../../lib/contract/library';
-import { type ProfileName, profileNames } from '../../../lib/contract/profile-names';
+import { profileNames } from '../../../lib/contract/profile-names';
 import type { Forecast, MemoryForecast } from '../../../lib/engine/forecast';
 import { Choice } from '../../shared/fields';
 import { profileChoices } from '../../shared/use-models';
@@ -8,17 +7,17 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import { durationText, memoryText } from './forecast-text';
 import './generate-bar.css';
+import type { FormFields } from './parameter-fields';
 
 /** What stays in sight of the form: the profile, what the request takes on this device, and the button. */
 export function GenerateBar(props: {
-  profile: ProfileName;
-  model: ModelEntry | undefined;
+  fields: FormFields;
   forecast: Forecast | null;
-  onProfile: (profile: ProfileName) => void;
   /** The button. */
   children: ReactNode;
 }) {
-  const { profile, model, forecast, onProfile, children } = props;
+  const { fields, forecast, children } = props;
+  const { values, model, set } = fields;
   // Most models have both: the bar keeps its height when the model is known.
   const choices = model ? profileChoices(model) : profileNames;
   return (
@@ -31,8 +30,8 @@ export function GenerateBar(props: {
               <Choice
                 name="profile"
                 value={name}
-                checked={profile === name}
-                onChange={() => onProfile(name)}
+                checked={values.profile === name}
+                onChange={() => set({ profile: name })}
               >
                 <span>{t(`names.profile.${name}`)}</span>
               </Choice>

@@ -10,8 +10,7 @@ import { formatTime } from '../../texts/format';
 import { outcomeText, ranOutOfTime } from '../result/optimization-text';
 import { Difference } from '../result/prompt-record';
 import type { FormValues } from './form-state';
-import { type ImproveState, isApplied } from './improve-state';
-import { type Improve, improveLimits } from './use-improve';
+import { type Improve, type ImproveState, improveLimits, isApplied } from './use-improve';
 
 /** What comes of the button that improves the prompt: an offer, the text as it is written, and the outcome. */
 export function ImproveParts(props: { values: FormValues; improve: Improve; busy: boolean }) {

@@ -1,18 +1,17 @@
 import { FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
+import type { FormFields } from './parameter-fields';
 import { negativePhrases, type Phrase, toggleList } from './phrases';
 
 /** What the video should not show, with lists that a button adds and takes out. */
-export function NegativePromptField(props: {
-  value: string;
-  /** Whether the video is made without guidance. */
-  unused: boolean;
-  /** The one that the model's makers use. */
-  ofModel: string | undefined;
-  onChange: (value: string) => void;
-}) {
-  const { value, unused, ofModel, onChange } = props;
+export function NegativePromptField({ fields }: { fields: FormFields }) {
+  const { values, model, resolved, set } = fields;
+  const { negative_prompt: value } = values;
+  const onChange = (text: string) => set({ negative_prompt: text });
+  // Without guidance it is not used.
+  const unused = resolved?.applied.guidance_scale === 1;
+  const ofModel = model?.manifest.defaults.negative_prompt;
   const own: Phrase[] = ofModel ? [{ name: 'form.negative.own', text: ofModel }] : [];
   return (
     <div className="field" data-unused={unused || undefined}>

@@ -1,29 +1,41 @@
+import type { ModelEntry } from '../../../lib/contract/library';
 import { parameterRanges, resolveSeed, type Size, sizes } from '../../../lib/contract/parameters';
-import type { Backend } from '../../../lib/contract/prediction';
+import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { BackendField, Choice, describedBy, FieldNotes, MemoryField } from '../../shared/fields';
 import { DiceIcon } from '../../shared/icons';
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/form';
 import type { FormValues, NumberName } from './form-state';
-import type { UnusedNote } from './sampling';
+import { unusedNote } from './sampling';
+import type { FieldErrors } from './validation';
+
+/** The form as its fields see it, and how they change it. */
+export interface FormFields {
+  readonly values: FormValues;
+  readonly errors: FieldErrors;
+  /** The selected model; undefined until the models are known. */
+  readonly model: ModelEntry | undefined;
+  /** What the model makes of the form; null where it is not known yet. */
+  readonly resolved: ResolvedSampling | null;
+  readonly set: (changes: Partial<FormValues>) => void;
+}
 
 /** A number with a slider. The slider is for pointers only; keyboards and screen readers use the input. */
 export function NumberField(props: {
   name: Exclude<NumberName, 'seed'>;
-  value: string;
-  error: string | undefined;
+  fields: FormFields;
   unit?: string;
   hint?: string;
-  /** Where the profile does not use it as it is. */
-  unused?: UnusedNote | null;
-  onChange: (value: string) => void;
 }) {
-  const { name, error, unit, onChange } = props;
+  const { name, unit } = props;
+  const { values, errors, resolved, set } = props.fields;
+  const error = errors[name];
   // What is invalid has to be corrected all the same.
-  const unused = error ? null : props.unused;
+  const unused = error || name === 'duration' ? null : unusedNote(name, resolved);
   const fixed = typeof unused?.shown === 'string';
-  const value = unused?.shown ?? props.value;
+  const value = unused?.shown ?? values[name];
+  const onChange = (text: string) => set({ [name]: text });
   const hint = unused?.sentence ?? props.hint;
   const { min, max, step, default: fallback } = parameterRanges[name];
   const slider = Number(value);
@@ -67,7 +79,7 @@ const sizeNames: Readonly<Record<Size, TextKey>> = {
 };
 
 /** Choice of the video's size. */
-export function SizeField(props: { value: Size; onChange: (size: Size) => void }) {
+export function SizeField({ fields: { values, set } }: { fields: FormFields }) {
   return (
     <fieldset className="field">
       <legend>{t('form.size')}</legend>
@@ -77,8 +89,8 @@ export function SizeField(props: { value: Size; onChange: (size: Size) => void }
             key={size}
             name="size"
             value={size}
-            checked={props.value === size}
-            onChange={() => props.onChange(size)}
+            checked={values.size === size}
+            onChange={() => set({ size, sizeChosen: true })}
           >
             <span className="shape" data-size={size} aria-hidden="true" />
             <span>
@@ -92,12 +104,8 @@ export function SizeField(props: { value: Size; onChange: (size: Size) => void }
 }
 
 /** The seed, with a button that sets a random one. */
-export function SeedField(props: {
-  value: string;
-  error: string | undefined;
-  onChange: (value: string) => void;
-}) {
-  const { value, error, onChange } = props;
+export function SeedField({ fields: { values, errors, set } }: { fields: FormFields }) {
+  const error = errors.seed;
   const { min, max, step } = parameterRanges.seed;
   return (
     <div className="field">
@@ -110,16 +118,16 @@ export function SeedField(props: {
           min={min}
           max={max}
           step={step}
-          value={value}
+          value={values.seed}
           {...describedBy('seed', error, true)}
-          onChange={(event) => onChange(event.target.value)}
+          onChange={(event) => set({ seed: event.target.value })}
         />
         <button
           type="button"
           className="icon"
           title={t('form.randomSeed')}
           aria-label={t('form.randomSeed')}
-          onClick={() => onChange(String(resolveSeed(-1)))}
+          onClick={() => set({ seed: String(resolveSeed(-1)) })}
         >
           <DiceIcon />
         </button>
@@ -130,58 +138,38 @@ export function SeedField(props: {
 }
 
 /** Backend, memory limit and safety check. */
-export function AdvancedFields(props: {
-  backend: Backend;
-  memoryBudget: string;
-  budgetError: string | undefined;
-  safetyChecker: boolean;
-  model: string;
-  onChange: (values: Partial<FormValues>) => void;
-}) {
-  const { backend, memoryBudget, budgetError, safetyChecker, model, onChange } = props;
+export function AdvancedFields({ fields }: { fields: FormFields }) {
+  const { values, set } = fields;
   return (
     <>
-      <BackendField backend={backend} onChange={(name) => onChange({ backend: name })} />
-      <MemoryField
-        value={memoryBudget}
-        error={budgetError}
-        onChange={(value) => onChange({ memoryBudget: value })}
-      />
-      <SafetyField
-        value={safetyChecker}
-        model={model}
-        onChange={(wanted) => onChange({ safetyChecker: wanted })}
-      />
+      <BackendField backend={values.backend} onChange={(backend) => set({ backend })} />
+      <MemoryField device={values} onChange={set} />
+      <SafetyField fields={fields} />
     </>
   );
 }
 
 /** The switch of the safety check, and whether this browser has the checker. */
-function SafetyField(props: {
-  value: boolean;
-  /** Id of the selected model. */
-  model: string;
-  onChange: (wanted: boolean) => void;
-}) {
-  const { value, model, onChange } = props;
-  const checker = useChecker(model);
+function SafetyField({ fields: { values, model, set } }: { fields: FormFields }) {
+  const checker = useChecker(model?.manifest.id ?? '');
+  const wanted = values.safetyChecker;
   return (
     <fieldset className="field">
       <legend>{t('form.safety')}</legend>
       <label className="check">
         <input
           type="checkbox"
-          checked={value}
+          checked={wanted}
           aria-describedby="safety-hint"
-          onChange={(event) => onChange(event.target.checked)}
+          onChange={(event) => set({ safetyChecker: event.target.checked })}
         />
         {t('form.safetyCheck')}
       </label>
       <p className="field-hint" id="safety-hint">
         {t('form.safetyHint')}
-        {value && checker.status === 'absent' && ` ${t('form.checkerAbsent')}`}
+        {wanted && checker.status === 'absent' && ` ${t('form.checkerAbsent')}`}
       </p>
-      {value && <CheckerDownload checker={checker} />}
+      {wanted && <CheckerDownload checker={checker} />}
     </fieldset>
   );
 }

@@ -4,7 +4,8 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormValues, ModelDefaults } from './form-state';
+import type { ModelDefaults } from './form-state';
+import type { FormFields } from './parameter-fields';
 import {
   builtInPresets,
   hasPreset,
@@ -19,12 +20,11 @@ import { usePresets } from './use-presets';
 
 /** Choice of a preset, and the list of one's own. */
 export function PresetField(props: {
-  values: FormValues;
+  fields: FormFields;
   /** Of the model. */
   defaults: ModelDefaults;
-  onChange: (values: Partial<FormValues>) => void;
 }) {
-  const { values, onChange } = props;
+  const { values, set: onChange } = props.fields;
   const { presets, change } = usePresets();
   const [editing, setEditing] = useState(false);
   const [error, setError] = useState<ErrorRecord | null>(null);

@@ -1,20 +1,11 @@
-import type { ModelEntry } from '../../../lib/contract/library';
-import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormValues } from './form-state';
+import type { FormFields } from './parameter-fields';
 import { profileText } from './profile-text';
-import type { Choices } from './sampling';
 
 /** What the profile leaves open, with what will run in one line. The profile is chosen beside Generate. */
-export function ProfileField(props: {
-  values: Choices;
-  model: ModelEntry | undefined;
-  /** What the model makes of the form; null where it is not known yet. */
-  resolved: ResolvedSampling | null;
-  onChange: (values: Partial<FormValues>) => void;
-}) {
-  const { values, model, resolved, onChange } = props;
+export function ProfileField({ fields }: { fields: FormFields }) {
+  const { values, model, resolved, set } = fields;
   if (!model) return null;
   const { decoder } = model.manifest.profiles[values.profile];
   const adapter = resolved?.applied.adapter;
@@ -26,7 +17,7 @@ export function ProfileField(props: {
           name={t('form.fullDecode')}
           hint={t('form.fullDecodeHint')}
           checked={values.fullDecode}
-          onChange={(fullDecode) => onChange({ fullDecode })}
+          onChange={(fullDecode) => set({ fullDecode })}
         />
       )}
       {values.profile === 'standard' && (
@@ -34,7 +25,7 @@ export function ProfileField(props: {
           name={t('form.cache')}
           hint={t('form.cacheHint')}
           checked={values.cache}
-          onChange={(cache) => onChange({ cache })}
+          onChange={(cache) => set({ cache })}
         />
       )}
       <p className="field-hint" id="profile-hint" aria-live="polite">

@@ -24,11 +24,17 @@ import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
 import { NegativePromptField } from './negative-prompt-field';
-import { AdvancedFields, NumberField, SeedField, SizeField } from './parameter-fields';
+import {
+  AdvancedFields,
+  type FormFields,
+  NumberField,
+  SeedField,
+  SizeField,
+} from './parameter-fields';
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
-import { samplingOf, unusedNote } from './sampling';
+import { samplingOf } from './sampling';
 import { StorageNote } from './storage-note';
 import type { FileNotice } from './use-file-input';
 import { useForecast } from './use-forecast';
@@ -88,11 +94,11 @@ export function RequestForm(props: {
   const defaults = modelDefaults(model?.manifest);
   useModelDefaults(model && defaults, values, change);
   const resolved = samplingOf(model, values);
-  const unguided = resolved?.applied.guidance_scale === 1;
   const errors = useShownErrors(form);
   const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
   const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
+  const fields: FormFields = { values, errors, model, resolved, set };
   return (
     <form
       ref={formRef}
@@ -145,52 +151,21 @@ export function RequestForm(props: {
           offered={props.introduced}
           onChange={(id) => set({ model: id })}
         />
-        <PresetField values={values} defaults={defaults} onChange={set} />
-        <ProfileField values={values} model={model} resolved={resolved} onChange={set} />
-        <SizeField value={values.size} onChange={(size) => set({ size, sizeChosen: true })} />
+        <PresetField fields={fields} defaults={defaults} />
+        <ProfileField fields={fields} />
+        <SizeField fields={fields} />
         <div className="field-pair">
-          <NumberField
-            name="duration"
-            unit={t('form.secondsUnit')}
-            value={values.duration}
-            error={errors.duration}
-            onChange={(duration) => set({ duration })}
-          />
-          <NumberField
-            name="num_inference_steps"
-            value={values.num_inference_steps}
-            error={errors.num_inference_steps}
-            unused={unusedNote('num_inference_steps', resolved)}
-            onChange={(num_inference_steps) => set({ num_inference_steps })}
-          />
+          <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')} />
+          <NumberField name="num_inference_steps" fields={fields} />
         </div>
         <details className="more">
           <summary>{t('form.more')}</summary>
-          <NegativePromptField
-            value={values.negative_prompt}
-            unused={unguided}
-            ofModel={model?.manifest.defaults.negative_prompt}
-            onChange={(negative_prompt) => set({ negative_prompt })}
-          />
+          <NegativePromptField fields={fields} />
           <div className="field-pair">
-            <NumberField
-              name="guidance_scale"
-              value={values.guidance_scale}
-              error={errors.guidance_scale}
-              unused={unusedNote('guidance_scale', resolved)}
-              hint={t('form.guidanceHint')}
-              onChange={(guidance_scale) => set({ guidance_scale })}
-            />
-            <NumberField
-              name="flow_shift"
-              value={values.flow_shift}
-              error={errors.flow_shift}
-              unused={unusedNote('flow_shift', resolved)}
-              hint={t('form.flowShiftHint')}
-              onChange={(flow_shift) => set({ flow_shift })}
-            />
+            <NumberField name="guidance_scale" fields={fields} hint={t('form.guidanceHint')} />
+            <NumberField name="flow_shift" fields={fields} hint={t('form.flowShiftHint')} />
           </div>
-          <SeedField value={values.seed} error={errors.seed} onChange={(seed) => set({ seed })} />
+          <SeedField fields={fields} />
           <LoraField
             loras={files.loras}
             library={models.status === 'ready' ? models.loras : []}
@@ -215,18 +190,10 @@ export function RequestForm(props: {
         </details>
         <details className="more">
           <summary>{t('form.advanced')}</summary>
-          <AdvancedFields
-            backend={values.backend}
-            memoryBudget={values.memoryBudget}
-            budgetError={errors.memoryBudget}
-            safetyChecker={values.safetyChecker}
-            model={model?.manifest.id ?? ''}
-            onChange={set}
-          />
+          <AdvancedFields fields={fields} />
         </details>
         <VariationsField
-          values={values}
-          resolved={resolved}
+          fields={fields}
           disabled={!ready || improving}
           onAdd={props.onVariations}
         />
@@ -251,12 +218,7 @@ export function RequestForm(props: {
           </div>
         )}
       </div>
-      <GenerateBar
-        profile={values.profile}
-        model={model}
-        forecast={forecast}
-        onProfile={(profile) => set({ profile })}
-      >
+      <GenerateBar fields={fields} forecast={forecast}>
         <button type="submit" className="primary" disabled={!hydrated || improving}>
           {editing ? t('form.saveChanges') : t('form.generate')}
         </button>

@@ -4,6 +4,7 @@ import type { Parameters } from '../../../lib/contract/request';
 import { withScales } from '../../../lib/predictions/loras';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
+import { typedDevice } from '../../shared/device';
 import { t } from '../../texts';
 import '../../texts/en/studio';
 import { loadData } from '../use-data';
@@ -12,7 +13,6 @@ import {
   type FormFiles,
   type FormState,
   type FormValues,
-  fromBudgetBytes,
   fromRun,
 } from './form-state';
 
@@ -79,7 +79,7 @@ function valuesOf(input: WaitingInput, parameters: Parameters, others: FormValue
   return {
     ...others,
     ...fromRun({ model, profile, options, parameters, backend: device.backend }),
-    memoryBudget: fromBudgetBytes(device.memoryBudget),
+    ...typedDevice(device),
     safetyChecker: options.safetyChecker ?? false,
   };
 }

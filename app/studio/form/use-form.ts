@@ -48,8 +48,7 @@ export function useForm(gpu: GpuState): {
       const actions = [action];
       if (action.type === 'replaced') {
         // What Undo brings back has the setting of this moment.
-        const { memoryBudget } = device;
-        actions.unshift({ type: 'changed', values: { backend, memoryBudget } });
+        actions.unshift({ type: 'changed', values: { ...device, backend } });
       }
       if ('values' in action && action.type !== 'restored') {
         // The settings of an earlier video choose nothing where that computes anyway.

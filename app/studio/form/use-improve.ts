@@ -1,21 +1,51 @@
-import { type Dispatch, useEffect, useReducer, useRef } from 'react';
-import { toKinoraError } from '../../../lib/contract/errors';
+import { type Dispatch, useEffect, useRef, useState } from 'react';
+import type { LoraFile } from '../../../lib/contract/engine';
+import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import { resolveSeed } from '../../../lib/contract/parameters';
+import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import { withScales } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
 import { openChosen } from '../run/use-generate';
 import { type FormAction, type FormState, toNumber } from './form-state';
-import {
-  advanceImprove,
-  type ImproveRequest,
-  type ImproveState,
-  isApplied,
-  notImproving,
-} from './improve-state';
 
 /** Milliseconds of writing at first, and after "Wait longer". */
 export const improveLimits = { first: 20_000, longer: 120_000 } as const;
+
+/** What is asked of a language model. */
+export interface ImproveRequest {
+  readonly prompt: string;
+  /** Never −1. */
+  readonly seed: number;
+  /** Milliseconds of writing. */
+  readonly limitMs: number;
+}
+
+/** The improvement of a prompt, until its text is in the form. */
+export type ImproveState =
+  | { readonly status: 'idle' }
+  /** There is no language model: its download is offered. */
+  | { readonly status: 'offering' }
+  | {
+      readonly status: 'running';
+      readonly request: ImproveRequest;
+      /** Unchecked, as it is written; empty while the model is loaded. */
+      readonly text: string;
+      /** Milliseconds since the epoch. */
+      readonly startedAt: number;
+    }
+  /** It has ended; `record` says how. */
+  | {
+      readonly status: 'ended';
+      readonly request: ImproveRequest;
+      readonly record: PromptOptimization;
+    }
+  | { readonly status: 'failed'; readonly error: ErrorRecord };
+
+/** Whether a record has a text that replaces the prompt. */
+export function isApplied({ status }: PromptOptimization): boolean {
+  return status === 'used' || status === 'edited' || status === 'salvaged';
+}
 
 /** The improvement of the form's prompt. */
 export interface Improve {
@@ -30,7 +60,7 @@ export interface Improve {
 
 /** Improves the prompt of the form; nothing of it starts a video. */
 export function useImprove(form: FormState, change: Dispatch<FormAction>): Improve {
-  const [state, dispatch] = useReducer(advanceImprove, notImproving);
+  const [state, setState] = useState<ImproveState>({ status: 'idle' });
   const running = useRef<AbortController | null>(null);
   useEffect(() => () => running.current?.abort(), []);
   const { values, files } = form;
@@ -40,50 +70,83 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
     const { signal } = control;
     running.current?.abort();
     running.current = control;
-    dispatch({ type: 'started', request, at: Date.now() });
+    // What comes after it was cancelled changes nothing.
+    const show = (next: ImproveState) => signal.aborted || setState(next);
+    const writing = { status: 'running', request, startedAt: Date.now() } as const;
+    show({ ...writing, text: '' });
     try {
       const { models, tools } = await getLibrary().call((api) => api.snapshot());
       if (!tools.some(({ ready }) => ready)) {
-        dispatch({ type: 'offered' });
+        show({ status: 'offering' });
         return;
       }
       const opened = await Promise.all(files.loras.map(openChosen));
       const scales = files.loras.map(({ name, scale }) => ({ path: name, scale: Number(scale) }));
-      const { runImprove } = await import('./run-improve');
-      const record = await runImprove(request, {
-        model: pickModel(readyFirst(models), values.model)?.manifest.id ?? '',
-        loras: withScales(opened, { loras: scales }),
-        signal,
-        onText: (text) => !signal.aborted && dispatch({ type: 'wrote', text }),
-      });
+      const model = pickModel(readyFirst(models), values.model)?.manifest.id ?? '';
+      const loras = withScales(opened, { loras: scales });
+      const record = await improve(request, { model, loras }, signal, (text) =>
+        show({ ...writing, text }),
+      );
       if (signal.aborted) return;
-      dispatch({ type: 'ended', record });
+      show({ status: 'ended', request, record });
       if (!isApplied(record)) return;
       change({ type: 'changed', values: { prompt: record.text, optimization: record } });
     } catch (thrown) {
-      if (!signal.aborted) dispatch({ type: 'failed', error: toKinoraError(thrown).toRecord() });
+      show({ status: 'failed', error: toKinoraError(thrown).toRecord() });
     }
+  }
+
+  function cancel(): void {
+    running.current?.abort();
+    setState({ status: 'idle' });
   }
 
   return {
     state,
-    start() {
-      void run({ ...promptAndSeed(form), limitMs: improveLimits.first });
-    },
+    start: () => void run({ ...promptAndSeed(form), limitMs: improveLimits.first }),
     waitLonger() {
-      if (state.status !== 'ended') return;
-      void run({ ...state.request, limitMs: improveLimits.longer });
+      if (state.status === 'ended') void run({ ...state.request, limitMs: improveLimits.longer });
     },
-    cancel() {
-      running.current?.abort();
-      dispatch({ type: 'closed' });
-    },
+    cancel,
     undo() {
-      dispatch({ type: 'closed' });
+      cancel();
       const prompt = values.optimization?.original ?? values.prompt;
       change({ type: 'changed', values: { prompt } });
     },
   };
+}
+
+/**
+ * Improves one prompt. The worker ends with it, so that its memory is free for the video.
+ *
+ * @throws KinoraError of the optimizer; `CANCELLED` after an abort
+ */
+async function improve(
+  { prompt, seed, limitMs: timeLimitMs }: ImproveRequest,
+  video: { readonly model: string; readonly loras: readonly LoraFile[] },
+  signal: AbortSignal,
+  onText: (soFar: string) => void,
+): Promise<PromptOptimization> {
+  // Neither is part of what the page needs first.
+  const [{ createOptimizerClient }, { isRefusedPrompt }] = await Promise.all([
+    import('../../optimizer-client'),
+    import('../../../lib/contract/prompt-refusal'),
+  ]);
+  signal.throwIfAborted();
+  const client = createOptimizerClient();
+  const { api, crashed } = client.open();
+  // A worker that has ended has nothing to cancel.
+  const cancel = () => void api.cancel().catch(() => undefined);
+  signal.addEventListener('abort', cancel);
+  try {
+    const improving = api.optimize({ ...video, prompt, seed, timeLimitMs }, onText);
+    const record = await Promise.race([improving, crashed]);
+    if (!isRefusedPrompt(record.text)) return record;
+    return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
+  } finally {
+    signal.removeEventListener('abort', cancel);
+    client.close();
+  }
 }
 
 /** The user's own words, and a seed: the next one where they were improved and not edited since. */

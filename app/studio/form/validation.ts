@@ -11,7 +11,7 @@ const numberNames = Object.keys(parameterRanges) as NumberName[];
 /** Range of a LoRA's scale. */
 const loraScales = { min: 0, max: 4 } as const;
 
-/** Messages by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, or the key of a LoRA. */
+/** Messages by field: `image`, `prompt`, `device`, a {@link NumberName}, or the key of a LoRA. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
 /**
@@ -33,8 +33,8 @@ export function findErrors(state: FormState): FieldErrors {
       errors[key] = t('form.numberRange', { name: t('form.scale'), ...loraScales });
     }
   }
-  const budget = budgetError(state.values.memoryBudget);
-  if (budget) errors.memoryBudget = budget;
+  const device = budgetError(state.values);
+  if (device) errors.device = device;
   return errors;
 }
 

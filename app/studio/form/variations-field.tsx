@@ -1,11 +1,11 @@
 import { useState } from 'react';
 import type { ParametersInput } from '../../../lib/contract/request';
-import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/studio';
-import { type FormValues, toNumber } from './form-state';
+import { toNumber } from './form-state';
+import type { FormFields } from './parameter-fields';
 import { unusedNote } from './sampling';
 import { gridOf, maxGrid, seedVariations, type VariedName, variedNames } from './variations';
 
@@ -13,12 +13,12 @@ const seedCount = 4;
 
 /** Adds several videos to the queue that differ in the seed, or in steps, guidance and shift. */
 export function VariationsField(props: {
-  values: FormValues;
-  resolved: ResolvedSampling | null;
+  fields: FormFields;
   disabled: boolean;
   onAdd: (changes: readonly Partial<ParametersInput>[]) => void;
 }) {
-  const { values, resolved, disabled, onAdd } = props;
+  const { fields, disabled, onAdd } = props;
+  const { values, resolved } = fields;
   const [lists, setLists] = useState<Readonly<Record<VariedName, string>>>({
     num_inference_steps: '',
     guidance_scale: '',

@@ -4,37 +4,24 @@ import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 
 /** Reasons of a record that are not checks. */
-const reasonTexts: Readonly<Record<string, TextKey>> = {
-  long: 'run.reason.long',
-  empty: 'run.reason.empty',
-  language: 'run.reason.language',
-  weights: 'run.reason.weights',
-  unbalanced: 'run.reason.unbalanced',
-  characters: 'run.reason.characters',
-  spans: 'run.reason.spans',
-  tokens: 'run.reason.tokens',
-  'time limit': 'run.reason.timeLimit',
-  'no result': 'run.reason.noResult',
-  refused: 'run.reason.refused',
-};
+const reasons = {
+  long: 'long',
+  empty: 'empty',
+  language: 'language',
+  weights: 'weights',
+  unbalanced: 'unbalanced',
+  characters: 'characters',
+  spans: 'spans',
+  tokens: 'tokens',
+  'time limit': 'timeLimit',
+  'no result': 'noResult',
+  refused: 'refused',
+} as const;
 
-/** What a check of lib/prompts found, by its number. */
-const checkTexts: Readonly<Record<string, TextKey>> = {
-  V1: 'run.check.V1',
-  V2: 'run.check.V2',
-  V3: 'run.check.V3',
-  V4: 'run.check.V4',
-  V5: 'run.check.V5',
-  V6: 'run.check.V6',
-  V7: 'run.check.V7',
-  V8: 'run.check.V8',
-  V9: 'run.check.V9',
-};
-
-/** One reason of a record, for people. */
+/** One reason of a record, for people: a check of lib/prompts begins with its number, V1 to V9. */
 function reasonText(reason: string): string {
-  const key = reasonTexts[reason] ?? checkTexts[reason.slice(0, 2)];
-  return key ? t(key) : reason;
+  if (/^V[1-9]/.test(reason)) return t(`run.check.${reason.slice(0, 2)}` as TextKey);
+  return reason in reasons ? t(`run.reason.${reasons[reason as keyof typeof reasons]}`) : reason;
 }
 
 function reasonsOf({ reasons }: PromptOptimization): string {

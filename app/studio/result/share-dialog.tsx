@@ -2,12 +2,14 @@ import Link from 'next/link';
 import { useEffect, useReducer, useRef, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import { formatBytes } from '../../../lib/contract/format';
+import { isLoopback } from '../../../lib/contract/loopback';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { ApiError } from '../../../lib/contract/v3/errors';
 import { sharedRequestOf } from '../../../lib/contract/v3/share';
 import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
+import { HelpLink } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { forgetSession, mayBeSignedIn } from '../../shared/session';
 import { errorTexts, t } from '../../texts';
@@ -224,6 +226,11 @@ function Shared(props: {
           {link.url}
         </a>
       </p>
+      {isLoopback(link.url) && (
+        <p className="run-notice">
+          {t('run.linkIsLocal')} <HelpLink to="sharing-reach" />
+        </p>
+      )}
       <p className="field-hint">
         {t.rich('run.linkEnds', {
           date: formatDate(link.expires_at, { dateStyle: 'long' }),

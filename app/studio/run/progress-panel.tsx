@@ -103,7 +103,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       {/* What comes and goes lies below what is pressed. */}
       {running && run.progress.pausing && ending === null && <p>{t('run.pausesAfter')}</p>}
       {running && run.progress.paused && ending === null && (
-        <p className="field-hint">{t('run.pausedHint')}</p>
+        <p className="field-hint">{t('run.pausedHint', { device: run.prediction.backend })}</p>
       )}
       {running && <Hints progress={run.progress} />}
       <LiveText topic={announcementTopic(run)} text={announcement(run)} />
@@ -169,10 +169,9 @@ function Details(props: { progress: RunProgress; size: Size; startedAt: number |
   );
 }
 
-function Hints({ progress: { reason, sampling, memory } }: { progress: RunProgress }) {
+function Hints({ progress: { sampling, memory } }: { progress: RunProgress }) {
   return (
     <>
-      {reason && <p className="field-hint">{reason}</p>}
       {sampling && <p className="field-hint">{sampling}</p>}
       {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
     </>

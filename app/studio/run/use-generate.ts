@@ -99,7 +99,7 @@ export function useGenerate(options: {
     if (id !== null) onEnded(id);
   }
 
-  const device = () => deviceOptions(form.values.memoryBudget);
+  const device = () => deviceOptions(form.values);
 
   /** Gives the form's request to `work`; where the form has errors, shows them. */
   async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
@@ -221,7 +221,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
       safetyChecker: values.safetyChecker,
       promptOptimizer: values.optimization ?? undefined,
     },
-    device: { backend, ...deviceOptions(values.memoryBudget) },
+    device: { backend, ...deviceOptions(values) },
     loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
   };
 }

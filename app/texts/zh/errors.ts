@@ -7,6 +7,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   IMAGE_TOO_LARGE: ['图片文件大于 20 MB。', '把它存为 JPEG，或缩小尺寸。'],
   IMAGE_TOO_MANY_PIXELS: ['图片超过 4000 万像素。', '请先缩小它；长边 1280 像素就够了。'],
   IMAGE_UNREADABLE: ['浏览器无法把这个文件读作图片。', '使用 JPEG、PNG、WebP、AVIF 或 GIF 图片。'],
+  IMAGE_HEIC: [
+    '图片是 HEIC 格式，Kinora 无法读取。',
+    '把它存为或导出为 JPEG。在 iPhone 上，“设置 → 相机 → 格式 → 兼容性最佳”会拍摄 JPEG。',
+  ],
   IMAGE_TRUNCATED: ['图片文件不完整。', '重新复制或下载它。'],
   SHARE_UNREADABLE: ['无法读取分享的请求。', '重新打开链接；它可能已经失效。'],
   SHARED_FILES_LOST: [

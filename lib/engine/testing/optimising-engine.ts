@@ -1,4 +1,5 @@
 /** An engine whose language model is a tiny GGUF that is asked once, for `prompt.browser.test.ts`. */
+import './short-videos';
 import { modelFamilies } from '../../models';
 import { startEngine } from '../engine';
 import { installedTools } from '../tools';

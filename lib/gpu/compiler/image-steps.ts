@@ -18,6 +18,7 @@ import {
   channelNormDispatches,
   convolutionDispatches,
   type Dispatch,
+  depthwiseDispatch,
   type Span,
   type Storage,
   softmaxDispatch,
@@ -74,12 +75,11 @@ export class FrameHistory {
     return this.#frames.get(layer) ?? [];
   }
 
-  /** Gives the frame back that the next step does not need. */
-  trim(layer: string): void {
-    const [newest, middle, oldest] = this.frames(layer);
-    if (!newest || !middle || !oldest) return;
-    this.#give(oldest);
-    this.#frames.set(layer, [newest, middle]);
+  /** Gives the frame back that the next step does not need. @param taps frames that it sees, its own among them */
+  trim(layer: string, taps: number): void {
+    const frames = this.frames(layer);
+    for (const frame of frames.slice(taps - 1)) this.#give(frame);
+    this.#frames.set(layer, frames.slice(0, taps - 1));
   }
 
   /** Forgets all frames; their memory stays. */
@@ -213,7 +213,7 @@ class ImageCompiler {
     const size = imageSize(match.x);
     const bytes =
       Math.ceil((size.height * size.width * size.channels * storageBytes(input)) / 16) * 16;
-    const isCausal = layer.taps === 3;
+    const isCausal = layer.taps > 1;
     // The frame that is convolved is in the history, in a slot of its own, or where it was.
     const frame: ImagePlace | null = isCausal
       ? null
@@ -227,9 +227,11 @@ class ImageCompiler {
     const stored = added !== null && y === side;
     this.#step([...(frame ? [frame] : []), ...(side && !stored ? [side] : [])], [y]);
 
-    const { name, filters, kernel: width, stride } = layer;
+    const { name, kernel: width, stride, depthwise } = layer;
+    const scale = match.upsample || match.shuffle ? 2 : 1;
+    const filters = match.shuffle ? layer.filters / 4 : layer.filters;
     const kernel = match.upsample ? 2 : width;
-    const edge = kernel > 1 && stride === 1 ? 1 : 0;
+    const edge = stride > 1 ? 0 : Math.floor(kernel / 2);
     const shape: ConvolutionShape = {
       frames: layer.taps,
       input,
@@ -237,10 +239,11 @@ class ImageCompiler {
       output,
       residual: stored ? 'stored' : (residual?.kind ?? 'none'),
       side: side?.storage ?? input,
-      bias: layer.average === null,
+      bias: layer.bias,
+      relu: match.relu,
+      shuffled: match.shuffle,
       wholeVectors: filters % 4 === 0,
     };
-    const scale = match.upsample ? ({ scale: 2, picks: repeatPicks(match) } as const) : {};
     return (listing) => {
       const weights = listing.weights(weightsKey(match));
       const source = operandOf(x, listing);
@@ -256,39 +259,48 @@ class ImageCompiler {
       const frames = isCausal
         ? listing.history.frames(name)
         : [frame && frame !== x ? operandOf(frame, listing) : source];
-      jobs.push(
-        ...convolutionDispatches({ limits }, variant, shape, {
-          weights: bound(weights, 'weights'),
-          ...(shape.bias && { bias: bound(weights, 'bias') }),
-          x: frames,
-          side: side && !stored ? operandOf(side, listing) : undefined,
-          y: operandOf(y, listing),
-          height: size.height,
-          width: size.width,
-          inputs: size.channels,
-          filters,
-          kernel: [kernel, kernel],
-          pads: [edge, edge],
-          ...(stride > 1 && { stride }),
-          outputHeight: size.height / stride,
-          outputWidth: size.width / stride,
-          ...scale,
-          sideInputs: residual ? imageSize(residual.side).channels : filters,
-        }),
-      );
-      if (isCausal && part.index === part.of - 1) listing.history.trim(name);
+      if (depthwise) {
+        const sizes = { ...size, kernel, input, output };
+        const weight = bound(weights, 'weights');
+        jobs.push(
+          depthwiseDispatch({ ...sizes, x: frames, weights: weight, y: operandOf(y, listing) }),
+        );
+      } else {
+        jobs.push(
+          ...convolutionDispatches({ limits }, variant, shape, {
+            weights: bound(weights, 'weights'),
+            ...(shape.bias && { bias: bound(weights, 'bias') }),
+            x: frames,
+            side: side && !stored ? operandOf(side, listing) : undefined,
+            y: operandOf(y, listing),
+            height: size.height,
+            width: size.width,
+            inputs: size.channels,
+            filters,
+            kernel: [kernel, kernel],
+            pads: [edge, edge],
+            ...(stride > 1 && { stride }),
+            outputHeight: size.height / stride,
+            outputWidth: size.width / stride,
+            scale,
+            picks: repeatPicks(match),
+            sideInputs: residual ? imageSize(residual.side).channels : filters,
+          }),
+        );
+      }
+      if (isCausal && part.index === part.of - 1) listing.history.trim(name, layer.taps);
       return jobs;
     };
   }
 
   #outputOf(
-    { value, layer, norm, upsample }: ConvolutionMatch,
+    { value, layer, norm, upsample, shuffle }: ConvolutionMatch,
     side: ImagePlace | null,
     input: Storage,
   ): Storage {
     const { storage } = this.options;
     if (this.#results.has(value)) return 'f32';
-    if (upsample) return storage;
+    if (upsample || shuffle) return storage;
     if (side) return side.storage;
     if (layer.precise) return 'f32';
     return norm === null ? input : storage;
@@ -391,6 +403,8 @@ function matrixProduct(
     residual,
     side: storage,
     bias: bias !== undefined,
+    relu: false,
+    shuffled: false,
     wholeVectors: n % 4 === 0,
   };
   return convolutionDispatches({ limits }, variant, shape, {

@@ -98,7 +98,11 @@ export class Program {
     const kernels = new Map<Kernel, Graph>();
     for (const [graph, jobs] of this.listWithoutDevice([...kinds.values()])) {
       for (const job of jobs) {
-        kernels.set(job.kernel, graph);
+        const { kernel } = job;
+        kernels.set(kernel, graph);
+        if (kernel.bindings.length > limits.storageBuffers) {
+          throw new Refusal(graph.name, kernel.name, `binds ${kernel.bindings.length} buffers`);
+        }
         try {
           checkJob(job, limits.bindingBytes);
         } catch (error) {

@@ -50,7 +50,7 @@ export async function openExecutor(
   storage?: Storage,
 ): Promise<Executor> {
   const { compute, kernels, maxBufferBytes } = backend;
-  const choice = kernels?.choice && { ...kernels.choice, ...(storage && { storage }) };
+  const choice = kernels && { ...kernels, ...(storage && { storage }) };
   const target = compute && { choice, limits: compute.limits, maxBufferBytes };
   const program = target && compileGraphs(target, graphs, sizes);
   return program ? program.open(backend) : new RuntimeExecutor(backend);

@@ -3,7 +3,6 @@ import type { Backend } from '../backend';
 import { probeDevice } from '../device';
 import type { Compute } from './compute';
 import type { KernelMode } from './kernel';
-import { OwnKernels } from './own';
 import { defaultChoice, modesOf } from './variants';
 
 /** What computes where a mode is asked for: `exact` on a device that has no kernels of that mode. */
@@ -32,6 +31,6 @@ export async function assignKernels(
   }
   const mode = modeFor(compute, setting);
   const { software } = await probeDevice();
-  backend.kernels = new OwnKernels(backend, defaultChoice(compute, mode, software));
+  backend.kernels = defaultChoice(compute, mode, software);
   return mode;
 }

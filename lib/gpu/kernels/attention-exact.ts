@@ -32,7 +32,7 @@ export function exactLogits(variant: AttentionVariant, shape: AttentionShape): L
   const halves = areas.some(({ element }) => element === 'vec4<f16>');
   const { q, kv, out, headSize } = shape;
   return {
-    name: `attention ${q},${kv}→${out} ${headSize} ${variant.queries}×${variant.keys}`,
+    name: `attention ${q},${kv}→${out} ${headSize} ${variant.queries}×${variant.keys}${halves ? ' in f16' : ''}`,
     mode: 'exact',
     bindings: [rowsBinding('q', q), rowsBinding('k', kv)],
     uniforms: ['q', 'k'].flatMap((name) => [`${name}Head`, `${name}Row`, `${name}First`]),

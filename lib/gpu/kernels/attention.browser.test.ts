@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { attention, GraphBuilder } from '../../onnx';
 import { createBackend, relativeRms } from '..';
 import { type Backend, Scope } from '../backend';
 import {
@@ -9,7 +8,6 @@ import {
   attentionKernel,
   attentionVariants,
 } from './attention';
-import { OwnKernels } from './own';
 import {
   type Attended,
   attend,
@@ -17,7 +15,6 @@ import {
   type Manner,
   normal,
   randomCall,
-  sizesOf,
 } from './testing/attention';
 
 /** Compiles in about a second on a GPU in software. */
@@ -92,38 +89,6 @@ describe('attention', () => {
     const bias = normal(19 * 40, 7).map((value, i) => (i % 40 < 9 ? -3.4e38 : value));
     const call = { ...randomCall(19, 40, 2, 8), bias };
     expect(await errorOf(small, { ...f32, bias: 'full' }, call)).toBeLessThan(1e-5);
-  });
-
-  test('answers the named call', async () => {
-    const bias = normal(19 * 40, 7);
-    const call = { ...randomCall(19, 40, 2, 8), bias };
-    const { rows, keys } = sizesOf(call);
-    const scope = new Scope(backend);
-    const g = new GraphBuilder('attention');
-    const dims = {
-      q: [1, rows, 16],
-      k: [1, keys, 16],
-      v: [1, keys, 16],
-      bias: [1, 1, rows, keys],
-    } as const;
-    const input = (name: keyof typeof dims) => g.input(name, 'float32', dims[name]);
-    const spec = { heads: 2, headSize: 8, scale: 1 / Math.sqrt(8), bias: true };
-    const inputs = { q: input('q'), k: input('k'), v: input('v'), bias: input('bias') };
-    g.output('y', attention(spec, inputs));
-    const bound = Object.fromEntries(
-      Object.entries(dims).map(([name, size]) => [
-        name,
-        scope.float32(size, 'activations', call[name as keyof typeof dims]),
-      ]),
-    );
-    const y = scope.float32([1, rows, 16], 'activations');
-    const [part] = g.build().parts?.() ?? [];
-    if (!part?.call) throw new Error('the graph has no call');
-    const choice = { mode: 'exact', linear: null, attention: small, convolution: null } as const;
-    const kernels = new OwnKernels(backend, choice as OwnKernels['choice']);
-    expect(await kernels.run(part.call, bound, y)).toBe(true);
-    expect(relativeRms(await backend.read(y), expectedOf(call, f32))).toBeLessThan(1e-5);
-    scope.dispose();
   });
 
   test('what has no kernel is refused', async () => {

@@ -1,7 +1,7 @@
 import { memoised } from '../../graph';
 import type { DeviceTensor } from '../backend';
 import { exactLogits } from './attention-exact';
-import { largestHead } from './attention-tile';
+import { geometryOf, largestHead } from './attention-tile';
 import { attentionText } from './attention-wgsl';
 import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
 import type { Kernel, Storage } from './kernel';
@@ -50,21 +50,38 @@ export interface AttentionRun {
   readonly bias?: { readonly tensor: DeviceTensor | Operand; readonly headStride: number };
 }
 
-/** Geometries that a device can run, the best guess first. */
+type Tile = readonly [queries: number, keys: number];
+
+const tiles: readonly Tile[] = [
+  [64, 64],
+  [128, 64],
+  [32, 64],
+  [64, 128],
+  [128, 128],
+];
+
+/** With tiles in f16, which help where it costs nothing to widen them: such GPUs have few registers for a thread. */
+const halfTiles: readonly Tile[] = [
+  [32, 64],
+  [64, 64],
+];
+
+/** Geometries that a device can run: classes of registers, and variants within a class, the best guess first. */
 export function attentionVariants(
   compute: Pick<Compute, 'features' | 'limits'>,
 ): AttentionVariant[] {
-  const tiles = [
-    [64, 64],
-    [128, 64],
-    [64, 128],
-    [128, 128],
-    [32, 64],
-  ] as const;
-  const shared = compute.features.has('shader-f16') ? (['f32', 'f16'] as const) : ['f32' as const];
-  return shared
-    .flatMap((type) => tiles.map(([queries, keys]) => ({ queries, keys, shared: type })))
-    .filter((variant) => fits(compute, attentionKernel(variant, widest)));
+  const half = compute.features.has('shader-f16');
+  const of = (shared: 'f32' | 'f16', all: readonly Tile[]) =>
+    all.map(([queries, keys]): AttentionVariant => ({ queries, keys, shared }));
+  return [...of('f32', tiles), ...of('f16', half ? halfTiles : [])].filter((variant) =>
+    fits(compute, attentionKernel(variant, widest)),
+  );
+}
+
+/** Logits, and results of the widest head, that a thread has in registers. */
+export function attentionResults(variant: AttentionVariant): number {
+  const { rows, keys, columns } = geometryOf(variant, largestHead);
+  return rows * (keys + 4 * columns);
 }
 
 /** The shape that takes the most workgroup memory. */

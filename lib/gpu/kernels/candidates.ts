@@ -29,9 +29,10 @@ import {
   fastLinearShape,
   interleaved,
   linearShape,
+  sameSize,
   wholeRows,
 } from './tuned-shapes';
-import { familiesOf, variantsOf } from './variants';
+import { bySize, familiesOf, resultsOf, type Variant, variantsOf } from './variants';
 
 /** What the candidates of a device are made with. */
 export interface TunedFamilyOptions {
@@ -190,24 +191,16 @@ function convolutionFamily(options: TunedFamilyOptions): TunedFamily<Convolution
     }),
     check: ({ variant }) => checkConvolution({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
-      const height = Math.ceil(band.height * share);
       const jobs = convolutionDispatches(compute, variant, shape, {
         ...work(),
-        height,
-        width,
-        inputs: channels,
-        filters: channels,
-        kernel: [3, 3],
-        pads: [1, 1],
-        outputHeight: height,
-        outputWidth: width,
+        ...sameSize({ ...band, height: Math.ceil(band.height * share) }),
       });
       return repeated(options, jobs, times);
     },
   };
 }
 
-function candidateOf<V>(
+function candidateOf<V extends Variant>(
   variant: V,
   timed: Kernel,
   checked: readonly Kernel[],
@@ -215,12 +208,16 @@ function candidateOf<V>(
 ): Candidate<V> {
   const name = timed.name.replace(/^[^,]*, /, '');
   const kernels = timing && !checked.includes(timed) ? [...checked, timed] : checked;
-  return { variant, key: timed.key, name, kernels };
+  const results = resultsOf(variant);
+  // Tiles in f16 suit a device or do not, whatever their size.
+  const half = 'shared' in variant && variant.shared === 'f16' && !('matrix' in variant);
+  const registerClass = half ? 'f16' : `${results}`;
+  return { variant, key: timed.key, name, registerClass, results, kernels };
 }
 
 /** Without timing the smallest text comes first: an emulated GPU takes seconds to compile a large one. */
-function ordered<V>(variants: readonly V[], timing: boolean): readonly V[] {
-  return timing ? variants : [...variants].reverse();
+function ordered<V extends Variant>(variants: readonly V[], timing: boolean): readonly V[] {
+  return timing ? variants : bySize(variants);
 }
 
 async function repeated(

@@ -8,7 +8,7 @@ import type { Compute, Dispatch } from './compute';
 import { type LinearVariant, linearDispatch } from './linear';
 import { type TunedFamily, tune } from './tune';
 import { linearShape, wholeRows } from './tuned-shapes';
-import { defaultChoice, kernelSetOf, variantsOf } from './variants';
+import { bySize, defaultChoice, kernelSetOf, type Variant, variantsOf } from './variants';
 
 let backend: Backend;
 let compute: Compute;
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => backend.dispose());
 
 /** The smallest variant compiles fastest. */
-const smallest = <V>(variants: readonly V[]) => variants.at(-1) as V;
+const smallest = <V extends Variant>(variants: readonly V[]) => bySize(variants)[0] as V;
 /** Smaller than any that is offered. */
 const linear: LinearVariant = {
   rows: 16,

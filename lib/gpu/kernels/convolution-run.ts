@@ -35,15 +35,13 @@ export interface ConvolutionRun {
   readonly outputWidth: number;
   /**
    * 2: each pixel becomes 2×2, and each of them has weights of its own, one after another. The padding is that
-   * of the first, whose neighbours begin one position later.
+   * of the first; the neighbours of the others begin one position later unless the shape is `shuffled`.
    */
   readonly scale?: 1 | 2;
   /** Channels of `side`. */
   readonly sideInputs?: number;
   /** Of a `repeated` residual: output channel o of phase i is channel `o·sideInputs/filters + picks[i]`. */
   readonly picks?: readonly number[];
-  /** Which of the stacked images in x and y; for runs without a side. */
-  readonly image?: number;
 }
 
 /**
@@ -58,7 +56,7 @@ export function convolutionDispatches(
   run: ConvolutionRun,
 ): Dispatch[] {
   const { height, width, inputs, filters, outputHeight, outputWidth } = run;
-  const { scale = 1, stride = 1, image = 0, picks = [0, 0, 0, 0] } = run;
+  const { scale = 1, stride = 1, picks = [0, 0, 0, 0] } = run;
   const sideInputs = run.side ? (run.sideInputs ?? 0) : 0;
   const [kernelHeight, kernelWidth] = run.kernel;
   const [padTop, padLeft] = run.pads;
@@ -95,11 +93,9 @@ export function convolutionDispatches(
   for (let start = 0; start < outputHeight; start += bandRows) {
     const rows = Math.min(bandRows, outputHeight - start);
     const source = inputRows(start, rows);
-    const x = run.x.map((frame) =>
-      view(frame, image * height, source.first, source.count, rowBytes.x),
-    );
-    const y = view(run.y, image * outputHeight * scale, start * scale, rows * scale, rowBytes.y);
-    const side = run.side && view(run.side, 0, start, rows, rowBytes.side);
+    const x = run.x.map((frame) => view(frame, source.first, source.count, rowBytes.x));
+    const y = view(run.y, start * scale, rows * scale, rowBytes.y);
+    const side = run.side && view(run.side, start, rows, rowBytes.side);
     const frames: Record<string, Operand> = {};
     for (let age = 0; age < shape.frames; age++) frames[`x${age}`] = (x[age] ?? at(x, 0)).operand;
     const pixelTiles = Math.ceil((rows * outputWidth) / fitted.pixels);
@@ -154,12 +150,11 @@ export function rowsOfTap(channels: number): number {
 /** Rows of an image as an operand, and the row of it in which row 0 of the image would lie. */
 function view(
   of: Span,
-  imageRow: number,
   first: number,
   count: number,
   rowBytes: number,
 ): { operand: Operand; first: number } {
-  const { operand, firstRow } = rowView(of, imageRow + first, count, rowBytes);
+  const { operand, firstRow } = rowView(of, first, count, rowBytes);
   return { operand, first: firstRow - first };
 }
 

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { convolution, GraphBuilder } from '../../onnx';
 import { createBackend, relativeRms } from '..';
 import { type Backend, type DeviceTensor, Scope } from '../backend';
 import { channelNormDispatches } from './channel-norm';
@@ -7,9 +6,9 @@ import type { Compute } from './compute';
 import type { ConvolutionShape, ConvolutionVariant } from './convolution';
 import { type ConvolutionRun, convolutionDispatches } from './convolution-run';
 import { packedDims, packedRows, packJob } from './convolution-weights';
+import { depthwiseDispatch } from './depthwise';
 import { fromHalf, toHalf } from './half';
 import type { Storage } from './kernel';
-import { OwnKernels } from './own';
 
 /** Geometry is no part of the results; a small tile compiles fast. */
 const small: ConvolutionVariant = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
@@ -38,6 +37,8 @@ interface Case {
   readonly frames: number;
   readonly scale: 1 | 2;
   readonly sideInputs: number;
+  readonly relu: boolean;
+  readonly shuffled: boolean;
 }
 
 const usual: Case = {
@@ -49,6 +50,8 @@ const usual: Case = {
   frames: 3,
   scale: 1,
   sideInputs: 0,
+  relu: false,
+  shuffled: false,
 };
 const picks = [0, 0, 1, 1];
 
@@ -71,11 +74,13 @@ describe('convolutions agree with plain loops in double precision', () => {
 
   async function computed(
     scope: Scope,
-    { inputs, filters, storage, output, residual, frames, scale, sideInputs }: Case,
+    given: Case,
     variant = small,
     device: Pick<Compute, 'limits'> = compute,
   ) {
-    const side = scale === 1 ? 3 : 2;
+    const { inputs, filters, storage, output, residual, frames, scale, sideInputs } = given;
+    const { relu, shuffled } = given;
+    const side = scale === 1 || shuffled ? 3 : 2;
     const taps = side * side;
     const blocks = scale === 1 ? 3 : 4;
     const pixels = height * width;
@@ -83,7 +88,7 @@ describe('convolutions agree with plain loops in double precision', () => {
       numbers(pixels * inputs, 10 + age, storage),
     );
     const weight = numbers(blocks * filters * inputs * taps, 2, storage);
-    const bias = numbers(Math.ceil(filters / 4) * 4, 3);
+    const bias = numbers(Math.ceil(filters / 4) * (shuffled ? 16 : 4), 3);
     const shortcut = numbers(sideInputs * filters, 4, storage);
     const sideValues = numbers(pixels * (sideInputs || filters), 5, storage);
     const order = {
@@ -116,6 +121,8 @@ describe('convolutions agree with plain loops in double precision', () => {
       residual,
       side: storage,
       bias: true,
+      relu,
+      shuffled,
       wholeVectors: filters % 4 === 0,
     };
     const run: ConvolutionRun = {
@@ -148,12 +155,13 @@ describe('convolutions agree with plain loops in double precision', () => {
       const [py, px] = [row % scale, column % scale];
       const [top, left] = [Math.floor(row / scale), Math.floor(column / scale)];
       for (let filter = 0; filter < filters; filter++) {
-        let sum = at(bias, filter);
+        const shift = shuffled ? 0 : 1;
+        let sum = at(bias, shuffled ? (2 * py + px) * filters + filter : filter);
         for (const [age, image] of images.entries()) {
           const block = scale === 1 ? age : 2 * py + px;
           for (let tap = 0; tap < taps; tap++) {
-            const iy = top + Math.floor(tap / side) - 1 + py;
-            const ix = left + (tap % side) - 1 + px;
+            const iy = top + Math.floor(tap / side) - 1 + shift * py;
+            const ix = left + (tap % side) - 1 + shift * px;
             if (iy < 0 || iy >= height || ix < 0 || ix >= width) continue;
             for (let c = 0; c < inputs; c++) {
               const value = at(image, (iy * width + ix) * inputs + c);
@@ -169,7 +177,7 @@ describe('convolutions agree with plain loops in double precision', () => {
         for (let c = 0; linear && c < sideInputs; c++) {
           sum += at(sideValues, from + c) * at(shortcut, c * filters + filter);
         }
-        expected[pixel * filters + filter] = sum;
+        expected[pixel * filters + filter] = relu ? Math.max(sum, 0) : sum;
       }
     }
     const values = await backend.read(y as DeviceTensor<'float32'>);
@@ -245,55 +253,47 @@ describe('convolutions agree with plain loops in double precision', () => {
     scope.dispose();
   });
 
-  test.each([
-    ['a 3×3 convolution of two images, downwards', [3, 3], 2, [0, 0, 1, 1], true],
-    ['a 1×1 convolution without a bias', [1, 1], 1, [0, 0, 0, 0], false],
-  ] as const)(
-    'the named call of %s gives what the runtime gives',
-    async (_, kernel, stride, pads, bias) => {
-      const scope = new Scope(backend);
-      const [inputs, filters] = [12, 10];
-      const dims = { x: [2, height, width, inputs], weight: [filters, inputs, ...kernel] };
-      const g = new GraphBuilder('convolution');
-      const given = {
-        x: scope.float32(dims.x, 'activations', numbers(2 * height * width * inputs, 1)),
-        weight: scope.float32(
-          dims.weight,
-          'weights',
-          numbers(filters * inputs * kernel[0] ** 2, 2),
-        ),
-        ...(bias && { bias: scope.float32([filters], 'weights', numbers(filters, 3)) }),
-      };
-      const value = convolution(
-        g.input('x', 'float32', dims.x),
-        g.input('weight', 'float32', dims.weight),
-        bias ? g.input('bias', 'float32', [filters]) : null,
-        backend.convLayout,
-        { stride, pads },
-      );
-      g.output('y', value);
-      const graph = g.build();
-      const size = (extent: number) => Math.floor((extent + pads[2] - kernel[0]) / stride) + 1;
-      const y = scope.float32([2, size(height), size(width), filters], 'activations');
-      await backend.run(graph, given, { y });
-      const expected = await backend.read(y);
-      backend.write(y, new Float32Array(expected.length));
-      const choice = { mode: 'exact', linear: null, attention: null, convolution: small } as const;
-      const kernels = new OwnKernels(backend, choice);
-      const answers: boolean[] = [];
-      const run: OwnKernels['run'] = async (...call) => {
-        const answer = await kernels.run(...call);
-        answers.push(answer);
-        return answer;
-      };
-      backend.kernels = { choice, run };
-      await backend.run(graph, given, { y });
-      backend.kernels = null;
-      expect(answers).toEqual([true]);
-      expect(relativeRms(await backend.read(y), expected)).toBeLessThan(1e-6);
-      scope.dispose();
-    },
-  );
+  test('four filters of the same pixels, with a bias each and ReLU, become four pixels', async () => {
+    const given = { ...half, scale: 2, shuffled: true, relu: true, frames: 1, inputs: 48 } as const;
+    expect(await errorOf(given)).toBeLessThan(3e-4);
+  });
+
+  test.each([1, 2])('a filter for each channel of %s frames', async (frames) => {
+    const scope = new Scope(backend);
+    const [channels, kernel, storage] = [12, 7, 'f16'] as const;
+    const pixels = height * width;
+    const images = Array.from({ length: frames }, (_, age) =>
+      numbers(pixels * channels, 10 + age, storage),
+    );
+    const weights = numbers(kernel ** 2 * 2 * channels, 2);
+    const y = scope.float32([pixels * 2 * channels], 'activations');
+    const run = {
+      x: images.map((image) => upload(scope, image, storage)),
+      weights: upload(scope, weights, 'f32'),
+      y,
+      height,
+      width,
+      channels,
+      kernel,
+      input: storage,
+      output: 'f32',
+    } as const;
+    await compute.dispatch([depthwiseDispatch(run)]);
+    const expected = new Float64Array(pixels * 2 * channels);
+    for (let i = 0; i < expected.length; i++) {
+      const [pixel, number] = [Math.floor(i / (2 * channels)), i % (2 * channels)];
+      const image = images[Math.floor(number / channels)] ?? [];
+      for (let tap = 0; image.length > 0 && tap < kernel ** 2; tap++) {
+        const iy = Math.floor(pixel / width) + Math.floor(tap / kernel) - 3;
+        const ix = (pixel % width) + (tap % kernel) - 3;
+        if (iy < 0 || iy >= height || ix < 0 || ix >= width) continue;
+        const value = at(image, (iy * width + ix) * channels + (number % channels));
+        expected[i] = at(expected, i) + value * at(weights, tap * 2 * channels + number);
+      }
+    }
+    expect(relativeRms(await backend.read(y), expected)).toBeLessThan(1e-6);
+    scope.dispose();
+  });
 
   test('the norm over 8 and 160 channels, a pixel of zeros and one of large numbers', async () => {
     for (const [channels, input] of [

@@ -17,7 +17,7 @@ export interface ConvolutionVariant {
 /** What the text of a convolution's kernel depends on. Channels and sizes are uniforms. */
 export interface ConvolutionShape {
   /** Frames that are convolved over time: bindings `x0` (the newest), `x1`, `x2`. */
-  readonly frames: 1 | 3;
+  readonly frames: 1 | 2 | 3;
   readonly input: Storage;
   /** As `packedWeights` (`convolution-weights.ts`) has them; null for filters [N, C, height, width] in f32. */
   readonly weight: Storage | null;
@@ -31,6 +31,10 @@ export interface ConvolutionShape {
   /** Of `side`; that of the input for `linear`. */
   readonly side: Storage;
   readonly bias: boolean;
+  /** ReLU of the sum. */
+  readonly relu: boolean;
+  /** The pixels that a pixel becomes have the same neighbours, and a bias each: [4·N]. */
+  readonly shuffled: boolean;
   /** Whether the number of filters is a multiple of 4; if not, the output is f32. */
   readonly wholeVectors: boolean;
 }
@@ -117,7 +121,7 @@ const sweep = 8;
 
 function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
   const { pixels, filters, threadPixels, threadFilters } = variant;
-  const { input, weight, output, residual, side, wholeVectors } = shape;
+  const { input, weight, output, residual, side, shuffled, wholeVectors } = shape;
   if (residual === 'linear' && side !== input) {
     throw new RangeError('a shortcut of another storage is not computed with the convolution');
   }
@@ -203,8 +207,8 @@ ${weightLoads
   let filterVectors = (uniforms.filters + 3u) / 4u;
   let tilesOfPhase = uniforms.pixelTiles * uniforms.filterTiles;
   let phase = group / tilesOfPhase;
-  let phaseRow = phase / 2u;
-  let phaseColumn = phase % 2u;
+  let phaseRow = ${shuffled ? '0u' : 'phase / 2u'};
+  let phaseColumn = ${shuffled ? '0u' : 'phase % 2u'};
   // ${sweep} tiles of pixels share the weights that they read.
   let place = group % tilesOfPhase;
   let block = place / (${sweep}u * uniforms.filterTiles);
@@ -293,7 +297,7 @@ ${pixelItems
   .join('\n')}`;
   const storages = `${shape.frames}×${input}·${weight ?? 'filters'}→${output}`;
   return defineKernel({
-    name: `convolution ${storages} ${residual} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
+    name: `convolution ${storages} ${residual}${shape.relu ? ' relu' : ''}${shuffled ? ' shuffled' : ''} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
     mode: 'exact',
     bindings,
     uniforms,
@@ -326,7 +330,9 @@ fn filter4(vector: u32, channel: u32, tap: u32) -> vec4<f32> {
 }`;
 
 /** Adds bias and residual to four filters' sums of a pixel and stores them. */
-function storeFunction({ residual, side, output, bias, wholeVectors }: ConvolutionShape): string {
+function storeFunction(shape: ConvolutionShape): string {
+  const { residual, side, output, bias, relu, shuffled, wholeVectors } = shape;
+  const ofBias = shuffled ? 'bias[phase * filterVectors + vector]' : 'bias[vector]';
   const pixelOf = 'pixel = (row + uniforms.sideFirst) * uniforms.outputWidth + column';
   const added = {
     none: '',
@@ -362,8 +368,8 @@ fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
   let scale = uniforms.scale;
   let outputRow = row * scale + phase / 2u + uniforms.yFirst;
   let outputPixel = outputRow * uniforms.outputWidth * scale + column * scale + phase % 2u;
-  var value = sum${bias ? ' + bias[vector]' : ''};
+  var value = sum${bias ? ` + ${ofBias}` : ''};
 ${added}
-${stores}
+${relu ? '  value = select(value, vec4<f32>(), value < vec4<f32>());\n' : ''}${stores}
 }`;
 }

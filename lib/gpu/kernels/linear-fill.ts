@@ -1,6 +1,5 @@
 import type { KernelBinding } from './kernel';
 import type { LinearShape, LinearVariant } from './linear';
-import { columnOf } from './linear-epilogue';
 import { halfFunctions } from './text';
 
 /*
@@ -238,49 +237,6 @@ function blockLoads(
     scale${turn} = scales[column${turn} * ${k / 32}u + step / 2u];`,
       )
       .join('\n'),
-  };
-}
-
-/** A weight that never lies in workgroup memory. */
-export interface RegisterFill extends Fill {
-  /** The quad of a part, 0 to 3, of a thread's column. */
-  quad(column: number, part: number): string;
-}
-
-/** The weight of a thread's columns, for a workgroup in which no other thread has them. */
-export function registerFill(shape: LinearShape, variant: LinearVariant): RegisterFill {
-  const { k, n, weight } = shape;
-  const turns = range(variant.threadColumns);
-  const row = (turn: number) => `min(tileColumn + ${columnOf(variant, turn)}, ${n - 1}u)`;
-  if (weight === 'f32') {
-    // Beyond the last quad x is zero.
-    const quad = (part: number) =>
-      (k / 4) % quadsPerRow ? `min(first + ${part}u, ${k / 4 - 1}u)` : `first + ${part}u`;
-    return {
-      bindings: [{ name: 'weight', access: 'read', element: 'vec4<f32>' }],
-      declarations: '',
-      setup: turns.map((turn) => `  let weightRow${turn} = (${row(turn)}) * ${k / 4}u;`).join('\n'),
-      load: '',
-      store: `    let first = step * ${quadsPerRow}u;`,
-      quad: (column, part) => `weight[weightRow${column} + ${quad(part)}]`,
-    };
-  }
-  const share = { quads: quadsPerRow, turns, firstQuad: '0u' };
-  const { bindings, declarations, setup, load } = blockLoads(shape, share, row);
-  const word = (words: string, part: number) => {
-    if (weight === 'q8') return `${words}.${components[part]}`;
-    const pair = `${words}.${part < 2 ? 'x' : 'y'}`;
-    return part % 2 ? `${pair} >> 16u` : pair;
-  };
-  return {
-    bindings,
-    declarations,
-    setup,
-    load,
-    store: turns
-      .map((turn) => `    let words${turn} = values${turn};\n    let factor${turn} = scale${turn};`)
-      .join('\n'),
-    quad: (column, part) => `levels(${word(`words${column}`, part)}) * factor${column}`,
   };
 }
 

@@ -92,6 +92,11 @@ function threadsOf({ subgroupSize, down, across }: MatrixTiling): number {
   return subgroupSize * down * across;
 }
 
+/** Numbers that a thread of a subgroup adds to. */
+export function matrixResults(tiling: MatrixTiling): number {
+  return (tiling.rows * tiling.columns) / threadsOf(tiling);
+}
+
 /** The results that a thread stores of one row of matrices of each part. */
 function storedBy(tiling: MatrixTiling) {
   const { rows, columns, down, m } = tiling;

@@ -64,19 +64,16 @@ describe('linear', () => {
       const part = await runLinear(backend, small, shape, operands, { start, count });
       expect(part).toEqual(whole.subarray(start * shape.n, (start + count) * shape.n));
     }
-    for (const rows of [32, small.threadRows]) {
-      expect(await runLinear(backend, { ...small, rows }, shape, operands)).toEqual(whole);
-    }
+    expect(await runLinear(backend, { ...small, rows: 32 }, shape, operands)).toEqual(whole);
   });
 
   test('tiles of any geometry give the same bits', { tags: ['full'] }, async () => {
     const shape: LinearShape = { ...plain, k: 160, input: 'f16', rank: 4, epilogue: 'gelu' };
-    // With 4, 2 and 1 vectors of a row to fill per thread, with several rows, and with weights in registers.
+    // With 4, 2 and 1 vectors of a row to fill per thread, and with several rows.
     const others: readonly Partial<LinearVariant>[] = [
       { rows: 32 },
       { rows: 64 },
       { rows: 32, columns: 8, threadRows: 8 },
-      { rows: 4, columns: 32 },
     ];
     for (const weight of ['q8', 'q4', 'f32'] as const) {
       // Of f32 the last step is not a whole one.

@@ -10,21 +10,11 @@ import {
   epilogueUniforms,
   tileLines,
 } from './linear-epilogue';
-import {
-  type Fill,
-  inputFill,
-  type RegisterFill,
-  registerFill,
-  stepLoop,
-  weightFill,
-} from './linear-fill';
+import { type Fill, inputFill, stepLoop, weightFill } from './linear-fill';
 import { hasMatrices, type MatrixTiling, matrixLinear } from './linear-matrix';
 import { storageBytes } from './text';
 
-/**
- * Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them.
- * Where `rows` are those of a thread, no other thread needs its columns' weights, which then stay in registers.
- */
+/** Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them. */
 export interface LinearVariant {
   /** Power of two. */
   readonly rows: number;
@@ -87,33 +77,38 @@ export interface LinearOperands {
 /** Elements of k between two barriers. */
 const step = 16;
 
-const tiles: readonly (readonly [number, number, number, number])[] = [
+type Tile = readonly [rows: number, columns: number, threadRows: number, threadColumns: number];
+
+const tiles: readonly Tile[] = [
   [128, 128, 8, 8],
   [128, 64, 8, 8],
-  [128, 128, 16, 8],
-  [16, 512, 16, 8],
   [64, 128, 8, 8],
   [64, 64, 8, 8],
   [64, 64, 8, 4],
+  [128, 64, 8, 4],
   [64, 32, 4, 4],
   [32, 32, 4, 4],
 ];
 
-/** The variants that fit a device, the best guess first. */
+/** With tiles in f16, which help where it costs nothing to widen them: such GPUs have few registers for a thread. */
+const halfTiles: readonly Tile[] = [
+  [64, 64, 8, 4],
+  [128, 128, 8, 8],
+  [32, 32, 4, 4],
+];
+
+/** The variants that fit a device: classes of registers, and variants within a class, the best guess first. */
 export function linearVariants(compute: Pick<Compute, 'features' | 'limits'>): LinearVariant[] {
-  const variants = tiles.map(([rows, columns, threadRows, threadColumns]) => {
-    return { rows, columns, threadRows, threadColumns, shared: 'f32' } as const;
-  });
-  // Weights in registers are f32.
-  const halves = compute.features.has('shader-f16')
-    ? variants.filter((variant) => !hasOwnColumns(variant))
-    : [];
-  return [...variants, ...halves.map((variant) => ({ ...variant, shared: 'f16' }) as const)].filter(
-    (variant) =>
-      fits(compute, {
-        threads: threadsOf(variant),
-        workgroupBytes: workgroupBytes({ ...variant, shared: 'f32' }),
-      }),
+  const half = compute.features.has('shader-f16');
+  const of = (shared: 'f32' | 'f16', all: readonly Tile[]) =>
+    all.map(([rows, columns, threadRows, threadColumns]): LinearVariant => {
+      return { rows, columns, threadRows, threadColumns, shared };
+    });
+  return [...of('f32', tiles), ...of('f16', half ? halfTiles : [])].filter((variant) =>
+    fits(compute, {
+      threads: threadsOf(variant),
+      workgroupBytes: workgroupBytes({ ...variant, shared: 'f32' }),
+    }),
   );
 }
 
@@ -122,14 +117,8 @@ export function threadsOf({ rows, columns, threadRows, threadColumns }: LinearVa
   return (rows / threadRows) * (columns / threadColumns);
 }
 
-function workgroupBytes(variant: LinearVariant): number {
-  const { rows, columns, shared } = variant;
-  return (rows + (hasOwnColumns(variant) ? 0 : columns)) * step * storageBytes(shared);
-}
-
-/** Whether no two threads of a workgroup share a column. */
-function hasOwnColumns({ rows, threadRows }: LinearVariant): boolean {
-  return rows === threadRows;
+function workgroupBytes({ rows, columns, shared }: LinearVariant): number {
+  return (rows + columns) * step * storageBytes(shared);
 }
 
 /**
@@ -145,10 +134,9 @@ export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kerne
     const variant = fitted(requested, shape);
     const threads = threadsOf(variant);
     const vector = variant.shared === 'f32' ? 'vec4<f32>' : 'vec4<f16>';
-    const own = hasOwnColumns(variant) ? registerFill(shape, variant) : null;
     const fills = [
       inputFill(shape, variant.rows, threads, vector),
-      own ?? weightFill(shape, variant, threads, vector),
+      weightFill(shape, variant, threads, vector),
     ];
     const { weight, input, output, epilogue, k, n, rank } = shape;
     return defineKernel({
@@ -161,12 +149,12 @@ export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kerne
       ...(variant.shared === 'f16' && { needs: ['shader-f16'], directives: 'enable f16;' }),
       declarations: `
 var<workgroup> tileX: array<${vector}, ${(variant.rows * step) / 4}>;
-${own ? '' : `var<workgroup> tileW: array<${vector}, ${(variant.columns * step) / 4}>;`}
+var<workgroup> tileW: array<${vector}, ${(variant.columns * step) / 4}>;
 ${fills.map(({ declarations }) => declarations).join('')}
 ${epilogueDeclarations(shape)}`,
       body: `
 ${tileLines(variant, shape)}
-${body(variant, shape, fills, own)}
+${body(variant, shape, fills)}
 ${epilogueLines(variant, shape)}`,
     });
   },
@@ -178,8 +166,7 @@ function fitted(variant: LinearVariant, shape: LinearShape): LinearVariant {
   const { n, input } = shape;
   let { columns } = variant;
   while (columns / 2 >= Math.max(n, 4 * variant.threadColumns)) columns /= 2;
-  const wide = input === 'f32' || hasOwnColumns(variant);
-  return { ...variant, columns, shared: wide ? 'f32' : variant.shared };
+  return { ...variant, columns, shared: input === 'f32' ? 'f32' : variant.shared };
 }
 
 function variantName({ rows, columns, threadRows, threadColumns, shared }: LinearVariant): string {
@@ -187,49 +174,28 @@ function variantName({ rows, columns, threadRows, threadColumns, shared }: Linea
 }
 
 /** The next step's words are loaded before this step's products, and converted behind the barrier. */
-function body(
-  variant: LinearVariant,
-  { k }: LinearShape,
-  fills: readonly Fill[],
-  own: RegisterFill | null,
-): string {
+function body(variant: LinearVariant, { k }: LinearShape, fills: readonly Fill[]): string {
   const { rows, columns, threadRows, threadColumns } = variant;
-  const steps = Math.ceil(k / step);
   const across = columns / threadColumns;
   const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-  const products = (row: (i: number) => string) =>
-    range(threadRows).flatMap((i) => [
-      `      { let a = vec4<f32>(tileX[${row(i)}]);`,
-      ...range(threadColumns).map(
-        (j) =>
-          `      c${i}_${j} = fma(a.w, w${j}.w, fma(a.z, w${j}.z, fma(a.y, w${j}.y, fma(a.x, w${j}.x, c${i}_${j}))));`,
-      ),
-      '      }',
-    ]);
-  const part = (weight: (j: number) => string, row: (i: number) => string) =>
-    [...range(threadColumns).map((j) => `      let w${j} = ${weight(j)};`), ...products(row)].join(
-      '\n',
-    );
-  // With weights in registers all indices are constants.
-  const sums = own
-    ? range(4)
-        .map(
-          (p) =>
-            `    {\n${part(
-              (j) => own.quad(j, p),
-              (i) => `${p * rows + i}u`,
-            )}\n    }`,
-        )
-        .join('\n')
-    : `    for (var part = 0u; part < 4u; part++) {
-${part(
-  (j) => `vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u])`,
-  (i) => `part * ${rows}u + threadRow * ${threadRows}u + ${i}u`,
-)}
+  const weights = range(threadColumns).map(
+    (j) =>
+      `      let w${j} = vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u]);`,
+  );
+  const products = range(threadRows).flatMap((i) => [
+    `      { let a = vec4<f32>(tileX[part * ${rows}u + threadRow * ${threadRows}u + ${i}u]);`,
+    ...range(threadColumns).map(
+      (j) =>
+        `      c${i}_${j} = fma(a.w, w${j}.w, fma(a.z, w${j}.z, fma(a.y, w${j}.y, fma(a.x, w${j}.x, c${i}_${j}))));`,
+    ),
+    '      }',
+  ]);
+  const sums = `    for (var part = 0u; part < 4u; part++) {
+${[...weights, ...products].join('\n')}
     }`;
   return `
 ${accumulatorLines(variant)}
-${stepLoop(fills, steps, sums)}`;
+${stepLoop(fills, Math.ceil(k / step), sums)}`;
 }
 
 /** @throws RangeError for a shape that no linear kernel computes */

@@ -1,10 +1,15 @@
 import { expect, test } from 'vitest';
 import { failureOf } from '../../contract/testing/failure';
+import { Scope } from '../backend';
+import { CountingBackend } from '../counting-backend';
+import { tunedFamilies } from './candidates';
 import { defineKernel } from './kernel';
 import { emptyRecord, isOfOther, mostLosses, openRecord, recordId, withLoss } from './record';
+import { completeDevice } from './testing/texts';
 import {
   type Candidate,
   type Clock,
+  type Family,
   type Tried,
   type TunedFamily,
   type TuneOptions,
@@ -40,6 +45,8 @@ interface Known {
   readonly wrong?: boolean;
   readonly hangs?: boolean;
   readonly broken?: boolean;
+  /** Per thread; they name the class. */
+  readonly results?: number;
 }
 
 /** Milliseconds that the wait for the end of any work takes. */
@@ -60,7 +67,9 @@ function fakeFamily(known: Readonly<Record<string, Known>>, more: Partial<TuneOp
       workgroupBytes: 0,
       body: '',
     });
-    return { variant: name, key: name, name, kernels: [kernel] };
+    const { results = 64 } = known[name] as Known;
+    const registerClass = `${results}`;
+    return { variant: name, key: name, name, registerClass, results, kernels: [kernel] };
   });
   const tuned: TunedFamily = {
     family: 'linear',
@@ -130,16 +139,53 @@ test('the fastest variant with right numbers wins, and what the others did is to
   expect(trying.at(-1)).toBeNull();
 });
 
-test('a family ends when two in a row are clearly slower', async () => {
+test('a class ends when two in a row are clearly slower, and another class goes on', async () => {
   const { options } = fakeFamily({
     first: { speed: 1000 },
     second: { speed: 800 },
     third: { speed: 700 },
-    fourth: { speed: 5000 },
+    fourth: { speed: 9000 },
+    small: { speed: 1100, results: 32 },
+    smaller: { speed: 1430, results: 32 },
   });
   const { winners, tried } = await tune(options);
-  expect(winners.linear?.variant).toBe('first');
-  expect(tried).toHaveLength(3);
+  expect(winners.linear?.variant).toBe('smaller');
+  // The first of each class, then the faster class.
+  expect(tried.map(({ name }) => name)).toEqual(['first', 'small', 'smaller', 'second', 'third']);
+});
+
+test('where every variant is late, the smallest is used without being timed', async () => {
+  const known = {
+    large: { speed: 1000, compile: 3500 },
+    small: { speed: 500, compile: 3200, results: 16 },
+    wrong: { speed: 500, compile: 3200, results: 8, wrong: true },
+    middle: { speed: 700, compile: 3400, results: 32 },
+  };
+  const { options, runs } = fakeFamily(known);
+  const { winners, tried } = await tune(options);
+  expect(winners.linear).toMatchObject({ variant: 'small', rate: null });
+  expect(runs).toEqual([]);
+  expect(named(tried)).toMatchObject({
+    large: 'large takes over 3 s to compile',
+    small: 0,
+    wrong: 'the numbers are wrong by 0.3',
+  });
+});
+
+test('the time of compiling is limited for each kernel, not for those of a variant together', async () => {
+  const { options } = fakeFamily({ first: { speed: 1000, compile: 1000 } });
+  const [tuned] = options.families as [TunedFamily];
+  const [candidate] = tuned.candidates as [Candidate];
+  const kernels = [1, 2, 3, 4, 5].flatMap(() => candidate.kernels);
+  const families = [{ ...tuned, candidates: [{ ...candidate, kernels }] }];
+  let before: Promise<unknown> = Promise.resolve();
+  const compile: TuneOptions['compile'] = (one) => {
+    const compiling = before.then(() => options.compile(one));
+    before = compiling;
+    return compiling;
+  };
+  const { winners } = await tune({ ...options, families, compile });
+  expect(Math.round((winners.linear?.rate ?? 0) / 1e9)).toBe(1000);
 });
 
 test('ten seconds are enough on a slow device too; each family has its variant', async () => {
@@ -166,6 +212,163 @@ test('skipped, or without timing, the first variant with right numbers wins', as
     const { winners } = await tune(options);
     expect(winners.linear).toMatchObject({ variant: 'right', rate: null });
     expect(runs).toEqual([]);
+  }
+});
+
+/*
+ * Rates of variants, relative to each other, as far as known: measured by karume (128×128 by 8×8, 128×64 by 8×8 and
+ * 64×64 by 8×8 on Blackwell, 8-bit products of 8×8 and of 8×4 there, 8×8 and 8×4 on an M2), and otherwise as the
+ * compilers of the GPUs estimate them (README, "What compilers of GPUs say").
+ */
+const gpus: Readonly<Record<string, Partial<Record<Family, Readonly<Record<string, number>>>>>> = {
+  Ada: {
+    linear: {
+      '128×128 by 8×8': 0.869,
+      '128×64 by 8×8': 0.854,
+      '64×128 by 8×8': 0.835,
+      '64×64 by 8×8': 0.825,
+      '64×64 by 8×4': 0.795,
+      '128×64 by 8×4': 0.82,
+      '64×32 by 4×4': 0.717,
+      '32×32 by 4×4': 0.688,
+      '128×128 by 8×8 in f16': 0.724,
+      '64×64 by 8×4 in f16': 0.627,
+      '32×32 by 4×4 in f16': 0.525,
+    },
+    attention: {
+      '64×64': 0.788,
+      '128×64': 0.797,
+      '32×64': 0.706,
+      '64×128': 0.819,
+      '128×128': 0.835,
+      '64×64 in f16': 0.71,
+      '32×64 in f16': 0.58,
+    },
+  },
+  Blackwell: {
+    linear: {
+      '128×128 by 8×8': 1,
+      '128×64 by 8×8': 0.91,
+      '64×128 by 8×8': 0.9,
+      '64×64 by 8×8': 0.69,
+      '64×64 by 8×4': 0.75,
+      '128×64 by 8×4': 0.85,
+      '64×32 by 4×4': 0.5,
+      '32×32 by 4×4': 0.45,
+      '128×128 by 8×8 in f16': 0.8,
+      '64×64 by 8×4 in f16': 0.65,
+      '32×32 by 4×4 in f16': 0.4,
+    },
+    fastLinear: {
+      '128×64 by 8×8': 1,
+      '64×64 by 8×8': 0.95,
+      '64×64 by 8×4': 1.05,
+      '128×64 by 8×4': 1.2,
+      '32×32 by 4×4': 0.7,
+    },
+  },
+  M2: {
+    linear: {
+      '128×128 by 8×8': 1,
+      '128×64 by 8×8': 1.1,
+      '64×128 by 8×8': 0.9,
+      '64×64 by 8×8': 0.86,
+      '64×64 by 8×4': 1.43,
+      '128×64 by 8×4': 1.4,
+      '64×32 by 4×4': 1.2,
+      '32×32 by 4×4': 1.1,
+      '128×128 by 8×8 in f16': 0.9,
+      '64×64 by 8×4 in f16': 1.35,
+      '32×32 by 4×4 in f16': 1,
+    },
+  },
+  Intel: {
+    linear: {
+      '128×128 by 8×8': 0.28,
+      '128×64 by 8×8': 0.28,
+      '64×128 by 8×8': 0.27,
+      '64×64 by 8×8': 0.27,
+      '64×64 by 8×4': 0.92,
+      '128×64 by 8×4': 0.9,
+      '64×32 by 4×4': 1,
+      '32×32 by 4×4': 0.99,
+      '128×128 by 8×8 in f16': 0.25,
+      '64×64 by 8×4 in f16': 0.89,
+      '32×32 by 4×4 in f16': 0.85,
+    },
+    attention: {
+      '64×64': 0.41,
+      '128×64': 0.41,
+      '32×64': 1,
+      '64×128': 0.44,
+      '128×128': 0.45,
+      '64×64 in f16': 0.4,
+      '32×64 in f16': 0.82,
+    },
+  },
+  RDNA3: {
+    linear: {
+      '128×128 by 8×8': 1,
+      '128×64 by 8×8': 0.98,
+      '64×128 by 8×8': 0.95,
+      '64×64 by 8×8': 0.95,
+      '64×64 by 8×4': 0.95,
+      '128×64 by 8×4': 0.96,
+      '64×32 by 4×4': 0.9,
+      '32×32 by 4×4': 0.84,
+      '128×128 by 8×8 in f16': 0.53,
+      '64×64 by 8×4 in f16': 0.51,
+      '32×32 by 4×4 in f16': 0.48,
+    },
+    attention: {
+      '64×64': 0.97,
+      '128×64': 1,
+      '32×64': 0.46,
+      '64×128': 0.84,
+      '128×128': 0.9,
+      '64×64 in f16': 0.57,
+      '32×64 in f16': 0.25,
+    },
+  },
+};
+
+test.each(Object.entries(gpus))('on %s the tuner finds 0.97 of the best', async (_, tables) => {
+  const counting = new CountingBackend(null);
+  const { features } = completeDevice;
+  const scope = new Scope(counting);
+  const compute = { ...counting.compute, ...completeDevice, features };
+  const options = { backend: counting, compute, mode: 'fast', timing: true, scope } as const;
+  const clock = new FakeClock();
+  const rateOf = (family: Family, { name }: Candidate): number => {
+    // What the table does not tell of is alike.
+    const table = tables[family];
+    const [, rate] = Object.entries(table ?? {}).find(([end]) => name.endsWith(end)) ?? [];
+    if (table && rate === undefined) throw new Error(`the table of ${family} has no ${name}`);
+    return (rate ?? 1) * 5e12;
+  };
+  const families = tunedFamilies(options).map(
+    (tuned): TunedFamily => ({
+      ...tuned,
+      check: async () => {
+        await clock.work(20);
+        return null;
+      },
+      run: async (candidate, share, times) => {
+        const seconds = (tuned.flops * share * times) / rateOf(tuned.family, candidate);
+        await clock.work(floor + 1000 * seconds);
+      },
+    }),
+  );
+  const compile = async () => {
+    await clock.work(30);
+    return [];
+  };
+  const { winners } = await tune({ families, compile, clock, timing: true });
+  // A variant that has begun is timed to its end.
+  expect(clock.now()).toBeLessThan(12_000);
+  for (const { family, candidates } of families) {
+    const best = Math.max(...candidates.map((candidate) => rateOf(family, candidate)));
+    expect(winners[family]?.rate, family).toBeGreaterThan(0.97 * best);
   }
 });
 

@@ -14,6 +14,13 @@ export interface Candidate<V = unknown> {
   readonly key: string;
   /** For people. */
   readonly name: string;
+  /**
+   * Variants that need registers alike. How fast they are depends on the device in a similar way, so that one which is
+   * slow tells something about the others.
+   */
+  readonly registerClass: string;
+  /** Results that a thread has in registers: the fewer, the sooner a kernel is compiled. */
+  readonly results: number;
   /** What the check and the timing run. */
   readonly kernels: readonly Kernel[];
 }
@@ -21,7 +28,7 @@ export interface Candidate<V = unknown> {
 /** The variants of a family, and how one is checked and timed. */
 export interface TunedFamily<V = unknown> {
   readonly family: Family;
-  /** Best guess first. */
+  /** Classes of registers, and variants within a class, the best guess first. */
   readonly candidates: readonly Candidate<V>[];
   /** Why the numbers of a variant are wrong; null where they are right. */
   check(candidate: Candidate<V>): Promise<string | null>;
@@ -99,6 +106,7 @@ const browserClock: Clock = {
 
 /** Milliseconds. */
 const budget = 10_000;
+/** Of one kernel. */
 const longestCompile = 3000;
 /** After so long a kernel is taken to hang. */
 const longestRun = 5000;
@@ -112,83 +120,152 @@ const rounds = 3;
 const firstShare = 1 / 16;
 /** A challenger wins by more than this. */
 const margin = 0.03;
-/** A family ends when two in a row are slower by more than this. */
+/** A class ends when two in a row are slower by more than this. */
 const clearLoss = 0.15;
 
 /**
  * Finds the fastest variant of each family on this device. A variant is compiled, its numbers are checked,
- * then it is timed in turns with the fastest so far. When the time is over, or the user skips it, the rest
- * is not timed: where a family has no variant yet, the first that computes right numbers wins.
+ * then it is timed in turns with the fastest so far: the first of each class of registers, then the others of the
+ * fastest class, of the second, and so on. When the time is over, or the user skips it, the rest is not timed. A
+ * family that has no variant then uses the first that computes right numbers, or the smallest where some took too
+ * long to compile.
  *
  * @throws KinoraError `DEVICE_LOST` where a variant does not end; `onTrying` was last called with it
  */
 export async function tune(options: TuneOptions): Promise<TuningResult> {
-  const { families, excluded = {}, onProgress } = options;
+  const { families } = options;
   const clock = options.clock ?? browserClock;
   const tuner = new Tuner(options, clock);
-  const tried: Tried[] = [];
   const winners: Partial<Record<Family, Winner | null>> = {};
-  const total = families.reduce((sum, { candidates }) => sum + candidates.length, 0);
   const begin = clock.now();
-  let before = 0;
   for (const [index, tuned] of families.entries()) {
-    const { family, candidates } = tuned;
     // What a family does not use is left to the next ones.
     const deadline = begin + (budget * (index + 1)) / families.length;
-    let best: { candidate: Candidate; rate: number | null } | null = null;
-    let losses = 0;
-    for (const [at, candidate] of candidates.entries()) {
-      onProgress?.({ family, done: before + at, total });
-      const timed = options.timing && !options.skip?.aborted && clock.now() < deadline;
-      if (best && (!timed || losses === 2)) break;
-      const { key, name } = candidate;
-      const reason = excluded[key] ?? (await tuner.failureOf(tuned, candidate));
-      if (reason !== null) {
-        tried.push({ family, key, name, rate: null, reason });
-        continue;
-      }
-      if (!timed) {
-        best = { candidate, rate: null };
-        tried.push({ family, key, name, rate: null, reason: null });
-        continue;
-      }
-      const { rate, rival } = await tuner.compare(tuned, candidate, best?.candidate ?? null);
-      tried.push({ family, key, name, rate, reason: null });
-      losses = rate < rival * (1 - clearLoss) ? losses + 1 : 0;
-      if (rate > rival * (1 + margin)) best = { candidate, rate };
-    }
-    before += candidates.length;
-    winners[family] = best && winnerOf(best);
+    winners[tuned.family] = await tuner.winnerOf(tuned, deadline);
   }
-  return { winners, tried };
+  return { winners, tried: tuner.tried };
 }
 
-function winnerOf({ candidate, rate }: { candidate: Candidate; rate: number | null }): Winner {
-  const { variant, key, name } = candidate;
-  return { variant, key, name, rate };
+/** Of variants, the one with the fewest results per thread, the last of several. */
+function smallestOf<V extends Pick<Candidate, 'results'>>(variants: readonly V[]): V | undefined {
+  return variants.toReversed().toSorted((a, b) => a.results - b.results)[0];
+}
+
+function classesOf(candidates: readonly Candidate[]): Candidate[][] {
+  const classes = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    const { registerClass } = candidate;
+    classes.set(registerClass, [...(classes.get(registerClass) ?? []), candidate]);
+  }
+  return [...classes.values()];
 }
 
 /** Runs variants, with the limits of their times. */
 class Tuner {
+  /** Of the families that are done, in the order in which they were tried. */
+  readonly tried: Tried[] = [];
+  /** The same of this family, by their keys. */
+  readonly #tried = new Map<string, Tried>();
+  /** What took too long to compile. */
+  readonly #late = new Set<Candidate>();
   /** Of a family's work that is timed: the same for all its variants. */
   readonly #shares = new Map<TunedFamily, number>();
+  /** Variants of the families before. */
+  #before = 0;
 
   constructor(
     readonly options: TuneOptions,
     readonly clock: Clock,
   ) {}
 
-  /** Why a variant cannot be used; null where it can. */
-  async failureOf(tuned: TunedFamily, candidate: Candidate): Promise<string | null> {
-    await this.options.onTrying?.(candidate.key);
-    const reason =
-      (await this.#compile(candidate)) ?? (await this.#limited(candidate, tuned.check(candidate)));
-    await this.options.onTrying?.(null);
-    return reason;
+  /** The fastest variant of a family; null where no variant can be used. */
+  async winnerOf(tuned: TunedFamily, deadline: number): Promise<Winner | null> {
+    const { timing, skip } = this.options;
+    const { candidates } = tuned;
+    const classes = classesOf(candidates);
+    const rates = new Map<Candidate, number>();
+    let best: Candidate | null = null;
+    const open = () => timing && !skip?.aborted && this.clock.now() < deadline;
+    /** @returns whether it is clearly slower than the fastest */
+    const contest = async (candidate: Candidate): Promise<boolean> => {
+      if (!(await this.#isUsable(tuned, candidate, true))) return false;
+      const { rate, rival } = await this.#compare(tuned, candidate, best);
+      this.#note(tuned, candidate, { rate });
+      rates.set(candidate, rate);
+      if (rate > rival * (1 + margin)) best = candidate;
+      return rate < rival * (1 - clearLoss);
+    };
+    const slow = new Set<Candidate>();
+    for (const [first] of classes) {
+      if (first && open() && (await contest(first))) slow.add(first);
+    }
+    const rateOf = ([first]: readonly Candidate[]) => (first && rates.get(first)) ?? 0;
+    for (const [first, ...others] of classes.toSorted((a, b) => rateOf(b) - rateOf(a))) {
+      let losses = first && slow.has(first) ? 1 : 0;
+      for (const candidate of others) {
+        if (!open() || losses === 2) break;
+        losses = (await contest(candidate)) ? losses + 1 : 0;
+      }
+    }
+    best ??= await this.#untimed(tuned);
+    this.#before += candidates.length;
+    this.tried.push(...this.#tried.values());
+    this.#tried.clear();
+    this.#late.clear();
+    if (best === null) return null;
+    const { variant, key, name } = best;
+    return { variant, key, name, rate: rates.get(best) ?? null };
+  }
+
+  /** The first variant that computes right numbers; of those that take long to compile, the smallest. */
+  async #untimed(tuned: TunedFamily): Promise<Candidate | null> {
+    for (;;) {
+      const late = tuned.candidates.filter((candidate) => this.#late.has(candidate));
+      const untried = tuned.candidates.filter(({ key }) => !this.#tried.has(key));
+      const next = late.length > 0 ? smallestOf([...untried, ...late]) : untried[0];
+      if (!next) return null;
+      if (await this.#isUsable(tuned, next, late.length === 0)) {
+        this.#note(tuned, next, { rate: null });
+        return next;
+      }
+    }
+  }
+
+  #note(
+    { family }: TunedFamily,
+    { key, name }: Candidate,
+    { rate = null, reason = null }: Partial<Tried>,
+  ): void {
+    this.#tried.set(key, { family, key, name, rate, reason });
+  }
+
+  /** Compiles and checks a variant. @param limited whether it may be too late */
+  async #isUsable(tuned: TunedFamily, candidate: Candidate, limited: boolean): Promise<boolean> {
+    const { excluded = {}, families, onProgress, onTrying } = this.options;
+    const { family, candidates } = tuned;
+    const { key, name } = candidate;
+    const done = this.#before + candidates.filter((each) => this.#tried.has(each.key)).length;
+    const total = families.reduce((sum, each) => sum + each.candidates.length, 0);
+    onProgress?.({ family, done, total });
+    let reason = excluded[key] ?? null;
+    if (reason === null) {
+      await onTrying?.(key);
+      this.#late.delete(candidate);
+      const failure = await this.#compile(candidate, limited);
+      if (failure === 'late') {
+        this.#late.add(candidate);
+        reason = `${name} takes over ${longestCompile / 1000} s to compile`;
+      } else {
+        reason = failure?.reason ?? (await this.#limited(candidate, tuned.check(candidate)));
+      }
+      await onTrying?.(null);
+    }
+    if (reason !== null) this.#note(tuned, candidate, { reason });
+    return reason === null;
   }
 
   /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 for a rival that there is not */
-  async compare(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
+  async #compare(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
     await this.options.onTrying?.(candidate.key);
     const runOf = (of: Candidate, share: number) => async (times: number) => {
       await this.#limited(of, tuned.run(of, share, times));
@@ -222,16 +299,21 @@ class Tuner {
     return share;
   }
 
-  /** Within its time; slow compilers make each new shape wait as long. */
-  async #compile({ kernels, name }: Candidate): Promise<string | null> {
-    const late = this.clock.wait(longestCompile).then(() => 'late' as const);
-    const compiling = this.options.compile(kernels);
-    if (!this.options.timing) return reasonOf(await compiling);
-    compiling.catch(() => undefined);
-    const failures = await Promise.race([compiling, late]);
-    return failures === 'late'
-      ? `${name} takes over ${longestCompile / 1000} s to compile`
-      : reasonOf(failures);
+  /** Compiles what a variant runs; `late` where one of the kernels takes too long, and the time is limited. */
+  async #compile({ kernels }: Candidate, limited: boolean): Promise<KernelFailure | 'late' | null> {
+    const compiling = kernels.map((kernel) => this.options.compile([kernel]));
+    if (this.options.timing && limited) {
+      const pending = new Map(compiling.map((each, index) => [index, each.then(() => index)]));
+      for (const one of pending.values()) one.catch(() => undefined);
+      // A compiler may take them one after another: the time begins anew with each that is done.
+      while (pending.size > 0) {
+        const late = this.clock.wait(longestCompile).then(() => 'late' as const);
+        const done = await Promise.race([late, ...pending.values()]);
+        if (done === 'late') return done;
+        pending.delete(done);
+      }
+    }
+    return (await Promise.all(compiling)).flat()[0] ?? null;
   }
 
   /** @throws KinoraError `DEVICE_LOST` where the work does not end: the device can be asked for nothing else */
@@ -249,8 +331,4 @@ class Tuner {
     for (const kernel of kernels) this.options.onRate?.(kernel, rate);
     return rate;
   }
-}
-
-function reasonOf([failure]: readonly KernelFailure[]): string | null {
-  return failure?.reason ?? null;
 }

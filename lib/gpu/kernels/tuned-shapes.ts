@@ -41,8 +41,23 @@ export function convolutionShape(output: Storage): ConvolutionShape {
     residual: 'none',
     side: 'f16',
     bias: true,
+    relu: false,
+    shuffled: false,
     wholeVectors: true,
   };
+}
+
+export interface ImageSize {
+  readonly height: number;
+  readonly width: number;
+  readonly channels: number;
+}
+
+/** Sizes of a 3×3 convolution that keeps those of its image. */
+export function sameSize({ height, width, channels }: ImageSize) {
+  const sizes = { height, width, inputs: channels, filters: channels };
+  const around = { kernel: [3, 3], pads: [1, 1] } as const;
+  return { ...sizes, ...around, outputHeight: height, outputWidth: width };
 }
 
 /** All rows of a tensor. */

@@ -1,16 +1,43 @@
-import { type AttentionVariant, attentionKernel, attentionVariants } from './attention';
+import {
+  type AttentionVariant,
+  attentionKernel,
+  attentionResults,
+  attentionVariants,
+} from './attention';
 import { fastAttentionKernel, fastAttentionVariants, quantiseKernels } from './attention-dp4a';
 import type { Compute } from './compute';
 import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from './convolution';
 import { hash, type KernelMode, type Storage } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
 import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
-import { matrixFeatures, matrixLinearVariants, matrixTilings } from './linear-matrix';
+import {
+  matrixFeatures,
+  matrixLinearVariants,
+  matrixResults,
+  matrixTilings,
+} from './linear-matrix';
 import { quantiseKernel } from './quantise';
 import type { Family } from './tune';
 import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
 
 type Device = Pick<Compute, 'features' | 'limits' | 'matrices'>;
+
+/** A variant of any family. */
+export type Variant = LinearVariant | AttentionVariant | ConvolutionVariant;
+
+/** Numbers that a thread of a variant adds to in registers. */
+export function resultsOf(variant: Variant): number {
+  if ('queries' in variant) return attentionResults(variant);
+  if ('threadPixels' in variant) return variant.threadPixels * variant.threadFilters;
+  return variant.matrix
+    ? matrixResults(variant.matrix)
+    : variant.threadRows * variant.threadColumns;
+}
+
+/** Variants from the smallest, which compiles fastest, to the largest. */
+export function bySize<V extends Variant>(variants: readonly V[]): readonly V[] {
+  return variants.toReversed().toSorted((a, b) => resultsOf(a) - resultsOf(b));
+}
 
 /** The variants of each family that fit a device, the best guess first. */
 export function variantsOf(device: Device): {
@@ -42,7 +69,8 @@ export function familiesOf(mode: KernelMode): readonly Family[] {
 
 /**
  * The variants of the kernels that a device uses: the tuner's winners, or the best guess before it ran. Plain
- * data, so that it can be stored. Null where a family has no usable variant: then the runtime computes its calls.
+ * data, so that it can be stored. Null where a family has no usable variant: then the runtime
+ * computes the networks that need it.
  */
 export interface KernelChoice {
   readonly mode: KernelMode;
@@ -66,8 +94,8 @@ export interface KernelChoice {
  */
 export function defaultChoice(device: Device, mode: KernelMode, software = false): KernelChoice {
   const variants = variantsOf(device);
-  const at = software ? -1 : 0;
-  const guess = <V>(family: readonly V[]) => family.at(at) ?? null;
+  const guess = <V extends Variant>(family: readonly V[]) =>
+    (software ? bySize(family)[0] : family[0]) ?? null;
   return {
     mode,
     linear: guess(mode === 'matrix' ? variants.matrixLinear : variants.linear),

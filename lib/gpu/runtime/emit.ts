@@ -1,7 +1,6 @@
 import {
   type Call,
   type Coefficient,
-  columns,
   type Graph,
   hasTokenRows,
   type LinearLayer,
@@ -181,24 +180,20 @@ class Emitter {
       this.#sources.set(`${name}.${role}`, { kind: 'bound', name: `${name}.${role}` });
       return this.#g.input(`${name}.${role}`, dtype, dims);
     };
+    const added = () => (bias ? port('bias', 'float32', [n]) : null);
+    const blocks = () =>
+      [
+        port('values', 'uint8', [n, k / 32, 4 * (bits ?? 8)]),
+        port('scales', 'float32', [n, k / 32]),
+      ] as const;
+    const y =
+      bits === null
+        ? onnx.gemm(x, port('weight', 'float32', [n, k]), added())
+        : onnx.matMulBlocks(x, ...blocks(), added(), bits);
+    if (!lora) return y;
     const rank = `${name}.rank`;
-    return onnx.linear(
-      { inFeatures: k, outFeatures: n, bits, bias, lora, activation: 'none', residual: 'none' },
-      {
-        x,
-        ...(bits === null
-          ? { weight: port('weight', 'float32', [n, k]) }
-          : {
-              values: port('values', 'uint8', [n, k / 32, 4 * bits]),
-              scales: port('scales', 'float32', [n, k / 32]),
-            }),
-        ...(bias && { bias: port('bias', 'float32', [n]) }),
-        ...(lora && {
-          down: port('down', 'float32', [rank, k]),
-          up: port('up', 'float32', [n, rank]),
-        }),
-      },
-    );
+    const t = onnx.gemm(x, port('down', 'float32', [rank, k]), null); // [L, rank]
+    return onnx.add(y, onnx.gemm(t, port('up', 'float32', [n, rank]), null));
   }
 
   #attention(
@@ -207,14 +202,16 @@ class Emitter {
     matrix: Float | undefined,
   ): Float {
     const [q, k, v] = [this.#of(queries), this.#whole(keys), this.#whole(values)];
-    const headSize = columns(queries) / heads;
-    const spec = { heads, headSize, scale, bias: lastBias !== null || matrix !== undefined };
-    const inputs = { q: batched(q), k: batched(k), v: batched(v), ...(matrix && { bias: matrix }) };
-    if (lastBias === null) return unbatched(onnx.attention(spec, inputs));
+    const attended = (bias: Float | undefined) =>
+      onnx.multiHeadAttention(batched(q), batched(k), batched(v), {
+        heads,
+        scale,
+        ...(bias && { bias }),
+      });
+    if (lastBias === null) return unbatched(attended(matrix));
     this.#sources.set(lastBias, { kind: 'lastBias', name: lastBias, keys });
     const dims = [1, 1, ...q.dims.slice(0, 1), ...k.dims.slice(0, 1)];
-    const bias = this.#g.input(lastBias, 'float32', dims);
-    return unbatched(onnx.attention(spec, { ...inputs, bias }));
+    return unbatched(attended(this.#g.input(lastBias, 'float32', dims)));
   }
 }
 

@@ -1,5 +1,6 @@
 import {
-  type ConvolutionMatch,
+  type ConvolutionLayer,
+  filterDims,
   type ImageMatch,
   imageSize,
   memoised,
@@ -24,25 +25,15 @@ const untiled = 7;
 /** A match as a graph of the runtime. Matches that are alike have one; sizes of images are symbolic but for attention. */
 export function imageGraph(match: ImageMatch, layout: Layout): onnx.Graph {
   if (match.kind === 'attention') return attentionGraph(imageSize(match.x));
-  const { norm, residual, upsample, layer } = match;
-  const { inputs, filters, kernel, stride, taps, average } = layer;
+  const { norm, residual, upsample, relu, shuffle, layer } = match;
+  const { inputs, filters, kernel, stride, taps, bias, depthwise } = layer;
+  const side = residual ? imageSize(residual.side).channels : 0;
   if (upsample) {
-    if (residual?.kind !== 'repeated') throw new TypeError(`${layer.name}: nothing is repeated`);
-    const side = imageSize(residual.side).channels;
-    return upsampleGraph({ layout, filters, side, picks: repeatPicks(match) });
+    const picks = residual ? repeatPicks(match) : null;
+    return upsampleGraph({ layout, inputs, filters, bias, side, picks, relu });
   }
-  return convolutionGraph({
-    layout,
-    inputs,
-    filters,
-    kernel,
-    stride,
-    taps,
-    norm: norm !== null,
-    bias: average === null,
-    residual: residual?.kind ?? null,
-    side: residual ? imageSize(residual.side).channels : 0,
-  });
+  const spec = { layout, inputs, filters, kernel, stride, taps, bias, depthwise, relu, shuffle };
+  return convolutionGraph({ ...spec, norm: norm !== null, residual: residual?.kind ?? null, side });
 }
 
 /**
@@ -85,16 +76,16 @@ function factorsOf(count: number): number[] | null {
  * GPU's kernel works on tiles of 32 filters, so with fewer of them three separate convolutions would
  * mostly multiply padding; with more, joining only costs a split.
  */
-export function joinsTaps(filters: number): boolean {
-  return filters < 32;
+export function joinsTaps({ taps, filters }: Pick<ConvolutionLayer, 'taps' | 'filters'>): boolean {
+  return taps === 3 && filters < 32;
 }
 
-interface ConvolutionSpec
-  extends Pick<ConvolutionMatch['layer'], 'inputs' | 'filters' | 'kernel' | 'stride' | 'taps'> {
+interface ConvolutionSpec extends Omit<ConvolutionLayer, 'name' | 'part' | 'precise' | 'average'> {
   readonly layout: Layout;
   /** RMS norm and SiLU before the convolution. */
   readonly norm: boolean;
-  readonly bias: boolean;
+  readonly relu: boolean;
+  readonly shuffle: boolean;
   readonly residual: 'same' | 'linear' | 'repeated' | null;
   /** Channels of the image that is added. */
   readonly side: number;
@@ -103,16 +94,18 @@ interface ConvolutionSpec
 /**
  * A causal convolution over time, one frame x_t at a time: `y_t = W2·x_t + P_t`,
  * `P_{t+1} = W1·x_t + Q_t`, `Q_{t+1} = W0·x_t`. So the state is two images of partial sums with the
- * filters' channels, and no past frame is kept or convolved again.
+ * filters' channels, and no past frame is kept or convolved again. Of two taps there is no Q; those of a
+ * depthwise layer are not summed, P stands behind `W2·x_t`.
  *
- * Inputs: x, bias, tap2; tap1, tap0, p, q for three taps, or all of them in `taps` [3·filters, …]
+ * Inputs: x, bias, tap2; tap1, p for two taps, tap0, q for three, or all of them in `taps` [3·filters, …]
  * with a bias as long; gamma for the norm; residual, residualWeight, residualBias. Outputs: y; pNext,
  * qNext.
  */
 const convolutionGraph = memoised((spec: ConvolutionSpec) => {
-  const { layout, inputs, filters, kernel, stride, residual, side } = spec;
+  const { layout, inputs, filters, kernel, stride, taps, depthwise, residual, side } = spec;
   const g = new onnx.GraphBuilder(`convolution ${inputs}→${filters}`);
-  const edge = kernel === 3 ? 1 : 0;
+  const edge = kernel === 2 ? 0 : (kernel - 1) / 2;
+  const [each, channels] = filterDims(spec);
   const before = stride === 1 ? edge : 0;
   const pads = [before, before, edge, edge] as const;
 
@@ -121,75 +114,74 @@ const convolutionGraph = memoised((spec: ConvolutionSpec) => {
     ? onnx.silu(channelNorm(x, g.input('gamma', 'float32', [inputs]), inputs, layout))
     : x;
   const convolved = (name: string, count: number, bias: Float | null) => {
-    const weight = g.input(name, 'float32', [count, inputs, kernel, kernel]);
-    return onnx.convolution(activated, weight, bias, layout, { pads, stride });
+    const weight = g.input(name, 'float32', [count, channels, kernel, kernel]);
+    const group = depthwise ? inputs : 1;
+    return onnx.convolution(activated, weight, bias, layout, { pads, stride, group });
   };
   const bias = (count: number) => (spec.bias ? g.input('bias', 'float32', [count]) : null);
-  const joined =
-    spec.taps === 3 && joinsTaps(filters)
-      ? onnx.split(convolved('taps', 3 * filters, bias(3 * filters)), 3, [
-          filters,
-          filters,
-          filters,
-        ])
-      : null;
+  const joined = joinsTaps(spec)
+    ? onnx.split(convolved('taps', 3 * filters, bias(3 * filters)), 3, [filters, filters, filters])
+    : null;
   const tap = (index: 0 | 1 | 2) =>
-    joined?.[2 - index] ?? convolved(`tap${index}`, filters, index === 2 ? bias(filters) : null);
+    joined?.[2 - index] ?? convolved(`tap${index}`, each, index === 2 ? bias(each) : null);
 
   let y = tap(2);
   const [, rows = 'H', columns = 'W'] = y.dims;
-  const image = (name: string, channels: number) =>
-    g.input(name, 'float32', [1, rows, columns, channels]);
-  if (spec.taps === 3) y = onnx.add(y, image('p', filters));
+  const image = (name: string, count: number) =>
+    g.input(name, 'float32', [1, rows, columns, count]);
+  const past = (name: string) => image(name, each);
+  if (taps > 1) y = depthwise ? onnx.concat([y, past('p')], 3) : onnx.add(y, past('p'));
   if (residual === 'same') y = onnx.add(y, image('residual', filters));
   if (residual === 'linear') {
     const matrix = g.input('residualWeight', 'float32', [side, filters]);
     const shortcut = onnx.matMul(image('residual', side), matrix);
     y = onnx.add(y, onnx.add(shortcut, g.input('residualBias', 'float32', [filters])));
   }
-  g.output('y', y);
-  if (spec.taps === 3) {
-    g.output('pNext', onnx.add(tap(1), image('q', filters)));
-    g.output('qNext', tap(0));
-  }
+  if (spec.relu) y = onnx.relu(y);
+  g.output('y', spec.shuffle ? onnx.pixelShuffle(y, layout) : y);
+  if (taps > 1) g.output('pNext', taps === 3 ? onnx.add(tap(1), past('q')) : tap(1));
+  if (taps === 3) g.output('qNext', tap(0));
   return g.build();
 });
 
-interface UpsampleSpec {
-  readonly layout: Layout;
-  readonly filters: number;
+interface UpsampleSpec
+  extends Pick<ConvolutionSpec, 'layout' | 'inputs' | 'filters' | 'bias' | 'relu'> {
   /** Channels of the image that is repeated. */
   readonly side: number;
-  /** Output channel o of phase i is channel `o·side/filters + picks[i]` of it. */
-  readonly picks: readonly number[];
+  /** Output channel o of phase i is channel `o·side/filters + picks[i]` of it; null where nothing is added. */
+  readonly picks: readonly number[] | null;
 }
 
 /**
- * Nearest ×2 and the 3×3 convolution behind it, plus the block's shortcut. Seen from the small
+ * Nearest ×2 and the 3×3 convolution behind it, plus a shortcut. Seen from the small
  * image, each of the four pixels that a pixel becomes is a 2×2 convolution with summed taps: the
  * same numbers for 4/9 of the multiplications.
  *
- * Inputs: x, phase00…phase11 [C, C, 2, 2], bias, residual. Output: y [1, 2H, 2W, C].
+ * Inputs: x, phase00…phase11 [filters, C, 2, 2], bias, residual. Output: y [1, 2H, 2W, filters].
  */
 const upsampleGraph = memoised((spec: UpsampleSpec) => {
-  const { layout, filters, side, picks } = spec;
-  const g = new onnx.GraphBuilder(`upsample ${filters}`);
-  const x = g.input('x', 'float32', [1, 'H', 'W', filters]);
-  const bias = g.input('bias', 'float32', [filters]);
-  const residual = g.input('residual', 'float32', [1, 'H', 'W', side]);
+  const { layout, inputs, filters, side, picks } = spec;
+  const g = new onnx.GraphBuilder(`upsample ${inputs}→${filters}`);
+  const x = g.input('x', 'float32', [1, 'H', 'W', inputs]);
+  const bias = spec.bias ? g.input('bias', 'float32', [filters]) : null;
+  const residual = picks && g.input('residual', 'float32', [1, 'H', 'W', side]);
   const group = side / filters;
-  const grouped = group === 1 ? null : onnx.reshape(residual, [1, 'H', 'W', filters, group]);
-  const repeated = (pick: number): Float =>
+  const grouped =
+    residual && group > 1 ? onnx.reshape(residual, [1, 'H', 'W', filters, group]) : null;
+  const repeated = (pick: number): Float | null =>
     grouped
       ? onnx.reshape(onnx.slice(grouped, 4, pick, pick + 1), [1, 'H', 'W', filters])
       : residual;
-  const phases = picks.map((pick, phase) => {
+  const phases = [0, 1, 2, 3].map((phase) => {
     const [row, column] = [phase >> 1, phase & 1];
-    const weight = g.input(`phase${row}${column}`, 'float32', [filters, filters, 2, 2]);
+    const weight = g.input(`phase${row}${column}`, 'float32', [filters, inputs, 2, 2]);
     const pads = [1 - row, 1 - column, row, column] as const;
-    return onnx.add(onnx.convolution(x, weight, bias, layout, { pads }), repeated(pick));
+    const y = onnx.convolution(x, weight, bias, layout, { pads });
+    const added = repeated(picks?.[phase] ?? 0);
+    return added ? onnx.add(y, added) : y;
   });
-  g.output('y', onnx.interleave(phases, layout));
+  const y = onnx.interleave(phases, layout);
+  g.output('y', spec.relu ? onnx.relu(y) : y);
   return g.build();
 });
 
@@ -210,8 +202,8 @@ const attentionGraph = memoised(({ height, width, channels }: ReturnType<typeof 
   };
   const q = onnx.mul(project(normed, 0), g.scalar(1 / Math.sqrt(channels)));
   const [k, v] = [project(normed, 1), project(normed, 2)];
-  const spec = { heads: 1, headSize: channels, scale: 1, bias: false };
-  const attended = project(onnx.attention(spec, { q, k, v }), 3);
+  // By the runtime's attention one wide head would take hundreds of megabytes of partial results.
+  const attended = project(onnx.matMul(onnx.softmax(onnx.gemm(q, k, null)), v), 3);
   g.output('y', onnx.add(x, onnx.reshape(attended, image)));
   return g.build();
 });

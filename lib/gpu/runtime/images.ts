@@ -1,4 +1,5 @@
 import {
+  filterDims,
   type Graph,
   type ImageMatch,
   imageSize,
@@ -22,8 +23,8 @@ export class RuntimeImages implements ImageExecutor {
   /** Images on their way through the network. */
   readonly #images: TensorPool;
   readonly #sums: TensorPool;
-  /** (P, Q) of causal convolutions, by the key of their weights. */
-  readonly #past = new Map<string, readonly [Tensor, Tensor]>();
+  /** P, and Q of three taps, of causal convolutions, by the key of their weights. */
+  readonly #past = new Map<string, readonly Tensor[]>();
 
   constructor(
     readonly backend: Backend,
@@ -61,8 +62,11 @@ export class RuntimeImages implements ImageExecutor {
         if (lastReads.get(image) === match && tensor) this.#images.give(tensor);
       }
       // Waiting bounds the work that is submitted, so that cancelling works within a frame.
-      if (match.kind === 'convolution' && match.upsample) await backend.settle();
-      if (!results.has(value)) continue;
+      if (match.kind === 'convolution' && (match.upsample || match.shuffle)) await backend.settle();
+      if (!results.has(value)) {
+        if (!lastReads.has(value)) this.#images.give(y);
+        continue;
+      }
       const data = await backend.read(y);
       this.#images.give(y);
       yield data;
@@ -85,11 +89,15 @@ export class RuntimeImages implements ImageExecutor {
     }
     // A run may not write what it reads: the next sums go into other tensors, and these become free.
     const sums = this.#sums;
-    const [p, q] = this.#past.get(key) ?? [sums.zero(y.dims), sums.zero(y.dims)];
-    const [pNext, qNext] = [sums.take(y.dims), sums.take(y.dims)];
-    await backend.run(graph, { ...bound, p, q }, { y, pNext, qNext });
-    this.#past.set(key, [pNext, qNext]);
-    sums.give(p, q);
+    const names = match.layer.taps === 3 ? ['p', 'q'] : ['p'];
+    const dims = [...y.dims.slice(0, 3), filterDims(match.layer)[0]];
+    const past = this.#past.get(key) ?? names.map(() => sums.zero(dims));
+    const next = names.map(() => sums.take(dims));
+    const named = (tensors: readonly Tensor[], end = '') =>
+      Object.fromEntries(tensors.map((tensor, index) => [`${names[index]}${end}`, tensor]));
+    await backend.run(graph, { ...bound, ...named(past) }, { y, ...named(next, 'Next') });
+    this.#past.set(key, next);
+    sums.give(...past);
   }
 
   #take(value: Value): Tensor {

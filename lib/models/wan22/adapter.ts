@@ -1,8 +1,9 @@
 import { type KinoraError, toKinoraError } from '../../contract';
 import { type Checkpoint, type ModelFolder, openSafetensors, parseModelJson } from '../../weights';
 import { openStoredComponent, type StoreFolder } from '../../weights/store';
+import { checkLora, type Lora, parseLora } from '../layers/lora';
 import type { TransformerConfig } from './config';
-import { checkLora, type Lora, parseLora } from './lora';
+import { loraArchitecture } from './lora';
 
 /** File beside a stored adapter with the metadata that its own file had. */
 export const adapterMetadata = 'metadata.json';
@@ -51,8 +52,8 @@ function adapterOf(
   const name = source ?? bundledFile;
   return {
     source,
-    misfit: misfitOf(() => checkLora(checkpoint, config, name)),
-    read: () => parseLora(checkpoint, config, name),
+    misfit: misfitOf(() => checkLora(checkpoint, loraArchitecture(config), name)),
+    read: () => parseLora(checkpoint, loraArchitecture(config), name),
   };
 }
 

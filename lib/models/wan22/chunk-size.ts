@@ -56,7 +56,7 @@ export async function measureChunkTokens(
   config: TransformerConfig,
   keys: number,
 ): Promise<number> {
-  if (backend.kind === 'wasm' || kernelSet(backend.kernels?.choice)) return mostTokens;
+  if (backend.kind === 'wasm' || kernelSet(backend.kernels)) return mostTokens;
   const known = measured.get(backend) ?? new Map<string, Promise<number>>();
   measured.set(backend, known);
   const key = [config.num_attention_heads, config.attention_head_dim, keys].join();

@@ -1,15 +1,10 @@
 import { z } from 'zod';
-import { at, KinoraError } from '../../contract';
+import { at } from '../../contract';
 import type { ModelFolder } from '../../weights';
-
-/**
- * Rows of the text context the transformer was trained with: longer prompts are cut, shorter ones
- * filled with zeros. No config file says it.
- */
-export const maxPromptTokens = 512;
+import { invalidConfig, readConfig } from '../layers/config';
+import { readTextEncoderConfig, type TextEncoderConfig } from '../umt5/config';
 
 const positive = z.int().positive();
-const count = z.int().nonnegative();
 /** A field that other Wan models use and this architecture leaves empty. */
 const empty = z.null().optional();
 
@@ -78,25 +73,6 @@ const vaeSchema = z.object({
   latents_std: z.array(z.number().positive()),
 });
 
-/** `text_encoder/config.json`: the encoder of UMT5. */
-const textEncoderSchema = z.object({
-  model_type: z.literal('umt5'),
-  vocab_size: positive,
-  d_model: positive,
-  /** Width of a head; heads · d_kv need not be d_model. */
-  d_kv: positive,
-  num_heads: positive,
-  d_ff: positive,
-  num_layers: positive,
-  /** Even: half of the buckets look ahead. */
-  relative_attention_num_buckets: positive.multipleOf(2),
-  relative_attention_max_distance: positive,
-  layer_norm_epsilon: z.number().positive(),
-  feed_forward_proj: z.literal('gated-gelu'),
-  pad_token_id: count,
-  eos_token_id: count,
-});
-
 /** `scheduler/scheduler_config.json`: UniPC for flow matching. */
 const schedulerSchema = z.object({
   _class_name: z.literal('UniPCMultistepScheduler').optional(),
@@ -122,7 +98,6 @@ export type TransformerConfig = Readonly<z.output<typeof transformerSchema>>;
 export type VaeConfig = Readonly<Omit<z.output<typeof vaeSchema>, 'decoder_base_dim'>> & {
   readonly decoder_base_dim: number;
 };
-export type TextEncoderConfig = Readonly<z.output<typeof textEncoderSchema>>;
 export type SchedulerConfig = Readonly<z.output<typeof schedulerSchema>>;
 
 /** Everything that a model folder's config files say, in the files' own names. */
@@ -144,7 +119,7 @@ export async function readModelConfig(folder: ModelFolder): Promise<ModelConfig>
   const [transformer, vaeFile, textEncoder, scheduler] = await Promise.all([
     readConfig(folder, 'transformer/config.json', transformerSchema),
     readConfig(folder, 'vae/config.json', vaeSchema),
-    readConfig(folder, 'text_encoder/config.json', textEncoderSchema),
+    readTextEncoderConfig(folder),
     readConfig(folder, 'scheduler/scheduler_config.json', schedulerSchema),
   ]);
   const vae = { ...vaeFile, decoder_base_dim: vaeFile.decoder_base_dim ?? vaeFile.base_dim };
@@ -153,40 +128,21 @@ export async function readModelConfig(folder: ModelFolder): Promise<ModelConfig>
   return { transformer, vae, text_encoder: textEncoder, scheduler };
 }
 
-async function readConfig<T extends z.ZodType>(
-  folder: ModelFolder,
-  path: string,
-  schema: T,
-): Promise<z.output<T>> {
-  const json = await folder.json(path);
-  const parsed = schema.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  const field = issue?.path ?? [];
-  const actual = field.reduce<unknown>((value, key) => member(value, key), json);
-  const expectation = (issue?.message ?? 'invalid').replace(/^Invalid (input|option): /, '');
-  throw invalid(path, field.join('.') || 'the file', actual, expectation);
-}
-
-function member(value: unknown, key: PropertyKey): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
-}
-
-function invalid(file: string, field: string, actual: unknown, expectation: string): KinoraError {
-  const is = actual === undefined ? 'is absent' : `is ${JSON.stringify(actual)}`;
-  return new KinoraError('MODEL_CONFIG_INVALID', `${file}: ${field} ${is}, ${expectation}.`);
-}
-
 function checkVae(vae: VaeConfig): void {
   function expect(field: keyof VaeConfig, expected: unknown, actual: unknown = vae[field]): void {
     if (actual !== expected) {
-      throw invalid('vae/config.json', field, vae[field], `expected ${expected}`);
+      throw invalidConfig('vae/config.json', field, vae[field], `expected ${expected}`);
     }
   }
   const levels = vae.dim_mult.length;
   if (vae.temperal_downsample.length !== levels - 1) {
     const expectation = `expected ${levels - 1} values, one less than dim_mult`;
-    throw invalid('vae/config.json', 'temperal_downsample', vae.temperal_downsample, expectation);
+    throw invalidConfig(
+      'vae/config.json',
+      'temperal_downsample',
+      vae.temperal_downsample,
+      expectation,
+    );
   }
   expect('in_channels', 3 * vae.patch_size ** 2);
   expect('out_channels', 3 * vae.patch_size ** 2);
@@ -195,7 +151,7 @@ function checkVae(vae: VaeConfig): void {
   for (const field of ['latents_mean', 'latents_std'] as const) {
     if (vae[field].length !== vae.z_dim) {
       const actual = `${vae[field].length} values`;
-      throw invalid(
+      throw invalidConfig(
         'vae/config.json',
         field,
         actual,
@@ -216,7 +172,7 @@ function checkVae(vae: VaeConfig): void {
   if (broken) {
     const { name, in_dim, out_dim } = broken;
     const expectation = `which gives ${name} ${in_dim} and ${out_dim} channels that do not divide`;
-    throw invalid('vae/config.json', 'dim_mult', vae.dim_mult, expectation);
+    throw invalidConfig('vae/config.json', 'dim_mult', vae.dim_mult, expectation);
   }
 }
 
@@ -229,12 +185,17 @@ function checkTogether(
   // 36 input channels (16 for the noise, 20 for mask and image) is how the larger I2V models do it.
   for (const field of ['in_channels', 'out_channels'] as const) {
     if (transformer[field] !== vae.z_dim) {
-      throw invalid(file, field, transformer[field], `expected ${vae.z_dim}, the z_dim of the VAE`);
+      throw invalidConfig(
+        file,
+        field,
+        transformer[field],
+        `expected ${vae.z_dim}, the z_dim of the VAE`,
+      );
     }
   }
   if (transformer.text_dim !== textEncoder.d_model) {
     const expectation = `expected ${textEncoder.d_model}, the d_model of the text encoder`;
-    throw invalid(file, 'text_dim', transformer.text_dim, expectation);
+    throw invalidConfig(file, 'text_dim', transformer.text_dim, expectation);
   }
 }
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { demonstrationModel, parseManifest } from '../../contract';
 import { parseParameters } from '../../contract/request';
-import { forecastTime, stagesOf, usualRates } from '../../pipeline/estimate';
+import { forecastTime, stagesOf } from '../../pipeline/estimate';
 import { latentSizeOf } from '../../pipeline/latents';
 import { resolveSampling } from '../../pipeline/profiles';
 import { diskFolder, publicModels } from '../../weights/testing/files';
@@ -47,8 +47,8 @@ test.for(Object.entries(firstRuns) as [keyof typeof firstRuns, number][])(
     const complete = { manifest, decoders: ['full'] as const, adapter };
     const { sampling } = resolveSampling(complete, 'standard', asked);
     const run = { manifest, counts, sampling, size: '1280*720', frames: 121 } as const;
-    const stages = stagesOf({ ...run, optimises: false, checkedFrames: 0 });
-    const { seconds } = forecastTime(stages, usualRates[device], {});
+    const stages = stagesOf({ ...run, optimises: false, checkedFrames: 0 }, device);
+    const { seconds } = forecastTime(stages, {});
     expect(seconds).toBeGreaterThan(measured / 2);
     expect(seconds).toBeLessThan(measured * 2);
   },

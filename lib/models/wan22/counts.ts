@@ -2,14 +2,16 @@ import type { Precision } from '../../contract';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
-import { decoderCalls, passCalls, tinyDecoderCalls } from './benchmark/calls';
-import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
+import type { TensorShapes } from '../layers/tensors';
+import { maxPromptTokens } from '../umt5/config';
+import { passFlops } from './benchmark/flops';
 import { publishedTinyDecoder } from './benchmark/work';
-import { type ModelConfig, maxPromptTokens } from './config';
+import type { ModelConfig } from './config';
 import { planWan22, usualChoice } from './plan';
 import { componentRecipe } from './recipes';
-import type { TensorShapes } from './tensors';
+import { tinyGraphs } from './tiny-decoder/weights';
 import { tokensPerFrame } from './tokens';
+import { decodeCost, decoderGraphs } from './vae';
 
 /**
  * What a pass over a clip and its decode compute.
@@ -22,14 +24,17 @@ export function clipComputation(
   tinyDecoder: TensorShapes | null,
 ) {
   const tokens = size.frames * tokensPerFrame(transformer, size);
+  const frame = { latentHeight: size.height, latentWidth: size.width };
   return {
     pass: {
       flops: passFlops(transformer, tokens, maxPromptTokens),
-      calls: passCalls(transformer),
+      // Of the runtime, without chunks: three passes of each block over its rows; embedding and head.
+      calls: 3 * transformer.num_layers + 2,
     },
-    decode: tinyDecoder
-      ? { flops: tinyDecoderFlops(tinyDecoder, size), calls: tinyDecoderCalls(tinyDecoder, size) }
-      : { flops: decoderFlops(vae, size), calls: decoderCalls(vae, size) },
+    decode: decodeCost(
+      tinyDecoder ? tinyGraphs(tinyDecoder, frame) : decoderGraphs(vae, frame),
+      size.frames,
+    ),
   };
 }
 

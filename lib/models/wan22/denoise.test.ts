@@ -6,9 +6,10 @@ import type { StepCache } from '../../pipeline/caches';
 import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
 import { allResident } from '../../pipeline/memory/plan';
 import { createScheduler } from '../../pipeline/schedulers';
+import { heun } from '../../pipeline/schedulers/testing/heun';
 import { openCheckpoint } from '../../weights';
+import type { LoraBranches } from '../layers/lora';
 import { readModelConfig, type TransformerConfig, transformerDim } from './config';
-import type { LoraBranches } from './lora';
 import { usualChoice } from './plan';
 import { deepened } from './testing/deep';
 import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest } from './testing/denoise';
@@ -106,6 +107,7 @@ interface PlanCase {
   readonly guided?: boolean;
   readonly reusesBlocks?: boolean;
   readonly stochastic?: boolean;
+  readonly heun?: boolean;
 }
 
 test.each<[KernelSetting, PlanCase]>([
@@ -113,13 +115,15 @@ test.each<[KernelSetting, PlanCase]>([
   ['exact', { adapted: true }],
   ['exact', { reusesBlocks: true, adapted: true }],
   ['exact', { guided: false, stochastic: true }],
+  ['exact', { heun: true }],
   ['fast', { adapted: true }],
   ['runtime', {}],
   ['runtime', { reusesBlocks: true, adapted: true }],
   ['runtime', { guided: false, stochastic: true }],
 ])(
   '%s, %o: a run takes what was planned',
-  async (setting, { adapted = false, guided = true, reusesBlocks = false, stochastic = false }) => {
+  async (setting, { adapted = false, guided = true, reusesBlocks = false, ...sampler }) => {
+    const { stochastic = false } = sampler;
     const { transformer: config } = await readModelConfig(tinyFolder);
     const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
     const kernels = usualChoice(setting);
@@ -130,6 +134,7 @@ test.each<[KernelSetting, PlanCase]>([
     const transformer = await Transformer.load(backend, checkpoint, config, options);
     const more = {
       ...(stochastic && { scheduler: fewSteps }),
+      ...(sampler.heun && { scheduler: heun.schedule({ steps: 2, flowShift: 5 }) }),
       ...(reusesBlocks && { cache: reuses }),
     };
     await denoiseTokens(backend, transformer, tokenRequest(config, 6, guided ? 5 : 1, more));
@@ -140,6 +145,7 @@ test.each<[KernelSetting, PlanCase]>([
       kernels,
       reusesBlocks,
       stochastic,
+      evaluations: sampler.heun ? 2 : 1,
     });
     const { categories } = backend.counters();
     const taken = (...names: Category[]) =>

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Precision } from '../../contract';
 import { type Backend, createBackend, relativeRms } from '../../gpu';
-import { familyOf, type KernelChoice, OwnKernels, type Storage } from '../../gpu/kernels';
+import { familyOf, type KernelChoice, type Storage } from '../../gpu/kernels';
 import type { Residency } from '../../pipeline/memory/plan';
 import type { ParityLine } from '../../pipeline/parity';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
@@ -47,7 +47,7 @@ describe('the transformer in kernels of our own', () => {
   afterAll(() => backend.dispose());
 
   const storeIn = (storage: Storage, of: KernelChoice = choice) => {
-    backend.kernels = new OwnKernels(backend, { ...of, storage });
+    backend.kernels = { ...of, storage };
   };
 
   async function parityLines(names: readonly string[], more: Partial<ParityContext>) {

@@ -8,14 +8,16 @@ import {
   openGolden,
   type TestTensor,
 } from '../../weights/testing/files';
+import { combineLoras, parseLora } from '../layers/lora';
 import { readModelConfig } from './config';
-import { combineLoras, parseLora } from './lora';
+import { loraArchitecture } from './lora';
 
 const config = (await readModelConfig(diskFolder(`${goldens}model`))).transformer;
+const architecture = loraArchitecture(config);
 const open = async (name: string) =>
-  parseLora(await openGolden(`loras/${name}.safetensors`), config, name);
+  parseLora(await openGolden(`loras/${name}.safetensors`), architecture, name);
 const made = async (tensors: Record<string, TestTensor>, metadata?: Record<string, string>) =>
-  parseLora(await checkpointFrom(tensors, metadata), config, 'made');
+  parseLora(await checkpointFrom(tensors, metadata), architecture, 'made');
 
 /** Values that differ everywhere. */
 const ramp = (shape: number[], step = 0.01): TestTensor => {
@@ -53,8 +55,8 @@ describe('golden files', () => {
   test('adapter b has bias deltas', async () => {
     const file = await openGolden('loras/b_lightx2v_diff_b.safetensors');
     const { branches, deltas } = combineLoras(
-      [{ lora: await parseLora(file, config, 'b'), scale: 1.7 }],
-      config,
+      [{ lora: await parseLora(file, architecture, 'b'), scale: 1.7 }],
+      architecture,
     );
     expect(branches.size).toBe(20);
     expect(deltas.size).toBe(20);
@@ -82,10 +84,10 @@ describe('combineLoras', () => {
         { lora: b, scale: 1.7 },
         { lora: a, scale: 0.5 },
       ],
-      config,
+      architecture,
     );
-    const onlyA = combineLoras([{ lora: a, scale: 1.3 }], config);
-    const onlyB = combineLoras([{ lora: b, scale: 1.7 }], config);
+    const onlyA = combineLoras([{ lora: a, scale: 1.3 }], architecture);
+    const onlyB = combineLoras([{ lora: b, scale: 1.7 }], architecture);
     for (const [name, branch] of both.branches) {
       expect(branch.rank).toBe(12);
       const out = branch.up.length / 12;
@@ -100,7 +102,7 @@ describe('combineLoras', () => {
   test('scale 0 leaves nothing, no adapter neither', async () => {
     const lora = await open('b_lightx2v_diff_b');
     for (const list of [[], [{ lora, scale: 0 }]]) {
-      const { branches, deltas } = combineLoras(list, config);
+      const { branches, deltas } = combineLoras(list, architecture);
       expect([branches.size, deltas.size]).toEqual([0, 0]);
     }
   });
@@ -160,7 +162,7 @@ describe('layouts', () => {
       [`${stem}.lora_up.weight`]: up,
       [`${stem}.alpha`]: f32([], [1]),
     });
-    const branch = combineLoras([{ lora, scale: 3 }], config).branches.get(q);
+    const branch = combineLoras([{ lora, scale: 3 }], architecture).branches.get(q);
     expect(branch?.up).toEqual((up.data as Float32Array).map((x) => x * 1.5));
     expect(branch?.down).toEqual(down.data);
   });
@@ -202,7 +204,7 @@ describe('lightx2v deltas', () => {
       'diffusion_model.head.head.diff_b': ramp([192]),
       'diffusion_model.patch_embedding.diff_b': ramp([64]),
     });
-    const { branches, deltas } = combineLoras([{ lora, scale: 2 }], config);
+    const { branches, deltas } = combineLoras([{ lora, scale: 2 }], architecture);
     expect(branches.size).toBe(0);
     expect([...deltas.keys()].sort()).toEqual([
       'blocks.0.norm2.bias',
@@ -226,7 +228,7 @@ describe('lightx2v deltas', () => {
   ])('a whole difference of %s is a branch of full rank', async (stem, module, shape) => {
     const diff = ramp(shape);
     const lora = await made({ [`${stem}.diff`]: diff });
-    const branch = combineLoras([{ lora, scale: 0.5 }], config).branches.get(module);
+    const branch = combineLoras([{ lora, scale: 0.5 }], architecture).branches.get(module);
     const expected = (diff.data as Float32Array).map((x) => x * 0.5);
     expect(relativeRms(change(branch, shape[0] ?? 0), expected)).toBeLessThan(1e-6);
     expect(branch?.rank).toBe(Math.min(shape[0] ?? 0, diff.data.length / (shape[0] ?? 1)));
@@ -239,9 +241,9 @@ describe('lightx2v deltas', () => {
       [`${stem}.lora_up.weight`]: ramp([64, 2], 0.03),
       [`${stem}.diff`]: ramp([64, 64], 0.02),
     };
-    const whole = combineLoras([{ lora: await made(tensors), scale: 1 }], config);
+    const whole = combineLoras([{ lora: await made(tensors), scale: 1 }], architecture);
     const { [`${stem}.diff`]: diff, ...factors } = tensors;
-    const part = combineLoras([{ lora: await made(factors), scale: 1 }], config);
+    const part = combineLoras([{ lora: await made(factors), scale: 1 }], architecture);
     const module = 'blocks.0.attn1.to_v';
     const expected = change(part.branches.get(module), 64).map((x, i) => x + (diff?.data[i] ?? 0));
     expect(relativeRms(change(whole.branches.get(module), 64), expected)).toBeLessThan(1e-6);

@@ -5,12 +5,12 @@ import { type ProgressEvent, parseManifest } from '../../contract';
 import { type Backend, createBackend } from '../../gpu';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
 import { httpFolder } from '../../weights';
+import { loadTokenizer } from '../umt5/tokenizer';
 import { measureChunkTokens } from './chunk-size';
 import { openParts, type Wan22Parts } from './parts';
 import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
 import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
-import { loadTokenizer } from './tokenizer';
 import { tokensPerFrame } from './tokens';
 
 /** As many as do not all fit the least budget, which the decode decides. */

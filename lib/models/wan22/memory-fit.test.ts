@@ -3,12 +3,12 @@ import { KinoraError, type ProgressEvent } from '../../contract';
 import type { Frame } from '../../pipeline/latents';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
 import type { ImageToVideoRequest } from '../../pipeline/run';
+import { loadTokenizer } from '../umt5/tokenizer';
 import type { Wan22Parts } from './parts';
 import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
 import { nodeBackend, openTiny } from './testing/model';
 import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
-import { loadTokenizer } from './tokenizer';
 
 const backend = nodeBackend();
 /** The tiny model with so many blocks that denoising takes more than the decode of whole frames. */

@@ -9,8 +9,9 @@ import { runParity } from '../../pipeline/parity';
 import type { ImageToVideoRequest } from '../../pipeline/request';
 import { openSafetensors } from '../../weights';
 import { diskFile, diskFolder, publicModels } from '../../weights/testing/files';
+import { combineLoras, parseLora } from '../layers/lora';
 import { wan22Checks } from './checks';
-import { combineLoras, parseLora } from './lora';
+import { loraArchitecture } from './lora';
 import { openParts, type Wan22Parts } from './parts';
 import { brightness, displacement, magnification, psnr } from './testing/displacement';
 import { withModel } from './testing/mini';
@@ -156,10 +157,13 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
   });
 
   test('the LoRA that comes with it turns the video to sepia, and leaves the motion', async () => {
-    const config = model.config.transformer;
+    const architecture = loraArchitecture(model.config.transformer);
     const name = 'mini-sepia.safetensors';
     const file = await openSafetensors(await diskFile(`${publicModels}../samples/${name}`));
-    const lora = combineLoras([{ lora: await parseLora(file, config, name), scale: 1 }], config);
+    const lora = combineLoras(
+      [{ lora: await parseLora(file, architecture, name), scale: 1 }],
+      architecture,
+    );
     const { first, last, moved } = await video('The camera pans to the left', longer, { lora });
     expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
     expect(moved.x).toBeGreaterThan(4);

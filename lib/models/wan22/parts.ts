@@ -6,22 +6,13 @@ import {
   openCheckpoint,
   withAliases,
 } from '../../weights';
-import {
-  modelFolderOf,
-  openStoredComponent,
-  type StoredCheckpoint,
-  type StoreFolder,
-} from '../../weights/store';
+import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '../../weights/store';
+import { installedConfiguration } from '../umt5/install';
+import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
 import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';
-import {
-  textEncoderAliases,
-  textEncoderTensors,
-  tinyDecoderTensors,
-  transformerTensors,
-  vaeTensors,
-} from './tensors';
+import { tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
 
 /** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
 export interface Wan22Parts {
@@ -106,7 +97,7 @@ export async function openStoredParts(
     const sentence = `The model "${manifest.name}" is not completely in this browser yet.`;
     throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
   }
-  const files = await smallFiles(folder);
+  const files = await installedConfiguration(folder);
   const config = await readModelConfig(files);
   checkSizes(manifest, config);
   const [transformer, textEncoder, vae] = await Promise.all([
@@ -141,26 +132,6 @@ async function openStoredPart(
 ): Promise<StoredCheckpoint | null> {
   const part = folder.folder(component);
   return (await part.open('manifest.json')) ? openStoredComponent(part) : null;
-}
-
-/** The configuration, and the tokenizer that came with the text encoder where that one serves. */
-async function smallFiles(folder: StoreFolder): Promise<ModelFolder> {
-  const configuration = modelFolderOf(folder.folder('configuration'));
-  const encoder = folder.folder('text_encoder');
-  if (!(await encoder.open('tokenizer.json'))) return configuration;
-  const own = modelFolderOf(encoder);
-  const place = (path: string) => {
-    const inside = /^tokenizer\/(.+)$/.exec(path)?.[1];
-    return inside === undefined ? ([configuration, path] as const) : ([own, inside] as const);
-  };
-  const at = <T>(path: string, read: (from: ModelFolder, inside: string) => Promise<T>) =>
-    read(...place(path));
-  return {
-    open: (path) => at(path, (from, inside) => from.open(inside)),
-    text: (path) => at(path, (from, inside) => from.text(inside)),
-    json: (path) => at(path, (from, inside) => from.json(inside)),
-    exists: (path) => at(path, (from, inside) => from.exists(inside)),
-  };
 }
 
 /** Opens a component of the store and checks it against what would be installed today. */

@@ -1,21 +1,26 @@
 import type { KernelSetting, Precision } from '../../contract';
-import { CountingBackend, type DeviceBytes, elementCount, kernelSet, Refusal } from '../../gpu';
+import { type DeviceBytes, kernelSet, Refusal } from '../../gpu';
 import { integerDots, type KernelChoice } from '../../gpu/kernels';
 import { defaultChoice } from '../../gpu/kernels/variants';
 import { type ClipSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/plan';
-import { type Checkpoint, withAliases } from '../../weights';
-import { bitsOf } from './blocks';
+import { zeroCheckpoint } from '../layers/shape-checkpoint';
+import type { TensorShapes } from '../layers/tensors';
+import { maxPromptTokens } from '../umt5/config';
+import { countTextEncoder } from '../umt5/memory';
 import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
-import { type ModelConfig, maxPromptTokens } from './config';
-import { precisionFor } from './layer-data';
-import { checkpointOfShapes } from './shape-checkpoint';
-import { type TensorShapes, textEncoderAliases, textEncoderTensors } from './tensors';
-import { encodePrompts } from './text-encoder';
-import { createTinyDecoder } from './tiny-decoder';
+import type { ModelConfig } from './config';
+import { tinyDecoderGraphs } from './tiny-decoder/network';
+import { tinyConfig, tinyWeights } from './tiny-decoder/weights';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { type DenoisePlanOptions, planDenoising } from './transformer';
-import { decodeOptions, measureEncoder } from './vae';
+import {
+  decodeOptions,
+  type LatentFrameSize,
+  measureEncoder,
+  measureGraphs,
+  type VaePlanOptions,
+} from './vae';
 
 /**
  * What the memory is planned for. By default exact kernels of a usual device compute, for two of the longest prompts.
@@ -91,14 +96,14 @@ export async function planWan22(
   const [first, ...smaller] = denoising;
   if (!first) throw refused;
   const tiny =
-    request.tinyDecoder && (await countTinyDecoder(request.tinyDecoder, latent, kernels));
+    request.tinyDecoder && (await measureTinyDecoder(request.tinyDecoder, latent, options));
   return new MemoryPlanner(
     {
       native: request.native,
       precision,
       tokens,
       blocks: config.transformer.num_layers,
-      text: await countText(config, options),
+      text: await countTextEncoder(config.text_encoder, precision, promptTokens, kernels),
       image: await measureEncoder(config.vae, latent, options),
       denoising: [first, ...smaller],
       decoding: tiny
@@ -116,45 +121,14 @@ function largestChunk(frames: number, perFrame: number, most: number): number {
   return Math.max(...cutTokens(frames, perFrame, 1, most).map(({ count }) => count));
 }
 
-/** Layers come and go one by one, so one of them tells the peak. */
-async function countText(config: ModelConfig, options: DenoisePlanOptions): Promise<DeviceBytes> {
-  const one = { ...config.text_encoder, num_layers: 1 };
-  const zeros = zeroCheckpoint(textEncoderTensors(one), options.precision);
-  const checkpoint = withAliases(zeros, textEncoderAliases);
-  const backend = new CountingBackend(options.kernels);
-  const prompts = options.promptTokens.map((tokens) => new Array<number>(tokens).fill(0));
-  await encodePrompts(backend, checkpoint, one, prompts, { precision: options.precision });
-  return backend.measured();
-}
-
-/**
- * The tiny decoder takes whole frames only; its second latent frame meets every state that it can be in.
- */
-async function countTinyDecoder(
+/** The tiny decoder takes whole frames only. */
+async function measureTinyDecoder(
   shapes: TensorShapes,
-  size: { readonly latentHeight: number; readonly latentWidth: number },
-  kernels: KernelChoice | null,
+  size: LatentFrameSize,
+  options: VaePlanOptions,
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend(kernels);
-  const decoder = await createTinyDecoder(backend, zeroCheckpoint(shapes, 'f32'), size);
-  const { inputs } = decoder.network.first.spec;
-  const frame = new Float32Array(inputs * size.latentHeight * size.latentWidth);
-  for await (const _ of decoder.decodeClip([frame, frame]));
-  return backend.measured();
-}
-
-/**
- * A checkpoint of the right names and shapes. The matrices of the layers have no content at all: they
- * would be large, and nothing looks at it.
- */
-function zeroCheckpoint(shapes: TensorShapes, precision: Precision): Checkpoint {
-  return checkpointOfShapes(shapes, {
-    read: (_, shape) => new Float32Array(elementCount(shape)),
-    readLinear(_, __, columns) {
-      const bits = bitsOf(precisionFor(precision, columns));
-      if (bits === null) return new Float32Array(0);
-      return { bits, values: new Uint8Array(0), scales: new Float32Array(0) };
-    },
-    readRow: (_, __, width) => new Float32Array(width),
-  });
+  const checkpoint = zeroCheckpoint(shapes, 'f32');
+  const config = tinyConfig(checkpoint);
+  const graphs = tinyDecoderGraphs(config, size);
+  return measureGraphs(graphs, tinyWeights(checkpoint, config), options);
 }

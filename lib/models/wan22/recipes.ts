@@ -1,16 +1,11 @@
 import type { Precision } from '../../contract';
 import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
+import { layerRecipe, packOf, tensorRecipes } from '../layers/recipes';
+import { shapeOfTensor } from '../layers/tensors';
+import { textEncoderRecipe } from '../umt5/install';
 import { decoderBlocks, encoderBlocks, type ModelConfig, type VaeBlock } from './config';
-import { precisionFor } from './layer-data';
 import type { WeightComponent } from './naming/expected';
-import {
-  shapeOfTensor,
-  type TensorShapes,
-  textEncoderTensors,
-  transformerTensors,
-  vaeTensors,
-} from './tensors';
-import { textEncoderPrecision } from './text-encoder';
+import { transformerTensors, vaeTensors } from './tensors';
 import { blockLinears } from './transformer/network';
 import { allPhases, derived, newestFirst, transposed } from './vae/weights';
 
@@ -32,48 +27,16 @@ export function componentRecipe(
     case 'transformer':
       return { component, tensors: transformerRecipe(config, precision) };
     case 'text_encoder':
-      return { component, tensors: textEncoderRecipe(config, textEncoderPrecision(precision)) };
+      return textEncoderRecipe(config.text_encoder, precision);
     case 'vae':
       return { component, tensors: vaeRecipe(config) };
   }
 }
 
-/**
- * Every tensor as it comes, in one pack: for small components that are read whole.
- *
- * @param tensors name → what has its shape
- */
-export function plainRecipe(
-  component: string,
-  tensors: ReadonlyMap<string, { readonly shape: readonly number[] }>,
-): ComponentRecipe {
-  return {
-    component,
-    tensors: [...tensors].map(([name, { shape }]) => ({
-      name,
-      source: name,
-      shape,
-      form: 'compact',
-      pack: 'tensors.bin',
-    })),
-  };
-}
-
-/** Gives the recipe of a tensor by its name, and knows its shape. */
-function recipes(shapes: TensorShapes) {
-  return (name: string, form: StoredForm, pack: string): TensorRecipe => {
-    return { name, source: name, shape: shapeOfTensor(shapes, name), form, pack };
-  };
-}
-
-function packOf(kind: string, index: number): string {
-  return `${kind}-${String(index).padStart(2, '0')}.bin`;
-}
-
 /** One pack per block: its linears in the wanted precision, then its vectors; one for all around. */
 function transformerRecipe({ transformer }: ModelConfig, precision: Precision): TensorRecipe[] {
   const shapes = transformerTensors(transformer);
-  const recipe = recipes(shapes);
+  const recipe = tensorRecipes(shapes);
   const all: TensorRecipe[] = [];
   for (const name of shapes.keys()) {
     if (!name.startsWith('blocks.')) all.push(recipe(name, 'f32', 'around.bin'));
@@ -87,46 +50,10 @@ function transformerRecipe({ transformer }: ModelConfig, precision: Precision): 
   return all;
 }
 
-/**
- * One pack per layer. The embedding table has its own, of which a prompt reads single rows.
- */
-function textEncoderRecipe(config: ModelConfig, precision: Precision): TensorRecipe[] {
-  const shapes = textEncoderTensors(config.text_encoder);
-  const recipe = recipes(shapes);
-  const all = [recipe('shared.weight', 'compact', 'embedding.bin')];
-  // Every matrix of a layer is a linear, but for the table of relative positions.
-  const isLinear = (name: string, shape: readonly number[]) =>
-    shape.length === 2 && !name.includes('relative_attention_bias');
-  for (let i = 0; i < config.text_encoder.num_layers; i++) {
-    const name = `encoder.block.${i}`;
-    all.push(...layerRecipe(shapes, name, isLinear, precision, packOf('layer', i)));
-  }
-  all.push(recipe('encoder.final_layer_norm.weight', 'f32', 'around.bin'));
-  return all;
-}
-
-/** All tensors under a prefix in one pack. */
-function layerRecipe(
-  shapes: TensorShapes,
-  prefix: string,
-  isLinear: (name: string, shape: readonly number[]) => boolean,
-  precision: Precision,
-  pack: string,
-): TensorRecipe[] {
-  const recipe = recipes(shapes);
-  return [...shapes]
-    .filter(([name]) => name.startsWith(`${prefix}.`))
-    .map(([name, shape]) => {
-      const columns = shape.slice(1).reduce((product, n) => product * n, 1);
-      const form = isLinear(name, shape) ? precisionFor(precision, columns) : 'f32';
-      return recipe(name, form, pack);
-    });
-}
-
 /** One pack per level of the encoder and of the decoder; kernels in the order that the graphs want. */
 function vaeRecipe({ vae }: ModelConfig): TensorRecipe[] {
   const shapes = vaeTensors(vae);
-  const recipe = recipes(shapes);
+  const recipe = tensorRecipes(shapes);
   const all: TensorRecipe[] = [];
 
   /** `name.weight` in another order, then its bias. */

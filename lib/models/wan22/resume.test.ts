@@ -12,12 +12,18 @@ import { RunControl } from '../../pipeline/control';
 import type { MemoryPlan } from '../../pipeline/memory/plan';
 import type { ClipConditions, ClipToDecode, Denoiser, Loading } from '../../pipeline/model';
 import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
+import { samplers } from '../../pipeline/schedulers';
+import { heun } from '../../pipeline/schedulers/testing/heun';
 import { openGolden } from '../../weights/testing/files';
-import { combineLoras, type LoraBranches, parseLora } from './lora';
+import { combineLoras, type LoraBranches, parseLora } from '../layers/lora';
+import { loraArchitecture } from './lora';
 import type { Wan22Parts } from './parts';
 import { nodeBackend, openTiny } from './testing/model';
 import { smoothImage, videoDefaults } from './testing/video';
 import { Wan22 } from './wan22';
+
+// All that a sampler needs besides its file.
+samplers.heun = heun;
 
 const backend = nodeBackend();
 /** Clips of nine frames. */
@@ -26,9 +32,9 @@ let lora: LoraBranches;
 beforeAll(async () => {
   const tiny = await openTiny();
   parts = { ...tiny, manifest: { ...tiny.manifest, maxClipFrames: 9 } };
-  const config = tiny.config.transformer;
+  const architecture = loraArchitecture(tiny.config.transformer);
   const file = await openGolden('loras/b_lightx2v_diff_b.safetensors');
-  lora = combineLoras([{ lora: await parseLora(file, config, 'b'), scale: 1 }], config);
+  lora = combineLoras([{ lora: await parseLora(file, architecture, 'b'), scale: 1 }], architecture);
 });
 afterAll(() => backend.dispose());
 afterEach(() => expect(backend.counters().liveBytes).toBe(0));
@@ -187,6 +193,7 @@ const fewSteps: Configuration['scheduler'] = { kind: 'few-step', timesteps: [100
 describe('a run that is suspended and resumed gives the same bits', () => {
   test.each<[string, Configuration, string, string]>([
     ['UniPC with guidance', { guidanceScale: 5 }, '0:2', '0:3'],
+    ['Heun, with two evaluations a step', { scheduler: { kind: 'heun' } }, '0:2', '0:3'],
     ['few steps with fresh noise', { scheduler: fewSteps, steps: 3, adapter: true }, '0:1', '0:2'],
     // Steps 3 and 4 reuse what lies on the device: only before the fifth can it stop.
     [

@@ -7,7 +7,10 @@ import { gaussianNoise } from '../../pipeline/noise';
 import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
 import { createScheduler } from '../../pipeline/schedulers';
 import { checkpointFrom, f32, openGolden, patchedFolder } from '../../weights/testing/files';
-import { combineLoras, parseLora } from './lora';
+import { combineLoras, parseLora } from '../layers/lora';
+import { encodePrompts } from '../umt5/text-encoder';
+import { loadTokenizer } from '../umt5/tokenizer';
+import { loraArchitecture } from './lora';
 import type { Wan22Parts } from './parts';
 import { usualChoice } from './plan';
 import { denoiseTokens } from './testing/denoise';
@@ -19,11 +22,10 @@ import {
   type VideoRun,
   videoDefaults,
 } from './testing/video';
-import { encodePrompts } from './text-encoder';
-import { loadTokenizer } from './tokenizer';
 import { latentsToTokens, tokensToLatents } from './tokens';
 import { Transformer } from './transformer';
 import { createVaeDecoder, encodeFirstFrame } from './vae';
+import { collect } from './vae/testing';
 import { Wan22 } from './wan22';
 
 const backend = nodeBackend();
@@ -141,9 +143,12 @@ describe('one clip', () => {
   });
 
   test('8-bit weights and a LoRA work together', async () => {
-    const config = model.config.transformer;
+    const architecture = loraArchitecture(model.config.transformer);
     const file = await openGolden('loras/a_peft.safetensors');
-    const lora = combineLoras([{ lora: await parseLora(file, config, 'a'), scale: 2 }], config);
+    const lora = combineLoras(
+      [{ lora: await parseLora(file, architecture, 'a'), scale: 2 }],
+      architecture,
+    );
     const plain = await make({});
     const styled = await make({}, { lora });
     expect(planesEqual(styled.frames[8], plain.frames[8])).toBe(false);
@@ -231,12 +236,8 @@ describe('several clips', () => {
       latentHeight: 2,
       latentWidth: 4,
     });
-    const frames: Float32Array[] = [];
-    for (let f = 0; f < 3; f++) {
-      for await (const frame of decoder.decode(latentFrame(latents, size, f))) {
-        frames.push(frame.slice());
-      }
-    }
+    const clip = [0, 1, 2].map((f) => latentFrame(latents, size, f));
+    const frames = await collect(decoder.decodeClip(clip));
     decoder.dispose();
     return frames;
   }
@@ -374,11 +375,14 @@ describe('the control of a run', () => {
 
 describe('invalid numbers', () => {
   test('a LoRA that makes the latents infinite stops the run and names the step', async () => {
-    const config = model.config.transformer;
+    const architecture = loraArchitecture(model.config.transformer);
     const huge = await checkpointFrom({
       'diffusion_model.head.head.diff_b': f32([192], Array(192).fill(3e38)),
     });
-    const lora = combineLoras([{ lora: await parseLora(huge, config, 'huge'), scale: 4 }], config);
+    const lora = combineLoras(
+      [{ lora: await parseLora(huge, architecture, 'huge'), scale: 4 }],
+      architecture,
+    );
     const run: VideoRun = { frames: [], events: [] };
     await expect(make({ steps: 3 }, { lora, run })).rejects.toMatchObject({
       code: 'LATENTS_NOT_FINITE',

@@ -3,30 +3,16 @@
  * linear layer is [out, in]; a convolution's is [out, in, time, height, width] or without time.
  */
 import { at } from '../../contract';
+import type { TensorShapes } from '../layers/tensors';
 import {
   decoderBlocks,
   encoderBlocks,
-  type TextEncoderConfig,
   type TransformerConfig,
   transformerDim,
   type VaeBlock,
   type VaeConfig,
 } from './config';
 import { tinyDecoderKeys } from './tiny-decoder/keys';
-
-/** Tensor name → shape. */
-export type TensorShapes = Map<string, readonly number[]>;
-
-/**
- * The shape of a tensor of the architecture.
- *
- * @throws TypeError where it has no tensor of that name
- */
-export function shapeOfTensor(shapes: TensorShapes, name: string): readonly number[] {
-  const shape = shapes.get(name);
-  if (!shape) throw new TypeError(`the architecture has no tensor ${name}`);
-  return shape;
-}
 
 /** All tensors of the transformer: 825 for the 5B. */
 export function transformerTensors(config: TransformerConfig): TensorShapes {
@@ -56,39 +42,6 @@ export function transformerTensors(config: TransformerConfig): TensorShapes {
   }
   shapes.set('scale_shift_table', [1, 2, dim]);
   layer(shapes, 'proj_out', [patch * config.out_channels, dim]);
-  return shapes;
-}
-
-/** The embedding may be stored under its tied name; see `withAliases`. */
-export const textEncoderAliases: ReadonlyMap<string, string> = new Map([
-  ['shared.weight', 'encoder.embed_tokens.weight'],
-]);
-
-/** All tensors of the text encoder: 242 for UMT5-XXL. No layer has a bias. */
-export function textEncoderTensors(config: TextEncoderConfig): TensorShapes {
-  const shapes: TensorShapes = new Map();
-  const { d_model, d_ff } = config;
-  const inner = config.num_heads * config.d_kv;
-
-  shapes.set('shared.weight', [config.vocab_size, d_model]);
-  for (let i = 0; i < config.num_layers; i++) {
-    const attention = `encoder.block.${i}.layer.0`;
-    for (const projection of ['q', 'k', 'v']) {
-      shapes.set(`${attention}.SelfAttention.${projection}.weight`, [inner, d_model]);
-    }
-    shapes.set(`${attention}.SelfAttention.o.weight`, [d_model, inner]);
-    shapes.set(`${attention}.SelfAttention.relative_attention_bias.weight`, [
-      config.relative_attention_num_buckets,
-      config.num_heads,
-    ]);
-    shapes.set(`${attention}.layer_norm.weight`, [d_model]);
-    const feedForward = `encoder.block.${i}.layer.1`;
-    shapes.set(`${feedForward}.DenseReluDense.wi_0.weight`, [d_ff, d_model]);
-    shapes.set(`${feedForward}.DenseReluDense.wi_1.weight`, [d_ff, d_model]);
-    shapes.set(`${feedForward}.DenseReluDense.wo.weight`, [d_model, d_ff]);
-    shapes.set(`${feedForward}.layer_norm.weight`, [d_model]);
-  }
-  shapes.set('encoder.final_layer_norm.weight', [d_model]);
   return shapes;
 }
 

@@ -1,10 +1,4 @@
-import {
-  type DecoderKind,
-  KinoraError,
-  type LoraFile,
-  type ModelManifest,
-  sha256,
-} from '../../contract';
+import { type DecoderKind, KinoraError, type LoraFile, type ModelManifest } from '../../contract';
 import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
 import {
@@ -25,21 +19,21 @@ import type {
   TokenIds,
   VideoModel,
 } from '../../pipeline/model';
-import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { triggerWords } from '../../weights/lora-metadata';
+import type { Checkpoint } from '../../weights';
+import { combineLoras, type LoraBranches, readLoras } from '../layers/lora';
+import type { TensorShapes } from '../layers/tensors';
+import { encodePrompts } from '../umt5/text-encoder';
+import { loadTokenizer } from '../umt5/tokenizer';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
 import { clipComputation, countWan22 } from './counts';
 import { Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
-import { combineLoras, type LoraBranches, parseLora } from './lora';
+import { loraArchitecture } from './lora';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { planWan22, usualChoice } from './plan';
 import { previewOf } from './preview';
-import type { TensorShapes } from './tensors';
-import { encodePrompts } from './text-encoder';
 import { createTinyDecoder } from './tiny-decoder';
-import { loadTokenizer } from './tokenizer';
 import { tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
 import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder, encodeFirstFrame } from './vae';
@@ -101,7 +95,7 @@ export class Wan22 implements VideoModel {
 
   async withLoras(files: readonly LoraFile[], adapterScale = 0): Promise<Wan22> {
     if (files.length === 0 && adapterScale === 0) return this;
-    const config = this.parts.config.transformer;
+    const architecture = loraArchitecture(this.parts.config.transformer);
     const adapters = [];
     const ids: string[] = [];
     if (adapterScale !== 0) {
@@ -113,19 +107,9 @@ export class Wan22 implements VideoModel {
       adapters.push({ lora: await adapter.read(), scale: adapterScale });
       ids.push(JSON.stringify([adapter.source, adapterScale]));
     }
-    const words: string[] = [];
-    for (const { name, file, scale } of files) {
-      const checkpoint = await openSafetensors(blobFile(name, file)).catch((cause) => {
-        const sentence = `${name} is not a safetensors file that can be read.`;
-        throw new KinoraError('LORA_INVALID', sentence, { cause });
-      });
-      adapters.push({ lora: await parseLora(checkpoint, config, name), scale });
-      words.push(...triggerWords(checkpoint.metadata));
-      // Its header and first weights are in the first MiB: no other LoRA shares them.
-      const start = await file.slice(0, 2 ** 20).arrayBuffer();
-      ids.push(JSON.stringify([await sha256(start), file.size, scale]));
-    }
-    return new Wan22(this.parts, combineLoras(adapters, config), [...new Set(words)], ids);
+    const read = await readLoras(files, architecture);
+    const lora = combineLoras([...adapters, ...read.loras], architecture);
+    return new Wan22(this.parts, lora, read.triggerWords, [...ids, ...read.ids]);
   }
 
   async tokenize(prompts: readonly string[]): Promise<TokenIds[]> {
@@ -152,12 +136,11 @@ export class Wan22 implements VideoModel {
     const chunkTokens = await measureChunkTokens(backend, config.transformer, tokens);
     await backend.trim();
     const largestBuffer = backend.maxBufferBytes;
-    const choice = backend.kernels?.choice ?? null;
     return planWan22(config, precision, {
       ...request,
       chunkTokens,
       largestBuffer,
-      kernels: choice,
+      kernels: backend.kernels,
       compute: backend.compute,
     });
   }

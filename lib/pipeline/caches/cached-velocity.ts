@@ -5,7 +5,11 @@ import { type CacheState, easyCacheLimits, type StepCache } from '.';
 import { EasyCache } from './easycache';
 import { magCacheSkips } from './magcache';
 
-/** Fills `velocities` at a step (from 0), by branch: of both branches, or of the one under the prompt. */
+/**
+ * Fills `velocities` at a step, by branch: of both branches, or of the one under the prompt.
+ *
+ * @param step from 0; to a cache each evaluation of the model is a step
+ */
 export type VelocityOfStep = (
   step: number,
   timestep: number,
@@ -27,7 +31,7 @@ export interface CachedVelocity {
 /**
  * The velocities of a clip, of which a cache computes some and reuses others.
  *
- * @param steps of the whole schedule
+ * @param steps evaluations of the model in the whole schedule
  * @param state where an earlier one was left; without it a new one computes first
  */
 export function cachedVelocity(

@@ -172,6 +172,7 @@ export async function savedPromptOptimization(
   storage: RunStorage,
 ): Promise<PromptOptimization | null> {
   const file = await storage.read(fileNames.run);
+  // What is damaged is optimised again.
   const values = file && (await readValues<RunValues>(file).catch(() => null));
   return promptOptimizationSchema.safeParse(values?.promptOptimization).data ?? null;
 }

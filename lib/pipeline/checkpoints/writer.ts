@@ -121,6 +121,7 @@ export class CheckpointWriter {
       code === 'STORAGE_FULL' ? 'the storage is full' : `it could not be saved: ${message}`;
     const sentence = `This run goes on, but it cannot be resumed if it is interrupted: ${why}.`;
     report({ type: 'checkpoint-problem', problem: 'unsaved', sentence });
+    // The problem was reported; what stays is removed with the run.
     await removeSaved(storage, clips, true).catch(() => undefined);
   }
 }

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
 import type { ProgressEvent } from '../../contract';
 import { testManifest } from '../../contract/testing/manifest';
-import { fullMemory } from '../../contract/testing/memory';
 import type { Sampling } from '../profiles';
 import { forecastTime, RunEstimator } from './estimator';
-import { type Rates, usualRates } from './rates';
+import { type Paces, usualRates } from './rates';
 import { type CountedRun, stagesOf } from './stages';
 
 /** Seconds of the parts of a simulated run. */
@@ -60,13 +59,12 @@ const work: CountedRun = {
 class Simulation {
   seconds = 1000;
   readonly estimator: RunEstimator;
-  readonly said: { at: number; share: number; left: number | null; reason: string | null }[] = [];
+  readonly said: { at: number; share: number; left: number }[] = [];
   finishing = false;
 
-  constructor(remembered: Rates, of: CountedRun = work) {
+  constructor(remembered: Paces, of: CountedRun = work) {
     this.estimator = new RunEstimator({
-      stages: stagesOf(of),
-      usual: usualRates.gpu,
+      stages: stagesOf(of, 'gpu'),
       remembered,
       finishing: () => this.finishing,
       now: () => this.seconds,
@@ -82,8 +80,8 @@ class Simulation {
   }
 
   look(): void {
-    const { share, secondsRemaining: left, reason } = this.estimator.current();
-    this.said.push({ at: this.seconds - 1000, share, left, reason });
+    const { share, secondsRemaining: left } = this.estimator.current();
+    this.said.push({ at: this.seconds - 1000, share, left });
   }
 
   take(event: ProgressEvent): void {
@@ -139,19 +137,17 @@ class Simulation {
     this.pass(0.1);
   }
 
-  /** Where the shares are farthest from the truth, and whether what was said kept its rules. */
-  check(): number {
-    const total = this.said.at(-1)?.at ?? 0;
-    let worst = 0;
-    let low = Number.POSITIVE_INFINITY;
-    for (const [i, { at, share, left, reason }] of this.said.entries()) {
-      worst = Math.max(worst, Math.abs(share - at / total));
+  /** Seconds of the whole run. */
+  get total(): number {
+    return this.said.at(-1)?.at ?? 0;
+  }
+
+  /** Where the shares are farthest from the truth; they never fall. */
+  worstShare(): number {
+    for (const [i, { share }] of this.said.entries()) {
       expect(share).toBeGreaterThanOrEqual(this.said[i - 1]?.share ?? 0);
-      if (left === null) continue;
-      if (left > 1.2 * low + 1e-9) expect(reason, `${low} → ${left} at ${at}`).not.toBeNull();
-      low = reason === null ? Math.min(low, left) : left;
     }
-    return worst;
+    return Math.max(...this.said.map(({ at, share }) => Math.abs(share - at / this.total)));
   }
 }
 
@@ -159,48 +155,59 @@ const first = new Simulation({});
 first.run(device);
 const remembered = first.estimator.measured();
 
-test('with the rates of an earlier run the share is the truth, in every phase', () => {
+test('with the paces of an earlier run the share is the truth, in every phase', () => {
   const second = new Simulation(remembered);
   second.run(device);
-  expect(second.check()).toBeLessThan(0.02);
-  const total = second.said.at(-1)?.at ?? 0;
+  expect(second.worstShare()).toBeLessThan(0.04);
   const [begin] = second.said;
-  expect(Math.abs((begin?.left ?? 0) / total - 1)).toBeLessThan(0.05);
-  expect(second.said.every(({ reason }) => reason === null)).toBe(true);
+  expect(Math.abs((begin?.left ?? 0) / second.total - 1)).toBeLessThan(0.05);
 });
 
-test('a first run tells a time from its beginning, and says why it corrects itself', () => {
+test('a first run tells a time from its beginning, and about the truth once two steps are measured', () => {
   expect(first.said[0]?.left).toBeGreaterThan(0);
-  first.check();
-  const reasons = new Set(first.said.map(({ reason }) => reason));
-  expect([...reasons].filter((reason) => reason !== null)).toEqual([
-    'First run on this device: measuring.',
-  ]);
+  first.worstShare();
+  const ofSteps = first.said.filter(({ at }) => at > 60 && at < 120);
+  expect(ofSteps).not.toHaveLength(0);
+  for (const { at, left } of ofSteps) {
+    // The decode, of which nothing is known, is taken to be as much slower as denoising.
+    expect(left / (first.total - at)).toBeGreaterThan(0.5);
+    expect(left / (first.total - at)).toBeLessThan(1.5);
+  }
 });
 
-test('before a run begins its time is known from the rates of an earlier one, and rough without', () => {
-  const total = first.said.at(-1)?.at ?? 0;
-  const known = forecastTime(stagesOf(work), usualRates.gpu, remembered);
+test('a first step that does not end raises what is expected of the others', () => {
+  const run = new Simulation({});
+  run.start(device);
+  run.load(device, 0);
+  const before = run.said.at(-1)?.left ?? 0;
+  run.pass(600);
+  // A tenth of the guided passes of the first clip is done by then, at most.
+  expect(run.said.at(-1)?.left).toBeGreaterThan(Math.max(600 * 14, 2 * before));
+});
+
+test('before a run begins its time is known from the paces of an earlier one, and rough without', () => {
+  const known = forecastTime(stagesOf(work, 'gpu'), remembered);
   expect(known.measured).toBe(true);
-  expect(Math.abs(known.seconds / total - 1)).toBeLessThan(0.05);
-  expect(forecastTime(stagesOf(work), usualRates.gpu, {}).measured).toBe(false);
+  expect(Math.abs(known.seconds / first.total - 1)).toBeLessThan(0.05);
+  expect(forecastTime(stagesOf(work, 'gpu'), {}).measured).toBe(false);
 });
 
-test('measured rates are those of the device', () => {
-  expect(remembered.denoise?.perUnit).toBeCloseTo(5 / 1e13, 14);
-  expect(remembered.denoise?.startup).toBeCloseTo(8, 1);
-  expect(remembered.decode?.perUnit).toBeCloseTo((0.75 * 121) / 2e13, 13);
+test('measured paces are those of the device, with the kernels that it compiled', () => {
+  const passes = 2 * (2 * 5 + 5);
+  const usual = passes * 1e13 * usualRates.gpu.pass.operation;
+  expect(remembered.denoise).toBeCloseTo((passes * device.pass + device.compile) / usual, 5);
 });
 
-test('steps that take longer than before raise the time left, with the reason', () => {
+test('steps that take longer than before raise the time left', () => {
   const run = new Simulation(remembered);
   run.start(device);
   run.load(device, 0);
   run.steps(1, 3, device, 0, device.compile);
+  const before = run.said.at(-1)?.left ?? 0;
   run.steps(4, 8, { ...device, pass: 15 }, 0, 0);
-  run.check();
-  const reasons = new Set(run.said.map(({ reason }) => reason));
-  expect([...reasons]).toEqual([null, 'A step takes longer than before.']);
+  // Two steps of this clip and ten of the next one, 17 passes.
+  expect(run.said.at(-1)?.left).toBeGreaterThan(17 * 15);
+  expect(run.said.at(-1)?.left).toBeGreaterThan(before);
 });
 
 test('where memory ran out, weights are loaded again and the steps that are done stay done', () => {
@@ -209,7 +216,6 @@ test('where memory ran out, weights are loaded again and the steps that are done
   run.load(device, 0);
   run.steps(1, 5, device, 0, device.compile);
   const before = run.said.at(-1);
-  run.take({ type: 'plan', memory: { ...fullMemory, replans: 1 } });
   run.phase('load');
   run.pass(device.load);
   run.phase('denoise');
@@ -221,7 +227,7 @@ test('where memory ran out, weights are loaded again and the steps that are done
 test('a run that is resumed counts what is done, and what is left from there', () => {
   const whole = new Simulation(remembered);
   whole.run(device);
-  const total = whole.said.at(-1)?.at ?? 0;
+  const { total } = whole;
   const run = new Simulation(remembered);
   run.phase('load');
   run.take({ type: 'checkpoint', checkpoint: { clip: 1, clips: 2, step: 5, steps: 10 } });
@@ -235,9 +241,9 @@ test('a run that is resumed counts what is done, and what is left from there', (
   run.pass(device.load);
   run.phase('denoise', 1);
   const { share = 0, left } = run.said.at(-1) ?? {};
-  // Five steps without guidance and a decode are left.
+  // Five steps without guidance and a decode are left; the compilation of a whole run is spread over its steps.
   const real = 5 * 5 + device.compile + 120 * 0.75;
-  expect(Math.abs((left ?? 0) - real)).toBeLessThan(3);
+  expect(Math.abs((left ?? 0) - real)).toBeLessThan(device.compile);
   expect(Math.abs(share - (total - real) / total)).toBeLessThan(0.05);
 });
 

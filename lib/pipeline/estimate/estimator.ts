@@ -1,9 +1,6 @@
 import type { ProgressEvent } from '../../contract';
-import { phaseNames } from '../../contract/format';
-import { Pace, pacesBefore } from './pace';
-import type { Rate, Rates, UsualRate } from './rates';
-import { type Cost, type Stage, shareOfSteps } from './stages';
-import { type TimeLeft, TimeLeftTeller } from './time-left';
+import type { Cost, Paces } from './rates';
+import { type Stage, shareOfSteps } from './stages';
 
 type EventOf<Type extends ProgressEvent['type']> = Extract<ProgressEvent, { type: Type }>;
 
@@ -11,55 +8,50 @@ type EventOf<Type extends ProgressEvent['type']> = Extract<ProgressEvent, { type
 export interface EstimatorOptions {
   /** In order; see `stagesOf`. */
   readonly stages: readonly Stage[];
-  /** What is expected of a device of this class. */
-  readonly usual: Readonly<Record<Cost, UsualRate>>;
   /** What was measured on this device with this model. */
-  readonly remembered: Rates;
+  readonly remembered: Paces;
   /** Whether the user asked to finish early: later clips and steps are then left out. */
   readonly finishing?: () => boolean;
   /** Seconds; for tests. */
   readonly now?: () => number;
 }
 
-/** What is said of a run. */
-export type Estimate = TimeLeft & { readonly share: number };
+/** Seconds that work took, and that a usual device takes for it. */
+interface Piece {
+  readonly seconds: number;
+  readonly usual: number;
+}
 
 /** Least share of a stage that is measured as one piece: a decoder hands out four frames at a time. */
 const leastPiece = 1 / 32;
-/** Of a piece of work that takes longer than expected, this share of its time is taken to be left. */
-const overtimeShare = 0.1;
+/** Pieces of which the median is taken: a few, so that a device that becomes slower is seen. */
+const latest = 5;
 
 /**
- * One estimate over all phases of a run: which work is done follows from the events of the engine; how long
- * the rest takes is counted work times a rate, the median of what this run has measured, else what an earlier
- * run has, else what is usual. Between events it moves with the clock, at most by the piece that is under way.
+ * One estimate over all phases of a run. Which work is done follows from the events of the engine; what is
+ * ahead is counted work (`Stage.seconds`) times a pace: the median of what this run has measured, else what an
+ * earlier run has, else that of a usual device. Between events it moves with the clock.
  */
 export class RunEstimator {
   readonly #stages: readonly Stage[];
-  readonly #paces: Record<Cost, Pace>;
-  readonly #remembered: Rates;
+  /** What is known before the run measures. */
+  readonly #known: Partial<Record<Cost, number>>;
+  /** What the run has measured of each cost, piece by piece. */
+  readonly #measured = new Map<Cost, Piece[]>();
   readonly #finishing: () => boolean;
   readonly #now: () => number;
-  readonly #teller = new TimeLeftTeller();
-  /** Share of each stage that is done. */
+  /** Share of each stage that is done, and when that was last measured. */
   readonly #done: number[];
+  #at: number;
   /** Index of the stage that is under way; −1 before the first. */
   #index = -1;
-  /** What was done of it, and when, at the last measurement; and how large the last piece was. */
-  #from = 0;
-  #at: number;
-  #piece = 0;
   #pausedAt: number | null = null;
   #decodeFactor = 1;
   #share = 0;
-  #replans = 0;
-  #replansSaid = 0;
 
-  constructor(options: EstimatorOptions) {
-    const { stages, usual, remembered, finishing, now } = options;
+  constructor({ stages, remembered, finishing, now }: EstimatorOptions) {
     this.#stages = stages;
-    this.#paces = pacesBefore(stages, usual, remembered);
-    this.#remembered = remembered;
+    this.#known = { ...remembered };
     this.#finishing = finishing ?? (() => false);
     this.#now = now ?? (() => performance.now() / 1000);
     this.#done = stages.map(() => 0);
@@ -90,9 +82,6 @@ export class RunEstimator {
         return this.#onCheckpoint(event);
       case 'paused':
         return this.#pause(event.paused);
-      case 'plan':
-        this.#replans = event.memory.replans;
-        return true;
       default:
         return false;
     }
@@ -103,111 +92,91 @@ export class RunEstimator {
     this.#decodeFactor = factor;
   }
 
-  /** A rate that was found before the work began, where none was remembered; 0 is work that is left out. */
-  expect(cost: Cost, rate: Rate): void {
-    if (!this.#remembered[cost] || rate.perUnit === 0) this.#paces[cost] = new Pace(rate, true);
+  /** A pace that was found before the work began, where no run has measured it; 0 is work that is left out. */
+  expect(cost: Cost, pace: number): void {
+    if (pace === 0) this.#known[cost] = 0;
+    else this.#known[cost] ??= pace;
   }
 
   /** What is to be said now. */
-  current(): Estimate {
-    const at = this.#pausedAt ?? this.#now();
-    const left = this.secondsLeft(at);
-    const started = new Set<Cost>();
-    const whole = this.#stages.reduce(
-      (sum, stage) =>
-        sum + this.#secondsOf(stage, 1, started, this.#paces[stage.cost].rate.startup),
-      0,
-    );
-    if (whole > 0) this.#share = Math.max(this.#share, 1 - left / Math.max(left, whole));
-    return { share: this.#share, ...this.#teller.say(left, at, () => this.#cause()) };
+  current(): { readonly share: number; readonly secondsRemaining: number } {
+    const secondsRemaining = this.secondsLeft();
+    const whole = this.#stages.reduce((sum, stage) => sum + this.#secondsOf(stage), 0);
+    const share = whole > 0 ? 1 - secondsRemaining / Math.max(secondsRemaining, whole) : 0;
+    this.#share = Math.max(this.#share, share);
+    return { share: this.#share, secondsRemaining };
   }
 
-  /** Seconds until the run ends. @param at now, on the estimator's clock */
-  secondsLeft(at: number): number {
+  /** Seconds until the run ends. */
+  secondsLeft(): number {
     const finishing = this.#finishing();
     const clip = this.#stages[this.#index]?.clip ?? 0;
-    const started = new Set<Cost>();
     let seconds = 0;
     for (const [i, stage] of this.#stages.entries()) {
-      if (i < this.#index) continue;
       const ofRun = stage.phase === 'check' || stage.phase === 'finish';
       const isMade = ofRun || (stage.phase !== 'denoise' && stage.clip === clip);
-      if (i === this.#index) seconds += this.#secondsOfPresent(stage, at, started);
-      else if (!finishing || isMade) {
-        seconds += this.#secondsOf(stage, 1 - (this.#done[i] ?? 0), started);
-      }
+      const left = 1 - (this.#done[i] ?? 0);
+      if (i === this.#index) {
+        const next = this.#nextPiece(stage);
+        const present = Math.max(0, next * this.#secondsOf(stage) - this.#passed);
+        const later = finishing && stage.phase === 'denoise' ? 0 : left - next;
+        seconds += present + later * this.#secondsOf(stage);
+      } else if (i > this.#index && (!finishing || isMade))
+        seconds += left * this.#secondsOf(stage);
     }
     return seconds;
   }
 
-  /** Whether the rate of the denoiser was measured on this device; else it is what is usual. */
+  /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
   get isMeasured(): boolean {
-    return this.#paces.denoise.isKnown;
+    return this.#known.denoise !== undefined || this.#measured.has('denoise');
   }
 
-  /** The rates that this run has measured, to be remembered. */
-  measured(): Rates {
-    const rates: Partial<Record<Cost, Rate>> = {};
-    for (const [cost, pace] of Object.entries(this.#paces)) {
-      if (pace.isMeasured) rates[cost as Cost] = pace.rate;
-    }
-    return rates;
+  /** The paces that this run has measured, to be remembered. */
+  measured(): Paces {
+    const sum = (pieces: Piece[], of: keyof Piece) =>
+      pieces.reduce((all, each) => all + each[of], 0);
+    return Object.fromEntries(
+      [...this.#measured].map(([cost, all]) => [cost, sum(all, 'seconds') / sum(all, 'usual')]),
+    );
   }
 
-  /**
-   * @param started costs whose startup is counted already; is added to
-   * @param startup seconds of it; what is left of it when absent
-   */
-  #secondsOf(
-    stage: Stage,
-    share: number,
-    started: Set<Cost>,
-    startup = this.#paces[stage.cost].startupLeft,
-  ): number {
-    const work = share * this.#totalOf(stage);
-    if (work <= 0) return 0;
-    const first = started.has(stage.cost) ? 0 : startup;
-    started.add(stage.cost);
-    return first + this.#rateOf(stage.cost).perUnit * work;
+  /** Seconds since the last measurement. */
+  get #passed(): number {
+    return (this.#pausedAt ?? this.#now()) - this.#at;
   }
 
-  /** What is left of the stage that is under way. */
-  #secondsOfPresent(stage: Stage, at: number, started: Set<Cost>): number {
-    const left = 1 - this.#from;
-    const piece = Math.min(left, this.#nextPiece(stage));
-    const expected = this.#secondsOf(stage, piece, started);
-    const passed = at - this.#at;
-    const ofPiece = Math.max(expected - passed, overtimeShare * Math.min(passed, expected));
-    if (this.#finishing() && stage.phase === 'denoise') return ofPiece;
-    // As if the piece were done now, where nothing else is known: the others will take longer too.
-    const isLate = passed > expected && !this.#paces[stage.cost].isMeasured;
-    const slower = isLate && expected > 0 ? passed / expected : 1;
-    return ofPiece + slower * this.#secondsOf(stage, left - piece, started);
+  /** Expected seconds of a whole stage. */
+  #secondsOf(stage: Stage): number {
+    return this.#workOf(stage) * this.#paceOf(stage.cost);
   }
 
-  /** Share of the stage that is done before its next event. */
-  #nextPiece({ steps }: Stage): number {
-    if (!steps) return this.#piece > 0 ? this.#piece : 1;
+  #workOf({ phase, seconds }: Stage): number {
+    return phase === 'decode' ? this.#decodeFactor * seconds : seconds;
+  }
+
+  #paceOf(cost: Cost): number {
+    // The first piece has the kernels in it that are compiled.
+    const [first, ...pieces] = (this.#measured.get(cost) ?? []).map((of) => of.seconds / of.usual);
+    const known = medianOf(pieces.slice(-latest)) ?? this.#known[cost] ?? first;
+    if (known !== undefined) return known;
+    // Until anything was decoded, a decode is as much slower than usual as denoising is.
+    const pace = cost === 'decode' || cost === 'tiny-decode' ? this.#paceOf('denoise') : 1;
+    const stage = this.#stages[this.#index];
+    const next = stage?.cost === cost ? this.#nextPiece(stage) * this.#workOf(stage) : 0;
+    // A first piece that takes longer than expected tells of the others.
+    return next > 0 ? Math.max(pace, this.#passed / next) : pace;
+  }
+
+  /** Share of the stage under way that is done before its next measurement. */
+  #nextPiece({ steps, cost }: Stage): number {
+    const done = this.#done[this.#index] ?? 0;
     let reached = 0;
-    for (const step of steps) {
-      if (reached > this.#from - 1e-9) return step;
+    for (const step of steps ?? []) {
+      if (reached > done - 1e-9) return step;
       reached += step;
     }
-    return 1;
-  }
-
-  #totalOf({ phase, total }: Stage): number {
-    return phase === 'decode' ? this.#decodeFactor * total : total;
-  }
-
-  /** Until anything was decoded, a decode is as much faster than usual as denoising was. */
-  #rateOf(cost: Cost): Rate {
-    const { rate, isKnown, usual } = this.#paces[cost];
-    const { denoise } = this.#paces;
-    const isDecode = cost === 'decode' || cost === 'tiny-decode';
-    if (!isDecode || isKnown || !denoise.isKnown) return rate;
-    const factor = denoise.rate.perUnit / denoise.usual.perUnit;
-    return { startup: usual.startup, perUnit: usual.perUnit * factor };
+    return this.#measured.has(cost) ? Math.min(leastPiece, 1 - done) : 1 - done;
   }
 
   #enter({ phase, clip }: EventOf<'phase'>): boolean {
@@ -220,45 +189,39 @@ export class RunEstimator {
     const present = this.#stages[this.#index];
     // What no event told of is done now; a denoising or a decode that ended before was cut short.
     if (present && next > this.#index && !present.steps && !present.frames) this.#measure(1);
-    for (let i = 0; i < next; i++) this.#done[i] = 1;
+    this.#done.fill(1, 0, next);
     // After the memory ran out, weights are loaded again.
     if (next < this.#index) this.#done[next] = 0;
     this.#index = next;
-    this.#from = this.#done[next] ?? 0;
     this.#at = this.#now();
-    this.#piece = 0;
     return true;
   }
 
-  /** The stage is done up to this share. */
+  /** The stage is done up to this share. A decode that begins again has done less than before. */
   #reach(share: number): boolean {
-    if (!(share >= 0)) return false;
-    this.#done[this.#index] = Math.min(1, share);
-    // A decode that begins again has done less than before.
-    if (share < this.#from) [this.#from, this.#at] = [share, this.#now()];
-    else if (share - this.#from >= leastPiece) this.#measure(Math.min(1, share));
+    const done = this.#done[this.#index] ?? 0;
+    if (share < done) [this.#done[this.#index], this.#at] = [share, this.#now()];
+    else if (share >= 1 || share - done >= leastPiece) this.#measure(Math.min(1, share));
     return true;
   }
 
   /** Measures what was done since the last time. */
   #measure(share: number): void {
     const stage = this.#stages[this.#index];
-    const now = this.#now();
-    const work = stage ? (share - this.#from) * this.#totalOf(stage) : 0;
-    if (stage && work > 0) {
-      const rate = this.#rateOf(stage.cost);
-      this.#paces[stage.cost].take({ work, seconds: now - this.#at }, rate);
-      this.#piece = share - this.#from;
+    const usual = stage ? (share - (this.#done[this.#index] ?? 0)) * this.#workOf(stage) : 0;
+    if (stage && usual > 0) {
+      const earlier = this.#measured.get(stage.cost) ?? [];
+      this.#measured.set(stage.cost, [...earlier, { seconds: this.#passed, usual }]);
     }
-    this.#done[this.#index] = share;
-    [this.#from, this.#at] = [share, now];
+    [this.#done[this.#index], this.#at] = [share, this.#now()];
   }
 
   #onStep(step: number): boolean {
     const stage = this.#stages[this.#index];
     if (!stage) return false;
     // Steps that were not reported are of an earlier run.
-    this.#from = Math.max(this.#from, shareOfSteps(stage, step - 1));
+    const before = shareOfSteps(stage, step - 1);
+    this.#done[this.#index] = Math.max(this.#done[this.#index] ?? 0, before);
     this.#measure(shareOfSteps(stage, step));
     return true;
   }
@@ -288,25 +251,17 @@ export class RunEstimator {
     }
     return true;
   }
+}
 
-  /** Why the time left grows. */
-  #cause(): string {
-    const stage = this.#stages[this.#index];
-    if (this.#replans > this.#replansSaid) {
-      this.#replansSaid = this.#replans;
-      return 'Memory ran out: continuing with a smaller plan.';
-    }
-    if (!stage || !this.#remembered[stage.cost]) return 'First run on this device: measuring.';
-    if (stage.cost === 'denoise') return 'A step takes longer than before.';
-    const phase = stage.phase === 'open' ? 'load' : stage.phase;
-    return `“${phaseNames[phase]}” takes longer than before.`;
-  }
+/** The median, the lower middle value of an even number; undefined of none. */
+function medianOf(values: readonly number[]): number | undefined {
+  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }
 
 /** How long a run will take, before it begins. */
 export interface TimeForecast {
   readonly seconds: number;
-  /** Whether the rate of the denoiser was measured on this device; else it is what is usual. */
+  /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
   readonly measured: boolean;
 }
 
@@ -317,11 +272,10 @@ export interface TimeForecast {
  */
 export function forecastTime(
   stages: readonly Stage[],
-  usual: Readonly<Record<Cost, UsualRate>>,
-  remembered: Rates,
+  remembered: Paces,
   decodeFactor = 1,
 ): TimeForecast {
-  const estimator = new RunEstimator({ stages, usual, remembered, now: () => 0 });
+  const estimator = new RunEstimator({ stages, remembered, now: () => 0 });
   estimator.decodeFactor(decodeFactor);
-  return { seconds: estimator.secondsLeft(0), measured: estimator.isMeasured };
+  return { seconds: estimator.secondsLeft(), measured: estimator.isMeasured };
 }

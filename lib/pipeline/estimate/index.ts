@@ -1,11 +1,3 @@
-export { type Estimate, forecastTime, RunEstimator, type TimeForecast } from './estimator';
-export {
-  type DeviceClass,
-  deviceOf,
-  keepRates,
-  type Rates,
-  ratesFolder,
-  readRates,
-  usualRates,
-} from './rates';
-export { type CountedRun, type Stage, stagesOf } from './stages';
+export { forecastTime, RunEstimator, type TimeForecast } from './estimator';
+export { deviceOf, keepPaces, ratesFolder, readPaces, usualRates } from './rates';
+export { type CountedRun, stagesOf } from './stages';

@@ -2,33 +2,18 @@ import { type ModelManifest, type Phase, type Size, sizeInPixels } from '../../c
 import { easyCacheLimits, magCacheSkips, type StepCache } from '../caches';
 import { planClips } from '../clips';
 import { latentSizeOf } from '../latents';
-import type { ModelCounts } from '../model';
+import type { Computation, ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
-
-/** What work is counted in; each has a rate of its own on a device. */
-export type Cost =
-  | 'optimise'
-  | 'open'
-  | 'text'
-  | 'image'
-  | 'load'
-  | 'denoise'
-  | 'decode'
-  | 'tiny-decode'
-  | 'check'
-  | 'finish';
+import { createScheduler } from '../schedulers';
+import { type Cost, type DeviceClass, usualRates } from './rates';
 
 /** One stage of a run. `open` is the first part of the phase `load`, before a clip is under way. */
 export interface Stage {
   readonly phase: Phase | 'open';
   readonly clip: number;
   readonly cost: Cost;
-  /** Bytes, floating-point operations, pixels or pieces, as the cost is counted. */
-  readonly total: number;
-  /** Graphs that are run, where they are counted. */
-  readonly calls?: number;
-  /** Pixels that are scaled and encoded on the way. */
-  readonly pixels?: number;
+  /** What a usual device of the class takes for it. */
+  readonly seconds: number;
   /** The share of each step, where they differ: two passes with guidance, fewer where a cache reuses some. */
   readonly steps?: readonly number[];
   /** Frames of its video that a decode hands out. */
@@ -50,34 +35,32 @@ export interface CountedRun {
 }
 
 /** The stages of a run with their work, in order. */
-export function stagesOf(run: CountedRun): Stage[] {
+export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
   const { manifest, counts, sampling, size, frames, optimises, decodesOnly, checkedFrames } = run;
+  const { optimise, open, byte, pixel, pass, decode, frame, check } = usualRates[device];
   const native = manifest.nativeSizes[size];
   const { width, height } = sizeInPixels(size);
   const passes = passesOfSteps(sampling);
   const ofSteps = sum(passes);
+  const seconds = (rate: { operation: number; call: number }, { flops, calls }: Computation) =>
+    rate.operation * flops + rate.call * calls;
   const stages: Stage[] = [];
-  if (optimises) stages.push({ phase: 'optimise', clip: 0, cost: 'optimise', total: 1 });
-  stages.push({ phase: 'open', clip: 0, cost: 'open', total: 1 });
-  if (!decodesOnly) {
-    stages.push({ phase: 'text', clip: 0, cost: 'text', total: counts.weightBytes('text') });
-  }
+  if (optimises) stages.push({ phase: 'optimise', clip: 0, cost: 'optimise', seconds: optimise });
+  stages.push({ phase: 'open', clip: 0, cost: 'open', seconds: open });
+  const textSeconds = byte * counts.weightBytes('text');
+  if (!decodesOnly) stages.push({ phase: 'text', clip: 0, cost: 'text', seconds: textSeconds });
   const clips = planClips(frames, manifest.maxClipFrames, counts.latents.strides.time);
   for (const [clip, { frames: ofClip, dropFirst }] of clips.entries()) {
     const latents = latentSizeOf(counts.latents, { ...native, frames: ofClip });
-    const { pass, decode } = counts.computation(latents, sampling.decoder);
+    const work = counts.computation(latents, sampling.decoder);
     if (!decodesOnly) {
+      const steps = passes.map((count) => count / ofSteps);
+      const loadSeconds = byte * counts.weightBytes('denoise');
+      const denoiseSeconds = ofSteps * seconds(pass, work.pass);
       stages.push(
-        { phase: 'image', clip, cost: 'image', total: native.width * native.height },
-        { phase: 'load', clip, cost: 'load', total: counts.weightBytes('denoise') },
-        {
-          phase: 'denoise',
-          clip,
-          cost: 'denoise',
-          total: ofSteps * pass.flops,
-          calls: ofSteps * pass.calls,
-          steps: passes.map((count) => count / ofSteps),
-        },
+        { phase: 'image', clip, cost: 'image', seconds: pixel * native.width * native.height },
+        { phase: 'load', clip, cost: 'load', seconds: loadSeconds },
+        { phase: 'denoise', clip, cost: 'denoise', seconds: denoiseSeconds, steps },
       );
     }
     const handedOut = ofClip - (dropFirst ? 1 : 0);
@@ -85,15 +68,13 @@ export function stagesOf(run: CountedRun): Stage[] {
       phase: 'decode',
       clip,
       cost: sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode',
-      total: decode.flops,
-      calls: decode.calls,
-      pixels: handedOut * width * height,
+      seconds: seconds(decode, work.decode) + decode.pixel * handedOut * width * height,
       frames: handedOut,
     });
   }
   if (checkedFrames > 0)
-    stages.push({ phase: 'check', clip: 0, cost: 'check', total: checkedFrames });
-  stages.push({ phase: 'finish', clip: 0, cost: 'finish', total: frames });
+    stages.push({ phase: 'check', clip: 0, cost: 'check', seconds: check * checkedFrames });
+  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames });
   return stages;
 }
 
@@ -107,20 +88,24 @@ const reusedPass = 0.03;
 /** Passes that EasyCache computes where it may reuse; how many it does depends on the video. */
 const easyCachePass = 0.5;
 
-/** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some. */
-function passesOfSteps({
-  steps,
-  guidanceScale,
-  guidedSteps = steps,
-  cache = { kind: 'none' },
-}: Pick<Sampling, 'steps' | 'guidanceScale' | 'guidedSteps' | 'cache'>): number[] {
-  const branch = computedPasses(cache, steps);
-  return Array.from({ length: steps }, (_, step) => {
+/** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */
+function passesOfSteps(sampling: Sampling): number[] {
+  const { scheduler, steps, flowShift, guidanceScale, guidedSteps = steps } = sampling;
+  const schedule = createScheduler({ ...scheduler, steps, flowShift });
+  const evaluations = Array.from({ length: steps }, (_, step) => schedule.step(step).length);
+  const branch = computedPasses(sampling.cache ?? { kind: 'none' }, sum(evaluations));
+  let first = 0;
+  return evaluations.map((count, step) => {
     const guided = guidanceScale > 1 && step < guidedSteps;
-    return branch(0, step) + (guided ? branch(1, step) : 0);
+    let passes = 0;
+    for (const end = first + count; first < end; first++) {
+      passes += branch(0, first) + (guided ? branch(1, first) : 0);
+    }
+    return passes;
   });
 }
 
+/** @param steps evaluations of the model, each of which is a step to a cache */
 function computedPasses(cache: StepCache, steps: number) {
   switch (cache.kind) {
     case 'none':

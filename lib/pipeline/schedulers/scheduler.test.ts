@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest';
+import { at } from '../../contract';
 import { relativeRms } from '../../gpu';
 import { openGolden } from '../../weights/testing/files';
-import { createScheduler } from '.';
-import { runSchedulerStep, startScheduler } from './testing';
+import { createScheduler, type Evaluation } from '.';
+import { runSchedulerStep, startScheduler } from './testing/reference';
+
+/** The evaluation of a step that has one. */
+function only(evaluations: readonly Evaluation[]): Evaluation {
+  expect(evaluations).toHaveLength(1);
+  return at(evaluations, 0);
+}
 
 describe('sigmas', () => {
   // The latents of the golden schedule are a stage of the parity check.
@@ -51,7 +58,7 @@ describe.each(['unipc', 'euler'] as const)('%s', (kind) => {
     for (const steps of [1, 2, 3, 40]) {
       const scheduler = createScheduler({ kind, steps, flowShift: 5 });
       for (let i = 0; i < steps; i++) {
-        const { sigma, correct, predict } = scheduler.step(i);
+        const { sigma, correct, predict } = only(scheduler.step(i));
         const numbers = [sigma, ...Object.values(correct ?? {}), ...Object.values(predict)];
         expect(numbers.every(Number.isFinite)).toBe(true);
         // A state that is the same everywhere stays so: coefficients add up to 1.
@@ -61,7 +68,7 @@ describe.each(['unipc', 'euler'] as const)('%s', (kind) => {
           expect(sum).toBeCloseTo(1, 12);
         }
       }
-      expect(scheduler.step(steps - 1).predict).toEqual({
+      expect(only(scheduler.step(steps - 1)).predict).toEqual({
         sample: 0,
         current: 1,
         previous: 0,
@@ -74,7 +81,7 @@ describe.each(['unipc', 'euler'] as const)('%s', (kind) => {
 
 /**
  * UniPC in double precision, in the matrix form of `UniPCMultistepScheduler` (order 2, `bh2`, x0-prediction):
- * R·ρ = b is solved in each corrector, where `samplers.ts` has the solution in closed form.
+ * R·ρ = b is solved in each corrector, where `samplers/unipc.ts` has the solution in closed form.
  */
 function unipcReference(
   sigmas: readonly number[],
@@ -156,7 +163,7 @@ describe('a list of timesteps', () => {
       const sigma = (warped[i] ?? Number.NaN) / 1000;
       runSchedulerStep(state, Float32Array.from([velocity(state.sample[0] ?? Number.NaN, sigma)]));
       x += ((warped[i + 1] ?? 0) / 1000 - sigma) * velocity(x, sigma);
-      expect(scheduler.step(i).correct).toBeNull();
+      expect(only(scheduler.step(i)).correct).toBeNull();
     }
     expect(state.sample[0]).toBeCloseTo(x, 5);
   });
@@ -168,15 +175,38 @@ describe('a list of timesteps', () => {
     const timesteps = [1000, 500];
     const scheduler = createScheduler({ kind: 'few-step', ...options, timesteps });
     expect(scheduler.stochastic).toBe(true);
-    expect(scheduler.step(0).predict).toEqual({ sample: 0, current: 0.5, previous: 0, noise: 0.5 });
-    expect(scheduler.step(1).predict).toEqual({ sample: 0, current: 1, previous: 0, noise: 0 });
-    expect(() => createScheduler({ kind: 'few-step', ...options })).toThrow(TypeError);
+    expect(only(scheduler.step(0)).predict).toEqual({
+      sample: 0,
+      current: 0.5,
+      previous: 0,
+      noise: 0.5,
+    });
+    expect(only(scheduler.step(1)).predict).toEqual({
+      sample: 0,
+      current: 1,
+      previous: 0,
+      noise: 0,
+    });
   });
 
   test.each([[[500, 500]], [[0]], [[1001]], [[400, 500]]])('%j is refused', (timesteps) => {
     const options = { kind: 'euler', steps: 1, flowShift: 5, timesteps } as const;
     expect(() => createScheduler(options)).toThrow(RangeError);
   });
+});
+
+test.each([
+  ['of another version', { kind: 'dpm' }, 'names the sampler "dpm", which this version does not'],
+  ['of few steps without a list', { kind: 'few-step' }, '"few-step" needs a list of timesteps'],
+  [
+    'with a list that it cannot use',
+    { kind: 'unipc', timesteps: [9] },
+    'takes no list of timesteps',
+  ],
+])('a sampler %s is refused', (_, options, why) => {
+  const create = () => createScheduler({ steps: 1, flowShift: 5, ...options });
+  expect(create).toThrow(expect.objectContaining({ code: 'MODEL_MANIFEST_INVALID' }));
+  expect(create).toThrow(why);
 });
 
 test('refuses bad options and velocities of another length', () => {

@@ -1,10 +1,11 @@
 import * as ort from 'onnxruntime-web';
 import { afterAll, describe, expect, test } from 'vitest';
+import { at } from '../../contract';
 import { type Runtime, relativeRms, WasmBackend } from '../../gpu';
-
 import { createScheduler } from '.';
 import { Solver, type SolverState } from './solver';
-import { runSchedulerStep, startScheduler } from './testing';
+import { heun } from './testing/heun';
+import { runSchedulerStep, startScheduler } from './testing/reference';
 
 // The package's entry for Node has the same surface as the browser's.
 const backend = new WasmBackend(ort as unknown as Runtime);
@@ -27,7 +28,7 @@ describe.each(['unipc', 'euler'] as const)('%s', (kind) => {
         const unconditional = values(20 + step);
         backend.write(solver.conditional, conditional);
         if (solver.unconditional) backend.write(solver.unconditional, unconditional);
-        await solver.step(step);
+        await solver.apply(at(scheduler.step(step), 0));
         const velocity =
           guidance === 1
             ? conditional
@@ -52,9 +53,9 @@ test('without guidance there is no second branch, and no step but the first take
   const scheduler = createScheduler({ kind: 'unipc', steps: 4, flowShift: 5 });
   const solver = await Solver.open(backend, scheduler, 1, values(0), width);
   expect(solver.unconditional).toBeNull();
-  await solver.step(0);
+  await solver.apply(at(scheduler.step(0), 0));
   const { allocations } = backend.counters();
-  for (let step = 1; step < 4; step++) await solver.step(step);
+  for (let step = 1; step < 4; step++) await solver.apply(at(scheduler.step(step), 0));
   expect(backend.counters().allocations).toBe(allocations);
   solver.dispose();
 });
@@ -93,8 +94,8 @@ describe('few steps', () => {
     for (let step = 0; step < 3; step++) {
       backend.write(solver.conditional, values(10 + step));
       if (solver.unconditional) backend.write(solver.unconditional, values(20 + step));
-      expect(solver.wantsNoise(step)).toBe(step < 2);
-      await solver.step(step, values(30 + step));
+      expect(at(scheduler.step(step), 0).predict.noise !== 0).toBe(step < 2);
+      await solver.apply(at(scheduler.step(step), 0), values(30 + step));
       if (step === 0) ({ allocations } = backend.counters());
     }
     expect(backend.counters().allocations).toBe(allocations);
@@ -111,7 +112,7 @@ describe('few steps', () => {
       let saved = from;
       for (let step = from?.step ?? 0; step < 3; step++) {
         backend.write(solver.conditional, values(10 + step));
-        await solver.step(step, solver.wantsNoise(step) ? values(30 + step) : undefined);
+        await solver.apply(at(scheduler.step(step), 0), step < 2 ? values(30 + step) : undefined);
         await backend.read(solver.prediction);
         solver.commit(step + 1);
         if (step === 0) saved = await solver.save();
@@ -123,7 +124,68 @@ describe('few steps', () => {
     const whole = await run(null);
     expect((await run(whole.saved)).result).toEqual(whole.result);
     const solver = await Solver.open(backend, scheduler, 1, values(0), width);
-    await expect(solver.step(0)).rejects.toThrow('Step 0 needs noise.');
+    const first = solver.apply(at(scheduler.step(0), 0));
+    await expect(first).rejects.toThrow('needs noise');
     solver.dispose();
   });
+});
+
+describe('a sampler that evaluates the model twice a step', () => {
+  const velocity = (x: number, sigma: number) => Math.sin(3 * x) + sigma;
+  const scheduler = heun.schedule({ steps: 4, flowShift: 3 });
+  const evaluate = async (solver: Solver, sigma: number) => {
+    const x = await backend.read(solver.sample);
+    backend.write(
+      solver.conditional,
+      x.map((value) => velocity(value, sigma)),
+    );
+  };
+
+  test('gives Heun’s steps in double precision, and no step but the first takes memory', async () => {
+    const solver = await Solver.open(backend, scheduler, 1, values(0), width);
+    const x = [...values(0)];
+    let allocations = 0;
+    for (let step = 0; step < 4; step++) {
+      const [s = 0, t = 0] = scheduler.sigmas.subarray(step);
+      for (const [k, from] of x.entries()) {
+        const v = velocity(from, s);
+        const end = from + (t - s) * v;
+        x[k] = t === 0 ? end : from + ((t - s) * (v + velocity(end, t))) / 2;
+      }
+      const evaluations = scheduler.step(step);
+      expect(evaluations).toHaveLength(step < 3 ? 2 : 1);
+      for (const evaluation of evaluations) {
+        await evaluate(solver, evaluation.sigma);
+        await solver.apply(evaluation);
+      }
+      expect(relativeRms(await backend.read(solver.sample), x)).toBeLessThan(1e-5);
+      solver.commit(step + 1);
+      if (step === 0) ({ allocations } = backend.counters());
+    }
+    expect(backend.counters().allocations).toBe(allocations);
+    solver.dispose();
+    expect(backend.counters().liveBytes).toBe(0);
+  });
+
+  test.each([2, 3, 4])(
+    'the state before a step stays until its %i evaluations are computed',
+    async (count) => {
+      const twice = { ...scheduler, evaluations: count };
+      const solver = await Solver.open(backend, twice, 1, values(0), width);
+      for (const evaluation of scheduler.step(0)) {
+        await evaluate(solver, evaluation.sigma);
+        await solver.apply(evaluation);
+      }
+      solver.commit(1);
+      const saved = await solver.save();
+      const [first, second] = scheduler.step(1);
+      if (!first || !second) throw new Error('a step has one evaluation');
+      for (const evaluation of [first, ...Array.from({ length: count - 1 }, () => second)]) {
+        await evaluate(solver, evaluation.sigma);
+        await solver.apply(evaluation);
+        expect(await solver.save()).toEqual(saved);
+      }
+      solver.dispose();
+    },
+  );
 });

@@ -7,22 +7,22 @@ import {
   Scope,
 } from '../../gpu';
 import { Graph, memoised, weightedSum } from '../../graph';
-import type { Scheduler } from './scheduler';
+import type { Evaluation, Scheduler } from './scheduler';
 
 type Tensor = DeviceTensor<'float32'>;
 
-/** A step without a corrector keeps its sample: nothing else counts. */
+/** Without a corrector the sample stays: nothing else counts. */
 const uncorrected = { last: 0, current: 0, previous: 0, beforePrevious: 0 };
 
 /**
- * Guidance and one step of the scheduler:
+ * Guidance and what one evaluation of the model does to the latents:
  *
  *     v = v_u + g·(v_c − v_u)                                  classifier-free guidance
  *     m_i = x_i − σ_i·v                                        prediction of the clean latents
  *     x_i ← corrected from x_last, m_i, m_{i−1}, m_{i−2}       UniPC's corrector
  *     x_{i+1} = predicted from x_i, m_i, m_{i−1}, and fresh noise ε in stochastic samplers
  *
- * Every line is a weighted sum (see {@link StepCoefficients}), the first two are one: so the same graph runs every
+ * Every line is a weighted sum (see `Coefficients`), the first two are one: so the same graph runs every
  * sampler, first step and last, with guidance and without; only a stochastic one has an input for noise.
  */
 export const stepGraph = memoised((guided: boolean, stochastic: boolean, width: number) => {
@@ -61,8 +61,20 @@ export function stepSizes(rows: number): GraphSizes {
   return { chunks: [], sizes: { R: rows }, classed: new Set(), ranks: new Map() };
 }
 
-/** What a sampler has on the device, all f32: a run takes it, and the memory plan counts it. */
-export function solverSizes(latents: readonly number[], guided: boolean, stochastic: boolean) {
+/** What the memory of a sampling depends on. */
+export type SolverForm = Pick<Scheduler, 'stochastic' | 'evaluations'> & {
+  /** Whether there is a second branch. */
+  readonly guided: boolean;
+};
+
+/**
+ * What a sampler has on the device, all f32: a run takes it, and the memory plan counts it. The state before a step
+ * stays until the step is computed for certain, so that more evaluations need spares.
+ */
+export function solverSizes(
+  latents: readonly number[],
+  { guided, stochastic, evaluations }: SolverForm,
+) {
   return {
     sample: latents,
     last: latents,
@@ -74,6 +86,12 @@ export function solverSizes(latents: readonly number[], guided: boolean, stochas
     conditional: latents,
     ...(guided && { unconditional: latents }),
     ...(stochastic && { noise: latents }),
+    ...(evaluations > 1 && {
+      spare_corrected: latents,
+      spare_next: latents,
+      spare_prediction: latents,
+    }),
+    ...(evaluations > 2 && { spare_before: latents }),
   };
 }
 
@@ -91,19 +109,22 @@ export interface SolverState {
   readonly before: Float32Array;
 }
 
+/** Tensors of a {@link SolverState}. */
+type StateTensors = Readonly<Record<'sample' | 'last' | 'previous' | 'before', Tensor>>;
+
 interface Committed {
   readonly step: number;
-  readonly tensors: Readonly<Record<'sample' | 'last' | 'previous' | 'before', Tensor>>;
+  readonly tensors: StateTensors;
 }
 
 /** The sampler's state on the device: latents, their history and the velocities of a step. */
 export class Solver {
   readonly #scope: Scope;
   readonly #graph: Graph;
-  /** x_i, x_last and two spares. */
-  #samples: readonly [Tensor, Tensor, Tensor, Tensor];
-  /** m_{i−1}, m_{i−2} and a spare. */
-  #predictions: readonly [Tensor, Tensor, Tensor];
+  /** Those that x_i and x_last are among, and those that m_{i−1} and m_{i−2} are among. */
+  readonly #samples: readonly Tensor[];
+  readonly #predictions: readonly Tensor[];
+  #state: StateTensors;
   readonly conditional: Tensor;
   readonly unconditional: Tensor | null;
   /** Fresh noise of a step. */
@@ -124,18 +145,27 @@ export class Solver {
     const state = start instanceof Float32Array ? null : start;
     const first = start instanceof Float32Array ? start : start.sample;
     const guided = guidanceScale > 1;
-    const { stochastic } = scheduler;
+    const { stochastic, evaluations } = scheduler;
     this.#graph = stepGraph(guided, stochastic, width);
     try {
-      const sizes = solverSizes([first.length / width, width], guided, stochastic);
+      const form = { guided, stochastic, evaluations };
+      const sizes = solverSizes([first.length / width, width], form);
       const made = scope.all(sizes, 'latents', {
         sample: first,
         last: state?.last,
         previous: state?.previous,
         before: state?.before,
       });
-      this.#samples = [made.sample, made.last, made.corrected, made.next];
-      this.#predictions = [made.previous, made.before, made.prediction];
+      const { sample, last, corrected, next, previous, before, prediction } = made;
+      this.#samples = present(sample, last, corrected, next, made.spare_corrected, made.spare_next);
+      this.#predictions = present(
+        previous,
+        before,
+        prediction,
+        made.spare_prediction,
+        made.spare_before,
+      );
+      this.#state = { sample, last, previous, before };
       this.conditional = made.conditional;
       this.unconditional = made.unconditional ?? null;
       this.#noise = made.noise ?? null;
@@ -167,28 +197,23 @@ export class Solver {
 
   /** The current latents x_i, [rows, width]. */
   get sample(): Tensor {
-    return this.#samples[0];
+    return this.#state.sample;
   }
 
   /** The latest prediction of the clean latents, m_i; after the last step it is the result. */
   get prediction(): Tensor {
-    return this.#predictions[0];
-  }
-
-  /** Whether step `i` takes fresh noise. */
-  wantsNoise(i: number): boolean {
-    return this.scheduler.step(i).predict.noise !== 0;
+    return this.#state.previous;
   }
 
   /**
-   * Takes step `i` with the velocities that lie in `conditional` and `unconditional`.
+   * Takes the velocities of an evaluation, which lie in `conditional` and `unconditional`.
    *
-   * @param noise standard normal values for the step; not used where {@link wantsNoise} says so
-   * @param guided whether the step takes `unconditional` into account, where there is one
-   * @throws TypeError where noise is wanted and absent
+   * @param noise standard normal values, where the evaluation adds noise
+   * @param guided whether it takes `unconditional` into account, where there is one
+   * @throws TypeError where noise is needed and absent
    */
-  async step(i: number, noise?: Float32Array, guided = true): Promise<void> {
-    const { sigma, correct, predict } = this.scheduler.step(i);
+  async apply(evaluation: Evaluation, noise?: Float32Array, guided = true): Promise<void> {
+    const { sigma, correct, predict } = evaluation;
     const {
       last: lastFactor,
       current,
@@ -209,12 +234,15 @@ export class Solver {
       predict_previous: predict.previous,
       predict_noise: predict.noise,
     };
-    if (this.#noise && this.wantsNoise(i)) {
-      if (!noise) throw new TypeError(`Step ${i} needs noise.`);
+    if (this.#noise && predict.noise !== 0) {
+      if (!noise) throw new TypeError('The evaluation needs noise.');
       this.backend.write(this.#noise, noise);
     }
-    const [sample, last, corrected, next] = this.#samples;
-    const [previous, before, prediction] = this.#predictions;
+    const { sample, last, previous, before } = this.#state;
+    const used = [...Object.values(this.#state), ...Object.values(this.#committed?.tensors ?? {})];
+    const [corrected, next] = this.#samples.filter((tensor) => !used.includes(tensor));
+    const prediction = this.#predictions.find((tensor) => !used.includes(tensor));
+    if (!corrected || !next || !prediction) throw new TypeError('a step has too many evaluations');
     const { conditional, unconditional } = this;
     await this.executor.run(this.#graph, {
       sample,
@@ -229,18 +257,15 @@ export class Solver {
       ...(this.#noise && { noise: this.#noise }),
       ...factors,
     });
-    this.#samples = [next, corrected, last, sample];
-    this.#predictions = [prediction, previous, before];
+    this.#state = { sample: next, last: corrected, previous: prediction, before: previous };
   }
 
   /**
    * Marks the present state as valid: all steps before `step` are computed, since their result was
-   * read. The next step does not overwrite the tensors of this state.
+   * read. The evaluations of the next step do not overwrite the tensors of this state.
    */
   commit(step: number): void {
-    const [sample, last] = this.#samples;
-    const [previous, before] = this.#predictions;
-    this.#committed = { step, tensors: { sample, last, previous, before } };
+    this.#committed = { step, tensors: this.#state };
   }
 
   /**
@@ -265,3 +290,6 @@ export class Solver {
     this.#scope.dispose();
   }
 }
+
+const present = (...tensors: readonly (Tensor | undefined)[]) =>
+  tensors.filter((tensor) => tensor !== undefined);

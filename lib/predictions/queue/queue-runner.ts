@@ -201,7 +201,7 @@ export class QueueRunner {
         this.#tell();
         this.wake();
       })
-      .catch(() => {});
+      .catch(() => {}); // Without a lock the entry is looked at again with the next change.
   }
 
   /** @returns null if it could not be started */

@@ -106,7 +106,7 @@ export class FakeEngine implements EngineClient {
       await this.script(request);
       if (this.#cancelled) throw new KinoraError('CANCELLED');
       const [share, secondsRemaining] = [step / (steps + 1), steps - step];
-      onProgress({ type: 'estimate', share, secondsRemaining, reason: null });
+      onProgress({ type: 'estimate', share, secondsRemaining });
       onProgress({ type: 'step', step, steps, ...shared, secondsPerStep: 1 });
       if (!this.saves) continue;
       await files.write('state-a', new Blob([String(step)]));

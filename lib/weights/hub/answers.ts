@@ -33,6 +33,7 @@ export async function request(
     throw new Transient('HUB_UNREACHABLE', 'there is no connection', null, { cause });
   }
   if (response.ok || response.status === 416) return response;
+  // A body that has ended needs no cancel.
   await response.body?.cancel().catch(() => undefined);
   throw refusal(response, clock, subject, page, isElsewhere(response, url));
 }

@@ -306,6 +306,7 @@ export class HubClient {
         return await this.#inTime(signal, async (abort) => {
           const init: RequestInit = { headers: { Range: 'bytes=0-0' }, signal: abort };
           const response = await request(this.fetch, this.clock, url, url, null, init);
+          // A body that has ended needs no cancel.
           await response.body?.cancel().catch(() => undefined);
           return describe(response, url);
         });

@@ -134,6 +134,7 @@ export class RangeReader {
       try {
         skip = this.#check(response);
       } catch (reason) {
+        // A body that has ended needs no cancel.
         await response.body?.cancel().catch(() => undefined);
         throw reason;
       }
@@ -207,6 +208,7 @@ export class RangeReader {
     } catch (cause) {
       throw new Transient('HUB_UNREACHABLE', 'the connection was cut', null, { cause });
     } finally {
+      // A body that has ended needs no cancel.
       reader.cancel().catch(() => undefined);
     }
   }

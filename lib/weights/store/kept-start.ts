@@ -58,6 +58,7 @@ export async function keepStart(
     sha256: source.sha256,
     read(start, end, signal) {
       const result = turn.then(() => read(start, end, signal));
+      // The next read begins however this one ends.
       turn = result.catch(() => undefined);
       return result;
     },
@@ -84,6 +85,7 @@ async function keptBytes(
     const same = note.identity === identity && note.size === size && file.size >= note.bytes;
     return same ? note.bytes : 0;
   } catch {
+    // A damaged note: the file is fetched from its start.
     return 0;
   }
 }

@@ -60,6 +60,7 @@ export async function readManifest(folder: StoreFolder): Promise<ComponentManife
   try {
     return manifestSchema.parse(JSON.parse(text));
   } catch {
+    // A damaged manifest: the component counts as absent and is fetched again.
     return null;
   }
 }

@@ -4,8 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { KinoraError } from '../../contract';
 import { openSafetensors, type SafetensorsCheckpoint } from '../formats/checkpoint';
 import { blobFile, type ModelFolder, parseModelJson, type WeightFile } from '../formats/source';
+import { safetensorsBytes, type TestTensor } from './bytes';
 
 export { diskFolder } from '../../cli/disk-folder';
+export { f32, safetensorsBytes, safetensorsFrom, type TestTensor } from './bytes';
 
 /** Folder of the reference data, with a slash at its end. */
 export const goldens = fileURLToPath(new URL('../../models/wan22/goldens/', import.meta.url));
@@ -43,56 +45,6 @@ export function patchedFolder(
     json: async (path) => parseModelJson(path, await text(path)),
     exists: async (path) => (path in patches ? patches[path] !== null : folder.exists(path)),
   };
-}
-
-/** A tensor to be written. */
-export interface TestTensor {
-  readonly dtype?: string;
-  readonly shape: readonly number[];
-  readonly data: Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
-}
-
-/** A tensor of f32 zeros, or of given values. */
-export function f32(shape: readonly number[], values?: readonly number[]): TestTensor {
-  const count = shape.reduce((all, n) => all * n, 1);
-  return { shape, data: values ? Float32Array.from(values) : new Float32Array(count) };
-}
-
-/** The bytes of a safetensors file. */
-export function safetensorsBytes(
-  tensors: Readonly<Record<string, TestTensor>>,
-  metadata?: Readonly<Record<string, string>>,
-): Uint8Array<ArrayBuffer> {
-  let offset = 0;
-  const header: Record<string, unknown> = metadata ? { __metadata__: metadata } : {};
-  for (const [name, { dtype = 'F32', shape, data }] of Object.entries(tensors)) {
-    header[name] = { dtype, shape, data_offsets: [offset, offset + data.byteLength] };
-    offset += data.byteLength;
-  }
-  return safetensorsFrom(
-    header,
-    Object.values(tensors).map(({ data }) => data),
-  );
-}
-
-/** The bytes of a safetensors file with any header, right or wrong. */
-export function safetensorsFrom(
-  header: unknown,
-  data: readonly ArrayBufferView<ArrayBuffer>[],
-): Uint8Array<ArrayBuffer> {
-  const json = new TextEncoder().encode(
-    typeof header === 'string' ? header : JSON.stringify(header),
-  );
-  const total = data.reduce((sum, view) => sum + view.byteLength, 8 + json.length);
-  const bytes = new Uint8Array(total);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(json.length), true);
-  bytes.set(json, 8);
-  let at = 8 + json.length;
-  for (const view of data) {
-    bytes.set(new Uint8Array(view.buffer, view.byteOffset, view.byteLength), at);
-    at += view.byteLength;
-  }
-  return bytes;
 }
 
 /** A checkpoint of tensors that never were on disk. */

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type Applied,
   promptOptimizationSchema,
@@ -361,16 +361,6 @@ describe('completing', () => {
     const plain = await submit();
     await complete(await claimed());
     expect(await result(plain.id)).not.toHaveProperty('optimized_prompt');
-  });
-
-  test('ends a synchronous submission with its outputs', async () => {
-    const held = submit({ ...submission, enable_sync_mode: true });
-    const job = await vi.waitFor(claimed, { timeout: 20_000 });
-    await complete(job);
-    const prediction = await held;
-    expect(prediction).toMatchObject({ id: job.id, status: 'completed' });
-    expect(prediction.outputs).toHaveLength(1);
-    expect(prediction).not.toHaveProperty('code');
   });
 
   test('an output that has expired is not linked, and the prediction says so', async () => {

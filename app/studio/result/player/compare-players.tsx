@@ -67,6 +67,7 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
   const play = () => {
     seek(shown >= frames - 1 ? 0 : shown);
     setPlaying(true);
+    // The browser may refuse to play.
     Promise.all([left.current?.play(), right.current?.play()]).catch(() => setPlaying(false));
   };
 

@@ -1,14 +1,15 @@
 import { matrixFeature } from '../../../contract/kernel-setting';
-import { type AttentionShape, attentionKernel } from '../attention';
+import { type AttentionShape, type AttentionVariant, attentionKernel } from '../attention';
 import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
 import { channelNormKernel } from '../channel-norm';
 import { checkedConvolution, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
 import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
 import { packKernels } from '../convolution-weights';
+import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
 import type { Kernel } from '../kernel';
-import { type LinearShape, linearKernel } from '../linear';
+import { type LinearShape, type LinearVariant, linearKernel } from '../linear';
 import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-dp4a';
 import { peakKernels } from '../peak';
 import {
@@ -22,7 +23,7 @@ import {
 import { quantiseKernel } from '../quantise';
 import { softmaxKernel } from '../softmax';
 import { attentionShape, convolutionShape } from '../tuned-shapes';
-import { variantsOf } from '../variants';
+import { bySize, variantsOf } from '../variants';
 
 /** A device that runs every variant. */
 export const completeDevice = {
@@ -73,7 +74,22 @@ const convolutionShapes = combinations<ConvolutionShape>({
   residual: ['none', 'stored', 'same', 'repeated', 'linear'],
   side: storages,
   bias: [true],
+  relu: [false],
+  shuffled: [false],
   wholeVectors: [true, false],
+});
+
+const activatedShapes = combinations<ConvolutionShape>({
+  frames: [1, 2],
+  input: storages,
+  weight: storages,
+  output: storages,
+  residual: ['none', 'stored', 'same'],
+  side: storages,
+  bias: [true],
+  relu: [true],
+  shuffled: [false, true],
+  wholeVectors: [true],
 });
 
 /** The kernels of the shapes that are not refused. */
@@ -109,10 +125,11 @@ export function allKernels(): readonly Kernel[] {
       ),
     ),
   ];
-  const smallest = <V extends { readonly shared: string }>(all: readonly V[]) =>
-    storages.flatMap((shared) => all.filter((variant) => variant.shared === shared).slice(-1));
-  const inRegisters = linear.filter(({ rows, threadRows }) => rows === threadRows);
-  const linears = [...smallest(linear), ...inRegisters, ...matrixLinear.slice(-1)];
+  const smallest = <V extends LinearVariant | AttentionVariant>(all: readonly V[]) =>
+    storages.flatMap((shared) =>
+      bySize(all.filter((variant) => variant.shared === shared)).slice(0, 1),
+    );
+  const linears = [...smallest(linear), ...matrixLinear.slice(-1)];
   const convolutions = convolution.slice(-1).flatMap((one) => [one, fittedVariant(one, 3)]);
   const shaped = [
     ...linears.flatMap((variant) => made(linearShapes, (shape) => linearKernel(variant, shape))),
@@ -129,7 +146,9 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made(convolutionShapes, (shape) => convolutionKernel(variant, shape)),
+      made([...convolutionShapes, ...activatedShapes], (shape) =>
+        convolutionKernel(variant, shape),
+      ),
     ),
   ];
   const rest = [
@@ -137,7 +156,10 @@ export function allKernels(): readonly Kernel[] {
     softmaxKernel,
     ...Object.values(peakKernels),
     ...storages.flatMap((storage) => [
-      ...storages.map((output) => channelNormKernel(storage, output)),
+      ...storages.flatMap((output) => [
+        channelNormKernel(storage, output),
+        depthwiseKernel(storage, output),
+      ]),
       channelNormKernel(storage, 'f32', true),
       ...widths.map((k) => quantiseKernel(k, storage)),
       ...[40, 128].flatMap((headSize) => quantiseKernels(storage, headSize)),

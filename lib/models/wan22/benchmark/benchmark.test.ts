@@ -1,14 +1,17 @@
 import * as ort from 'onnxruntime-web';
 import { expect, test } from 'vitest';
 import { type Runtime, Scope, WasmBackend } from '../../../gpu';
+import { imageFlops } from '../../../graph';
 import { GraphBuilder, gemm } from '../../../onnx';
 import { benchmarkModel, type StageResult } from '../../../pipeline/benchmark';
 import { metered } from '../../../pipeline/benchmark/meter';
 import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
+import { textEncoderTensors } from '../../umt5/tensors';
 import { decoderBlocks, readModelConfig } from '../config';
-import { textEncoderTensors, transformerTensors } from '../tensors';
+import { transformerTensors } from '../tensors';
+import { decoderLevel } from '../vae/network';
 import { clipOfTokens, frameOfTokens } from './blocks';
-import { encoderLayerFlops, passFlops, upBlockFlops } from './flops';
+import { encoderLayerFlops, passFlops } from './flops';
 import { wan22BenchmarkStages } from './stages';
 import { syntheticCheckpoint } from './synthetic';
 
@@ -30,13 +33,19 @@ test('the text encoder takes 4.8 TFLOP for 512 tokens', () => {
 test('the levels of the decoder agree with a count by hand', () => {
   const blocks = decoderBlocks(real.vae);
   // Positions and frames that enter a level, per latent frame of 1280×704.
-  const entering = [44 * 80, 2 * 88 * 160, 4 * 176 * 320, 4 * 352 * 640];
+  const entering = [
+    [1, 44, 80],
+    [2, 88, 160],
+    [4, 176, 320],
+    [4, 352, 640],
+  ];
   const literal = blocks.map((block, i) => {
     const { out_dim: filters, space, time } = block;
     // The count by hand has the 3×3 convolution on the large image: 36 taps for 16.
     const phases = (time ? 2 : 1) * 2 * (36 - 16) * filters ** 2;
-    const positions = entering[i] ?? 0;
-    return (upBlockFlops(block, positions) + (space ? phases * positions : 0)) / 1e12;
+    const [frames = 0, height = 0, width = 0] = entering[i] ?? [];
+    const level = imageFlops(decoderLevel(block, height, width));
+    return (frames * (level + (space ? phases * height * width : 0))) / 1e12;
   });
   // It counts a frame's time convolution and upsampling with the level it leads to.
   const total = literal.reduce((sum, flop) => sum + flop, 0);

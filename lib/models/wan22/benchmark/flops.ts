@@ -1,19 +1,8 @@
 /*
- * Floating-point operations of each stage, two for a multiplication with its addition. Norms, activations and softmax are not counted.
+ * Floating-point operations of what works on rows, two for a multiplication with its addition. Norms, activations and softmax are not counted.
  */
-import { at } from '../../../contract';
-import { elementCount } from '../../../gpu';
-import type { LatentSize } from '../../../pipeline/latents';
-import {
-  decoderBlocks,
-  type TextEncoderConfig,
-  type TransformerConfig,
-  transformerDim,
-  type VaeBlock,
-  type VaeConfig,
-} from '../config';
-import type { TensorShapes } from '../tensors';
-import { tinyDecoderKeys } from '../tiny-decoder/keys';
+import type { TextEncoderConfig } from '../../umt5/config';
+import { type TransformerConfig, transformerDim } from '../config';
 
 /** By graph: what one block of the transformer does for S tokens and a text of T rows. */
 export function transformerBlockFlops(config: TransformerConfig, tokens: number, text: number) {
@@ -37,79 +26,6 @@ export function encoderLayerFlops(config: TextEncoderConfig, tokens: number): nu
   const { d_model: d, d_ff, num_heads, d_kv } = config;
   const inner = num_heads * d_kv;
   return 2 * tokens * (4 * d * inner + 3 * d * d_ff) + 4 * tokens * tokens * inner;
-}
-
-/**
- * One level of the VAE's decoder for one latent position and one frame that enters it, as the
- * engine computes it: the 3×3 convolution behind a nearest ×2 is four of 2×2 (`vae/README.md`).
- */
-export function upBlockFlops(block: VaeBlock, positions: number): number {
-  const { in_dim: inputs, out_dim: filters, resnets, space, time } = block;
-  let perPixel = 0;
-  for (let i = 0; i < resnets; i++) {
-    const from = i === 0 ? inputs : filters;
-    perPixel += 2 * 27 * (from * filters + filters * filters);
-    if (from !== filters) perPixel += 2 * from * filters;
-  }
-  const frames = time ? 2 : 1;
-  if (time) perPixel += 2 * 3 * filters * 2 * filters;
-  if (space) perPixel += frames * 4 * 2 * 4 * filters * filters;
-  return perPixel * positions;
-}
-
-/** All levels of the VAE's decoder for a clip, with what is around them: 1×1, first and last convolution, middle. */
-export function decoderFlops(config: VaeConfig, { frames, height, width }: LatentSize): number {
-  const blocks = decoderBlocks(config);
-  const pixels = height * width;
-  const { in_dim: top } = at(blocks, 0);
-  const { z_dim: z, out_channels: outputs } = config;
-  const convolutions = 2 * 27 * (z * top + 4 * top * top) + 2 * z * z;
-  const attention = 2 * 4 * top * top + 4 * pixels * top;
-  let total = frames * pixels * (convolutions + attention);
-  let [entering, positions] = [frames, pixels];
-  for (const block of blocks) {
-    total += entering * upBlockFlops(block, positions);
-    // The first frame of a clip stays one.
-    if (block.time) entering = 2 * entering - 1;
-    if (block.space) positions *= 4;
-  }
-  const { out_dim: last } = at(blocks, blocks.length - 1);
-  return total + entering * positions * 2 * 27 * last * outputs;
-}
-
-/**
- * A tiny decoder for a clip, as the engine computes it: TGrow before the nearest ×2 of the base variant,
- * and the 3×3 convolution behind it as four of 2×2.
- *
- * @param shapes of its tensors
- */
-export function tinyDecoderFlops(
-  shapes: TensorShapes,
-  { frames, height, width }: LatentSize,
-): number {
-  const variant = shapes.has('decoder.0.weight') ? 'super' : 'base';
-  const { first, stages, last } = tinyDecoderKeys[variant];
-  const weights = (prefix: string) =>
-    [...shapes]
-      .filter(([name]) => name.startsWith(`${prefix}.`) && name.endsWith('.weight'))
-      .reduce((sum, [, shape]) => sum + elementCount(shape), 0);
-  let positions = frames * height * width;
-  let total = weights(`decoder.${first}`) * positions;
-  for (const { blocks, grow, convolution, frames: growth } of stages) {
-    for (const block of blocks) total += weights(`decoder.${block}`) * positions;
-    if (variant === 'base') {
-      total += weights(`decoder.${grow}`) * positions;
-      positions *= growth;
-      total += (16 / 9) * weights(`decoder.${convolution}`) * positions;
-      positions *= 4;
-    } else {
-      total += weights(`decoder.${convolution}`) * positions;
-      positions *= 4;
-      total += weights(`decoder.${grow}`) * positions;
-      positions *= growth;
-    }
-  }
-  return 2 * (total + weights(`decoder.${last}`) * positions);
 }
 
 /** What a side branch of one rank beside every linear of the blocks adds to a pass. */

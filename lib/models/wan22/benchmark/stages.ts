@@ -1,4 +1,5 @@
 import type { Backend } from '../../../gpu';
+import { imageFlops } from '../../../graph';
 import {
   type BenchmarkOptions,
   type BenchmarkStage,
@@ -7,15 +8,18 @@ import {
   summarise,
 } from '../../../pipeline/benchmark';
 import { metered, type RunRecord } from '../../../pipeline/benchmark/meter';
+import { textEncoderTensors } from '../../umt5/tensors';
+import { encodePrompts } from '../../umt5/text-encoder';
 import { decoderBlocks, type ModelConfig } from '../config';
-import { textEncoderTensors, vaeTensors } from '../tensors';
-import { encodePrompts } from '../text-encoder';
+import { vaeTensors } from '../tensors';
 import { createTinyDecoder } from '../tiny-decoder';
+import { tinyGraphs } from '../tiny-decoder/weights';
 import type { TransformerWeights } from '../transformer';
+import { decodeCost } from '../vae';
 import { imageKernels, openImages } from '../vae/images';
 import { decoderLevel } from '../vae/network';
 import { frameOfTokens, openBlocks } from './blocks';
-import { encoderLayerFlops, tinyDecoderFlops, transformerBlockFlops, upBlockFlops } from './flops';
+import { encoderLayerFlops, transformerBlockFlops } from './flops';
 import { noise, syntheticCheckpoint } from './synthetic';
 import { publishedTinyDecoder } from './work';
 
@@ -35,7 +39,7 @@ const benchTransformer: Stage = async (backend, config, options) => {
     const passes = await measure(meter, options.passes, blocks.pass);
     const { peakBytes } = backend;
     const { kernels } = meter.backend;
-    if (kernels?.choice) return summariseKernels(passes, blocks.weights, { layers, peakBytes });
+    if (kernels) return summariseKernels(passes, blocks.weights, { layers, peakBytes });
     const flops = transformerBlockFlops(config.transformer, tokens, textTokens);
     const graphs = Object.entries(flops);
     const total = graphs.reduce((sum, [, flop]) => sum + flop, 0);
@@ -98,7 +102,7 @@ const benchTextEncoder: Stage = async (backend, config, options) => {
   await backend.releaseSessions();
   const graph = 'text-encoder-layer';
   // Kernels go by their own names; all but one of them, the norm behind the layers, are of the layer.
-  const byKernels = Boolean(meter.backend.kernels?.choice);
+  const byKernels = Boolean(meter.backend.kernels);
   const belongs = (name: string) => byKernels || name.startsWith(`${graph}/`);
   return [summarise(graph, passes, belongs, { flop, layers: 1, peakBytes })];
 };
@@ -115,7 +119,7 @@ const benchUpBlock: Stage = async (backend, config, options) => {
   const images = await openImages(meter.backend, [graph], checkpoint, {});
   try {
     const x = noise('frame', height * width * block.in_dim, 1);
-    const kernels = imageKernels(meter.backend.kernels?.choice);
+    const kernels = imageKernels(meter.backend.kernels);
     // Our convolutions compute what a frame has of a past: two frames of it from the third one on.
     const warmUps = kernels ? 2 : 1;
     const pass = async () => {
@@ -123,7 +127,7 @@ const benchUpBlock: Stage = async (backend, config, options) => {
     };
     const passes = await measure(meter, options.passes, pass, warmUps);
     const done = passes[0]?.reduce((sum, record) => sum + (record.flop ?? 0), 0);
-    const flop = (kernels && done) || upBlockFlops(block, height * width);
+    const flop = (kernels && done) || imageFlops(graph);
     const { peakBytes } = backend;
     const name = `VAE up block ${options.level}, ${height}×${width}`;
     return [summarise(name, passes, () => true, { flop, layers: 1, peakBytes })];
@@ -150,7 +154,7 @@ export async function measureTinyDecoder(
     const passes = await measure(meter, count, async () => {
       for await (const _ of decoder.decodeClip([frame, frame]));
     });
-    const flop = tinyDecoderFlops(shapes, { frames: 2, ...latent });
+    const flop = decodeCost(tinyGraphs(shapes, size), 2).flops;
     const { peakBytes } = backend;
     return summarise('tiny decoder', passes, () => true, { flop, layers: 1, peakBytes });
   } finally {

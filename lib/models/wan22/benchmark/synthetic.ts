@@ -1,10 +1,10 @@
 import type { Precision } from '../../../contract';
 import { elementCount } from '../../../gpu';
 import { type Blocks, blockSize, type Checkpoint } from '../../../weights';
-import { bitsOf } from '../blocks';
-import { precisionFor } from '../layer-data';
-import { checkpointOfShapes } from '../shape-checkpoint';
-import type { TensorShapes } from '../tensors';
+import { bitsOf } from '../../layers/blocks';
+import { precisionFor } from '../../layers/layer-data';
+import { checkpointOfShapes } from '../../layers/shape-checkpoint';
+import type { TensorShapes } from '../../layers/tensors';
 
 /** Standard deviation of a byte whose values are all equally frequent. */
 const byteDeviation = Math.sqrt((256 ** 2 - 1) / 12);

@@ -4,7 +4,8 @@ import { parseManifest } from '../../../contract';
 import { elementCount } from '../../../gpu';
 import { diskFolder, publicModels } from '../../../weights/testing/files';
 import { readModelConfig } from '../config';
-import { decoderFlops, tinyDecoderFlops } from './flops';
+import { tinyGraphs } from '../tiny-decoder/weights';
+import { decodeCost, decoderGraphs } from '../vae';
 import { profileWork, publishedTinyDecoder } from './work';
 
 const config = await readModelConfig(diskFolder(`${publicModels}wan2.2-ti2v-5b`));
@@ -26,10 +27,13 @@ test('the decoders take what was published, less the taps that the engine saves'
   const parameterCount = [...tiny.values()].reduce((sum, shape) => sum + elementCount(shape), 0);
   expect(parameterCount).toBe(9_923_532);
   // 9.8 and 2,011 TFLOP with 36 taps where the engine has 16.
-  expect(tinyDecoderFlops(tiny, size) / 1e12).toBeGreaterThan(7);
-  expect(tinyDecoderFlops(tiny, size) / 1e12).toBeLessThan(9.8);
-  expect(decoderFlops(config.vae, size) / 1e12).toBeGreaterThan(1600);
-  expect(decoderFlops(config.vae, size) / 1e12).toBeLessThan(2011);
+  const frame = { latentHeight: size.height, latentWidth: size.width };
+  const small = decodeCost(tinyGraphs(tiny, frame), size.frames).flops / 1e12;
+  const full = decodeCost(decoderGraphs(config.vae, frame), size.frames).flops / 1e12;
+  expect(small).toBeGreaterThan(7);
+  expect(small).toBeLessThan(9.8);
+  expect(full).toBeGreaterThan(1600);
+  expect(full).toBeLessThan(2011);
 });
 
 test('30 steps with guidance are 31 PFLOP; ultra-fast with FastWan takes at most 6 % of standard', () => {

@@ -3,10 +3,14 @@ import { magCacheSkips } from '../../../pipeline/caches';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { ModelAdapter } from '../../../pipeline/model';
 import { type ResolvedSampling, resolveSampling } from '../../../pipeline/profiles';
-import { type ModelConfig, maxPromptTokens } from '../config';
-import { type TensorShapes, tinyDecoderTensors } from '../tensors';
+import type { TensorShapes } from '../../layers/tensors';
+import { maxPromptTokens } from '../../umt5/config';
+import type { ModelConfig } from '../config';
+import { tinyDecoderTensors } from '../tensors';
+import { tinyGraphs } from '../tiny-decoder/weights';
 import { tokensPerFrame } from '../tokens';
-import { decoderFlops, loraFlops, passFlops, tinyDecoderFlops } from './flops';
+import { decodeCost, decoderGraphs } from '../vae';
+import { loraFlops, passFlops } from './flops';
 
 /** Floating-point operations of a video under a profile. */
 export interface ProfileWork {
@@ -45,15 +49,17 @@ export function profileWork(name: ProfileName, request: WorkRequest): ProfileWor
   const passes = computed(0, steps) + (guidanceScale > 1 ? computed(1, guidedSteps) : 0);
   const tokens = size.frames * tokensPerFrame(config.transformer, size);
   const pass = passFlops(config.transformer, tokens, maxPromptTokens);
+  const frame = { latentHeight: size.height, latentWidth: size.width };
+  const graphs =
+    decoder === 'tiny'
+      ? tinyGraphs(publishedTinyDecoder(config), frame)
+      : decoderGraphs(config.vae, frame);
   const rank = resolved.adapterScale > 0 ? (adapter?.rank ?? 0) : 0;
   return {
     resolved,
     passes,
     sampling: passes * (pass + loraFlops(config.transformer, tokens, rank)),
-    decode:
-      decoder === 'tiny'
-        ? tinyDecoderFlops(publishedTinyDecoder(config), size)
-        : decoderFlops(config.vae, size),
+    decode: decodeCost(graphs, size.frames).flops,
   };
 }
 

@@ -1,43 +1,47 @@
+import { type ComponentArchitecture, diffusersNaming } from '../../naming/component';
+import { textEncoderArchitecture } from '../../umt5/naming';
 import type { ModelConfig } from '../config';
-import {
-  type TensorShapes,
-  textEncoderTensors,
-  tinyDecoderTensors,
-  transformerTensors,
-  vaeTensors,
-} from '../tensors';
+import { tinyDecoderTensors, transformerTensors, vaeTensors } from '../tensors';
+import { originalTransformerName, originalVaeName } from './original';
 
 /** The components whose tensors have names and shapes of their own; an adapter has those of a LoRA. */
 export const weightComponents = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'] as const;
 export type WeightComponent = (typeof weightComponents)[number];
 
-/** What a component is called in messages. */
-export const componentNames: Readonly<Record<WeightComponent, string>> = {
-  transformer: 'transformer',
-  text_encoder: 'text encoder',
-  vae: 'VAE',
-  tiny_decoder: 'tiny decoder',
-};
-
-/**
- * Every tensor that a component has by its configuration, by diffusers' names. A tiny decoder has no
- * configuration: its widths come from its own tensors.
- *
- * @param shape of a tensor by diffusers' name; undefined for one that is not there
- */
-export function expectedTensors(
+/** A component by its configuration, as weight files may have it. */
+export function architectureOf(
   component: WeightComponent,
   config: ModelConfig,
-  shape: (name: string) => readonly number[] | undefined,
-): TensorShapes {
+): ComponentArchitecture {
   switch (component) {
     case 'transformer':
-      return transformerTensors(config.transformer);
+      return {
+        name: 'transformer',
+        tensors: () => transformerTensors(config.transformer),
+        namings: [diffusersNaming, { name: 'original', rename: originalTransformerName }],
+        prefixes: ['', 'model.diffusion_model.', 'diffusion_model.', 'model.', 'transformer.'],
+      };
     case 'text_encoder':
-      return textEncoderTensors(config.text_encoder);
+      return textEncoderArchitecture(config.text_encoder);
     case 'vae':
-      return vaeTensors(config.vae);
+      return {
+        name: 'VAE',
+        tensors: () => vaeTensors(config.vae),
+        namings: [
+          diffusersNaming,
+          { name: 'original', rename: (name) => originalVaeName(name, config.vae) },
+        ],
+        prefixes: ['', 'model.', 'vae.', 'first_stage_model.'],
+      };
     case 'tiny_decoder':
-      return tinyDecoderTensors(config.vae, shape);
+      return {
+        name: 'tiny decoder',
+        // It has no configuration: its widths come from its own tensors.
+        tensors: (shapeOf) => tinyDecoderTensors(config.vae, shapeOf),
+        namings: [diffusersNaming],
+        prefixes: ['', 'model.'],
+        // Only the decoding half of a tiny autoencoder is used.
+        harmless: [/^encoder\./],
+      };
   }
 }

@@ -1,4 +1,2 @@
-export { checkArchitecture, openComponent } from './architecture';
-export { ComponentTensors, canonicalise } from './canonicalise';
-export { componentNames, type WeightComponent, weightComponents } from './expected';
-export { type FileKind, recognise } from './recognise';
+export { type WeightComponent, weightComponents } from './expected';
+export { locateComponent, openComponent, recognise } from './recognise';

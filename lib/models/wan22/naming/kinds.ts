@@ -1,16 +1,13 @@
-import type { Contents } from './contents';
-import type { FileKind } from './recognise';
-
-type Recogniser = (contents: Contents) => FileKind | null;
-
-const foreign = (name: string): FileKind => ({ name, component: null });
-
-const loraName =
-  /^lora_unet_|\.(lora_[AB]|lora_up|lora_down|lora\.up|lora\.down)(\.default)?\.weight$|\.(diff|diff_b|diff_m|alpha)$|\.(hada_w1_a|lokr_w1|dora_scale)$/;
-
-function lora(contents: Contents): FileKind | null {
-  return contents.has(loraName) ? foreign('a LoRA') : null;
-}
+import type { Contents } from '../../naming/contents';
+import {
+  byMark,
+  type FileKind,
+  foreign,
+  lora,
+  namedByItself,
+  type Recogniser,
+} from '../../naming/kinds';
+import { umt5 } from '../../umt5/naming';
 
 /** A shard may hold no more than the end of a block. */
 const transformerBlock =
@@ -50,31 +47,6 @@ function wanTransformer(contents: Contents): FileKind | null {
   return { name: 'a transformer of Wan2.2-TI2V', component: 'transformer' };
 }
 
-const t5Block =
-  /^encoder\.block\.\d+\.layer\.|^enc\.blk\.\d+\.|^blocks\.\d+\.(attn\.[qkvo]|pos_embedding\.embedding|ffn\.gate\.0|ffn\.fc[12])\./;
-const t5Decoder = /^decoder\.block\.\d+\.|^dec\.blk\.\d+\./;
-const t5Vocabulary = /^(shared|encoder\.embed_tokens|token_embd|token_embedding)\.weight$/;
-/** Token counts of the public T5 families. */
-const t5Families: Readonly<Record<number, string>> = { 32128: 'T5', 250112: 'mT5' };
-
-/** T5 and its kin: the encoder alone is ours, and its vocabulary tells which. */
-function t5(contents: Contents): FileKind | null {
-  if (!contents.has(t5Block) && !contents.has(t5Decoder)) {
-    // A shard may hold nothing but the embedding.
-    if (contents.names.every((name) => t5Vocabulary.test(name)) && contents.names.length > 0) {
-      return { name: 'a text encoder', component: 'text_encoder' };
-    }
-    return null;
-  }
-  const vocabulary = contents.shape(t5Vocabulary)?.at(0);
-  const family = vocabulary === undefined ? undefined : t5Families[vocabulary];
-  if (contents.has(t5Decoder)) {
-    return foreign(`a whole ${family ?? 'T5'} text model with its decoder`);
-  }
-  if (family) return foreign(`a ${family} text encoder, not a UMT5 one`);
-  return { name: 'a UMT5 text encoder', component: 'text_encoder' };
-}
-
 const nestedVae =
   /^encoder\.downsamples\.\d+\.downsamples\.|^decoder\.upsamples\.\d+\.upsamples\.|^encoder\.down_blocks\.\d+\.(resnets|downsampler)\.|^decoder\.up_blocks\.\d+\.upsampler\./;
 const flatVae =
@@ -103,55 +75,12 @@ function tinyDecoder(contents: Contents): FileKind | null {
   return foreign(`a tiny decoder for latents of ${first[1]} channels, not 48`);
 }
 
-/** Architectures that GGUF files of image and video models name. */
-const pictureModels = new Set(
-  'flux sd1 sdxl sd3 aura hidream cosmos ltxv hyvid lumina2 qwen_image pig'.split(' '),
-);
-const ours = new Set(['wan', 't5encoder']);
-
-/** A GGUF file that says itself that it is something else. */
-function namedByItself({ architecture, has }: Contents): FileKind | null {
-  if (architecture === undefined || ours.has(architecture)) return null;
-  if (architecture === 't5') return foreign('a whole T5 text model with its decoder');
-  if (pictureModels.has(architecture))
-    return foreign(`another image or video model (${architecture})`);
-  if (has(/^(blk\.\d+\.|token_embd\.weight$)/)) return foreign(`a text model (${architecture})`);
-  return null;
-}
-
-/** Models that are recognised by a single name. */
-const marks: readonly (readonly [RegExp, string])[] = [
-  [
-    /^(double_blocks|single_blocks)\.\d+\.|^single_transformer_blocks\.\d+\./,
-    'a Flux or Hunyuan transformer',
-  ],
-  [/^joint_blocks\.\d+\./, 'a Stable Diffusion 3 transformer'],
-  [/^(input_blocks|output_blocks)\.\d+\./, 'a Stable Diffusion model'],
-  [/^(down_blocks|up_blocks)\.\d+\.(attentions|resnets)\./, 'a Stable Diffusion model'],
-  [/^(patchify_proj|caption_projection)\./, 'an LTX-Video or PixArt transformer'],
-  [/^transformer_blocks\.\d+\./, 'a transformer of another image or video model'],
-  [
-    /^(encoder|decoder)\.(down|up|mid|down_blocks|up_blocks|mid_block)\./,
-    'a VAE of an image model',
-  ],
-  [/^(text_model|visual|vision_model)\./, 'a CLIP model'],
-  [
-    /^(layers|h)\.\d+\.(self_attn|attn|mlp|input_layernorm)\.|^blk\.\d+\.|^language_model\./,
-    'a text model',
-  ],
-];
-
-function byMark(contents: Contents): FileKind | null {
-  const found = marks.find(([pattern]) => contents.has(pattern));
-  return found ? foreign(found[1]) : null;
-}
-
 /** In order: what a file says of itself, what changes other weights, our own kinds, all others. */
 export const kinds: readonly Recogniser[] = [
-  namedByItself,
+  namedByItself(['wan', 't5encoder']),
   lora,
   wanTransformer,
-  t5,
+  umt5,
   wanVae,
   tinyDecoder,
   byMark,

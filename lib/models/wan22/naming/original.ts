@@ -1,13 +1,9 @@
 /**
  * The names that public files use, from those of diffusers: the original ones of Wan, which GGUF files
- * of the transformer and ComfyUI's files keep, and llama.cpp's for the text encoder.
+ * of the transformer and ComfyUI's files keep.
  */
+import { type Renames, renamed } from '../../naming/component';
 import type { VaeConfig } from '../config';
-
-type Renames = readonly (readonly [from: string | RegExp, to: string])[];
-
-const renamed = (name: string, renames: Renames) =>
-  renames.reduce((result, [from, to]) => result.replace(from, to), name);
 
 /** `scripts/convert_wan_to_diffusers.py` of diffusers, read backwards. */
 const transformer: Renames = [
@@ -32,44 +28,6 @@ const transformer: Renames = [
 /** The original name of a tensor or module of the transformer. */
 export function originalTransformerName(name: string): string {
   return renamed(name, transformer);
-}
-
-/** Names of Wan's `.pth` file (`wan/modules/t5.py`). */
-const textEncoder: Renames = [
-  ['shared', 'token_embedding'],
-  ['encoder.final_layer_norm', 'norm'],
-  ['encoder.block.', 'blocks.'],
-  ['.layer.0.SelfAttention.relative_attention_bias.weight', '.pos_embedding.embedding.weight'],
-  ['.layer.0.SelfAttention.', '.attn.'],
-  ['.layer.0.layer_norm', '.norm1'],
-  ['.layer.1.DenseReluDense.wi_0', '.ffn.gate.0'],
-  ['.layer.1.DenseReluDense.wi_1', '.ffn.fc1'],
-  ['.layer.1.DenseReluDense.wo', '.ffn.fc2'],
-  ['.layer.1.layer_norm', '.norm2'],
-];
-
-/** The name of a tensor of the text encoder in Wan's own file. */
-export function originalTextEncoderName(name: string): string {
-  return renamed(name, textEncoder);
-}
-
-/** Names of llama.cpp's GGUF files (`gguf-py/gguf/tensor_mapping.py`, `T5ENCODER`). */
-const llamaCpp: Renames = [
-  ['shared', 'token_embd'],
-  ['encoder.final_layer_norm', 'enc.output_norm'],
-  ['encoder.block.', 'enc.blk.'],
-  ['.layer.0.SelfAttention.relative_attention_bias', '.attn_rel_b'],
-  ['.layer.0.SelfAttention.', '.attn_'],
-  ['.layer.0.layer_norm', '.attn_norm'],
-  ['.layer.1.DenseReluDense.wi_0', '.ffn_gate'],
-  ['.layer.1.DenseReluDense.wi_1', '.ffn_up'],
-  ['.layer.1.DenseReluDense.wo', '.ffn_down'],
-  ['.layer.1.layer_norm', '.ffn_norm'],
-];
-
-/** The name of a tensor of the text encoder in llama.cpp's t5encoder files. */
-export function llamaCppTextEncoderName(name: string): string {
-  return renamed(name, llamaCpp);
 }
 
 const vae: Renames = [

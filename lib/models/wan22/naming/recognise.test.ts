@@ -2,11 +2,12 @@ import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { openTensorFile } from '../../../weights';
 import { diskFile, goldens } from '../../../weights/testing/files';
+import { llamaCppTextEncoderName } from '../../umt5/naming';
 import { readModelConfig } from '../config';
 import { dit, ggufOf, renamed, type Shapes, safetensorsOf, t5, vae } from '../testing/checkpoints';
 import { realFolder } from '../testing/model';
-import { canonicalise, recognise, type WeightComponent } from './index';
-import { llamaCppTextEncoderName, originalTransformerName, originalVaeName } from './original';
+import { locateComponent, recognise, type WeightComponent } from './index';
+import { originalTransformerName, originalVaeName } from './original';
 
 const config = await readModelConfig(realFolder);
 const loraFiles = await readdir(`${goldens}loras`);
@@ -107,7 +108,7 @@ describe('files of other models', () => {
     expect(recognise(file).name).toMatch(name);
     expect(recognise(file).component).toBeNull();
     for (const component of ['transformer', 'text_encoder', 'vae', 'tiny_decoder'] as const) {
-      expect(() => canonicalise(component, [file], config)).toThrow(
+      expect(() => locateComponent(component, [file], config)).toThrow(
         expect.objectContaining({ code: 'MODEL_WRONG_KIND', message: expect.stringMatching(name) }),
       );
     }
@@ -120,7 +121,7 @@ describe('files of other models', () => {
 
   test('the message names the wanted part, also for our own other parts', async () => {
     const file = await safetensorsOf(vae, 'vae.safetensors');
-    expect(() => canonicalise('transformer', [file], config)).toThrow(
+    expect(() => locateComponent('transformer', [file], config)).toThrow(
       'vae.safetensors is the VAE of Wan2.2, but the transformer of a Wan2.2-TI2V model is wanted.',
     );
   });
@@ -128,7 +129,7 @@ describe('files of other models', () => {
   test('an unknown file is refused with its first tensor', async () => {
     const file = await safetensorsOf(only(['a.b.c']), 'x.safetensors');
     expect(recognise(file)).toEqual({ name: '', component: null });
-    expect(() => canonicalise('vae', [file], config)).toThrow(
+    expect(() => locateComponent('vae', [file], config)).toThrow(
       'x.safetensors has no tensor of the VAE; its first one is a.b.c.',
     );
   });

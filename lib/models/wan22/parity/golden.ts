@@ -11,8 +11,8 @@ import {
   subfolder,
   type WeightFile,
 } from '../../../weights';
+import type { Precision } from '../../layers/linear';
 import { type ModelConfig, readModelConfig } from '../config';
-import type { Precision } from '../layers';
 
 const goldenSchema = z.looseObject({
   prompt: z.string(),

@@ -26,7 +26,7 @@ export async function wan22ParityStages(
   options: ParityOptions,
 ): Promise<ParityStage[]> {
   const golden = await openGolden(folder);
-  const { mode, storage } = backend.kernels?.choice ?? { storage: 'f32' };
+  const { mode, storage } = backend.kernels ?? { storage: 'f32' };
   const own = mode && storage !== 'f32' ? kernelTolerances[mode] : undefined;
   const context = {
     golden,

@@ -4,13 +4,13 @@ import { denoise } from '../../../pipeline/denoise';
 import { type LatentSize, latentFrame } from '../../../pipeline/latents';
 import { createScheduler } from '../../../pipeline/schedulers';
 import type { Checkpoint } from '../../../weights';
+import type { Precision } from '../../layers/linear';
+import type { LoraBranches } from '../../layers/lora';
+import { encodePrompts } from '../../umt5/text-encoder';
+import { loadTokenizer } from '../../umt5/tokenizer';
 import { Wan22Denoiser } from '../denoiser';
-import type { Precision } from '../layers';
-import type { LoraBranches } from '../lora';
-import { encodePrompts } from '../text-encoder';
-import { loadTokenizer } from '../tokenizer';
 import { Transformer } from '../transformer';
-import { createVaeDecoder, encodeFirstFrame, type FrameDecoder } from '../vae';
+import { type ClipDecoder, createVaeDecoder, encodeFirstFrame } from '../vae';
 import type { ParityContext } from './golden';
 
 /** Embeddings of the golden prompt and negative prompt, 512 rows each. */
@@ -118,17 +118,14 @@ export async function decodeVideo(
 
 /** Decodes latents [C, F, h, w]: every frame, in order. */
 export async function decodeFrames(
-  decoder: FrameDecoder,
+  decoder: ClipDecoder,
   values: Float32Array,
   size: LatentSize,
 ): Promise<Float32Array[]> {
   const frames: Float32Array[] = [];
   try {
-    for (let f = 0; f < size.frames; f++) {
-      for await (const frame of decoder.decode(latentFrame(values, size, f))) {
-        frames.push(frame.slice());
-      }
-    }
+    const clip = Array.from({ length: size.frames }, (_, f) => latentFrame(values, size, f));
+    for await (const frame of decoder.decodeClip(clip)) frames.push(frame);
   } finally {
     decoder.dispose();
   }

@@ -2,9 +2,10 @@ import { KinoraError } from '../../../contract';
 import { Scope } from '../../../gpu';
 import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { createScheduler, Solver } from '../../../pipeline/schedulers';
-import { combineLoras, parseLora } from '../lora';
+import { combineLoras, parseLora } from '../../layers/lora';
+import { cleanPrompt, loadTokenizer } from '../../umt5/tokenizer';
+import { loraArchitecture } from '../lora';
 import { createTinyDecoder } from '../tiny-decoder';
-import { cleanPrompt, loadTokenizer } from '../tokenizer';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
 import { type Transformer, tokenWidth } from '../transformer';
 import { elementTypes, publicFormats } from './formats';
@@ -202,7 +203,7 @@ async function* scheduler(context: ParityContext): AsyncGenerator<ParityLine> {
     for (let step = 0; step < steps; step++) {
       const part = velocities.subarray(step * noise.length, (step + 1) * noise.length);
       backend.write(solver.conditional, part);
-      await solver.step(step);
+      for (const evaluation of plan.step(step)) await solver.apply(evaluation);
       actual.set(await backend.read(solver.sample), step * noise.length);
     }
     yield compare('scheduler latents', actual, expected, stageTolerance);
@@ -281,7 +282,7 @@ function adaptersOf(name: string): { letter: string; scale: number }[] {
 async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
   const { golden, stageTolerance, loopTolerance } = context;
   const { tensors, settings } = golden;
-  const config = golden.config.transformer;
+  const architecture = loraArchitecture(golden.config.transformer);
   const names = [...tensors.names()].filter((name) => name.includes('_lora_'));
   const files = context.loraFiles.filter((file) => !file.startsWith('wrong'));
   for (const name of names) {
@@ -293,9 +294,9 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
       const parsed = [];
       for (const { file, scale } of choice) {
         const checkpoint = await openFile(golden.folder, `loras/${file}`);
-        parsed.push({ lora: await parseLora(checkpoint, config, file), scale });
+        parsed.push({ lora: await parseLora(checkpoint, architecture, file), scale });
       }
-      const branches = combineLoras(parsed, config);
+      const branches = combineLoras(parsed, architecture);
       const model = await openTransformer(context, context.precision, branches);
       try {
         const inputs = async () => ({
@@ -326,7 +327,7 @@ async function refused({ golden }: ParityContext, file: string): Promise<ParityL
   const stage = `${file.replace('.safetensors', '')} is refused`;
   const checkpoint = await openFile(golden.folder, `loras/${file}`);
   try {
-    await parseLora(checkpoint, golden.config.transformer, file);
+    await parseLora(checkpoint, loraArchitecture(golden.config.transformer), file);
     return failure(stage, 0, 'it was accepted');
   } catch (error) {
     const right = error instanceof KinoraError && error.code === 'LORA_WRONG_BASE';

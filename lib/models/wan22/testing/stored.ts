@@ -7,7 +7,7 @@ import { type TestSource, testSource } from '../../../weights/store/testing/sour
 import { goldens } from '../../../weights/testing/files';
 import { readModelConfig } from '../config';
 import { wan22Installation } from '../install';
-import { canonicalise } from '../naming';
+import { locateComponent } from '../naming';
 import { type ConvertedComponent, componentRecipe } from '../recipes';
 import { tinyFolder } from './model';
 
@@ -45,7 +45,7 @@ export async function installGolden(
     precision,
     recipe: componentRecipe(component, config, precision),
     sources: [source],
-    tensors: canonicalise(component, [await openTensorFile(source)], config),
+    tensors: locateComponent(component, [await openTensorFile(source)], config),
     signal: new AbortController().signal,
   });
 }

@@ -4,7 +4,7 @@ import { type Backend, relativeRms } from '../../../gpu';
 import { RunControl } from '../../../pipeline/control';
 import type { Frame } from '../../../pipeline/latents';
 import { type ImageToVideoRequest, imageToVideo } from '../../../pipeline/run';
-import type { LoraBranches } from '../lora';
+import type { LoraBranches } from '../../layers/lora';
 import type { Wan22Parts } from '../parts';
 import { Wan22 } from '../wan22';
 

@@ -1,5 +1,19 @@
+export type Variant = 'base' | 'super';
+
+interface TinyDecoderKeys {
+  readonly first: number;
+  readonly stages: readonly {
+    readonly blocks: readonly number[];
+    readonly grow: number;
+    readonly convolution: number;
+    /** That a frame becomes. */
+    readonly frames: number;
+  }[];
+  readonly last: number;
+}
+
 /** Sequential indices of the original model's layers, `decoder.N` in the files, for both variants. */
-export const tinyDecoderKeys = {
+export const tinyDecoderKeys: Readonly<Record<Variant, TinyDecoderKeys>> = {
   base: {
     first: 1,
     stages: [
@@ -18,4 +32,4 @@ export const tinyDecoderKeys = {
     ],
     last: 22,
   },
-} as const;
+};

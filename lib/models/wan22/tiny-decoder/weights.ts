@@ -1,211 +1,124 @@
 import { at, KinoraError } from '../../../contract';
-import type { Bindings, DeviceTensor, Scope } from '../../../gpu';
-import type { Checkpoint } from '../../../weights';
-import { allPhases, transposed, uploadPhases } from '../vae/weights';
-import type { ConvolutionSpec, Variant } from './graphs';
-import { tinyDecoderKeys } from './keys';
+import { elementCount } from '../../../gpu';
+import { shapeOfTensor, type TensorShapes } from '../../layers/tensors';
+import type { ClipGraphs, LatentFrameSize } from '../vae/decoder';
+import { derived, type VaeCheckpoint } from '../vae/weights';
+import { tinyDecoderKeys, type Variant } from './keys';
+import { type TinyConfig, tinyDecoderGraphs } from './network';
 
-/** What a tiny decoder reads of its file. */
-export type TinyCheckpoint = Pick<Checkpoint, 'has' | 'shape' | 'read' | 'bytes'>;
-
-/** A memory block sees its own input of one frame earlier. */
-export interface MemoryBlock {
-  readonly channels: number;
-  readonly weights: Bindings;
-  /** Input of the last frame; none at the start of a clip. */
-  previous: DeviceTensor<'float32'> | null;
+/** A tensor that is made from one of the file. */
+interface View {
+  readonly from: string;
+  readonly shape: readonly number[];
+  readonly data: (stored: Float32Array) => Float32Array;
 }
 
-export interface Stage {
-  readonly blocks: readonly MemoryBlock[];
-  /** Channels before and after the stage's end. */
-  readonly inputs: number;
-  readonly outputs: number;
-  readonly weights: Bindings;
-  /** TGrow: per frame that is made, its 1×1 convolution as [K, N]. */
-  readonly grow: readonly DeviceTensor[];
+/**
+ * Sizes of a tiny decoder.
+ *
+ * @throws KinoraError `TENSOR_MISSING` when the file is neither variant
+ */
+export function tinyConfig({ has, shape }: Pick<VaeCheckpoint, 'has' | 'shape'>): TinyConfig {
+  const variant = variantOf(has);
+  const { first, stages, last } = tinyDecoderKeys[variant];
+  const [width, inputs] = shape(`decoder.${first}.weight`);
+  const share = variant === 'base' ? 1 : 4;
+  const behind = stages.map((stage) => at(shape(`decoder.${stage.convolution}.weight`), 0) / share);
+  const outputs = at(shape(`decoder.${last}.weight`), 0);
+  return { variant, inputs: inputs ?? 0, widths: [width ?? 0, ...behind], outputs };
 }
 
-export interface Convolution {
-  readonly spec: ConvolutionSpec;
-  readonly weights: Bindings;
+/** The graphs of a tiny decoder whose tensors have these shapes. */
+export function tinyGraphs(shapes: TensorShapes, size: LatentFrameSize): ClipGraphs {
+  const shape = (name: string) => shapeOfTensor(shapes, name);
+  return tinyDecoderGraphs(tinyConfig({ has: (name) => shapes.has(name), shape }), size);
 }
 
-export interface TinyNetwork {
-  readonly variant: Variant;
-  readonly first: Convolution;
-  readonly stages: readonly Stage[];
-  readonly last: Convolution;
-}
-
-export interface TinyLoadOptions {
-  /** Called with the stored size of each tensor that was read. */
-  readonly onBytes?: (bytes: number) => void;
-  readonly signal?: AbortSignal;
-}
-
-/** @throws KinoraError `TENSOR_MISSING` when the file is neither variant */
-function variantOf(checkpoint: TinyCheckpoint): Variant {
-  if (checkpoint.has('decoder.0.weight')) return 'super';
-  if (checkpoint.has('decoder.1.weight')) return 'base';
+function variantOf(has: (name: string) => boolean): Variant {
+  if (has('decoder.0.weight')) return 'super';
+  if (has('decoder.1.weight')) return 'base';
   throw new KinoraError(
     'TENSOR_MISSING',
     'The file is no tiny decoder: it has neither decoder.0.weight nor decoder.1.weight.',
   );
 }
 
-/** Reads a tiny decoder into device memory of a scope. */
-export class TinyLoader {
-  constructor(
-    readonly scope: Scope,
-    readonly checkpoint: TinyCheckpoint,
-    readonly options: TinyLoadOptions,
-  ) {}
-
-  async network(): Promise<TinyNetwork> {
-    const variant = variantOf(this.checkpoint);
-    const { first, stages, last } = tinyDecoderKeys[variant];
-    const base = variant === 'base';
-    const loaded: Stage[] = [];
-    const start = await this.#convolution(
-      `decoder.${first}`,
-      base ? { before: 'soft clamp', after: 'relu' } : { before: 'nothing', after: 'nothing' },
-    );
-    for (const stage of stages) loaded.push(await this.#stage(variant, stage));
-    return {
-      variant,
-      first: start,
-      stages: loaded,
-      last: await this.#convolution(`decoder.${last}`, {
-        before: base ? 'relu' : 'nothing',
-        after: 'nothing',
-      }),
-    };
-  }
-
-  async #convolution(
-    name: string,
-    activations: Pick<ConvolutionSpec, 'before' | 'after'>,
-  ): Promise<Convolution> {
-    const shape = this.checkpoint.shape(`${name}.weight`);
-    const [filters, inputs, kernel] = [at(shape, 0), at(shape, 1), at(shape, 2)];
-    const bias = this.checkpoint.has(`${name}.bias`);
-    if (kernel !== 1 && kernel !== 3) {
-      throw new KinoraError('TENSOR_SHAPE', `${name}.weight has a kernel of ${kernel}.`);
+/**
+ * The tensors of a tiny decoder as the layers of its graphs name them.
+ *
+ * @param checkpoint by the original names, `decoder.N…`
+ * @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE`
+ */
+export function tinyWeights(checkpoint: VaeCheckpoint, { variant }: TinyConfig): VaeCheckpoint {
+  const views = new Map<string, View>();
+  for (const stage of tinyDecoderKeys[variant].stages) {
+    for (const block of stage.blocks) {
+      const name = `decoder.${block}.conv.0`;
+      views.set(derived.taps(name), tapsView(checkpoint, `${name}.weight`));
     }
-    const { convLayout } = this.scope.backend;
-    return {
-      spec: { layout: convLayout, inputs, filters, kernel, bias, ...activations },
-      weights: {
-        weight: await this.#tensor(`${name}.weight`),
-        ...(bias && { bias: await this.#tensor(`${name}.bias`) }),
-      },
-    };
+    const grow = `decoder.${stage.grow}.conv.weight`;
+    views.set(grow, growthView(checkpoint, grow, stage.frames));
+    if (variant === 'base') continue;
+    for (const name of ['weight', 'bias'].map((role) => `decoder.${stage.convolution}.${role}`)) {
+      const shape = checkpoint.shape(name);
+      const data = (stored: Float32Array) => pixelsFirst(stored, at(shape, 0) / 4);
+      views.set(name, { from: name, shape, data });
+    }
   }
-
-  async #stage(
-    variant: Variant,
-    indices: (typeof tinyDecoderKeys)[Variant]['stages'][number],
-  ): Promise<Stage> {
-    const blocks: MemoryBlock[] = [];
-    for (const index of indices.blocks) blocks.push(await this.#block(variant, index));
-    const name = `decoder.${indices.convolution}`;
-    const shape = this.checkpoint.shape(`${name}.weight`);
-    const [filters, inputs] = [at(shape, 0), at(shape, 1)];
-    const base = variant === 'base';
-    const outputs = base ? filters : filters / 4;
-    const weights = base
-      ? uploadPhases(
-          this.scope,
-          allPhases(await this.#read(`${name}.weight`), filters * inputs),
-          filters,
-          inputs,
-        )
-      : {
-          weight: this.scope.float32(
-            this.checkpoint.shape(`${name}.weight`),
-            'weights',
-            shuffledFilters(await this.#read(`${name}.weight`), outputs),
-          ),
-          bias: this.scope.float32(
-            [filters],
-            'weights',
-            shuffledFilters(await this.#read(`${name}.bias`), outputs),
-          ),
-        };
-    const grow = await this.#growth(`decoder.${indices.grow}.conv.weight`, indices.frames);
-    return { blocks, inputs, outputs, weights, grow };
-  }
-
-  async #block(variant: Variant, index: number): Promise<MemoryBlock> {
-    const prefix = `decoder.${index}.conv`;
-    if (variant === 'base') {
-      const channels = at(this.checkpoint.shape(`${prefix}.0.weight`), 0);
-      const weights: Record<string, DeviceTensor> = {};
-      for (const i of [0, 1, 2]) {
-        weights[`weight${i}`] = await this.#tensor(`${prefix}.${2 * i}.weight`);
-        weights[`bias${i}`] = await this.#tensor(`${prefix}.${2 * i}.bias`);
+  const read = async (name: string) => {
+    const view = views.get(name);
+    return view ? view.data(await checkpoint.read(view.from)) : checkpoint.read(name);
+  };
+  const shape = (name: string) => views.get(name)?.shape ?? checkpoint.shape(name);
+  return {
+    has: (name) => views.has(name) || checkpoint.has(name),
+    shape,
+    bytes: (name) => checkpoint.bytes(views.get(name)?.from ?? name),
+    read,
+    readRows: async (name, rows) => {
+      const data = await read(name);
+      const width = elementCount(shape(name).slice(1));
+      const out = new Float32Array(rows.length * width);
+      for (const [i, row] of rows.entries()) {
+        out.set(data.subarray(row * width, (row + 1) * width), i * width);
       }
-      return { channels, weights, previous: null };
-    }
-    const channels = at(this.checkpoint.shape(`${prefix}.3.weight`), 0);
-    const weights = {
-      depthwise: await this.#tensor(`${prefix}.0.weight`),
-      widen: await this.#matrix(`${prefix}.1.weight`),
-      widenBias: await this.#tensor(`${prefix}.1.bias`),
-      narrow: await this.#matrix(`${prefix}.3.weight`),
-    };
-    return { channels, weights, previous: null };
-  }
-
-  /**
-   * TGrow [frames·C, C, 1, 1] as one matrix [C, C] per frame, the earliest first. A file may have
-   * more rows than there are frames: the last ones count.
-   */
-  async #growth(name: string, frames: number): Promise<DeviceTensor[]> {
-    const shape = this.checkpoint.shape(name);
-    const [rows, channels] = [at(shape, 0), at(shape, 1)];
-    const surplus = rows - frames * channels;
-    if (surplus < 0) {
-      throw new KinoraError(
-        'TENSOR_SHAPE',
-        `${name} has ${rows} rows; ${frames} frames of ${channels} channels need more.`,
-      );
-    }
-    const data = await this.#read(name);
-    return Array.from({ length: frames }, (_, frame) => {
-      const start = (surplus + frame * channels) * channels;
-      const part = data.subarray(start, start + channels * channels);
-      return this.scope.float32(
-        [channels, channels],
-        'weights',
-        transposed(part, channels, channels),
-      );
-    });
-  }
-
-  /** A 1×1 convolution [N, K, 1, 1] as matrix [K, N]. */
-  async #matrix(name: string): Promise<DeviceTensor> {
-    const shape = this.checkpoint.shape(name);
-    const [filters, inputs] = [at(shape, 0), at(shape, 1)];
-    const data = transposed(await this.#read(name), filters, inputs);
-    return this.scope.float32([inputs, filters], 'weights', data);
-  }
-
-  async #tensor(name: string): Promise<DeviceTensor> {
-    return this.scope.float32(this.checkpoint.shape(name), 'weights', await this.#read(name));
-  }
-
-  async #read(name: string): Promise<Float32Array> {
-    this.options.signal?.throwIfAborted();
-    const data = await this.checkpoint.read(name);
-    this.options.onBytes?.(this.checkpoint.bytes(name));
-    return data;
-  }
+      return out;
+    },
+  };
 }
 
-/** Filters in PyTorch's order (channel, row, column) → (row, column, channel). */
-function shuffledFilters(data: Float32Array, channels: number): Float32Array {
+/** Filters over x_t ‖ x_{t−1}, [Co, 2C, k, k], as two taps [2, Co, C, k, k]; depthwise [2C, 1, k, k] as [2, C, 1, k, k]. */
+function tapsView(checkpoint: VaeCheckpoint, from: string): View {
+  const [filters = 0, inputs = 0, ...kernel] = checkpoint.shape(from);
+  if (inputs === 1) return { from, shape: [2, filters / 2, 1, ...kernel], data: (data) => data };
+  const size = (inputs / 2) * elementCount(kernel);
+  const data = (stored: Float32Array) => {
+    const out = new Float32Array(stored.length);
+    for (let half = 0; half < 2 * filters; half++) {
+      const target = ((half % 2) * filters + (half >> 1)) * size;
+      out.set(stored.subarray(half * size, (half + 1) * size), target);
+    }
+    return out;
+  };
+  return { from, shape: [2, filters, inputs / 2, ...kernel], data };
+}
+
+/** TGrow [frames·C, C, 1, 1], the earliest frame first. A file may have more rows than there are frames: the last ones count. */
+function growthView(checkpoint: VaeCheckpoint, from: string, frames: number): View {
+  const [rows = 0, channels = 0, ...kernel] = checkpoint.shape(from);
+  const count = frames * channels;
+  if (rows < count) {
+    throw new KinoraError(
+      'TENSOR_SHAPE',
+      `${from} has ${rows} rows; ${frames} frames of ${channels} channels need more.`,
+    );
+  }
+  const data = (stored: Float32Array) => stored.subarray((rows - count) * channels);
+  return { from, shape: [count, channels, ...kernel], data };
+}
+
+/** Filters in PyTorch's order of a pixel shuffle (channel, row, column) → (row, column, channel). */
+function pixelsFirst(data: Float32Array, channels: number): Float32Array {
   const size = data.length / (4 * channels);
   const out = new Float32Array(data.length);
   for (let c = 0; c < channels; c++) {

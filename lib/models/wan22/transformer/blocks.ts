@@ -1,9 +1,9 @@
 import type { Backend, DeviceTensor, Scope } from '../../../gpu';
 import type { Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
+import type { ReadOptions } from '../../layers/layer-data';
+import { freshMemory, type Placement } from '../../layers/linear';
 import type { TransformerConfig } from '../config';
-import type { ReadOptions } from '../layer-data';
-import { freshMemory, type Placement } from '../layers';
 import { type BlockWeights, placeBlock, readBlock } from './weights';
 
 /**

@@ -7,8 +7,8 @@ import {
   Scope,
 } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
+import { bindLinear } from '../../layers/linear';
 import { type TransformerConfig, transformerDim } from '../config';
-import { bindLinear } from '../layers';
 import { chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
 import * as network from './network';
 import { clipSizes } from './sizes';

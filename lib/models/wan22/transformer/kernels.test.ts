@@ -29,6 +29,7 @@ interface Setting {
   readonly storage?: Storage;
   readonly maxChunkTokens?: number;
   readonly bindingBytes?: number;
+  readonly storageBuffers?: number;
 }
 
 let config: TransformerConfig;
@@ -38,14 +39,15 @@ beforeAll(async () => {
 
 /** The 5B at 1280×704×121, with prompts of 512 tokens. */
 function programOf(setting: Setting): Program {
-  const { mode, precision, rank, maxChunkTokens = 4096, bindingBytes = 2 ** 30 } = setting;
+  const { mode, precision, rank, maxChunkTokens = 4096 } = setting;
+  const { bindingBytes = 2 ** 30, storageBuffers = 10 } = setting;
   const branch = { rank, down: new Float32Array(0), up: new Float32Array(0) };
   const branches = Array.from({ length: rank > 0 ? config.num_layers : 0 }, (_, index) =>
     blockLinears.map((role) => [`blocks.${index}.${role}`, branch] as const),
   );
   const lora = { branches: new Map(branches.flat()), deltas: new Map() };
   const choice = { ...defaultChoice(completeDevice, mode), storage: setting.storage ?? 'f16' };
-  const limits = { workgroupBytes: 2 ** 14, threads: 256, bindingBytes, storageBuffers: 10 };
+  const limits = { workgroupBytes: 2 ** 14, threads: 256, bindingBytes, storageBuffers };
   const clip = tokensOf(
     config,
     { frames: 31, height: 44, width: 80 },
@@ -141,6 +143,23 @@ describe("the 5B's graphs as dispatches", () => {
     expect(() => programOf({ ...exact, storage: 'f32', bindingBytes: 2 ** 27 })).toThrow(
       /: cross-attention-feed-forward: linear q8 .* does not fit/,
     );
+  });
+
+  test('weights that a binding cannot hold are refused before a run', () => {
+    // The inner layer's weight in f32 is 168 MiB.
+    const weights = { ...exact, precision: 'f32', bindingBytes: 2 ** 27 } as const;
+    expect(() => programOf(weights)).toThrow(
+      /: cross-attention-feed-forward: linear f32 .* weight has 176160768 bytes/,
+    );
+  });
+
+  test('a kernel with more storage buffers than a device has is refused before a run', () => {
+    const lora = { ...fast, rank: 16 } as const;
+    expect(() => programOf({ ...lora, storageBuffers: 9 })).not.toThrow();
+    expect(() => programOf({ ...lora, storageBuffers: 8 })).toThrow(
+      /: fast linear q8 .* rank .* binds 9 buffers/,
+    );
+    expect(() => programOf({ ...fast, storageBuffers: 8 })).not.toThrow();
   });
 });
 

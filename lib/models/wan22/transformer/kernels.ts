@@ -1,9 +1,11 @@
 import type { GraphSizes } from '../../../gpu';
 import type { Graph } from '../../../graph';
-import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
-import type { ReadOptions } from '../layer-data';
-import { type LinearSpec, specOf } from '../layers';
-import { shapeOfTensor, transformerTensors } from '../tensors';
+import type { ReadOptions } from '../../layers/layer-data';
+import { type LinearSpec, specOf } from '../../layers/linear';
+import { shapeOfTensor } from '../../layers/tensors';
+import { maxPromptTokens } from '../../umt5/config';
+import { type TransformerConfig, transformerDim } from '../config';
+import { transformerTensors } from '../tensors';
 import type { ClipTokens } from './clip';
 import * as network from './network';
 import { outerLinears } from './weights';

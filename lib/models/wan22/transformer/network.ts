@@ -16,8 +16,8 @@ import {
   sub,
   type Value,
 } from '../../../graph';
+import { type LinearSpec, layerOf } from '../../layers/linear';
 import { type TransformerConfig, transformerDim } from '../config';
-import { type LinearSpec, layerOf } from '../layers';
 
 /*
  * The Wan transformer, in the forward order of the README. Both executors compute it from this text. S tokens, T rows

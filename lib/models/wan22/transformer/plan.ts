@@ -16,11 +16,12 @@ import type { Graph } from '../../../graph';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { DenoiseCosts, Residency } from '../../../pipeline/memory/plan';
 import { solverSizes, stepGraph, stepSizes } from '../../../pipeline/schedulers';
-import { bitsOf } from '../blocks';
+import { bitsOf } from '../../layers/blocks';
+import { precisionFor } from '../../layers/layer-data';
+import type { LoraBranches } from '../../layers/lora';
+import { shapeOfTensor } from '../../layers/tensors';
 import type { TransformerConfig } from '../config';
-import { precisionFor } from '../layer-data';
-import type { LoraBranches } from '../lora';
-import { shapeOfTensor, transformerTensors } from '../tensors';
+import { transformerTensors } from '../tensors';
 import { tokensOf } from './clip';
 import { clipGraphs, sizesOf, type WeightForm } from './kernels';
 import { blockLinears } from './network';
@@ -35,6 +36,7 @@ export interface DenoisePlanOptions {
   readonly reusesBlocks?: boolean | undefined;
   /** Whether the sampler adds noise; false when absent. */
   readonly stochastic?: boolean | undefined;
+  readonly evaluations?: number | undefined;
   /** The kernels of our own that compute; null where the runtime does, as when absent. */
   readonly kernels?: KernelChoice | null;
   /** The device that compiles them; one without limits when absent. */
@@ -56,7 +58,8 @@ export async function planDenoising(
   options: DenoisePlanOptions,
 ): Promise<DenoiseCosts> {
   const { precision, promptTokens, lora, kernels = null, reusesBlocks = false } = options;
-  const { stochastic = false, largestBuffer: maxBufferBytes = Number.POSITIVE_INFINITY } = options;
+  const { stochastic = false, evaluations = 1 } = options;
+  const { largestBuffer: maxBufferBytes = Number.POSITIVE_INFINITY } = options;
   const form = { precision, ...(lora && { lora }) };
   const guided = promptTokens.length > 1;
   const clipOptions = { conditioningFrames: 1, maxChunkTokens: chunkTokens, guided, reusesBlocks };
@@ -94,7 +97,7 @@ export async function planDenoising(
   ];
   // Embeddings of prompts are freed before the latents are taken.
   const embeds = bytesOf(texts.map((text) => text.embeds));
-  const solver = solverSizes(latents, guided, stochastic);
+  const solver = solverSizes(latents, { guided, stochastic, evaluations });
   const time = Object.values(timeSizes(config));
   const late = bytesOf([
     ...time,

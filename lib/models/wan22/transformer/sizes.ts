@@ -1,4 +1,5 @@
-import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
+import { maxPromptTokens } from '../../umt5/config';
+import { type TransformerConfig, transformerDim } from '../config';
 
 /*
  * The tensors of a clip on the device beside those of its executor, by their sizes; all are f32. A run takes what is

@@ -3,9 +3,10 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
 import type { Checkpoint } from '../../../weights';
-import { maxPromptTokens, type TransformerConfig } from '../config';
-import type { ReadOptions } from '../layer-data';
-import { bindLinear } from '../layers';
+import type { ReadOptions } from '../../layers/layer-data';
+import { bindLinear } from '../../layers/linear';
+import { maxPromptTokens } from '../../umt5/config';
+import type { TransformerConfig } from '../config';
 import { BlockStore } from './blocks';
 import {
   Clip,

@@ -1,8 +1,8 @@
 import type { DeviceTensor, Scope } from '../../../gpu';
 import type { Checkpoint } from '../../../weights';
+import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../../layers/layer-data';
+import { freshMemory, LayerLoader, type Linear, type Placement } from '../../layers/linear';
 import { type TransformerConfig, transformerDim } from '../config';
-import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../layer-data';
-import { freshMemory, LayerLoader, type Linear, type Placement } from '../layers';
 import { transformerTensors } from '../tensors';
 import { headRows } from '../tokens';
 import { type BlockLinear, type BlockSpecs, blockLinears } from './network';

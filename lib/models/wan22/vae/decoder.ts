@@ -1,9 +1,10 @@
 import { at } from '../../../contract';
 import type { Backend, ImageExecutor } from '../../../gpu';
+import { type Graph, imageFlops, matchImages } from '../../../graph';
 import type { VaeConfig } from '../config';
 import { openImages } from './images';
 import { decoderFrame } from './network';
-import { channelsLast, unfoldPixels } from './pixels';
+import { channelsLast, type FoldOrder, unfoldPixels } from './pixels';
 import type { VaeCheckpoint, VaeLoadOptions } from './weights';
 
 /** Size of the latents that a decoder takes. */
@@ -12,108 +13,101 @@ export interface LatentFrameSize {
   readonly latentWidth: number;
 }
 
-/** What decoders have in common. */
-interface Decoder {
+/** Turns the latents of a whole clip into its frames, be it in tiles or not. */
+export interface ClipDecoder {
   /** Size of the pixel frames. */
   readonly height: number;
   readonly width: number;
   /** The values that stand for black and white; every value lies between them. */
   readonly range: readonly [black: number, white: number];
-  /** Frees everything; also while a frame is half decoded. */
-  dispose(): void;
-}
-
-/** Turns the latents of a whole clip into its frames, be it in tiles or not. */
-export interface ClipDecoder extends Decoder {
   /**
-   * Decodes a clip from its start.
+   * Decodes a clip from its start, whatever was left half decoded.
    *
-   * @param latentFrames the clip's latents in order, [z, h, w] each, in model space
-   * @returns its frames in order, planar RGB [3, height, width]
+   * @param latentFrames the clip's latents in order, [z, h, w] each, in model space (as the transformer has it)
+   * @returns its frames in order, planar RGB [3, height, width], one by one
    * @throws the signal's reason soon after it aborts
    */
   decodeClip(
     latentFrames: readonly Float32Array[],
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined>;
-}
-
-/** Turns latent frames into pixel frames, one after another. */
-export interface FrameDecoder extends Decoder {
-  /**
-   * Decodes the next latent frame of the clip. The first gives one pixel frame, each later one four
-   * (in general the VAE's temporal factor). The frames come one by one, so that no more than one is in
-   * memory. The generator must be run to its end before the next call.
-   *
-   * @param latentFrame [z, h, w] in model space (as the transformer has it)
-   * @returns planar RGB [3, height, width]
-   */
-  decode(latentFrame: Float32Array): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined>;
-  /** Starts a new clip: forgets all frames so far. */
-  reset(): void;
+  /** Frees everything; also while a frame is half decoded. */
+  dispose(): void;
 }
 
 /** Size of the latent frames, and how the decoder is loaded. */
 export type VaeDecoderOptions = LatentFrameSize & VaeLoadOptions;
 
+/** The graph of a clip's first latent frame, and that of all later ones. */
+export type ClipGraphs = readonly [first: Graph, later: Graph];
+
 /**
- * The VAE's decoder (README), streaming: latent frames go in one by one and pixel frames come
- * out one by one, exactly as if the whole clip were decoded at once (`network.ts`).
+ * Runs the latent frames of a clip through their graphs, from its start.
+ *
+ * @param clip inputs of the graphs, by name, one latent frame after another
+ * @returns the results of all graphs in order
  */
-export class VaeDecoder implements FrameDecoder, ClipDecoder {
+export async function* clipResults(
+  images: ImageExecutor,
+  [first, later]: ClipGraphs,
+  clip: Iterable<Readonly<Record<string, Float32Array>>>,
+): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+  images.reset();
+  let graph = first;
+  for (const inputs of clip) {
+    yield* images.frames(graph, inputs);
+    graph = later;
+  }
+}
+
+/** What a decode of so many latent frames takes: floating-point operations, and graphs that the runtime runs. */
+export function decodeCost([first, later]: ClipGraphs, frames: number) {
+  const total = (of: (graph: Graph) => number) => of(first) + (frames - 1) * of(later);
+  return { flops: total(imageFlops), calls: total((graph) => matchImages(graph).length) };
+}
+
+/** Graphs that decode latent frames, and what leads into them and out of them. */
+export interface DecoderNetwork {
+  /** Input: latent [h, w, z]. Outputs: frames with blocks of p×p pixels folded into channels. */
+  readonly graphs: ClipGraphs;
+  /** The input for a latent frame. */
+  readonly input: (latentFrame: Float32Array) => Float32Array;
+  /** Pixels of a latent position along a side, and p. */
+  readonly scale: number;
+  readonly patch: number;
+  readonly order: FoldOrder;
+  readonly range: readonly [black: number, white: number];
+}
+
+/**
+ * A decoder of whole frames, streaming: latent frames go in one by one and pixel frames come out one by one, exactly
+ * as if the whole clip were decoded at once.
+ */
+export class FrameDecoder implements ClipDecoder {
   readonly height: number;
   readonly width: number;
-  readonly range = [-1, 1] as const;
-  /** A frame is half decoded. */
-  #open = false;
-  /** The next latent frame is the first of its clip. */
-  #first = true;
 
   constructor(
-    readonly config: VaeConfig,
-    readonly size: LatentFrameSize,
+    readonly network: DecoderNetwork,
+    { latentHeight, latentWidth }: LatentFrameSize,
     readonly images: ImageExecutor,
   ) {
-    this.height = size.latentHeight * config.scale_factor_spatial;
-    this.width = size.latentWidth * config.scale_factor_spatial;
+    this.height = latentHeight * network.scale;
+    this.width = latentWidth * network.scale;
   }
 
-  async *decode(
-    latentFrame: Float32Array,
-  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
-    const { height, width, config, range } = this;
-    for await (const folded of this.foldedFrames(latentFrame)) {
-      yield unfoldPixels(folded, height, width, config.patch_size, 'column-row', range);
-    }
-  }
-
-  /**
-   * {@link decode} up to the last convolution: everything that the device does for a latent frame.
-   *
-   * @returns frames [height/p, width/p, 3·p²] in order, with blocks of p×p pixels folded into channels
-   */
-  async *foldedFrames(
-    latentFrame: Float32Array,
-  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
-    const { config, size, images } = this;
-    if (this.#open) throw new TypeError('the last latent frame is not decoded to its end');
-    this.#open = true;
-    const latent = denormalised(latentFrame, config);
-    yield* images.frames(frameGraph(config, size, this.#first), { latent });
-    this.#first = false;
-    this.#open = false;
+  get range() {
+    return this.network.range;
   }
 
   async *decodeClip(
     latentFrames: readonly Float32Array[],
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
-    this.reset();
-    for (const latentFrame of latentFrames) yield* this.decode(latentFrame);
-  }
-
-  reset(): void {
-    this.#open = false;
-    this.#first = true;
-    this.images.reset();
+    const { height, width, images, network } = this;
+    const { graphs, input, patch, order, range } = network;
+    const clip = latentFrames.map((frame) => ({ latent: input(frame) }));
+    for await (const folded of clipResults(images, graphs, clip)) {
+      yield unfoldPixels(folded, height, width, patch, order, range);
+    }
   }
 
   dispose(): void {
@@ -121,21 +115,19 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
   }
 }
 
-function frameGraph(
+/** The graphs of a clip's latent frames. */
+export function decoderGraphs(
   config: VaeConfig,
   { latentHeight, latentWidth }: LatentFrameSize,
-  first: boolean,
-) {
-  return decoderFrame(config, latentHeight, latentWidth, first);
-}
-
-/** The graphs of a clip's latent frames in their order. */
-export function decoderGraphs(config: VaeConfig, size: LatentFrameSize) {
-  return [frameGraph(config, size, true), frameGraph(config, size, false)];
+): ClipGraphs {
+  return [
+    decoderFrame(config, latentHeight, latentWidth, true),
+    decoderFrame(config, latentHeight, latentWidth, false),
+  ];
 }
 
 /**
- * Loads the decoder.
+ * Loads the VAE's decoder (README).
  *
  * @param checkpoint the VAE's tensors, by diffusers' names; read in f32
  * @throws KinoraError `TENSOR_MISSING`, `OUT_OF_MEMORY`; nothing stays allocated then
@@ -145,9 +137,17 @@ export async function createVaeDecoder(
   config: VaeConfig,
   checkpoint: VaeCheckpoint,
   options: VaeDecoderOptions,
-): Promise<VaeDecoder> {
+): Promise<ClipDecoder> {
   const graphs = decoderGraphs(config, options);
-  return new VaeDecoder(config, options, await openImages(backend, graphs, checkpoint, options));
+  const network = {
+    graphs,
+    input: (latentFrame: Float32Array) => denormalised(latentFrame, config),
+    scale: config.scale_factor_spatial,
+    patch: config.patch_size,
+    order: 'column-row',
+    range: [-1, 1],
+  } as const;
+  return new FrameDecoder(network, options, await openImages(backend, graphs, checkpoint, options));
 }
 
 /** A latent frame [z, h, w] of the model's space as [h·w, z] in the VAE's: z·std + mean. */

@@ -57,7 +57,7 @@ export async function openImages(
   const reader = new VaeReader(checkpoint, options);
   const weights = new Map<string, Bindings>();
   const { compute, maxBufferBytes } = backend;
-  const chosen = compute && imageKernels(backend.kernels?.choice);
+  const chosen = compute && imageKernels(backend.kernels);
   const kernels = chosen && { ...chosen, storage: options.storage ?? chosen.storage };
   try {
     if (!compute || !kernels) {

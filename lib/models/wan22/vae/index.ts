@@ -1,9 +1,9 @@
 export {
   type ClipDecoder,
   createVaeDecoder,
-  type FrameDecoder,
+  decodeCost,
+  decoderGraphs,
   type LatentFrameSize,
-  VaeDecoder,
   type VaeDecoderOptions,
 } from './decoder';
 export { encodeFirstFrame, type PlanarImage } from './encoder';
@@ -12,10 +12,11 @@ export {
   decodeWork,
   measureDecoder,
   measureEncoder,
+  measureGraphs,
+  type VaePlanOptions,
 } from './plan';
 export {
   createTiledVaeDecoder,
-  TiledVaeDecoder,
   type TiledVaeDecoderOptions,
   tiledClipBytes,
 } from './tiled-decoder';

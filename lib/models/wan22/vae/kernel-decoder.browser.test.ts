@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../../gpu';
-import { type KernelChoice, OwnKernels } from '../../../gpu/kernels';
+import { familyOf, type KernelChoice } from '../../../gpu/kernels';
 import type { ParityLine } from '../../../pipeline/parity';
 import { httpFolder } from '../../../weights';
 import { openGolden } from '../parity/golden';
@@ -30,7 +30,6 @@ const root = new URL('/lib/models/wan22/goldens/', location.href);
 /** A small tile compiles fast; geometry is no part of the results. */
 const convolution = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
 const choice: KernelChoice = { mode: 'exact', linear: null, attention: null, convolution };
-const decoderOnly = { choice, run: async () => false };
 
 describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
   let backend: Backend;
@@ -38,18 +37,17 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
 
   beforeAll(async () => {
     backend = await createBackend('webgpu');
-    backend.kernels = decoderOnly;
+    backend.kernels = choice;
     goldens = await openGoldens(httpFolder(root), httpFolder(new URL('model/', root)));
   });
   afterAll(() => backend.dispose());
 
   test('the golden video, stored in f16, within the memory plan', async () => {
-    const { config, checkpoint, size, tensors, latentFrame } = goldens;
+    const { config, checkpoint, size, tensors } = goldens;
     backend.resetPeaks();
     const decoder = await createVaeDecoder(backend, config, checkpoint, size);
     // A frame that is half decoded leaves nothing in the history of the next clip.
-    await decoder.decode(latentFrame(1)).next();
-    decoder.reset();
+    await decoder.decodeClip(latentsOf(goldens)).next();
     const frames = await decodeAll(decoder, goldens);
     const error = relativeRms(clipOf(frames), await tensors.read('video'));
     const plan = await measureDecoder(config, size, 'full', { kernels: choice });
@@ -62,9 +60,9 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
 
   test('the golden video, stored in f32', async () => {
     const { config, checkpoint, size, tensors } = goldens;
-    backend.kernels = { ...decoderOnly, choice: { ...choice, storage: 'f32' } };
+    backend.kernels = { ...choice, storage: 'f32' };
     const decoder = await createVaeDecoder(backend, config, checkpoint, size);
-    backend.kernels = decoderOnly;
+    backend.kernels = choice;
     const frames = await decodeAll(decoder, goldens);
     const error = relativeRms(clipOf(frames), await tensors.read('video'));
     console.log(`f32: ${error}`);
@@ -112,36 +110,37 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
     const size = { latentHeight: 3, latentWidth: 5 };
     const videos: Float32Array[] = [];
     const cpu = await createBackend('wasm');
-    backend.kernels = { ...decoderOnly, choice: { ...choice, storage: 'f32' } };
+    backend.kernels = { ...choice, storage: 'f32' };
     for (const on of [backend, cpu]) {
       const decoder = await createVaeDecoder(on, config, checkpoint, size);
       videos.push(clipOf(await collect(decoder.decodeClip([noise, noise]))));
       decoder.dispose();
     }
-    backend.kernels = decoderOnly;
+    backend.kernels = choice;
     await cpu.dispose();
     const error = relativeRms(videos[0] ?? [], videos[1] ?? []);
     console.log(`3×5: ${error}`);
     expect(error).toBeLessThan(1e-4);
   });
 
-  test('the tiny decoders by named calls', async () => {
+  test.each([
+    ['f16', 3e-3],
+    ['f32', 1e-5],
+  ] as const)('the tiny decoders, stored in %s', async (storage, stageTolerance) => {
     const golden = await openGolden(httpFolder(root));
-    const own = new OwnKernels(backend, choice);
-    let answered = 0;
-    const run: OwnKernels['run'] = async (...call) => {
-      const answer = await own.run(...call);
-      if (answer) answered += 1;
-      return answer;
-    };
-    backend.kernels = { choice, run };
+    backend.kernels = { ...choice, storage };
+    backend.compute?.used.clear();
     const lines: ParityLine[] = [];
     for (const stage of stages.filter(({ name }) => name === 'tiny decoders')) {
-      for await (const line of stage.run(parityContext(golden, backend))) lines.push(line);
+      const context = { ...parityContext(golden, backend), stageTolerance };
+      for await (const line of stage.run(context)) lines.push(line);
     }
-    backend.kernels = decoderOnly;
-    expect(lines.length).toBeGreaterThan(1);
+    backend.kernels = choice;
+    console.log(lines);
+    expect(lines).toHaveLength(2);
     expect(lines.filter(({ ok }) => !ok)).toEqual([]);
-    expect(answered).toBeGreaterThan(20);
+    const used = [...(backend.compute?.used ?? [])].map((key) => familyOf({ name: key }));
+    expect(new Set(used)).toEqual(new Set(['convolution', 'depthwise']));
+    expect(ownBytes(backend)).toBe(0);
   });
 });

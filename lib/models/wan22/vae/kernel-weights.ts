@@ -16,7 +16,13 @@ import {
   type Storage,
 } from '../../../gpu/kernels';
 import type { ConvolutionLayer, ImageMatch } from '../../../graph';
-import { averagingWeights, derived, type VaeCheckpoint, type VaeReader } from './weights';
+import {
+  averagingWeights,
+  derived,
+  transposed,
+  type VaeCheckpoint,
+  type VaeReader,
+} from './weights';
 
 /** Type of a tensor in a storage. */
 const dtypes = { f32: 'float32', f16: 'float16' } as const;
@@ -32,19 +38,20 @@ export function kernelWeightSizes(match: ImageMatch, storage: Storage): Bindings
     ]);
     return { gamma: float32(inputs), ...Object.fromEntries(matrices) };
   }
-  const { layer, norm } = match;
-  const [rows, filters] = packedDims(rowsOf(match), layer.filters);
+  const { layer, norm, shuffle } = match;
+  if (layer.depthwise) return { weights: float32(layer.kernel ** 2, layer.filters) };
+  const dims = packedDims(rowsOf(match), shuffle ? layer.filters / 4 : layer.filters);
   return {
-    weights: placeholder(dtypes[layer.precise ? 'f32' : storage], [rows, filters]),
-    ...(!layer.average && { bias: float32(filters) }),
+    weights: placeholder(dtypes[layer.precise ? 'f32' : storage], dims),
+    ...(layer.bias && { bias: float32(Math.ceil(layer.filters / 4) * 4) }),
     ...(norm !== null && { gamma: float32(layer.inputs) }),
   };
 }
 
 /** Rows of the packed weights of a match: all taps or phases, and a shortcut behind them. */
 function rowsOf(match: Exclude<ImageMatch, { kind: 'attention' }>): number {
-  const { layer, upsample, residual } = match;
-  const taps = upsample ? 16 : layer.taps * layer.kernel ** 2;
+  const { layer, upsample, shuffle, residual } = match;
+  const taps = upsample ? 16 : (shuffle ? 4 : layer.taps) * layer.kernel ** 2;
   const shortcut = residual?.kind === 'linear' ? rowsOfTap(residual.layer.inputs) : 0;
   return taps * rowsOfTap(layer.inputs) + shortcut;
 }
@@ -97,9 +104,19 @@ export async function kernelWeights(
     return made;
   }
 
-  const { layer, residual, upsample } = match;
-  const sources = [upsample ? await phases(reader, layer) : await taps(reader, layer)];
-  if (!layer.average) {
+  const { layer, residual, upsample, shuffle } = match;
+  if (layer.depthwise) {
+    make('weights', transposed(await reader.taps(layer), layer.filters, layer.kernel ** 2));
+    return made;
+  }
+  const sources = [
+    upsample
+      ? await phases(reader, layer)
+      : shuffle
+        ? await shuffled(reader, layer)
+        : await taps(reader, layer),
+  ];
+  if (layer.bias) {
     const bias = (await reader.bias(layer)).slice();
     if (residual?.kind === 'linear') {
       const added = await reader.bias(residual.layer);
@@ -172,6 +189,15 @@ async function phases(reader: VaeReader, layer: ConvolutionLayer): Promise<Sourc
   const strides = { block: filters * channels * 4, filter: channels * 4, channel: 4, tap: 1 };
   const order = { blocks: 4, filters, channels, taps: 4, strides };
   return { data: await reader.phases(layer), elements: 16 * filters * channels, order };
+}
+
+/** Filters of the four pixels that a pixel becomes, one pixel's after another's. */
+async function shuffled(reader: VaeReader, layer: ConvolutionLayer): Promise<Source> {
+  const { name, inputs: channels, kernel } = layer;
+  const [filters, taps] = [layer.filters / 4, kernel ** 2];
+  const filter = channels * taps;
+  const strides = { block: filters * filter, filter, channel: taps, tap: 1 };
+  return sourceOf(reader, `${name}.weight`, { blocks: 4, filters, channels, taps, strides });
 }
 
 /** A 1×1 convolution. */

@@ -1,4 +1,4 @@
-import { at, KinoraError } from '../../../contract';
+import { KinoraError } from '../../../contract';
 import {
   type Compute,
   CountingBackend,
@@ -8,24 +8,22 @@ import {
   placeholder,
   Refusal,
 } from '../../../gpu';
-import { type Kernel, type KernelChoice, packKernels } from '../../../gpu/kernels';
+import { type Kernel, type KernelChoice, packKernels, type Storage } from '../../../gpu/kernels';
 import type { Graph } from '../../../graph';
 import type { DecodeOption, DecodeTiles, Tiling } from '../../../pipeline/memory/plan';
-import { decoderBlocks, type VaeConfig } from '../config';
+import type { VaeConfig } from '../config';
 import { vaeTensors } from '../tensors';
-import { createVaeDecoder, decoderGraphs, type LatentFrameSize } from './decoder';
-import { encodeFirstFrame } from './encoder';
-import { compileImages, type ImageKernels, imageKernels, matchesOf } from './images';
+import { decoderGraphs, type LatentFrameSize } from './decoder';
+import { compileImages, type ImageKernels, imageKernels, matchesOf, openImages } from './images';
 import { kernelWeightSizes, largestSource } from './kernel-weights';
-import { runLatentPart } from './latent-part';
 import { encoderFrame, latentGraphs } from './network';
-import { TileNetwork, tileGraphs } from './tiled-decoder';
+import { tileGraphs } from './tiled-decoder';
 import { canCut, tileSize } from './tiles';
 import { derived, type VaeCheckpoint } from './weights';
 
 /*
- * What encoder and decoder take of the device. With kernels of our own it is what their graphs are compiled to. The
- * runtime's share is simulated: both run on the backend that only counts, with weights that have shapes and no content.
+ * What encoder and decoders take of the device. With kernels of our own it is what their graphs are compiled to. What
+ * the runtime takes is simulated: graphs run on the backend that only counts, with weights that have shapes and no content.
  */
 
 /** What computes. */
@@ -39,33 +37,56 @@ export interface VaePlanOptions {
 }
 
 /**
- * Latent frames of a counted clip. The second one meets every state that a decoder can be in; the third
- * one allocates nothing any more.
- */
-const countedFrames = 2;
-
-/**
  * Device bytes of the first frame's encoder for latents of one size.
  *
  * @throws Refusal where kernels of our own are to compute and do not
  */
-export async function measureEncoder(
+export function measureEncoder(
   config: VaeConfig,
   { latentHeight, latentWidth }: LatentFrameSize,
   options: VaePlanOptions = {},
 ): Promise<DeviceBytes> {
+  const graphs = [encoderFrame(config, latentHeight, latentWidth)];
+  return measureGraphs(graphs, emptyCheckpoint(config), { ...options, storage: 'f32' });
+}
+
+/**
+ * Device bytes of graphs that a clip's frames go through in this order: with the second latent frame a decoder has met
+ * every state that it can be in.
+ *
+ * @param checkpoint has shapes; the content is not used
+ * @throws Refusal where kernels of our own are to compute and do not
+ */
+export async function measureGraphs(
+  graphs: readonly Graph[],
+  checkpoint: VaeCheckpoint,
+  options: VaePlanOptions & { readonly storage?: Storage } = {},
+): Promise<DeviceBytes> {
   const kernels = imageKernels(options.kernels);
-  if (kernels) {
-    const compiler = new ImagePlanner({ ...kernels, storage: 'f32' }, options);
-    const bytes = await compiler.bytes([encoderFrame(config, latentHeight, latentWidth)]);
-    await compiler.compileKernels();
-    return bytes;
-  }
+  if (!kernels) return countGraphs([graphs], checkpoint);
+  const { storage = kernels.storage } = options;
+  const planner = new ImagePlanner({ ...kernels, storage }, options);
+  const bytes = await planner.bytes(graphs);
+  await planner.compileKernels();
+  return bytes;
+}
+
+/** What the runtime takes for graphs, one group of them after another. */
+async function countGraphs(
+  groups: readonly (readonly Graph[])[],
+  checkpoint: VaeCheckpoint,
+): Promise<DeviceBytes> {
   const backend = new CountingBackend();
-  const scale = config.scale_factor_spatial;
-  const [height, width] = [latentHeight * scale, latentWidth * scale];
-  const image = { height, width, data: new Float32Array(3 * height * width) };
-  await encodeFirstFrame(backend, config, emptyCheckpoint(config), image);
+  for (const graphs of groups) {
+    const images = await openImages(backend, graphs, checkpoint, {});
+    for (const graph of graphs) {
+      const inputs = graph.values.flatMap(({ call, dims }) =>
+        call.op === 'input' ? [[call.name, new Float32Array(elementCount(dims.map(Number)))]] : [],
+      );
+      for await (const _ of images.frames(graph, Object.fromEntries(inputs)));
+    }
+    images.dispose();
+  }
   return backend.measured();
 }
 
@@ -91,7 +112,8 @@ class ImagePlanner {
   ) {}
 
   /** Bytes of graphs that a clip's frames go through in this order. */
-  async bytes(graphs: readonly Graph[]): Promise<DeviceBytes> {
+  async bytes(clip: readonly Graph[]): Promise<DeviceBytes> {
+    const graphs = [...new Set(clip)];
     const counting = new CountingBackend();
     const { compute, largestBuffer } = this.options;
     const limits = (compute ?? counting.compute).limits;
@@ -131,34 +153,6 @@ function sum(bytes: readonly number[]): number {
   return bytes.reduce((total, each) => total + each, 0);
 }
 
-async function measureWhole(config: VaeConfig, size: LatentFrameSize): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
-  const decoder = await createVaeDecoder(backend, config, emptyCheckpoint(config), size);
-  for (const frame of emptyClip(config.z_dim, size)) {
-    for await (const _ of decoder.foldedFrames(frame));
-  }
-  return backend.measured();
-}
-
-/** `TiledVaeDecoder` first runs the layers of latent size through the whole clip. */
-async function measureLatentPart(config: VaeConfig, size: LatentFrameSize): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
-  const clip = emptyClip(config.z_dim, size);
-  await runLatentPart(backend, config, emptyCheckpoint(config), clip, size);
-  return backend.measured();
-}
-
-/** Then it runs the others on one tile after another. */
-async function measureTile(config: VaeConfig, tile: LatentFrameSize): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
-  const network = await TileNetwork.load(backend, config, emptyCheckpoint(config), tile);
-  const { in_dim: inputs, out_dim: channels } = at(decoderBlocks(config), 0);
-  const [middle, main] = [emptyClip(inputs, tile), emptyClip(channels, tile)];
-  const clip = main.map((frame, f) => ({ main: frame, middle: at(middle, f) }));
-  for await (const _ of network.foldedFrames(clip));
-  return backend.measured();
-}
-
 function larger(a: DeviceBytes, b: DeviceBytes): DeviceBytes {
   const most = (part: keyof DeviceBytes) => Math.max(a[part], b[part]);
   return {
@@ -169,11 +163,6 @@ function larger(a: DeviceBytes, b: DeviceBytes): DeviceBytes {
     peak: most('peak'),
     largest: most('largest'),
   };
-}
-
-function emptyClip(channels: number, { latentHeight, latentWidth }: LatentFrameSize) {
-  const frame = new Float32Array(channels * latentHeight * latentWidth);
-  return Array.from({ length: countedFrames }, () => frame);
 }
 
 /**
@@ -295,30 +284,21 @@ async function measureOptions(
   const { latentHeight: height, latentWidth: width } = size;
   const kernels = imageKernels(options.kernels);
   const planner = kernels && new ImagePlanner(kernels, options);
-  const measure = planner
-    ? {
-        whole: () => planner.bytes(decoderGraphs(config, size)),
-        tile: (tile: LatentFrameSize) => planner.bytes(tileGraphs(config, tile)),
-        latentPart: async () => {
-          const { middle, main } = latentGraphs(config, height, width);
-          const parts = await Promise.all(
-            [...middle, ...main].map((graph) => planner.bytes([graph])),
-          );
-          return parts.reduce(larger);
-        },
-      }
-    : {
-        whole: () => measureWhole(config, size),
-        tile: (tile: LatentFrameSize) => measureTile(config, tile),
-        latentPart: () => measureLatentPart(config, size),
-      };
-  const latentPart = await measure.latentPart();
+  const checkpoint = emptyCheckpoint(config);
+  const measure = (graphs: readonly Graph[]) =>
+    planner ? planner.bytes(graphs) : countGraphs([graphs], checkpoint);
+  // In tiles the layers of latent size first run through the whole clip, one group after another.
+  const { middle, main } = latentGraphs(config, height, width);
+  const groups = [...middle, ...main].map((graph) => [graph, graph]);
+  const latentPart = planner
+    ? (await Promise.all(groups.map(measure))).reduce(larger)
+    : await countGraphs(groups, checkpoint);
   const found: DecodeOption[] = [];
   for (const tiles of ways) {
     const bytes =
       tiles === 'full'
-        ? await measure.whole()
-        : larger(latentPart, await measure.tile(tileSize(height, width, tiles)));
+        ? await measure(decoderGraphs(config, size))
+        : larger(latentPart, await measure(tileGraphs(config, tileSize(height, width, tiles))));
     found.push({ tiles, bytes, work: decodeWork({ height, width }, tiles) });
   }
   await planner?.compileKernels();

@@ -1,5 +1,10 @@
-import { type Bindings, joinsTaps, type Scope } from '../../../gpu';
-import type { ConvolutionLayer, ConvolutionMatch, ImageMatch } from '../../../graph';
+import { type Bindings, elementCount, joinsTaps, type Scope } from '../../../gpu';
+import {
+  type ConvolutionLayer,
+  type ConvolutionMatch,
+  filterDims,
+  type ImageMatch,
+} from '../../../graph';
 import { averagingWeights, uploadPhases, type VaeReader } from './weights';
 
 /** Weights of a match on the device as the runtime's graphs have them. */
@@ -34,26 +39,31 @@ export async function runtimeWeights(
 
   async function phases(): Promise<Bindings> {
     const { filters, inputs } = layer;
-    const bias = upload([filters], await reader.bias(layer));
-    return { ...uploadPhases(scope, await reader.phases(layer), filters, inputs), bias };
+    const phases = uploadPhases(scope, await reader.phases(layer), filters, inputs);
+    return Object.assign(
+      phases,
+      layer.bias && { bias: upload([filters], await reader.bias(layer)) },
+    );
   }
 
   async function taps({ layer: of }: ConvolutionMatch): Promise<Bindings> {
-    const { inputs, filters, kernel, taps: count } = of;
-    const dims = [inputs, kernel, kernel];
-    if (of.average) return { tap2: upload([filters, ...dims], averagingWeights(of)) };
+    const [filters, ...rest] = filterDims(of);
+    const dims = [filters, ...rest];
+    if (of.average) return { tap2: upload(dims, averagingWeights(of)) };
     const data = await reader.taps(of);
-    const bias = await reader.bias(of);
-    const ages = Array.from({ length: count }, (_, age) => partOf(data, of, age));
-    if (count === 3 && joinsTaps(filters)) {
-      const joined = new Float32Array(3 * filters * inputs * kernel * kernel);
+    const bias = of.bias ? await reader.bias(of) : null;
+    const ages = Array.from({ length: of.taps }, (_, age) => partOf(data, of, age));
+    if (bias && joinsTaps(of)) {
+      const joined = new Float32Array(3 * elementCount(dims));
       for (const [age, tap] of ages.entries()) joined.set(tap, age * tap.length);
       const padded = new Float32Array(3 * filters);
       padded.set(bias);
-      return { taps: upload([3 * filters, ...dims], joined), bias: upload([3 * filters], padded) };
+      return { taps: upload([3 * filters, ...rest], joined), bias: upload([3 * filters], padded) };
     }
-    const named = ages.map((tap, age) => [`tap${2 - age}`, upload([filters, ...dims], tap)]);
-    return { ...Object.fromEntries(named), bias: upload([filters], bias) };
+    const named = Object.fromEntries(
+      ages.map((tap, age) => [`tap${2 - age}`, upload(dims, tap)] as const),
+    );
+    return Object.assign(named, bias && { bias: upload([filters], bias) });
   }
 
   async function shortcut(of: ConvolutionLayer): Promise<Bindings> {
@@ -65,11 +75,8 @@ export async function runtimeWeights(
 }
 
 /** A time tap of a part of the filters. @param data [taps, Co, …] of all parts */
-function partOf(
-  data: Float32Array,
-  { filters, inputs, kernel, part: { index, of } }: ConvolutionLayer,
-  age = 0,
-): Float32Array {
-  const size = filters * inputs * kernel * kernel;
+function partOf(data: Float32Array, layer: ConvolutionLayer, age = 0): Float32Array {
+  const { index, of } = layer.part;
+  const size = elementCount(filterDims(layer));
   return data.subarray((age * of + index) * size, (age * of + index + 1) * size);
 }

@@ -2,7 +2,7 @@
 import type { Backend } from '../../../gpu';
 import { type ModelFolder, openCheckpoint, openSafetensors } from '../../../weights';
 import { readModelConfig } from '../config';
-import type { FrameDecoder } from './decoder';
+import type { ClipDecoder } from './decoder';
 
 /** Opens what these tests need of a folder laid out like the goldens. */
 export async function openGoldens(folder: ModelFolder, model: ModelFolder) {
@@ -56,12 +56,8 @@ export function latentsOf(goldens: Goldens): Float32Array[] {
 }
 
 /** All pixel frames of the golden latents. */
-export async function decodeAll(decoder: FrameDecoder, goldens: Goldens): Promise<Float32Array[]> {
-  const frames: Float32Array[] = [];
-  for (let f = 0; f < goldens.frames; f++) {
-    frames.push(...(await collect(decoder.decode(goldens.latentFrame(f)))));
-  }
-  return frames;
+export function decodeAll(decoder: ClipDecoder, goldens: Goldens): Promise<Float32Array[]> {
+  return collect(decoder.decodeClip(latentsOf(goldens)));
 }
 
 /** Frames [3, H, W] as one clip [3, T, H, W]. */

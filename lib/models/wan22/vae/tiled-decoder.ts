@@ -5,7 +5,13 @@ import type { Tiling } from '../../../pipeline/memory/plan';
 import type { TileProgress } from '../../../pipeline/model';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
-import type { ClipDecoder, LatentFrameSize, VaeDecoderOptions } from './decoder';
+import {
+  type ClipDecoder,
+  type ClipGraphs,
+  clipResults,
+  type LatentFrameSize,
+  type VaeDecoderOptions,
+} from './decoder';
 import { openImages } from './images';
 import { type LatentFeatures, runLatentPart } from './latent-part';
 import { decoderTile } from './network';
@@ -36,7 +42,7 @@ export class TiledVaeDecoder implements ClipDecoder {
   readonly #tiles: readonly Tile[];
   readonly #tile: LatentFrameSize;
   /** While tiles are decoded. */
-  #network: TileNetwork | undefined;
+  #images: ImageExecutor | undefined;
 
   constructor(
     readonly backend: Backend,
@@ -76,18 +82,16 @@ export class TiledVaeDecoder implements ClipDecoder {
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
     const { backend, config, checkpoint, options } = this;
     const scale = config.scale_factor_spatial;
-    const network = await TileNetwork.load(backend, config, checkpoint, {
-      ...options,
-      ...this.#tile,
-    });
-    this.#network = network;
+    const graphs = tileGraphs(config, this.#tile);
+    const images = await openImages(backend, graphs, checkpoint, options);
+    this.#images = images;
     try {
       const canvas = new ClipCanvas(this.height, this.width, scale, this.range);
       const [height, width] = [this.#tile.latentHeight * scale, this.#tile.latentWidth * scale];
       const tiles = this.#tiles.length;
       for (const [place, tile] of this.#tiles.entries()) {
         let index = 0;
-        for await (const folded of network.foldedFrames(this.#cut(features, tile))) {
+        for await (const folded of clipResults(images, graphs, this.#cut(features, tile))) {
           const patch = config.patch_size;
           const pixels = unfoldPixels(folded, height, width, patch, 'column-row', this.range);
           canvas.add(index, tile, pixels);
@@ -102,7 +106,7 @@ export class TiledVaeDecoder implements ClipDecoder {
   }
 
   /** A tile of the clip's features, one latent frame after another. */
-  *#cut(features: readonly LatentFeatures[], tile: Tile): Generator<LatentFeatures> {
+  *#cut(features: readonly LatentFeatures[], tile: Tile) {
     for (const { main, middle } of features) {
       yield { main: this.#cutFrame(main, tile), middle: this.#cutFrame(middle, tile) };
     }
@@ -122,66 +126,20 @@ export class TiledVaeDecoder implements ClipDecoder {
   }
 
   dispose(): void {
-    this.#network?.dispose();
-    this.#network = undefined;
+    this.#images?.dispose();
+    this.#images = undefined;
   }
 }
 
-/** The layers that see tiles, with their weights on the device. */
-export class TileNetwork {
-  private constructor(
-    readonly config: VaeConfig,
-    readonly tile: LatentFrameSize,
-    readonly images: ImageExecutor,
-  ) {}
-
-  /**
-   * @param options with the size of a tile
-   * @throws KinoraError `TENSOR_MISSING`, `OUT_OF_MEMORY`; nothing stays allocated then
-   */
-  static async load(
-    backend: Backend,
-    config: VaeConfig,
-    checkpoint: VaeCheckpoint,
-    options: VaeDecoderOptions,
-  ): Promise<TileNetwork> {
-    const graphs = tileGraphs(config, options);
-    return new TileNetwork(config, options, await openImages(backend, graphs, checkpoint, options));
-  }
-
-  /**
-   * One tile through a whole clip.
-   *
-   * @param clip the tile's features, latent frame by latent frame
-   * @returns the tile's frames in order, folded as by `VaeDecoder.foldedFrames`
-   */
-  async *foldedFrames(
-    clip: Iterable<LatentFeatures>,
-  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
-    let first = true;
-    for (const { main, middle } of clip) {
-      yield* this.images.frames(tileGraph(this.config, this.tile, first), { main, middle });
-      first = false;
-    }
-    this.images.reset();
-  }
-
-  dispose(): void {
-    this.images.dispose();
-  }
-}
-
-function tileGraph(
+/** The graphs of a tile's latent frames. */
+export function tileGraphs(
   config: VaeConfig,
   { latentHeight, latentWidth }: LatentFrameSize,
-  first: boolean,
-) {
-  return decoderTile(config, latentHeight, latentWidth, first);
-}
-
-/** The graphs of a tile's latent frames in their order. */
-export function tileGraphs(config: VaeConfig, tile: LatentFrameSize) {
-  return [tileGraph(config, tile, true), tileGraph(config, tile, false)];
+): ClipGraphs {
+  return [
+    decoderTile(config, latentHeight, latentWidth, true),
+    decoderTile(config, latentHeight, latentWidth, false),
+  ];
 }
 
 /**

@@ -2,20 +2,21 @@ import { expect, test } from 'vitest';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
 import { nodeBackend } from '../testing/model';
 import { createVaeDecoder, encodeFirstFrame } from '.';
-import { collect, openGoldens } from './testing';
+import { collect, latentsOf, openGoldens } from './testing';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
 const backend = nodeBackend();
 
-test('a half-decoded frame is given up', async () => {
-  const { config, checkpoint, size, latentFrame } = goldens;
+test('a half-decoded clip is given up', async () => {
+  const { config, checkpoint, size } = goldens;
   const decoder = await createVaeDecoder(backend, config, checkpoint, size);
-  const first = await collect(decoder.decode(latentFrame(0)));
-  await decoder.decode(latentFrame(1)).next();
-  await expect(decoder.decode(latentFrame(2)).next()).rejects.toThrow('not decoded to its end');
-  decoder.reset();
-  expect(await collect(decoder.decode(latentFrame(0)))).toEqual(first);
-  await decoder.decode(latentFrame(1)).next();
+  const latents = latentsOf(goldens).slice(0, 2);
+  const frames = await collect(decoder.decodeClip(latents));
+  const half = decoder.decodeClip(latents);
+  for (let f = 0; f < 3; f++) await half.next();
+  expect(await collect(decoder.decodeClip(latents))).toEqual(frames);
+  const last = decoder.decodeClip(latents);
+  for (let f = 0; f < 2; f++) await last.next();
   decoder.dispose();
   expect(backend.counters().liveBytes).toBe(0);
 });

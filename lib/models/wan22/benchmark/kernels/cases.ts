@@ -14,7 +14,7 @@ import {
   type QuantisedHeads,
   quantiseRows,
 } from '../../../../gpu/kernels/attention-dp4a';
-import { type ConvolutionShape, convolutionVariants } from '../../../../gpu/kernels/convolution';
+import { convolutionVariants } from '../../../../gpu/kernels/convolution';
 import { convolutionDispatches } from '../../../../gpu/kernels/convolution-run';
 import { packedDims, packedRows, packJob } from '../../../../gpu/kernels/convolution-weights';
 import { fromHalf, toHalf } from '../../../../gpu/kernels/half';
@@ -25,7 +25,16 @@ import {
   fastLinearVariants,
 } from '../../../../gpu/kernels/linear-dp4a';
 import { quantiseDispatch } from '../../../../gpu/kernels/quantise';
-import { attention, convolution, GraphBuilder, linear } from '../../../../onnx';
+import { convolutionShape, type ImageSize, sameSize } from '../../../../gpu/kernels/tuned-shapes';
+import {
+  add,
+  convolution,
+  GraphBuilder,
+  geluTanh,
+  matMulBlocks,
+  mul,
+  multiHeadAttention,
+} from '../../../../onnx';
 import { decoderBlocks, type ModelConfig, transformerDim } from '../../config';
 import { noise, noiseBlocks } from '../synthetic';
 import type { Contender, KernelCase } from './measure';
@@ -145,30 +154,20 @@ function linearCase(name: string, size: LinearSize): KernelCase {
       });
       const y = scope.float32([rows, n], 'activations');
       const g = new GraphBuilder(`bench ${name}`);
-      g.output(
-        'y',
-        linear(
-          {
-            inFeatures: k,
-            outFeatures: n,
-            bits,
-            bias: true,
-            lora: false,
-            activation: epilogue === 'gelu' ? 'gelu' : 'none',
-            residual: gated ? 'gated' : 'none',
-          },
-          {
-            x: g.input('x', 'float32', [rows, k]),
-            values: g.input('values', 'uint8', [n, k / 32, 4 * bits]),
-            scales: g.input('scales', 'float32', [n, k / 32]),
-            bias: g.input('bias', 'float32', [n]),
-            ...(gated && {
-              residual: g.input('residual', 'float32', [rows, n]),
-              gate: g.input('gate', 'float32', [n]),
-            }),
-          },
-        ),
+      const input = (of: string, dims: readonly number[]) => g.input(of, 'float32', dims);
+      const product = matMulBlocks(
+        input('x', [rows, k]),
+        g.input('values', 'uint8', [n, k / 32, 4 * bits]),
+        input('scales', [n, k / 32]),
+        input('bias', [n]),
+        bits,
       );
+      const outputs = {
+        none: () => product,
+        gelu: () => geluTanh(product),
+        gated: () => add(input('residual', [rows, n]), mul(product, input('gate', [n]))),
+      };
+      g.output('y', outputs[epilogue]());
       const graph = g.build();
       const inputs = { x, ...weight, ...(gated && { residual, gate }) };
       return {
@@ -236,16 +235,10 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
       const mean = scope.float32([heads, head], 'activations');
       const y = scope.float32([1, rows, width], 'activations');
       const g = new GraphBuilder(`bench ${name}`);
+      const input = (of: string, count: number) => g.input(of, 'float32', [1, count, width]);
       g.output(
         'y',
-        attention(
-          { heads, headSize: head, scale, bias: false },
-          {
-            q: g.input('q', 'float32', [1, rows, width]),
-            k: g.input('k', 'float32', [1, keys, width]),
-            v: g.input('v', 'float32', [1, keys, width]),
-          },
-        ),
+        multiHeadAttention(input('q', rows), input('k', keys), input('v', keys), { heads, scale }),
       );
       const graph = g.build();
       return {
@@ -280,14 +273,8 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
   };
 }
 
-interface ConvolutionSize {
-  readonly height: number;
-  readonly width: number;
-  readonly channels: number;
-}
-
 /** A 3×3 convolution of one frame; over three frames it is the same loop with three times the steps. */
-function convolutionCase(name: string, { height, width, channels }: ConvolutionSize): KernelCase {
+function convolutionCase(name: string, { height, width, channels }: ImageSize): KernelCase {
   return {
     family: 'convolution',
     name,
@@ -308,16 +295,7 @@ function convolutionCase(name: string, { height, width, channels }: ConvolutionS
       const dims = packedDims(packedRows(order), channels);
       const weights = scope.tensor('float16', dims, 'weights');
       const result = scope.tensor('float16', image, 'activations');
-      const shape: ConvolutionShape = {
-        frames: 1,
-        input: 'f16',
-        weight: 'f16',
-        output: 'f16',
-        bias: true,
-        residual: 'none',
-        side: 'f16',
-        wholeVectors: true,
-      };
+      const shape = { ...convolutionShape('f16'), frames: 1 } as const;
       const y = scope.float32(image, 'activations');
       const g = new GraphBuilder(`bench ${name}`);
       g.output(
@@ -342,14 +320,7 @@ function convolutionCase(name: string, { height, width, channels }: ConvolutionS
             weights,
             bias,
             y: result,
-            height,
-            width,
-            inputs: channels,
-            filters: channels,
-            kernel: [3, 3],
-            pads: [1, 1],
-            outputHeight: height,
-            outputWidth: width,
+            ...sameSize({ height, width, channels }),
           }),
         })),
         runtime: async () => {

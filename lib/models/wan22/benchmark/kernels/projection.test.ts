@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { diskFolder, publicModels } from '../../../../weights/testing/files';
 import { readModelConfig } from '../../config';
-import { decoderFlops, passFlops } from '../flops';
+import { decodeCost, decoderGraphs } from '../../vae';
+import { passFlops } from '../flops';
 import { caseNames, kernelCases } from './cases';
 import type { KernelLine } from './measure';
 import { project } from './projection';
@@ -41,7 +42,8 @@ test('kernels of one speed take the time of the counted work', () => {
   expect(exact?.passSeconds).toBeCloseTo(pass, 6);
   expect(exact?.fourStepsSeconds).toBeCloseTo(4 * pass, 6);
   expect(exact?.thirtyStepsSeconds).toBeCloseTo(60 * pass, 6);
-  const decode = decoderFlops(config.vae, { frames: 31, height: 44, width: 80 }) / rate;
+  const decode =
+    decodeCost(decoderGraphs(config.vae, { latentHeight: 44, latentWidth: 80 }), 31).flops / rate;
   expect(exact?.decodeSeconds).toBeCloseTo(decode, 6);
   // The runtime's attention was not measured.
   expect(others).toEqual([]);

@@ -1,6 +1,6 @@
 import type { ModelConfig } from '../../config';
 import { transformerDim } from '../../config';
-import { decoderFlops } from '../flops';
+import { decodeCost, decoderGraphs } from '../../vae';
 import { caseNames, nativeTokens, textTokens } from './cases';
 import type { KernelFamily, KernelLine } from './measure';
 
@@ -37,7 +37,10 @@ export function project(config: ModelConfig, lines: readonly KernelLine[]): Proj
     ['attention', caseNames.self, 4 * nativeTokens ** 2 * d],
     ['attention', caseNames.cross, 4 * nativeTokens * textTokens * d],
   ];
-  const decode = decoderFlops(config.vae, { frames: 31, height: 44, width: 80 });
+  const decode = decodeCost(
+    decoderGraphs(config.vae, { latentHeight: 44, latentWidth: 80 }),
+    31,
+  ).flops;
   const modes = ['exact', 'fast', 'matrix', 'runtime'] as const;
   return modes.flatMap((mode) => {
     const own = lines.filter((line) => line.mode === mode);

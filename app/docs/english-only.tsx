@@ -1,0 +1,10 @@
+'use client';
+
+import { t } from '../texts';
+import { useLanguage } from '../texts/language-store';
+
+/** Says in another language than English that what follows is in English. */
+export function EnglishOnly() {
+  if (useLanguage() === 'en') return null;
+  return <p className="english-only">{t('shared.docsAreEnglish')}</p>;
+}

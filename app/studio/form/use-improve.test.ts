@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
+import { outcomeText, ranOutOfTime } from '../result/optimization-text';
+import { changeForm, emptyForm, typedPrompt } from './form-state';
+import { isApplied } from './use-improve';
+
+const record: PromptOptimization = {
+  status: 'used',
+  original: 'a cat',
+  text: 'a cat walks slowly',
+  reasons: [],
+  model: 'Qwen3 0.6B',
+  sha256: null,
+  seed: 7,
+  milliseconds: 12_000,
+};
+
+test('the optimisation belongs to the prompt until that is replaced', () => {
+  const improved = changeForm(emptyForm, {
+    type: 'changed',
+    values: { prompt: record.text, optimization: record },
+  });
+  const typed = (prompt: string) =>
+    changeForm(improved, { type: 'changed', values: typedPrompt(prompt, record) }).values;
+  expect(improved.values.optimization).toBe(record);
+  expect(typed('a cat walks very slowly').optimization).toBe(record);
+  for (const gone of ['a cat', ' ']) expect(typed(gone).optimization).toBeNull();
+  const replaced = changeForm(improved, { type: 'changed', values: { prompt: 'a dog' } });
+  expect(replaced.values.optimization).toBeNull();
+  const other = changeForm(improved, { type: 'changed', values: { seed: '5' } });
+  expect(other.values.optimization).toBe(record);
+});
+
+test.each<[Partial<PromptOptimization>, string]>([
+  [{}, 'Improved by Qwen3 0.6B in 12 s, seed 7.'],
+  [{ status: 'salvaged' }, 'Your words stand; only single sentences were added'],
+  [
+    { status: 'unchanged', reasons: ['language'], model: null },
+    'The prompt stays as it is: its language is none that can be checked.',
+  ],
+  [
+    { status: 'failed', reasons: ['V4 numbers and names: numbers', 'V5 …', 'V4 again'] },
+    'numbers or names were not the same; directions or camera moves were not the same.',
+  ],
+  [{ status: 'unavailable' }, 'there is no language model'],
+])('%j says what became of the prompt', (changes, text) => {
+  expect(outcomeText({ ...record, ...changes })).toContain(text);
+});
+
+test('more time is offered only where it could help', () => {
+  const reasons = ['time limit', 'V2 form: unfinished sentence'];
+  expect(ranOutOfTime({ ...record, status: 'failed', reasons })).toBe(true);
+  expect(ranOutOfTime({ ...record, status: 'used', reasons })).toBe(false);
+  expect(ranOutOfTime({ ...record, status: 'failed' })).toBe(false);
+  expect(isApplied({ ...record, status: 'failed' })).toBe(false);
+});

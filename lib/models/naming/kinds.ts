@@ -1,0 +1,83 @@
+import type { ComponentId } from '../../contract';
+import type { TensorFile } from '../../weights';
+import { type Contents, contentsOf } from './contents';
+
+/** What a weight file is, as far as its header tells. */
+export interface FileKind {
+  /** With its article: "a LoRA", "the VAE of Wan2.1". Empty where nothing is known of it. */
+  readonly name: string;
+  /** Which part of the model it may be; its sizes are still to be checked. */
+  readonly component: ComponentId | null;
+}
+
+/** Tells what files are by what they contain; null where it does not know. */
+export type Recogniser = (contents: Contents) => FileKind | null;
+
+/** Recognises the shards of one weight file by their tensors, by the first of some rules that knows them. */
+export function recogniseBy(
+  recognisers: readonly Recogniser[],
+  files: readonly TensorFile[],
+): FileKind {
+  const contents = contentsOf(files);
+  for (const recogniser of recognisers) {
+    const found = recogniser(contents);
+    if (found) return found;
+  }
+  return { name: '', component: null };
+}
+
+/** A file that is no part of the model. */
+export const foreign = (name: string): FileKind => ({ name, component: null });
+
+const loraName =
+  /^lora_unet_|\.(lora_[AB]|lora_up|lora_down|lora\.up|lora\.down)(\.default)?\.weight$|\.(diff|diff_b|diff_m|alpha)$|\.(hada_w1_a|lokr_w1|dora_scale)$/;
+
+/** A LoRA of whatever model. */
+export function lora(contents: Contents): FileKind | null {
+  return contents.has(loraName) ? foreign('a LoRA') : null;
+}
+
+/** Architectures that GGUF files of image and video models name. */
+const pictureModels = new Set(
+  'flux sd1 sdxl sd3 aura hidream cosmos ltxv hyvid lumina2 qwen_image pig'.split(' '),
+);
+
+/** A GGUF file that says itself that it is something else. @param own architectures of the model */
+export function namedByItself(own: readonly string[]): Recogniser {
+  return ({ architecture, has }) => {
+    if (architecture === undefined || own.includes(architecture)) return null;
+    if (architecture === 't5') return foreign('a whole T5 text model with its decoder');
+    if (pictureModels.has(architecture))
+      return foreign(`another image or video model (${architecture})`);
+    if (has(/^(blk\.\d+\.|token_embd\.weight$)/)) return foreign(`a text model (${architecture})`);
+    return null;
+  };
+}
+
+/** Models that are recognised by a single name. */
+const marks: readonly (readonly [RegExp, string])[] = [
+  [
+    /^(double_blocks|single_blocks)\.\d+\.|^single_transformer_blocks\.\d+\./,
+    'a Flux or Hunyuan transformer',
+  ],
+  [/^joint_blocks\.\d+\./, 'a Stable Diffusion 3 transformer'],
+  [/^(input_blocks|output_blocks)\.\d+\./, 'a Stable Diffusion model'],
+  [/^(down_blocks|up_blocks)\.\d+\.(attentions|resnets)\./, 'a Stable Diffusion model'],
+  [/^(patchify_proj|caption_projection)\./, 'an LTX-Video or PixArt transformer'],
+  [/^transformer_blocks\.\d+\./, 'a transformer of another image or video model'],
+  [
+    /^(encoder|decoder)\.(down|up|mid|down_blocks|up_blocks|mid_block)\./,
+    'a VAE of an image model',
+  ],
+  [/^(text_model|visual|vision_model)\./, 'a CLIP model'],
+  [
+    /^(layers|h)\.\d+\.(self_attn|attn|mlp|input_layernorm)\.|^blk\.\d+\.|^language_model\./,
+    'a text model',
+  ],
+];
+
+/** Models of other kinds. */
+export function byMark(contents: Contents): FileKind | null {
+  const found = marks.find(([pattern]) => contents.has(pattern));
+  return found ? foreign(found[1]) : null;
+}

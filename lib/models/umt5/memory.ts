@@ -1,0 +1,30 @@
+import type { Precision } from '../../contract';
+import { CountingBackend, type DeviceBytes } from '../../gpu';
+import type { KernelChoice } from '../../gpu/kernels';
+import { withAliases } from '../../weights';
+import { zeroCheckpoint } from '../layers/shape-checkpoint';
+import type { TextEncoderConfig } from './config';
+import { textEncoderAliases, textEncoderTensors } from './tensors';
+import { encodePrompts } from './text-encoder';
+
+/**
+ * Counts what encoding prompts takes on a device. Layers come and go one by one, so one of them tells the
+ * peak.
+ *
+ * @param promptTokens tokens of each prompt
+ * @param kernels kernels of our own that compute; null where the runtime does
+ */
+export async function countTextEncoder(
+  config: TextEncoderConfig,
+  precision: Precision,
+  promptTokens: readonly number[],
+  kernels: KernelChoice | null,
+): Promise<DeviceBytes> {
+  const one = { ...config, num_layers: 1 };
+  const zeros = zeroCheckpoint(textEncoderTensors(one), precision);
+  const checkpoint = withAliases(zeros, textEncoderAliases);
+  const backend = new CountingBackend(kernels);
+  const prompts = promptTokens.map((tokens) => new Array<number>(tokens).fill(0));
+  await encodePrompts(backend, checkpoint, one, prompts, { precision });
+  return backend.measured();
+}
