@@ -37,7 +37,7 @@ const nextConfig = {
   // `npm run types` checks them, once, for everything.
   typescript: { ignoreBuildErrors: true },
   turbopack: {
-    rules: { '**/app/texts/*/*.json': { loaders: ['./lib/cli/compile-texts.js'], as: '*.js' } },
+    rules: { '**/app/texts/*/*.json': { loaders: ['./lib/cli/dev/compile-texts.js'], as: '*.js' } },
     resolveAlias: { 'use-intl/format-message': 'use-intl/format-message/format-only' },
   },
   env: { KINORA_EXPORT: isExport ? '1' : '', KINORA_BASE_PATH: basePath },

@@ -1,7 +1,7 @@
 import { playwright } from '@vitest/browser-playwright';
 import { defineConfig } from 'vitest/config';
 import { testLaunchOptions } from './lib/cli/browser/launch';
-import { SummaryReporter } from './lib/cli/test-summary';
+import { SummaryReporter } from './lib/cli/dev/test-summary';
 
 /** Two projects: `x.test.ts` runs in Node, `x.browser.test.ts` in real Chromium with WebGPU. */
 export default defineConfig({
@@ -18,7 +18,7 @@ export default defineConfig({
     exclude: ['onnxruntime-web', '@ffmpeg/ffmpeg', '@ffmpeg/core'],
   },
   test: {
-    globalSetup: './lib/cli/compile-kernels.ts',
+    globalSetup: './lib/cli/dev/compile-kernels.ts',
     maxWorkers: 2,
     reporters: ['default', new SummaryReporter()],
     tags: [

@@ -2,7 +2,7 @@ import { openAsBlob } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { BlobSource, Input, MP4 } from 'mediabunny';
-import { startServer } from '../lib/cli/app-server';
+import { startServer } from '../lib/cli/dev/app-server';
 import { freePort } from '../lib/cli/process';
 import { mendedConfiguration } from '../lib/video/avc-configuration';
 import { toBytes } from '../lib/video/bytes';

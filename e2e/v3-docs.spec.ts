@@ -1,5 +1,5 @@
 import { expect, test } from 'playwright/test';
-import { startServer } from '../lib/cli/app-server';
+import { startServer } from '../lib/cli/dev/app-server';
 import { expectAccessible, full, views } from './support/fixtures';
 
 for (const path of ['/docs', '/docs/api']) {

@@ -1,5 +1,5 @@
-import { startServer } from '../../lib/cli/app-server';
-import { ensureBuild } from '../../lib/cli/build';
+import { startServer } from '../../lib/cli/dev/app-server';
+import { ensureBuild } from '../../lib/cli/dev/build';
 
 /** Builds the app where needed and serves it for the whole run; returns what ends it. */
 async function setUp(): Promise<() => Promise<void>> {

@@ -1,4 +1,4 @@
-import { importTestPackage, testPackageFile } from '../../lib/cli/test-packages';
+import { importTestPackage, testPackageFile } from '../../lib/cli/dev/test-packages';
 
 /** The parts of npm `@modelcontextprotocol/sdk` that are used. */
 interface McpClient {

@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright';
-import { type ApiServer, startServer } from '../../lib/cli/app-server';
+import { type ApiServer, startServer } from '../../lib/cli/dev/app-server';
 import { termsVersion } from '../../lib/contract/terms';
 import { scopes } from '../../lib/contract/v3';
 import { ServePage } from '../pages/serve-page';

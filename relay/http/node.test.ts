@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compileServer } from '../../lib/cli/compile-server';
+import { compileServer } from '../../lib/cli/dev/compile-server';
 import { root } from '../../lib/cli/paths';
 import { outputOf, signalTree, startChild } from '../../lib/cli/process';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { importTestPackage } from '../../lib/cli/test-packages';
+import { importTestPackage } from '../../lib/cli/dev/test-packages';
 import { migrationsFolder } from './folders';
 import * as schema from './schema';
 

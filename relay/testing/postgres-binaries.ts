@@ -11,7 +11,7 @@ import { chmod, cp } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { testPackageFile } from '../../lib/cli/test-packages';
+import { testPackageFile } from '../../lib/cli/dev/test-packages';
 
 const symlinksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
 

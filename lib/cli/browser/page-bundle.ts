@@ -3,15 +3,15 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import compileTexts from '../compile-texts.js';
+import compileTexts from '../dev/compile-texts.js';
 import { type FileServer, serveFolders } from '../file-server';
 import { root } from '../paths';
 
 /** The bare pages that commands drive: name and script of each. Their workers come with them. */
 const pages = {
   headless: 'app/headless/main.ts',
-  parity: 'lib/cli/browser/pages/parity.ts',
-  bench: 'lib/cli/browser/pages/bench.ts',
+  parity: 'lib/cli/dev/pages/parity.ts',
+  bench: 'lib/cli/dev/pages/bench.ts',
 } as const;
 export type BarePage = keyof typeof pages;
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Ajv2020 } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
-import { importTestPackage } from '../../cli/test-packages';
+import { importTestPackage } from '../../cli/dev/test-packages';
 import { endpoints, type OperationId } from './endpoints';
 import { apiErrorCodes, describeApiError } from './errors';
 import { buildOpenApi, openApiText } from './openapi';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import { testPackageFile } from '../../cli/test-packages';
+import { testPackageFile } from '../../cli/dev/test-packages';
 import type { Kernel } from './kernel';
 import { createDawn } from './testing/dawn';
 import { allKernels } from './testing/texts';

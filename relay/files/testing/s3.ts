@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { importTestPackage } from '../../../lib/cli/test-packages';
+import { importTestPackage } from '../../../lib/cli/dev/test-packages';
 
 /** The parts of npm `s3rver` that are used; it brings no types. */
 interface S3rverModule {

@@ -1,4 +1,4 @@
-import { importTestPackage } from '../../../lib/cli/test-packages';
+import { importTestPackage } from '../../../lib/cli/dev/test-packages';
 
 /** The part of npm `selfsigned` that is used. */
 interface Selfsigned {

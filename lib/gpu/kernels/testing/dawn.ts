@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import * as ort from 'onnxruntime-web';
-import { importTestPackage } from '../../../cli/test-packages';
+import { importTestPackage } from '../../../cli/dev/test-packages';
 import type { Runtime } from '../../runtime/session';
 import { WebGpuBackend } from '../../webgpu-backend';
 

@@ -1,0 +1,169 @@
+import type { ChildProcess } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { mkdtemp, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { root } from '../paths';
+import { exitCode, freePort, outputOf, signalTree, startChild, stopTree } from '../process';
+import { nextEnvironment } from './build';
+
+const host = '127.0.0.1';
+const startLimitMs = 120_000;
+/** As `npm start` has it: V8's young generation of at most 4 MB and not 16 (relay/README.md). */
+const youngHeap = '--max-semi-space-size=4';
+
+/** The keys that the first start of a server creates. */
+export interface FirstKeys {
+  /** Of the owner, with the scopes of any new key. */
+  readonly apiKey: string;
+  readonly workerToken: string;
+  /** Signs a browser in, once. */
+  readonly signInToken: string;
+}
+
+/** A running app. */
+export interface AppServer {
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string;
+  /** Everything the server printed so far. */
+  output(): string;
+  /** Ends the server with SIGTERM and removes its temporary folder. */
+  stop(): Promise<void>;
+  /** Ends it with SIGKILL, as a crash would. The folder stays until `stop()`. */
+  kill(): Promise<void>;
+}
+
+/** A running app whose API is open as well. */
+export type ApiServer = AppServer & FirstKeys;
+
+/** How a server is started. */
+export interface ServerOptions {
+  /** Settings that replace the defaults of tests. Settings of this process are not passed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Folder of its data, to start on existing data; a new temporary folder where absent. */
+  readonly folder?: string;
+  /** A free port where absent. */
+  readonly port?: number;
+}
+
+/**
+ * Serves the app's pages from this machine only, and waits until they are there. The API's database,
+ * which takes longer, is opened when something asks for it.
+ *
+ * The caller stops it. When this process ends first, the server ends with it.
+ */
+export async function startApp(): Promise<AppServer> {
+  return (await launch(['--lazy'], {})).app;
+}
+
+/**
+ * Starts the server as `npm start -- --accept-terms` does, for tests and benchmarks: on a free port of this machine only, and waits until pages
+ * and API are there. The caller stops it, as with {@link startApp}.
+ *
+ * @returns with the keys of the first start in this folder; they are empty where the database existed before
+ */
+export async function startServer(options: ServerOptions = {}): Promise<ApiServer> {
+  // The model of tests may serve as well.
+  const env = { KINORA_SERVING_MODELS: 'wan2.2-ti2v-5b,mini,tiny', ...options.env };
+  const { app, keysFile } = await launch(['--accept-terms'], { ...options, env });
+  try {
+    // Answered once the relay is open.
+    const ready = await fetch(`${app.origin}/api/v3/balance`);
+    await ready.body?.cancel();
+    return { ...app, ...(await readKeys(keysFile, app.output)) };
+  } catch (error) {
+    await app.stop();
+    throw error instanceof Error ? didNotStart(error, app.output()) : error;
+  }
+}
+
+async function launch(
+  flags: readonly string[],
+  options: ServerOptions,
+): Promise<{ app: AppServer; keysFile: string }> {
+  const port = options.port ?? (await freePort());
+  const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-app-')));
+  const keysFile = path.join(folder, 'first-start.json');
+  const child = startChild([youngHeap, path.join(root, 'relay', 'start.js'), ...flags], {
+    env: {
+      ...nextEnvironment,
+      ...withoutSettings(),
+      KINORA_HOST: host,
+      PORT: String(port),
+      KINORA_DATA: folder,
+      KINORA_LOG: 'warn',
+      KINORA_STOP_SECONDS: '2',
+      KINORA_FIRST_START_FILE: keysFile,
+      KINORA_END_WITH_PARENT: '1',
+      ...options.env,
+    },
+  });
+  const output = outputOf(child.stdout, child.stderr);
+  const removeFolder = () => {
+    if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
+  };
+  const endWithUs = () => {
+    signalTree(child, 'SIGKILL');
+    removeFolder();
+  };
+  process.once('exit', endWithUs);
+  const kill = async () => {
+    signalTree(child, 'SIGKILL');
+    await exitCode(child);
+  };
+  const stop = async () => {
+    await stopTree(child);
+    removeFolder();
+    process.off('exit', endWithUs);
+  };
+  const origin = `http://${host}:${port}`;
+  try {
+    await untilItAnswers(origin, child);
+  } catch (error) {
+    await stop();
+    throw error instanceof Error ? didNotStart(error, output()) : error;
+  }
+  return { app: { origin, output, kill, stop }, keysFile };
+}
+
+/** The settings of this process, blank: the server must use only those that it is given. */
+function withoutSettings(): Record<string, string> {
+  const names = Object.keys(process.env).filter((name) =>
+    /^(KINORA_|S3_|DATABASE_URL$)/.test(name),
+  );
+  return Object.fromEntries(names.map((name) => [name, '']));
+}
+
+function didNotStart(error: Error, output: string): Error {
+  return new Error(`The app did not start: ${error.message}\n${output.trimEnd()}`, {
+    cause: error,
+  });
+}
+
+/** Reads the keys file of the first start. The server prints its address after it has written the file. */
+async function readKeys(file: string, output: () => string): Promise<FirstKeys> {
+  const deadline = performance.now() + startLimitMs;
+  while (!output().includes('Kinora runs at')) {
+    if (performance.now() > deadline) throw new Error('it did not say where it runs.');
+    await delay(20);
+  }
+  // Only a first start writes it.
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const none = { apiKey: '', workerToken: '', signInToken: '' };
+  return text === '' ? none : (JSON.parse(text) as FirstKeys);
+}
+
+async function untilItAnswers(origin: string, child: ChildProcess): Promise<void> {
+  const deadline = performance.now() + startLimitMs;
+  while (performance.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`it ended with code ${child.exitCode}.`);
+    const answered = await fetch(origin, { method: 'HEAD' }).then(
+      () => true,
+      () => false,
+    );
+    if (answered) return;
+    await delay(50);
+  }
+  throw new Error(`no answer within ${startLimitMs / 1000} s.`);
+}

@@ -1,0 +1,31 @@
+import type { Page } from 'playwright';
+import { launchBrowser } from '../browser/launch';
+import { type BarePage, servePages } from '../browser/page-bundle';
+
+/**
+ * Opens a bare page in headless Chromium for some work, and ends browser and server after it.
+ *
+ * @param prepare called before the page is loaded, to expose functions to it
+ */
+export async function withBarePage<T>(
+  name: BarePage,
+  prepare: (page: Page) => Promise<unknown>,
+  work: (page: Page) => Promise<T>,
+): Promise<T> {
+  const pages = await servePages();
+  try {
+    const { browser } = await launchBrowser();
+    try {
+      const page = await browser.newPage();
+      page.on('pageerror', (error) => process.stderr.write(`${error}\n`));
+      await prepare(page);
+      await page.goto(pages.base + name);
+      await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
+      return await work(page);
+    } finally {
+      await browser.close();
+    }
+  } finally {
+    await pages.close();
+  }
+}

@@ -1,0 +1,196 @@
+import type { TuningResult } from '../../../gpu/kernels/tune';
+import type { KernelLine, KernelReport } from '../../../models/wan22/benchmark/kernels';
+
+/** A table for the terminal, the page and Markdown. */
+export interface Table {
+  readonly caption: string;
+  /** A name that starts with `#` is above numbers. */
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** One line that says what was measured on what. */
+export function deviceLine({ device, browser }: KernelReport): string {
+  const { vendor, architecture, device: name, description } = device.adapter;
+  const words = [vendor, architecture, name, description].filter(Boolean);
+  const emulated = device.software ? ', computed by the CPU: only ratios mean anything' : '';
+  const [version = browser] = /(?:Chrome|Firefox|Version)\/[\d.]+/.exec(browser) ?? [];
+  return `${[...new Set(words)].join(' ') || 'unknown GPU'}${emulated}; ${version}`;
+}
+
+/** The tables of a report; those of which nothing is known yet are left out. */
+export function reportTables(report: KernelReport): Table[] {
+  const tables: Table[] = [];
+  const wrong = report.selfTest.filter(({ usable }) => !usable);
+  if (report.selfTest.length > 0) {
+    tables.push({
+      caption: `Self-test: ${report.selfTest.length - wrong.length} of ${report.selfTest.length} kernels of ONNX Runtime are right`,
+      columns: ['kernel', '#difference'],
+      rows: wrong.map(({ kernel, relativeError }) => [kernel, relativeError.toExponential(1)]),
+    });
+  }
+  if (report.peak) {
+    const { multiplyAdd, integerDot } = report.peak;
+    tables.push({
+      caption: 'Peak of the arithmetic, measured on registers',
+      columns: ['arithmetic', '#10⁹ per second'],
+      rows: [
+        ['f32 multiply-add', giga(multiplyAdd)],
+        ['8-bit dot product', integerDot === null ? 'not there' : giga(integerDot)],
+      ],
+    });
+  }
+  if (report.tuning) {
+    tables.push(tuningTable(report.tuning));
+  }
+  for (const name of new Set(report.lines.map((line) => line.case))) {
+    const lines = report.lines.filter((line) => line.case === name);
+    tables.push({
+      caption: `${name[0]?.toUpperCase()}${name.slice(1)}: ${lines[0]?.size ?? ''}`,
+      columns: [
+        'kernel',
+        'mode',
+        '#ms median',
+        '#ms least',
+        '#GFLOP/s',
+        '#of the peak',
+        '#of the runtime',
+        '#difference',
+      ],
+      rows: lines.map((line) => kernelRow(line, lines)),
+    });
+  }
+  if (report.blocks.length > 0) {
+    tables.push({
+      caption: `A whole block of the transformer, ${report.blocks[0]?.tokens} tokens`,
+      columns: ['mode', '#ms median', '#ms least', '#GFLOP/s'],
+      rows: report.blocks.map(({ mode, seconds, rate }) => [
+        mode,
+        short(seconds.median * 1000),
+        short(seconds.least * 1000),
+        giga(rate),
+      ]),
+    });
+  }
+  if (report.projections.length > 0) {
+    tables.push({
+      caption: 'Projected to 1280×704×121',
+      columns: ['mode', '#one block', '#one pass', '#4 steps', '#30 steps', '#full decoder'],
+      rows: report.projections.map((projection) => [
+        projection.mode,
+        duration(projection.blockSeconds),
+        duration(projection.passSeconds),
+        duration(projection.fourStepsSeconds),
+        duration(projection.thirtyStepsSeconds),
+        projection.decodeSeconds === null ? 'not measured' : duration(projection.decodeSeconds),
+      ]),
+    });
+  }
+  return tables;
+}
+
+/** What became of each variant. */
+export function tuningTable({ tried, winners }: TuningResult): Table {
+  const won = new Set(Object.values(winners).flatMap((winner) => (winner ? [winner.key] : [])));
+  return {
+    caption: 'Check and tuning of our variants',
+    columns: ['family', 'variant', '#GFLOP/s', 'outcome'],
+    rows: tried.map(({ family, name, key, rate, reason }) => [
+      family,
+      name,
+      rate === null ? '' : giga(rate),
+      reason ?? (won.has(key) ? 'chosen' : 'right'),
+    ]),
+  };
+}
+
+function kernelRow(line: KernelLine, lines: readonly KernelLine[]): string[] {
+  const { variant, mode, seconds, rate, share, difference, reason } = line;
+  if (!seconds || rate === null) return [variant, mode, reason ?? '', '', '', '', '', ''];
+  const runtime = lines.find((other) => other.mode === 'runtime')?.rate;
+  return [
+    variant,
+    mode === 'runtime' ? '' : mode,
+    short(seconds.median * 1000),
+    short(seconds.least * 1000),
+    giga(rate),
+    share === null ? '' : `${(100 * share).toFixed(0)} %`,
+    runtime && mode !== 'runtime' ? `${(rate / runtime).toPrecision(2)}×` : '',
+    difference === null ? '' : difference.toExponential(1),
+  ];
+}
+
+/** Three digits, or more in front of the point. */
+const short = (value: number) => (value >= 100 ? value.toFixed(0) : value.toPrecision(3));
+
+const giga = (perSecond: number) => short(perSecond / 1e9);
+
+/** Seconds, minutes or hours. */
+export function duration(seconds: number): string {
+  if (seconds < 120) return `${short(seconds)} s`;
+  if (seconds < 7200) return `${short(seconds / 60)} min`;
+  return `${short(seconds / 3600)} h`;
+}
+
+const isNumber = (column: string) => column.startsWith('#');
+const plain = (column: string) => column.replace(/^#/, '');
+
+/** For a terminal. */
+export function tableText({ caption, columns, rows }: Table): string {
+  const all = [columns.map(plain), ...rows];
+  const widths = columns.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
+  const lines = rows.length > 0 ? all : [];
+  return [
+    caption,
+    ...lines.map((row) =>
+      row
+        .map((cell, i) => {
+          const width = widths[i] ?? 0;
+          return isNumber(columns[i] ?? '') ? cell.padStart(width) : cell.padEnd(width);
+        })
+        .join('  ')
+        .trimEnd(),
+    ),
+  ].join('\n');
+}
+
+/** For a Markdown file. */
+export function tableMarkdown({ caption, columns, rows }: Table): string {
+  if (rows.length === 0) return `**${caption}**`;
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;
+  const rules = columns.map((column) => (isNumber(column) ? '---:' : '---'));
+  return [`**${caption}**`, '', line(columns.map(plain)), line(rules), ...rows.map(line)].join(
+    '\n',
+  );
+}
+
+/** For a page. */
+export function tableElement({ caption, columns, rows }: Table): HTMLElement {
+  const frame = document.createElement('div');
+  frame.className = 'table';
+  // A wide table scrolls by keyboard, too.
+  frame.tabIndex = 0;
+  const table = document.createElement('table');
+  table.createCaption().textContent = caption;
+  const cell = (row: HTMLTableRowElement, tag: 'th' | 'td', text: string, column: string) => {
+    const element = document.createElement(tag);
+    if (tag === 'th') element.setAttribute('scope', 'col');
+    if (isNumber(column)) element.className = 'number';
+    element.textContent = text;
+    row.append(element);
+  };
+  if (rows.length > 0) {
+    const head = table.createTHead().insertRow();
+    for (const column of columns) cell(head, 'th', plain(column), column);
+    const body = table.createTBody();
+    for (const row of rows) {
+      const line = body.insertRow();
+      row.forEach((text, i) => {
+        cell(line, 'td', text, columns[i] ?? '');
+      });
+    }
+  }
+  frame.append(table);
+  return frame;
+}

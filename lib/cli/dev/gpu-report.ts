@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { version } from '../../../package.json';
+import { toKinoraError } from '../../contract';
+import { readArguments, usageError } from '../arguments';
+import { fromUser, root } from '../paths';
+import { reportMarkdown, reportSteps, runSteps, type StepResult } from './gpu-report-steps';
+
+const help = `npm run gpu-report -- [options]
+
+Everything that a graphics card can tell of Kinora in one run, into two files to send in: self-test, our kernels' speed
+beside ONNX Runtime's, check and tuning of them, parity of the tiny model in every mode, and one block of the 5B at
+the full length of a clip. A card takes minutes; where the CPU emulates one, the last part is left out.
+
+  --out DIR      where gpu-report.json and gpu-report.md go (default: out)
+  --layers N     blocks of the 5B (default 2)
+  --tokens M     tokens of its clip (default 27280, 1280×704×121); 64 is enough where the CPU emulates a graphics card
+  --variants N   variants of each kernel to measure, the best guesses first (default: all; 2 on a CPU emulation)
+  --rounds N     measurements of each kernel (default 5; 2 on a CPU emulation)
+
+The files name the graphics card, browser and system; nothing is sent. They are written after each step, so that they
+hold what is known when the report is interrupted.
+`;
+
+const optionTypes = {
+  out: { type: 'string', default: 'out' },
+  layers: { type: 'string' },
+  tokens: { type: 'string' },
+  variants: { type: 'string' },
+  rounds: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  try {
+    const refuse = (sentence: string) => usageError('gpu-report', sentence);
+    const { values } = readArguments(process.argv.slice(2), optionTypes, refuse);
+    if (values.help) {
+      process.stdout.write(help);
+      return 0;
+    }
+    const { out, help: _, ...sizes } = values;
+    for (const [name, text] of Object.entries(sizes)) {
+      if (!/^[1-9]\d*$/.test(text)) throw refuse(`--${name} must be a whole number of at least 1.`);
+    }
+    if (Number(sizes.tokens ?? 2) % 2 !== 0) throw refuse('--tokens must be even.');
+    const folder = fromUser(out);
+    const files = ['json', 'md'].map((type) => path.join(folder, `gpu-report.${type}`));
+    await mkdir(folder, { recursive: true });
+    const results: StepResult[] = [];
+    const system = `${os.type()} ${os.release()} ${os.arch()}, Node ${process.versions.node}`;
+    const date = new Date().toISOString();
+    const kinora = [version, commit()].filter(Boolean).join(', commit ');
+    const steps = reportSteps(sizes);
+    // Written after each step: a step may take the machine down.
+    await runSteps(steps, async (result) => {
+      results.push(result);
+      const { name, seconds, outcome } = result;
+      const took = outcome === 'left out' ? '' : ` after ${seconds.toFixed(0)} s`;
+      process.stdout.write(`${results.length} of ${steps.length}: ${name}: ${outcome}${took}\n`);
+      const report = { date, kinora, system, steps: results };
+      const texts = [`${JSON.stringify(report, null, 2)}\n`, reportMarkdown(report)];
+      await Promise.all(files.map((file, i) => writeFile(file, texts[i] ?? '')));
+    });
+    process.stdout.write(`${files.join('\n')}\n`);
+    return results.every(({ outcome }) => outcome !== 'failed') ? 0 : 1;
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
+    return 1;
+  }
+}
+
+/** Of the checkout; nothing where it is none. */
+function commit(): string {
+  const { stdout } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root });
+  return stdout?.toString().trim() ?? '';
+}

@@ -1,0 +1,157 @@
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import * as ort from 'onnxruntime-web';
+import { type KernelSetting, KinoraError, kernelSettings, toKinoraError } from '../../contract';
+import { createBackend, type Runtime } from '../../gpu';
+import { modelChecks } from '../../models/checks';
+import { type ParityLine, runParity } from '../../pipeline/parity';
+import { classifierParity } from '../../safety/parity';
+import { readArguments, usageError } from '../arguments';
+import { diskFolder } from '../disk-folder';
+import { serveFolders } from '../file-server';
+import { fromUser, root } from '../paths';
+import { withBarePage } from './bare-page';
+
+const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--kernels SETTING] [--tolerance X]
+
+Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens). DIR is
+laid out like lib/models/wan22/goldens, or like lib/safety/goldens for an image classifier.
+
+  --backend wasm     ONNX Runtime's CPU provider in Node (default)
+  --backend webgpu   the app in headless Chromium
+  --kernels SETTING  with webgpu: ${kernelSettings.join(', ')} (default: runtime, ONNX Runtime's kernels)
+  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for a classifier, or 3e-3
+                     with exact kernels and 5e-2 with others of our own; weights in f32 only
+`;
+
+const families = { ...modelChecks, classifier: classifierParity };
+
+const stageWidth = 44;
+
+interface Options {
+  readonly folder: string;
+  readonly backend: 'wasm' | 'webgpu';
+  readonly kernels: KernelSetting;
+  readonly tolerance: number | null;
+}
+
+const optionTypes = {
+  backend: { type: 'string', default: 'wasm' },
+  kernels: { type: 'string', default: 'runtime' },
+  tolerance: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  try {
+    const options = await readOptions(process.argv.slice(2));
+    if (options === 'help') {
+      process.stdout.write(help);
+      return 0;
+    }
+    const lines: ParityLine[] = [];
+    const onLine = (line: ParityLine) => {
+      lines.push(line);
+      process.stdout.write(`${format(line)}\n`);
+    };
+    process.stdout.write(`${header()}\n`);
+    await (options.backend === 'wasm' ? inNode(options, onLine) : inChromium(options, onLine));
+    const failed = lines.filter((line) => !line.ok).length;
+    process.stdout.write(`${lines.length - failed} passed, ${failed} failed\n`);
+    return failed > 0 || lines.length === 0 ? 1 : 0;
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
+    return 1;
+  }
+}
+
+async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
+  const refuse = (sentence: string) => usageError('parity', sentence);
+  const { values, positionals } = readArguments(args, optionTypes, refuse);
+  if (values.help) return 'help';
+  const backend = values.backend;
+  if (backend !== 'wasm' && backend !== 'webgpu') {
+    throw new KinoraError('PARAMETER_INVALID', '--backend must be wasm or webgpu.');
+  }
+  const kernels = kernelSettings.find((name) => name === values.kernels);
+  if (!kernels) {
+    throw new KinoraError(
+      'PARAMETER_INVALID',
+      `--kernels must be one of ${kernelSettings.join(', ')}.`,
+    );
+  }
+  if (kernels !== 'runtime' && backend === 'wasm') {
+    throw new KinoraError('PARAMETER_INVALID', `--kernels ${kernels} needs --backend webgpu.`);
+  }
+  const tolerance = values.tolerance === undefined ? null : Number(values.tolerance);
+  if (tolerance !== null && !(tolerance > 0)) {
+    throw new KinoraError('PARAMETER_INVALID', '--tolerance must be a number above 0.');
+  }
+  if (positionals.length > 1) {
+    throw new KinoraError(
+      'PARAMETER_INVALID',
+      `There is one folder to check, not also ${positionals[1]}.`,
+    );
+  }
+  const folder = fromUser(positionals[0] ?? path.join(root, 'lib/models/wan22/goldens'));
+  // What cannot be read is as good as absent.
+  const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
+  if (!facts) {
+    throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {
+      remedy: 'Name a folder laid out like lib/models/wan22/goldens or lib/safety/goldens.',
+    });
+  }
+  return { folder, backend, kernels, tolerance };
+}
+
+async function limitsOf({ folder, tolerance }: Options) {
+  // Without the folder there are none.
+  const names = await readdir(path.join(folder, 'loras')).catch(() => []);
+  const loraFiles = names.filter((name) => name.endsWith('.safetensors')).sort();
+  return { loraFiles, ...(tolerance === null ? {} : { tolerance }) };
+}
+
+async function inNode(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
+  ort.env.logLevel = 'error';
+  // The package's entry for Node has the same surface as the browser's.
+  const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
+  await runParity(families, diskFolder(options.folder), backend, {
+    ...(await limitsOf(options)),
+    onLine,
+  });
+  await backend.dispose();
+}
+
+async function inChromium(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
+  const files = await serveFolders([options.folder]);
+  try {
+    const failure = await withBarePage(
+      'parity',
+      // NaN has no JSON, but Playwright's own transport carries it.
+      (page) => page.exposeFunction('kinoraParityLine', onLine),
+      async (page) =>
+        page.evaluate(
+          ([base, limits]) => window.kinoraParity?.(base, limits) ?? 'The page is not ready.',
+          [files.base, { ...(await limitsOf(options)), kernels: options.kernels }] as const,
+        ),
+    );
+    if (failure) throw new KinoraError('INTERNAL', failure);
+  } finally {
+    await files.close();
+  }
+}
+
+function header(): string {
+  return `${'stage'.padEnd(stageWidth)} rel-RMS    max-abs    tolerance`;
+}
+
+function format(line: ParityLine): string {
+  const number = (value: number) => value.toExponential(2).padEnd(10);
+  const verdict = line.ok ? 'ok' : 'FAIL';
+  const numbers = [line.relativeRms, line.maxAbsolute, line.tolerance].map(number).join(' ');
+  const note = line.note ? `  ${line.note}` : '';
+  return `${line.stage.padEnd(stageWidth)} ${numbers} ${verdict}${note}`;
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { quickChecker } from '../../contract';
+import { temporaryFolder } from '../../contract/testing/folder';
+import { root as project } from '../paths';
+import { prepareAssets } from './prepare-assets';
+
+const root = temporaryFolder();
+const put = async (path: string, content: string) => {
+  await mkdir(dirname(join(root(), path)), { recursive: true });
+  await writeFile(join(root(), path), content);
+};
+
+beforeEach(async () => {
+  await put('lib/models/wan22/goldens/model/model_index.json', '{}');
+  await put('lib/models/wan22/goldens/model/vae/config.json', '{"a":1}');
+  await put('lib/models/wan22/goldens/formats/tiny-decoder-base.safetensors', 'tiny decoder');
+  await put('lib/models/wan22/goldens/loras/b_lightx2v_diff_b.safetensors', 'adapter');
+  await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.js', 'worker');
+  await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
+  await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
+  await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.wasm', 'wasm');
+  // Its weights are known by their hash: the package itself.
+  await symlink(join(project, 'node_modules/nsfwjs'), join(root(), 'node_modules/nsfwjs'));
+  await put('node_modules/@wllama/wllama/esm/wasm/wllama.wasm', 'wasm');
+});
+
+test('copies what is missing, then nothing', async () => {
+  expect((await prepareAssets(root())).sort()).toEqual([
+    'public/ffmpeg/ffmpeg-core.js',
+    'public/ffmpeg/ffmpeg-core.wasm',
+    'public/ffmpeg/worker.js',
+    'public/models/tiny/adapter/adapter.safetensors',
+    'public/models/tiny/model_index.json',
+    'public/models/tiny/tiny_decoder/diffusion_pytorch_model.safetensors',
+    'public/models/tiny/vae/config.json',
+    'public/nsfwjs/LICENSE.txt',
+    'public/nsfwjs/tensors.json',
+    'public/nsfwjs/weights.bin',
+    'public/openapi.json',
+    'public/wllama/wllama.wasm',
+  ]);
+  expect(await readFile(join(root(), 'public/models/tiny/vae/config.json'), 'utf8')).toBe(
+    '{"a":1}',
+  );
+  expect(JSON.parse(await readFile(join(root(), 'public/openapi.json'), 'utf8')).openapi).toBe(
+    '3.1.0',
+  );
+  expect(await prepareAssets(root())).toEqual([]);
+  expect(await readdir(join(root(), 'public/ffmpeg'))).toHaveLength(3);
+});
+
+test('copies again what changed or was cut short', async () => {
+  await prepareAssets(root());
+  await put('public/ffmpeg/ffmpeg-core.wasm', 'w');
+  await put('public/openapi.json', '{}');
+  await put('public/nsfwjs/weights.bin', 'w');
+  const changed = 'lib/models/wan22/goldens/model/vae/config.json';
+  await put(changed, '{"a":2}');
+  await utimes(join(root(), changed), 2e9, 2e9);
+  expect((await prepareAssets(root())).sort()).toEqual([
+    'public/ffmpeg/ffmpeg-core.wasm',
+    'public/models/tiny/vae/config.json',
+    'public/nsfwjs/tensors.json',
+    'public/nsfwjs/weights.bin',
+    'public/openapi.json',
+  ]);
+  expect(await readFile(join(root(), 'public/models/tiny/vae/config.json'), 'utf8')).toBe(
+    '{"a":2}',
+  );
+});
+
+test('two runs at once leave whole files', async () => {
+  await Promise.all([prepareAssets(root()), prepareAssets(root())]);
+  expect(await readFile(join(root(), 'public/ffmpeg/ffmpeg-core.wasm'), 'utf8')).toBe('wasm');
+  expect(await readdir(join(root(), 'public/ffmpeg'))).toHaveLength(3);
+});
+
+test('a source that is missing is an error', async () => {
+  await rm(join(root(), 'node_modules'), { recursive: true });
+  await expect(prepareAssets(root())).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('the quick checker has the weights that it was tested with, and their licence', async () => {
+  await prepareAssets(root());
+  const weights = await readFile(join(root(), 'public/nsfwjs/weights.bin'));
+  expect(createHash('sha256').update(weights).digest('hex')).toBe(quickChecker.weights.sha256);
+  expect(await readFile(join(root(), 'public/nsfwjs/LICENSE.txt'), 'utf8')).toMatch(/^MIT License/);
+});
+
+test('other weights for the quick checker are refused', async () => {
+  await rm(join(root(), 'node_modules/nsfwjs'));
+  const models = 'node_modules/nsfwjs/dist/models/mobilenet_v2';
+  await put('node_modules/nsfwjs/LICENSE', 'MIT License');
+  await put(`${models}/group1-shard1of1.min.js`, `module.exports = 'AAAA';`);
+  await put(`${models}/model.min.js`, `module.exports = { weightsManifest: [{ weights: [] }] };`);
+  await expect(prepareAssets(root())).rejects.toThrow(/^weights\.bin .* has SHA-256 709e80c8/);
+  expect(await readdir(join(root(), 'public/nsfwjs'))).not.toContain('weights.bin');
+});
+
+test('a manifest names exactly the files that lie in the folder of its model', async () => {
+  await prepareAssets(project);
+  const folder = join(project, 'public/models');
+  for (const id of ['mini', 'tiny', 'wan2.2-ti2v-5b']) {
+    const entries = await readdir(join(folder, id), { recursive: true, withFileTypes: true });
+    const paths = entries
+      .filter((entry) => entry.isFile() && entry.name !== 'README.md')
+      .map((entry) => relative(join(folder, id), join(entry.parentPath, entry.name)));
+    const { files } = JSON.parse(await readFile(join(folder, `${id}.json`), 'utf8'));
+    expect(files, id).toEqual(paths.map((path) => path.replaceAll('\\', '/')).sort());
+  }
+});

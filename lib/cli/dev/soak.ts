@@ -1,0 +1,25 @@
+/**
+ * `npm run soak`: the relay's tests with `KINORA_SOAK`, for minutes instead of seconds: random
+ * interleavings of the job store, contract fuzz, ten kills of a loaded server.
+ */
+import { spawn } from 'node:child_process';
+import { readHelpOnly } from '../arguments';
+import { root } from '../paths';
+import { exitCode } from '../process';
+import { binary } from './build';
+
+const help = `npm run soak -- [--help]
+
+Runs the tests of the server for minutes instead of seconds: random interleavings of the job store,
+random requests against the API, ten kills of a loaded server. Ctrl-C ends it.
+`;
+
+readHelpOnly('soak', help);
+
+const child = spawn(
+  process.execPath,
+  [binary('vitest', 'vitest.mjs'), 'run', '--project', 'node', 'relay'],
+  { cwd: root, env: { ...process.env, KINORA_SOAK: '1' }, stdio: 'inherit' },
+);
+process.once('SIGINT', () => child.kill('SIGINT'));
+process.exitCode = await exitCode(child);
