@@ -1,7 +1,7 @@
 import type { LocalFile, ModelManifest, SourceFile } from '../contract';
 import { isConverted, type ModelInstallations, type ModelPlan } from '../pipeline/installation';
 import { familyOf } from '../pipeline/open';
-import { checkSamplers } from '../pipeline/profiles';
+import { checkSamplers } from '../pipeline/schedulers';
 import type { ModelFolder } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';

@@ -1,7 +1,6 @@
 import type { Applied, CacheKind } from '../contract/applied';
 import { KinoraError } from '../contract/errors';
 import { profileTitles } from '../contract/format';
-import type { ModelManifest } from '../contract/manifest';
 import { unusedParameters } from '../contract/parameters';
 import type { FewStepAdapter, Profile } from '../contract/profile';
 import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
@@ -9,7 +8,6 @@ import type { Parameters } from '../contract/request';
 import type { RunOptions } from '../contract/run';
 import type { StepCache } from './caches';
 import type { VideoModel } from './model';
-import { createScheduler } from './schedulers';
 
 /** How a video is sampled and decoded: what the profile fixes, and the request's values for the rest. */
 export interface Sampling {
@@ -106,19 +104,6 @@ export function resolveSampling(
     applied,
     sentence: plain ? null : profileSentence(name, applied, reason),
   };
-}
-
-/**
- * Checks the samplers that the profiles of a model name.
- *
- * @throws KinoraError `MODEL_MANIFEST_INVALID`
- */
-export function checkSamplers({ profiles }: Pick<ModelManifest, 'profiles'>): void {
-  for (const { scheduler, adapters } of Object.values(profiles)) {
-    for (const each of [scheduler, ...adapters.map((adapter) => adapter.scheduler)]) {
-      createScheduler({ ...each, steps: each.timesteps?.length ?? 1, flowShift: 1 });
-    }
-  }
 }
 
 /** The profile's adapter that the model brings, or why it brings none. */

@@ -102,7 +102,7 @@ export async function ensureBuild(
   const startedAt = performance.now();
   await runQuietly([nextBinary(), 'build'], { env: nextEnvironment, signal });
   await finishBuild(root);
-  const server = path.join(root, 'lib', 'cli', 'build-server.ts');
+  const server = path.join(root, 'lib/cli/dev/build-server.ts');
   await runQuietly(['--import', 'tsx/esm', server], { env: nextEnvironment, signal });
   writeStamp(hash);
   say(`Built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`);

@@ -56,16 +56,17 @@ it('plan lists the models that there are, soak has a help, and an unknown option
   tags: ['full'],
 }, async () => {
   const run = async (program: string, argument: string) => {
-    const options = ['--import', 'tsx/esm', `lib/cli/${program}.ts`, argument];
+    const options = ['--import', 'tsx/esm', program, argument];
     const child = spawn(process.execPath, options, { cwd: root });
     const [out, said] = [outputOf(child.stdout), outputOf(child.stderr)];
     const [code] = await once(child, 'close');
     return { code, out: out(), said: said() };
   };
   const [plan, soak, ...typos] = await Promise.all([
-    run('plan', 'nope'),
-    run('soak', '--help'),
-    ...['soak', 'plan', 'parity', 'export', 'bench'].map((program) => run(program, '--hlep')),
+    run('lib/cli/plan.ts', 'nope'),
+    run('lib/cli/dev/soak.ts', '--help'),
+    run('lib/cli/plan.ts', '--hlep'),
+    ...['soak', 'parity', 'export', 'bench'].map((name) => run(`lib/cli/dev/${name}.ts`, '--hlep')),
   ]);
   expect(plan.code).toBe(1);
   expect(plan.said).toMatch(/^MODEL_UNKNOWN: .*\nUse one of: mini, wan2\.2-ti2v-5b\.\n$/);

@@ -1,4 +1,4 @@
-import { KinoraError } from '../../../contract';
+import { KinoraError, type ModelManifest } from '../../../contract';
 import type { Sampler, ScheduleOptions, Scheduler } from '../scheduler';
 import { euler } from './euler';
 import { fewStep } from './few-step';
@@ -35,6 +35,19 @@ export function createScheduler({
     }
   }
   return sampler.schedule(options);
+}
+
+/**
+ * Checks the samplers that the profiles of a model name.
+ *
+ * @throws KinoraError `MODEL_MANIFEST_INVALID`
+ */
+export function checkSamplers({ profiles }: Pick<ModelManifest, 'profiles'>): void {
+  for (const { scheduler, adapters } of Object.values(profiles)) {
+    for (const each of [scheduler, ...adapters.map((adapter) => adapter.scheduler)]) {
+      createScheduler({ ...each, steps: each.timesteps?.length ?? 1, flowShift: 1 });
+    }
+  }
 }
 
 function samplerOf(kind: string, listed: boolean): Sampler {
