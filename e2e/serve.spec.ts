@@ -33,12 +33,12 @@ test('a tab that a person connects makes the video of an API call, and lists it'
 
   const id = await caller.submit(long);
   const streamed = caller.events(id, (seen) => seen.has('step') && seen.has('preview'));
-  await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible();
+  await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible({ timeout: 90_000 });
   await expect(serve.connection).toHaveAccessibleName('Making a video');
   await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
   await expect(serve.fact('Attempt')).toHaveText('1');
   await expect(serve.fact('Video')).toHaveText('1280×720, 5 s');
-  await expect(serve.preview).toBeVisible();
+  await expect(serve.preview).toBeVisible({ timeout: 90_000 });
   expect(await streamed).toMatch(/"image":"data:image\/webp;base64,/);
 
   await expect(serve.line(id)).toContainText('Done', { timeout: 180_000 });
@@ -71,7 +71,7 @@ test(
     // Its steps take a while with guidance, so that all four views have it at work.
     await caller.submit(longest);
     await serve.waitFor('working');
-    await expect(serve.preview).toBeVisible();
+    await expect(serve.preview).toBeVisible({ timeout: 90_000 });
     await test.step('at work', () => expectAccessible(page));
     await caller.cancelAll();
   },
@@ -89,7 +89,7 @@ test(
       const id = await caller.submit(longest);
       await serve.waitFor('working');
       await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
-      await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible();
+      await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible({ timeout: 90_000 });
       const cancelledAt = performance.now();
       await caller.cancel(id);
       await serve.page.waitForFunction(

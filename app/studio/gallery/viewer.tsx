@@ -64,7 +64,7 @@ export function Viewer(props: {
   return (
     <Modal titleId="viewer-title" className="viewer" onClose={onClose}>
       <div className="viewer-head">
-        <h2 id="viewer-title" role="status">
+        <h2 id="viewer-title" aria-live="polite">
           {t('gallery.place', { place: index + 1, count: videos.length })}
         </h2>
         <button type="button" className="small" onClick={() => onShow(id)}>

@@ -216,7 +216,7 @@ test('skipped, or without timing, the first variant with right numbers wins', as
 });
 
 /*
- * Rates of variants, relative to each other, as far as known: measured by karume (128×128 by 8×8, 128×64 by 8×8 and
+ * Rates of variants, relative to each other, as far as known: measured ratios of karume (128×128 by 8×8, 128×64 by 8×8 and
  * 64×64 by 8×8 on Blackwell, 8-bit products of 8×8 and of 8×4 there, 8×8 and 8×4 on an M2), and otherwise as the
  * compilers of the GPUs estimate them (README, "What compilers of GPUs say").
  */
