@@ -32,7 +32,7 @@ async function used(work: (kernels: EngineKernels, backend: Backend) => Promise<
   return { choice, events };
 }
 
-test('a family that the device cannot compile is computed by the runtime, and the record says so', {
+test('a network with a family that the device cannot compile is computed by the runtime, and the record says so', {
   timeout: 400_000,
 }, async () => {
   const create = GPUDevice.prototype.createShaderModule;
@@ -54,12 +54,9 @@ test('a family that the device cannot compile is computed by the runtime, and th
       try {
         const request = tokenRequest(transformer, 2, 1);
         const own = await denoiseTokens(backend, model, request);
-        const { mode, keys } = kernels.recordOf(backend) ?? { keys: [] };
-        expect(mode).toBe('exact');
-        expect(keys.some((key) => key.startsWith('linear '))).toBe(true);
-        expect(keys.some((key) => key.startsWith('attention '))).toBe(false);
+        expect(kernels.recordOf(backend)).toEqual({ mode: 'runtime', keys: [] });
         backend.kernels = null;
-        expect(relativeRms(own, await denoiseTokens(backend, model, request))).toBeLessThan(1e-3);
+        expect(relativeRms(own, await denoiseTokens(backend, model, request))).toBe(0);
       } finally {
         model.dispose();
       }

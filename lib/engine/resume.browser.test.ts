@@ -46,40 +46,24 @@ async function made({ videoFile, findings }: GenerationResult) {
 const stepsOf = (events: readonly ProgressEvent[]) =>
   events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
 
-/** What a run gives that nothing disturbs; made once for each device. */
-const wholes = new Map<Backend, Awaited<ReturnType<typeof made>>>();
-async function wholeOn(backend: Backend) {
-  const whole = wholes.get(backend) ?? (await made(await run(asked({ device: { backend } }))));
-  wholes.set(backend, whole);
-  return whole;
-}
+type Ends = (event: ProgressEvent) => boolean;
+const afterCheckpoint: Ends = ({ type }) => type === 'checkpoint';
+/** A later checkpoint may just be written. */
+const inLaterStep: Ends = (event) => event.type === 'step' && event.step === 3;
+const inDecode: Ends = (event) => event.type === 'frame' && event.frame === 10;
 
-/** Tells of each event whether the run is killed there. */
-type Ends = () => (event: ProgressEvent) => boolean;
-/** Something is saved, and a later checkpoint may just be written. */
-const inLaterStep: Ends = () => {
-  let [saved, step] = [false, 0];
-  return (event) => {
-    if (event.type === 'checkpoint') saved = true;
-    if (event.type === 'step') step = event.step;
-    return saved && step >= 3;
-  };
-};
-const inDecode: Ends = () => (event) => event.type === 'frame' && event.frame === 10;
-
-async function killAndResume(backend: Backend): Promise<void> {
+async function killAndResume(backend: Backend, points: readonly Ends[]): Promise<void> {
   openClient();
-  const whole = await wholeOn(backend);
+  const whole = await made(await run(asked({ device: { backend } })));
   expect(whole).toEqual({
     latents: expect.stringContaining('sha256'),
-    frames: { frames: 41, hash: expect.any(String) },
+    frames: { frames: 121, hash: expect.any(String) },
   });
-  for (const ends of [inLaterStep, inDecode]) {
+  for (const ends of points) {
     const request = asked({ device: { backend } });
-    const isEnd = ends();
     await new Promise<void>((resolve) => {
       void run(request, (event) => {
-        if (!isEnd(event)) return;
+        if (!ends(event)) return;
         client.close();
         resolve();
       });
@@ -100,10 +84,15 @@ async function killAndResume(backend: Backend): Promise<void> {
 }
 
 describe('a run whose worker is killed goes on to the same latents and frames', () => {
-  test.each(['wasm', 'webgpu'] as const)(
-    'on %s, in a later step and in the decode',
-    { tags: ['full'], timeout: 600_000 },
-    killAndResume,
+  // In `npm test`, e2e/interruption.spec.ts does it with the page.
+  test('on the CPU', { tags: ['full'], timeout: 600_000 }, () =>
+    killAndResume('wasm', [afterCheckpoint]),
+  );
+  test('on the CPU, in a later step and in the decode', { tags: ['full'], timeout: 600_000 }, () =>
+    killAndResume('wasm', [inLaterStep, inDecode]),
+  );
+  test('on the GPU', { tags: ['full'], timeout: 600_000 }, () =>
+    killAndResume('webgpu', [afterCheckpoint, inLaterStep, inDecode]),
   );
 });
 
@@ -113,7 +102,7 @@ describe('a GPU that is lost', { tags: ['full'] }, () => {
 
   test('the run goes on by itself, once for each step', { timeout: 600_000 }, async () => {
     openClient();
-    const whole = await wholeOn('webgpu');
+    const whole = await made(await run(asked(onGpu)));
     const events: ProgressEvent[] = [];
     const losses = [2, 3];
     const result = await run(asked(onGpu), (event) => {
@@ -126,7 +115,6 @@ describe('a GPU that is lost', { tags: ['full'] }, () => {
     expect(result.resumes).toBe(2);
     expect(Math.min(...stepsOf(events).slice(-2))).toBeGreaterThan(1);
 
-    const before = await listRuns();
     let steps = 0;
     const twice = run(asked(onGpu), (event) => {
       if (event.type === 'step') steps += 1;
@@ -137,7 +125,7 @@ describe('a GPU that is lost', { tags: ['full'] }, () => {
     expect((await failureOf(twice)).code).toBe('DEVICE_LOST');
     expect(steps).toBe(1);
     // The user can still resume it.
-    expect(await listRuns()).toHaveLength(before.length + 1);
+    expect(await listRuns()).toHaveLength(3);
   });
 });
 
@@ -196,7 +184,7 @@ test('a run that is suspended frees the device, is finished early, and decoded a
   const events: ProgressEvent[] = [];
   const finish = { ...request, continuation: 'finish' } as const;
   const early = await run(finish, (event) => events.push(event));
-  expect(early).toMatchObject({ finishedEarly: true, frames: 41, applied: { decoder: 'tiny' } });
+  expect(early).toMatchObject({ finishedEarly: true, frames: 121, applied: { decoder: 'tiny' } });
   expect(stepsOf(events)).toEqual([]);
   const [kept] = await listRuns();
   expect(kept).toMatchObject({ id: request.id, latents: true });
@@ -209,7 +197,7 @@ test('a run that is suspended frees the device, is finished early, and decoded a
     if (event.type === 'frame') void api.cancel();
   });
   expect((await failureOf(cancelled)).code).toBe('CANCELLED');
-  expect((await inspectVideo(await readVideo(early.videoFile))).frames).toBe(41);
+  expect((await inspectVideo(await readVideo(early.videoFile))).frames).toBe(121);
   // So does one that is refused, as the request or its adapters are others now.
   const otherwise = { ...refine, parameters: { ...refine.parameters, flow_shift: 9 } };
   expect((await failureOf(run(otherwise))).code).toBe('CHECKPOINT_MISMATCH');
@@ -247,7 +235,7 @@ test('a run that is cancelled leaves nothing; one without storage is made, and s
         void session.send('Storage.overrideQuotaForOrigin', { origin });
       }
     });
-    expect(frames).toBe(41);
+    expect(frames).toBe(121);
   } finally {
     await session.send('Storage.overrideQuotaForOrigin', { origin });
   }
