@@ -68,7 +68,7 @@ test(
     await serve.connect(workerToken);
     await serve.waitFor('idle');
     await test.step('idle', () => expectAccessible(page));
-    // Its steps take a while with guidance, so that all four views have it at work.
+    // Its steps take a while with guidance, so that both views have it at work.
     await caller.submit(longest);
     await serve.waitFor('working');
     await expect(serve.preview).toBeVisible({ timeout: 90_000 });

@@ -145,3 +145,17 @@ export function sortPredictions<T extends Prediction>(newestFirst: readonly T[],
       return sorted.sort((a, b) => byPrompt.compare(a.parameters.prompt, b.parameters.prompt));
   }
 }
+
+/** All tags of the predictions, with one that is chosen. */
+export function tagsOf(predictions: readonly Prediction[], chosen: string | null = null): string[] {
+  return choicesOf(predictions, ({ tags = [] }) => tags, chosen);
+}
+
+/** The different values of the predictions, with the one that is chosen. */
+export function choicesOf<T extends string>(
+  predictions: readonly Prediction[],
+  read: (prediction: Prediction) => readonly T[],
+  chosen: T | null,
+): T[] {
+  return [...new Set([...predictions.flatMap(read), ...(chosen ? [chosen] : [])])].sort();
+}

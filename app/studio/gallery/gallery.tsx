@@ -23,9 +23,10 @@ import {
   initialGallery,
   noFilter,
   sortPredictions,
+  tagsOf,
 } from './gallery-state';
 import { SelectionBar } from './selection-bar';
-import { Toolbar, tagsOf } from './toolbar';
+import { Toolbar } from './toolbar';
 import { useCardFocus } from './use-card-focus';
 import type { Deletion } from './use-deletions';
 import { useGrid } from './use-grid';

@@ -7,7 +7,7 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
-import { tagsOf } from './toolbar';
+import { tagsOf } from './gallery-state';
 
 /** Longest tag, in characters. */
 const maxTagLength = 40;

@@ -4,6 +4,7 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import {
+  choicesOf,
   countFilters,
   type Filter,
   type GalleryEvent,
@@ -13,6 +14,7 @@ import {
   type StatusFilter,
   sorts,
   statusFilters,
+  tagsOf,
 } from './gallery-state';
 
 /** Search, order and filters; a filter with one choice is not offered. Narrow ones fold all but the search. */
@@ -140,17 +142,3 @@ function Select(props: {
 }
 
 const shapeOf = (size: Size) => (size === '1280*720' ? 'landscape' : 'portrait');
-
-/** All tags of the predictions, with one that is chosen. */
-export function tagsOf(predictions: readonly Prediction[], chosen: string | null = null): string[] {
-  return choicesOf(predictions, ({ tags = [] }) => tags, chosen);
-}
-
-/** The different values of the predictions, with the one that is chosen. */
-function choicesOf<T extends string>(
-  predictions: readonly Prediction[],
-  read: (prediction: Prediction) => readonly T[],
-  chosen: T | null,
-): T[] {
-  return [...new Set([...predictions.flatMap(read), ...(chosen ? [chosen] : [])])].sort();
-}

@@ -4,7 +4,7 @@
  */
 
 /** Frames of five seconds. */
-export const shortFrames = 41;
+const shortFrames = 41;
 
 const { fetch } = globalThis;
 globalThis.fetch = async (...asked) => {

@@ -2,7 +2,6 @@ import { type Graph, type ImageMatch, matchImages, weightsKey } from '../../grap
 import { type Backend, type Bindings, type DeviceTensor, Scope } from '../backend';
 import type { ImageExecutor, ImageWeights } from '../images';
 import type { Compute, Dispatch, Kernel } from '../kernels';
-import { checkJob } from '../kernels/run';
 import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';
 import {
   compileImages,
@@ -14,7 +13,7 @@ import {
   tensorKey,
 } from './image-steps';
 import { placeholder } from './placeholders';
-import { Refusal } from './refusal';
+import { checkFits, Refusal } from './refusal';
 
 /** Frames after which a causal layer has all that it sees, and the memory of one more. */
 const fullHistory = 3;
@@ -110,18 +109,8 @@ export class ImageProgram {
   }
 
   #check(graph: Graph, job: Dispatch): void {
-    const { kernel } = job;
-    const { bindingBytes, storageBuffers } = this.options.limits;
-    this.kernels.set(kernel, graph);
-    if (kernel.bindings.length > storageBuffers) {
-      throw new Refusal(graph.name, kernel.name, `binds ${kernel.bindings.length} buffers`);
-    }
-    try {
-      checkJob(job, bindingBytes);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new Refusal(graph.name, kernel.name, `does not fit: ${reason}`);
-    }
+    this.kernels.set(job.kernel, graph);
+    checkFits(graph, job, this.options.limits);
   }
 
   /**

@@ -2,13 +2,12 @@ import type { Graph } from '../../graph';
 import type { Backend } from '../backend';
 import { BoundGraph, type GraphBindings, type RowChunk } from '../executor';
 import type { Compute, Dispatch, Kernel } from '../kernels';
-import { checkJob } from '../kernels/run';
 import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';
 import { compileGraph } from './compile';
 import { KernelExecutor } from './kernel-executor';
 import { placeholder, placeholderBindings } from './placeholders';
 import type { Listing } from './places';
-import { Refusal } from './refusal';
+import { checkFits, Refusal } from './refusal';
 import type { CompiledPass, CompileOptions, Step } from './scope';
 
 /** Where the values of a program lie. */
@@ -98,17 +97,8 @@ export class Program {
     const kernels = new Map<Kernel, Graph>();
     for (const [graph, jobs] of this.listWithoutDevice([...kinds.values()])) {
       for (const job of jobs) {
-        const { kernel } = job;
-        kernels.set(kernel, graph);
-        if (kernel.bindings.length > limits.storageBuffers) {
-          throw new Refusal(graph.name, kernel.name, `binds ${kernel.bindings.length} buffers`);
-        }
-        try {
-          checkJob(job, limits.bindingBytes);
-        } catch (error) {
-          const reason = error instanceof Error ? error.message : String(error);
-          throw new Refusal(graph.name, job.kernel.name, `does not fit: ${reason}`);
-        }
+        kernels.set(job.kernel, graph);
+        checkFits(graph, job, limits);
       }
     }
     return kernels;

@@ -1,4 +1,7 @@
 import { KinoraError } from '../../contract';
+import type { Graph } from '../../graph';
+import type { Compute, Dispatch } from '../kernels';
+import { checkJob } from '../kernels/run';
 
 /** A graph that no kernels compute on a device. It is known before anything runs. */
 export class Refusal extends KinoraError {
@@ -14,5 +17,27 @@ export class Refusal extends KinoraError {
   ) {
     const sentence = `Kinora’s kernels do not compute this model on this GPU: ${graph}: ${call} ${reason}.`;
     super('KERNELS_UNAVAILABLE', sentence);
+  }
+}
+
+/**
+ * Checks a dispatch of a graph against a device.
+ *
+ * @throws Refusal where its kernel binds more storage buffers than the device has, or one that is larger than a binding
+ */
+export function checkFits(
+  graph: Graph,
+  job: Dispatch,
+  { bindingBytes, storageBuffers }: Compute['limits'],
+): void {
+  const { name, bindings } = job.kernel;
+  if (bindings.length > storageBuffers) {
+    throw new Refusal(graph.name, name, `binds ${bindings.length} buffers`);
+  }
+  try {
+    checkJob(job, bindingBytes);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Refusal(graph.name, name, `does not fit: ${reason}`);
   }
 }

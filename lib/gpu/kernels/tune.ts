@@ -2,7 +2,7 @@ import { KinoraError } from '../../contract';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
 import { type Timing, timeInTurns, timeWork } from './time';
-import type { KernelChoice } from './variants';
+import { type KernelChoice, smallestFirst } from './variants';
 
 /** A family of kernels whose variants compete, as `KernelChoice` names it. */
 export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;
@@ -146,11 +146,6 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
   return { winners, tried: tuner.tried };
 }
 
-/** Of variants, the one with the fewest results per thread, the last of several. */
-function smallestOf<V extends Pick<Candidate, 'results'>>(variants: readonly V[]): V | undefined {
-  return variants.toReversed().toSorted((a, b) => a.results - b.results)[0];
-}
-
 function classesOf(candidates: readonly Candidate[]): Candidate[][] {
   const classes = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
@@ -222,7 +217,10 @@ class Tuner {
     for (;;) {
       const late = tuned.candidates.filter((candidate) => this.#late.has(candidate));
       const untried = tuned.candidates.filter(({ key }) => !this.#tried.has(key));
-      const next = late.length > 0 ? smallestOf([...untried, ...late]) : untried[0];
+      const next =
+        late.length > 0
+          ? smallestFirst([...untried, ...late], ({ results }) => results)[0]
+          : untried[0];
       if (!next) return null;
       if (await this.#isUsable(tuned, next, late.length === 0)) {
         this.#note(tuned, next, { rate: null });

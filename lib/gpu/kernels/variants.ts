@@ -34,9 +34,14 @@ export function resultsOf(variant: Variant): number {
     : variant.threadRows * variant.threadColumns;
 }
 
-/** Variants from the smallest, which compiles fastest, to the largest. */
+/** From the fewest results per thread, which compile fastest, to the most; of equal ones the last comes first. */
+export function smallestFirst<T>(all: readonly T[], results: (one: T) => number): readonly T[] {
+  return all.toReversed().toSorted((a, b) => results(a) - results(b));
+}
+
+/** Variants from the smallest to the largest. */
 export function bySize<V extends Variant>(variants: readonly V[]): readonly V[] {
-  return variants.toReversed().toSorted((a, b) => resultsOf(a) - resultsOf(b));
+  return smallestFirst(variants, resultsOf);
 }
 
 /** The variants of each family that fit a device, the best guess first. */
