@@ -356,10 +356,8 @@ test(
     await models.lookUp.click();
     const denied = models.problem('HUB_DENIED');
     await expect(denied).toContainText('The makers ask you to accept their terms at');
-    await expect(denied.getByRole('link')).toHaveAttribute(
-      'href',
-      `${hub.url}/${goldenRepository}`,
-    );
+    const repository = denied.getByRole('link', { name: 'Open the page of the repository' });
+    await expect(repository).toHaveAttribute('href', `${hub.url}/${goldenRepository}`);
     await page.getByLabel('Access token of your account').fill('hf_secret');
     await page.getByRole('button', { name: 'Keep it', exact: true }).click();
     await expect(page.getByRole('button', { name: 'Remove the token' })).toBeVisible();

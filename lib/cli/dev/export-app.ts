@@ -18,7 +18,7 @@ const sources = [
   'public',
 ];
 const excluded =
-  /(^app\/api|^lib\/cli\/(?!compile-texts\.js$)[^/]+|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
+  /(^app\/api|^lib\/cli\/(?!dev(?:\/compile-texts\.js)?$).+|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
 
 /**
  * The path of `--base-path` as Next takes it: empty for the root of a host, else with a slash before it and none
