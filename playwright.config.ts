@@ -6,11 +6,11 @@ export default defineConfig({
   testDir: 'e2e',
   globalSetup: './e2e/support/global-setup.ts',
   outputDir: 'test-results/playwright',
-  // Two files at a time: a page waits as often as it computes. The time limits are for two cores that
-  // emulate a graphics card meanwhile.
+  // Two files at a time: a page waits as often as it computes. The time limits are for two slow cores that
+  // emulate a graphics card for the browser's tests meanwhile.
   workers: 2,
-  timeout: 240_000,
-  expect: { timeout: 30_000 },
+  timeout: 480_000,
+  expect: { timeout: 60_000 },
   forbidOnly: Boolean(process.env.CI),
   reporter: [['list']],
   use: {

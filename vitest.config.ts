@@ -44,7 +44,7 @@ export default defineConfig({
         test: {
           name: 'browser',
           include: ['{app,lib,relay}/**/*.browser.test.{ts,tsx}'],
-          testTimeout: 120_000,
+          testTimeout: 300_000,
           fileParallelism: false,
           browser: {
             enabled: true,

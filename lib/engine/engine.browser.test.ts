@@ -272,98 +272,22 @@ test(
     ),
 );
 
-/** Hashes the pixels (FNV-1a) that the encoder is given, frame by frame; a message asks for the list. */
-const hashFrames = `const hashes = [];
-  self.VideoFrame = class extends VideoFrame {
-    constructor(planes, init) {
-      super(planes, init);
-      if (!ArrayBuffer.isView(planes)) return;
-      let hash = 0x811c9dc5;
-      for (const byte of planes) hash = Math.imul(hash ^ byte, 0x01000193);
-      hashes.push(hash);
-    }
-  };
-  const channel = new BroadcastChannel('hashes');
-  channel.onmessage = () => channel.postMessage(hashes.splice(0))`;
-
-// On WebGPU, resume.browser.test.ts compares the frames of a run with those of one that was cut.
-test('the same request gives the encoder the same frames', { tags: ['full'] }, () =>
-  withEngine(hashFrames, async (engine) => {
-    const channel = new BroadcastChannel('hashes');
-    const framesOf = async (seed: number): Promise<number[]> => {
-      const asked = request({ guidance_scale: 2, seed });
-      const result = await engine.generate(
-        asked,
-        Comlink.proxy(() => undefined),
-      );
-      expect(result.encoder).toBe('webcodecs');
-      const answer = new Promise<number[]>((resolve) => {
-        channel.onmessage = ({ data }) => resolve(data);
-      });
-      channel.postMessage('all');
-      return answer;
-    };
-    try {
-      const first = await framesOf(42);
-      expect(first).toHaveLength(41);
-      expect(new Set(first).size).toBeGreaterThan(35);
-      expect(await framesOf(42)).toEqual(first);
-      // The image is the first frame; what follows depends on the seed.
-      const other = await framesOf(43);
-      expect(other.filter((hash, i) => hash === first[i]).length).toBeLessThan(5);
-    } finally {
-      channel.close();
-    }
-  }),
+test('a GPU with wrong numbers is refused', { tags: ['full'] }, () =>
+  withEngine(
+    `Object.defineProperty(GPUAdapter.prototype, 'info', {
+      get: () => ({ vendor: 'acme', architecture: 'one', device: '', description: '', subgroupMinSize: 4 }),
+    });
+    const map = GPUBuffer.prototype.getMappedRange;
+    GPUBuffer.prototype.getMappedRange = function (...range) {
+      const bytes = map.apply(this, range);
+      if (this.usage & GPUBufferUsage.MAP_READ) new Float32Array(bytes)[0] += 1;
+      return bytes;
+    };`,
+    async (engine) => {
+      const error = await failureOf(engine.load('tiny', 'webgpu'));
+      expect(error.code).toBe('GPU_UNRELIABLE');
+      expect(error.message).toContain('attention');
+      expect((await engine.counters()).liveBytes).toBe(0);
+    },
+  ),
 );
-
-describe('on the GPU', { tags: ['full'] }, () => {
-  const onGpu: Partial<EngineRequest> = { device: { backend: 'webgpu' } };
-  test('a device that is lost is DEVICE_LOST, and the next run gets a fresh one', () =>
-    withEngine(
-      `const request = GPUAdapter.prototype.requestDevice;
-      GPUAdapter.prototype.requestDevice = async function (...options) {
-        const device = await request.apply(this, options);
-        new BroadcastChannel('lose').onmessage = () => device.destroy();
-        return device;
-      }`,
-      async (engine) => {
-        const channel = new BroadcastChannel('lose');
-        const report = Comlink.proxy((event: ProgressEvent) => {
-          if (event.type === 'phase' && event.phase === 'image') channel.postMessage('now');
-        });
-        const error = await failureOf(engine.generate(request({}, {}, onGpu), report));
-        channel.close();
-        expect(error.code).toBe('DEVICE_LOST');
-        expect(await listVideos()).toEqual([]);
-        expect((await engine.counters()).liveBytes).toBe(0);
-        // The next run computes: a step comes, and only then is it cancelled.
-        const next = Comlink.proxy((event: ProgressEvent) => {
-          if (event.type === 'step') void engine.cancel();
-        });
-        const ended = await failureOf(engine.generate(request({}, {}, onGpu), next));
-        expect(ended.code).toBe('CANCELLED');
-      },
-    ));
-
-  test('a GPU with wrong numbers is refused, every time', () =>
-    withEngine(
-      `Object.defineProperty(GPUAdapter.prototype, 'info', {
-        get: () => ({ vendor: 'acme', architecture: 'one', device: '', description: '', subgroupMinSize: 4 }),
-      });
-      const map = GPUBuffer.prototype.getMappedRange;
-      GPUBuffer.prototype.getMappedRange = function (...range) {
-        const bytes = map.apply(this, range);
-        if (this.usage & GPUBufferUsage.MAP_READ) new Float32Array(bytes)[0] += 1;
-        return bytes;
-      };`,
-      async (engine) => {
-        for (let attempt = 0; attempt < 2; attempt++) {
-          const error = await failureOf(engine.load('tiny', 'webgpu'));
-          expect(error.code).toBe('GPU_UNRELIABLE');
-          expect(error.message).toContain('attention');
-          expect((await engine.counters()).liveBytes).toBe(0);
-        }
-      },
-    ));
-});

@@ -2,6 +2,7 @@
  * An engine that saves each step that it can, tells the frames that it encodes, and loses its GPU when it is
  * told to, at once or in the next work of our own kernels; for `resume.browser.test.ts`.
  */
+import './short-videos';
 import { sha256 } from '../../contract';
 import { modelFamilies } from '../../models';
 import type { FrameStepMaker } from '../../pipeline/steps';

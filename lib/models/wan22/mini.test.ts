@@ -126,18 +126,12 @@ test('a preview shows the picture in its colours', { timeout: 120_000 }, async (
 });
 
 describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 }, () => {
-  // Positive to the right and down, as the content moves.
-  test.each([
-    ['the prompt of the sample', samplePrompt, -1, 0],
-    ['a pan to the left', 'The camera pans to the left', 1, 0],
-    ['a tilt up', 'The camera tilts up', 0, 1],
-  ])('%s has its direction', async (_, prompt, x, y) => {
-    const { first, moved } = await video(prompt, longer);
+  test('the prompt of the sample has its direction', async () => {
+    const { first, moved } = await video(samplePrompt, longer);
     expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
-    // Along the direction, and far less across it.
-    const along = moved.x * x + moved.y * y;
-    expect(along).toBeGreaterThan(4);
-    expect(Math.abs(moved.x * y) + Math.abs(moved.y * x)).toBeLessThan(along);
+    // To the left, and far less up or down.
+    expect(moved.x).toBeLessThan(-4);
+    expect(Math.abs(moved.y)).toBeLessThan(-moved.x);
   });
 
   test('zooming in has its direction', async () => {
@@ -180,7 +174,9 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     });
     expect([first.width, first.height]).toEqual([128, 224]);
     expect(psnr(first, pictures.portrait)).toBeGreaterThan(22);
+    // Down, as the content moves, and far less to the sides.
     expect(moved.y).toBeGreaterThan(4);
+    expect(Math.abs(moved.x)).toBeLessThan(moved.y);
   });
 
   test('a second clip goes on where the first one ended, without a jump', async () => {

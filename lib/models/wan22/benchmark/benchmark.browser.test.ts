@@ -11,7 +11,6 @@ import { wan22BenchmarkStages } from './stages';
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 
 test.each([
-  ['exact', 0],
   ['exact', 1],
   ['runtime', 0],
 ] as const)(
