@@ -1,5 +1,6 @@
 import type { DeviceTensor } from '../backend';
 import type { Kernel } from './kernel';
+import type { Peak } from './peak-rate';
 
 /** A tensor, or a range of it, as a kernel's buffer. */
 export interface Operand {
@@ -60,6 +61,8 @@ export interface Compute {
    * much one dispatch is given.
    */
   readonly rates: Map<string, number>;
+  /** What the device's arithmetic reaches; null before it was measured, and on an emulated GPU. */
+  peak: Peak | null;
   /** Keys of the kernels that ran. */
   readonly used: Set<string>;
   /** Groups of four results that f16 does not hold, of the layers that count them: they were clamped. */

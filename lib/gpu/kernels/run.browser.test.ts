@@ -80,7 +80,11 @@ describe('kernels on a device that they share with the runtime', () => {
   test('a kernel of unknown rate gets 6 GFLOP at once, and more when it has shown to be faster', async () => {
     const scope = new Scope(backend);
     const x = scope.float32([16 * 1000], 'activations');
-    const unknown = defineKernel({ ...increase, name: 'unknown', body: '_ = x[0]; _ = uniforms.first;' });
+    const unknown = defineKernel({
+      ...increase,
+      name: 'unknown',
+      body: '_ = x[0]; _ = uniforms.first;',
+    });
     const one = { ...job(x, 16 * 1000, 1), kernel: unknown, flops: 6e10 };
     const spy = vi.spyOn(GPUComputePassEncoder.prototype, 'dispatchWorkgroups');
     const partsOf = async () => {

@@ -3,6 +3,7 @@ import type { DeviceTensor } from '../backend';
 import { afterEvents } from '../faults';
 import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
 import { familyOf, isFloatUniform, type Kernel, uniformName } from './kernel';
+import type { Peak } from './peak-rate';
 
 /**
  * FLOP/s that is assumed of a kernel that was neither measured nor has run: less than an old integrated GPU reaches. A
@@ -54,6 +55,7 @@ export class KernelRunner implements Compute {
   readonly limits: Compute['limits'];
   readonly matrices?: NonNullable<Compute['matrices']>;
   readonly rates = new Map<string, number>();
+  peak: Peak | null = null;
   readonly used = new Set<string>();
   readonly clamped = { count: 0 };
   /** FLOP/s that kernels without a measured rate have reached, by their keys: at least so fast they are. */

@@ -12,6 +12,13 @@ test('a device that has everything has texts of all variants', () => {
   expect(kernelSetOf(completeDevice)).toMatch(/^\w+$/);
 });
 
+test('a device whose integers are no faster than its f32 has no mode of integers', () => {
+  const modesAt = (integerDot: number | null) =>
+    modesOf({ ...completeDevice, peak: { multiplyAdd: 2e12, integerDot } });
+  expect(modesAt(4e12)).toContain('fast');
+  for (const slow of [2e12, 0.8e12, null]) expect(modesAt(slow)).toEqual(['exact', 'matrix']);
+});
+
 test('what was measured stays valid when a device is opened with or without its matrices', () => {
   const { features, limits } = completeDevice;
   const kept = [...features].filter((name) => name === 'shader-f16' || name === integerDots);

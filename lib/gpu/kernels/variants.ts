@@ -16,11 +16,12 @@ import {
   matrixResults,
   matrixTilings,
 } from './linear-matrix';
+import { gainsByIntegers } from './peak-rate';
 import { quantiseKernel } from './quantise';
 import type { Family } from './tune';
 import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
 
-type Device = Pick<Compute, 'features' | 'limits' | 'matrices'>;
+type Device = Pick<Compute, 'features' | 'limits' | 'matrices'> & Partial<Pick<Compute, 'peak'>>;
 
 /** A variant of any family. */
 export type Variant = LinearVariant | AttentionVariant | ConvolutionVariant;
@@ -113,11 +114,12 @@ export function defaultChoice(device: Device, mode: KernelMode, software = false
   };
 }
 
-/** The modes that a device has kernels of. */
+/** The modes that a device has kernels of; `fast` not where its peak was measured and integers are no faster. */
 export function modesOf(device: Device): readonly KernelMode[] {
+  const gains = !device.peak || gainsByIntegers(device.peak);
   return [
     'exact',
-    ...(device.features.has(integerDots) ? (['fast'] as const) : []),
+    ...(device.features.has(integerDots) && gains ? (['fast'] as const) : []),
     ...(matrixTilings(device).length > 0 ? (['matrix'] as const) : []),
   ];
 }

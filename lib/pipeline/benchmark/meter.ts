@@ -43,6 +43,7 @@ export function metered(backend: Backend): Meter {
         rates: compute.rates,
         used: compute.used,
         clamped: compute.clamped,
+        peak: compute.peak,
         get unfinished() {
           return compute.unfinished;
         },
