@@ -56,6 +56,8 @@ export interface Compute {
   };
   /** What its matrix units compute, and the size of the largest subgroup; absent where there are none to be used. */
   readonly matrices?: { readonly configs: readonly MatrixConfig[]; readonly subgroupSize: number };
+  /** Invocations of the smallest and the largest subgroups; absent where the browser does not tell. */
+  readonly subgroupSizes?: { readonly least: number; readonly most: number };
   /**
    * Measured FLOP/s by kernel key, or by family for kernels that were not measured themselves. They bound how
    * much one dispatch is given.

@@ -82,6 +82,7 @@ export const fastLinearKernel: (variant: LinearVariant, shape: FastLinearShape) 
       uniforms: ['rows', 'xFirst', 'xScalesFirst', ...epilogueUniforms(shape)],
       threads: threadsOf(variant),
       workgroupBytes: workgroupBytes(variant),
+      subgroup: variant.subgroup,
       needs: [integerDots],
       declarations: `
 var<workgroup> tileX: array<vec4<u32>, ${rows * 2}>;

@@ -28,6 +28,8 @@ export interface Host {
   readonly device: GPUDevice;
   /** As of {@link Compute}; null where there are none. */
   readonly matrices?: Compute['matrices'] | null;
+  /** As of {@link Compute}; null where the browser does not tell. */
+  readonly subgroupSizes?: Compute['subgroupSizes'] | null;
   /** The buffer of a tensor of this backend. */
   bufferOf(tensor: DeviceTensor): GPUBuffer;
   /** Runs a task when everything before it, the runtime's runs included, is submitted. */
@@ -54,6 +56,7 @@ export class KernelRunner implements Compute {
   readonly features: ReadonlySet<string>;
   readonly limits: Compute['limits'];
   readonly matrices?: NonNullable<Compute['matrices']>;
+  readonly subgroupSizes?: NonNullable<Compute['subgroupSizes']>;
   readonly rates = new Map<string, number>();
   peak: Peak | null = null;
   readonly used = new Set<string>();
@@ -70,6 +73,7 @@ export class KernelRunner implements Compute {
   constructor(readonly host: Host) {
     const { limits, features } = host.device;
     if (host.matrices) this.matrices = host.matrices;
+    if (host.subgroupSizes) this.subgroupSizes = host.subgroupSizes;
     this.features = new Set([...features, ...navigator.gpu.wgslLanguageFeatures]);
     this.limits = {
       workgroupBytes: limits.maxComputeWorkgroupStorageSize,

@@ -18,10 +18,12 @@ import {
 } from './linear-matrix';
 import { gainsByIntegers } from './peak-rate';
 import { quantiseKernel } from './quantise';
+import { suited } from './registers';
 import type { Family } from './tune';
 import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
 
-type Device = Pick<Compute, 'features' | 'limits' | 'matrices'> & Partial<Pick<Compute, 'peak'>>;
+type Device = Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'> &
+  Partial<Pick<Compute, 'peak'>>;
 
 /** A variant of any family. */
 export type Variant = LinearVariant | AttentionVariant | ConvolutionVariant;
@@ -55,12 +57,14 @@ export function variantsOf(device: Device): {
   readonly matrixLinear: readonly LinearVariant[];
 } {
   const linear = linearVariants(device);
+  const of = <V extends Variant>(family: Family, variants: readonly V[]) =>
+    suited(device, family, variants, resultsOf);
   return {
-    linear,
-    attention: attentionVariants(device),
-    convolution: convolutionVariants(device),
-    fastLinear: fastLinearVariants(device),
-    fastAttention: fastAttentionVariants(device),
+    linear: of('linear', linear),
+    attention: of('attention', attentionVariants(device)),
+    convolution: of('convolution', convolutionVariants(device)),
+    fastLinear: of('fastLinear', fastLinearVariants(device)),
+    fastAttention: of('fastAttention', fastAttentionVariants(device)),
     matrixLinear: matrixLinearVariants(device, linear),
   };
 }

@@ -36,7 +36,7 @@ export interface KernelReport {
   readonly browser: string;
   readonly device: DeviceReport;
   readonly languageFeatures: readonly string[];
-  /** Modes that this device has kernels of our own for; known with its peak. */
+  /** Modes that this device has kernels of our own for, less those that its peak makes slower. */
   readonly modes: readonly KernelMode[];
   /** Features that the device is opened without, as the self-test fails with them. */
   readonly refused: readonly string[];
@@ -86,7 +86,7 @@ export async function benchmarkKernels(
     browser: navigator.userAgent,
     device,
     languageFeatures: [...navigator.gpu.wgslLanguageFeatures].sort(),
-    modes: [],
+    modes: modesOf(compute),
     refused: backend.refused ?? [],
     selfTest: [],
     peak: null,
