@@ -1,4 +1,5 @@
 import {
+  type DeviceReport,
   type KernelRecord,
   type KernelSetting,
   type ProgressEvent,
@@ -8,7 +9,7 @@ import { type Backend, type Compute, probeDevice, Scope } from '../gpu';
 import { modeFor } from '../gpu/kernels/assign';
 import { tunedFamilies } from '../gpu/kernels/candidates';
 import { familyOf, type KernelMode } from '../gpu/kernels/kernel';
-import { measurePeak } from '../gpu/kernels/peak';
+import { measurePeak, quickPeak } from '../gpu/kernels/peak';
 import type { Peak } from '../gpu/kernels/peak-rate';
 import {
   emptyRecord,
@@ -16,6 +17,7 @@ import {
   isOfOther,
   mostLosses,
   openRecord,
+  peakOf,
   recordId,
   type TuningRecord,
   withLoss,
@@ -58,7 +60,7 @@ export class EngineKernels {
     const device = await probeDevice();
     const setting = asked ?? usualKernels(device.software);
     if (setting === 'runtime') return;
-    const mode = modeFor(backend.compute, setting);
+    const mode = await this.#modeFor(backend, backend.compute, setting, device);
     const byMode = this.#kernels.get(backend) ?? new Map<KernelMode, KernelChoice | null>();
     this.#kernels.set(backend, byMode);
     const known = byMode.get(mode);
@@ -81,7 +83,17 @@ export class EngineKernels {
     const before = await this.#open(backend);
     await this.#save({ ...before, modes: {}, losses: 0 });
     this.#kernels.delete(backend);
-    await this.#make(backend, modeFor(compute, mode), report, signal);
+    compute.peak = null;
+    const { software } = await probeDevice();
+    await this.#make(backend, await modeFor(backend, compute, mode, software), report, signal);
+  }
+
+  /** A peak that is stored is not measured again, unless it may be that of another GPU. */
+  async #modeFor(backend: Backend, compute: Compute, asked: KernelMode, device: DeviceReport) {
+    if (asked === 'fast' && !isNameless(device)) {
+      compute.peak ??= peakOf(await this.#open(backend));
+    }
+    return modeFor(backend, compute, asked, device.software);
   }
 
   skip(): void {
@@ -134,7 +146,10 @@ export class EngineKernels {
     let record = await this.#open(backend);
     const device = await probeDevice();
     const timing = !device.software;
-    const measured = () => measurePeak(backend, compute, { atLeast: 0.02, rounds: 3 });
+    const measured = async () => {
+      compute.peak ??= await measurePeak(backend, compute, quickPeak);
+      return compute.peak;
+    };
     let peak: Peak | null = null;
     if (timing && record.peak !== null && isNameless(device)) {
       peak = await measured();

@@ -58,6 +58,7 @@ export class CountingBackend extends Counted implements Backend {
   readonly compute: Compute = {
     used: new Set(),
     clamped: { count: 0 },
+    peak: null,
     unfinished: [],
     features: new Set(),
     limits: {

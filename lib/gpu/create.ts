@@ -44,7 +44,7 @@ export async function createTestedBackend(options: GpuOptions): Promise<TestedBa
   backend.refused = [];
   if (checks.every(({ usable }) => usable)) return tested;
   await backend.dispose();
-  const second = await createAndTest({});
+  const second = await createAndTest({ subgroups: false });
   second.backend.refused = [subgroups];
   return second;
 }

@@ -1,6 +1,7 @@
 import { type DeviceReport, KinoraError } from '../contract';
 import { isSoftware, matrixFeature } from '../contract/kernel-setting';
 import type { Compute } from './kernels/compute';
+import { dividesRegisters, subgroupSizeControl } from './kernels/registers';
 
 /** Limits that are raised to what the adapter has; ONNX Runtime asks for the same list. */
 const raisedLimits = [
@@ -63,6 +64,13 @@ export interface Gpu {
   readonly software: boolean;
   /** Null where there are none. */
   readonly matrices?: NonNullable<Compute['matrices']> | null;
+  /** Null where the browser does not tell. */
+  readonly subgroupSizes?: NonNullable<Compute['subgroupSizes']> | null;
+}
+
+function subgroupSizesOf({ info }: GPUAdapter): NonNullable<Compute['subgroupSizes']> | null {
+  const { subgroupMinSize: least, subgroupMaxSize: most } = info as Partial<GPUAdapterInfo>;
+  return least && most ? { least, most } : null;
 }
 
 /** The matrices of f16 that an adapter multiplies with sums in f32. */
@@ -87,24 +95,32 @@ function matricesOf({ features, info }: GPUAdapter): NonNullable<Compute['matric
 export interface GpuOptions {
   /** Whether for the mode `matrix`: with the GPU's matrix units, where there are any, and their subgroups. */
   readonly matrices?: boolean;
+  /** Where false, the device has no subgroups, whatever they are good for. */
+  readonly subgroups?: boolean;
 }
 
 /**
  * Requests a device with the adapter's limits, and with f16 and timestamps where there are any. Subgroups
- * are requested for the mode `matrix` only: where a device has them, ONNX Runtime's attention uses them too, and
- * computes wrong numbers on some (README, "The device").
+ * are requested for the mode `matrix`, and for GPUs that need the choice of their size: where a device has them, ONNX
+ * Runtime's attention uses them too, and computes wrong numbers on some (README, "The device").
  *
  * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
  */
-export async function requestDevice({ matrices = false }: GpuOptions = {}): Promise<Gpu> {
+export async function requestDevice(options: GpuOptions = {}): Promise<Gpu> {
   const gpu = webGpu();
   if (!gpu) throw new KinoraError('WEBGPU_MISSING');
   const adapter = await gpu.requestAdapter(adapterOptions);
   if (!adapter) throw new KinoraError('ADAPTER_MISSING');
   const { features, info } = adapter;
   const optional: GPUFeatureName[] = ['shader-f16', 'timestamp-query'];
-  if (matrices && features.has(matrixFeature)) {
-    optional.push(matrixFeature as GPUFeatureName, subgroups);
+  const sizes = subgroupSizesOf(adapter);
+  if (options.subgroups !== false) {
+    if (options.matrices && features.has(matrixFeature)) {
+      optional.push(matrixFeature as GPUFeatureName, subgroups);
+    }
+    if (sizes && dividesRegisters(sizes) && features.has(subgroupSizeControl)) {
+      optional.push(subgroupSizeControl as GPUFeatureName, subgroups);
+    }
   }
   const device = await adapter.requestDevice({
     label: 'kinora',
@@ -114,6 +130,7 @@ export async function requestDevice({ matrices = false }: GpuOptions = {}): Prom
   return {
     device,
     software: isSoftware(info),
-    matrices: device.features.has(subgroups) ? matricesOf(adapter) : null,
+    matrices: device.features.has(matrixFeature) ? matricesOf(adapter) : null,
+    subgroupSizes: sizes,
   };
 }

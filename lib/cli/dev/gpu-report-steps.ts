@@ -51,8 +51,10 @@ export interface GpuReport {
   readonly steps: readonly StepResult[];
 }
 
-/** Sizes that a person chose, as the commands' options of these names. */
-export interface ReportSizes {
+/** What a person chose; sizes are the commands' options of these names. */
+export interface ReportOptions {
+  /** Every step at its usual sizes, which takes the slower cards an hour. */
+  readonly all?: boolean;
   readonly layers?: string | undefined;
   readonly tokens?: string | undefined;
   readonly variants?: string | undefined;
@@ -65,13 +67,18 @@ const settings = ['exact', 'fast', 'matrix', 'runtime'] as const;
 const modeOf = (setting: (typeof settings)[number]) =>
   setting === 'runtime' ? {} : { mode: setting };
 
-/** The steps, in the order of what is worth most if a later one takes the machine down. */
-export function reportSteps({ layers = '2', tokens, variants, rounds }: ReportSizes): Step[] {
+/**
+ * The steps, in the order of what is worth most if a later one takes the machine down. Unless all are asked for: self-test,
+ * peak, tuner, each operator by the first variant, a block in each mode, and a layer of each part of the 5B.
+ */
+export function reportSteps({ all = false, tokens, ...chosen }: ReportOptions): Step[] {
+  const usual = all ? { layers: '2' } : { layers: '1', variants: '1', rounds: '2' };
+  const { layers, variants, rounds }: ReportOptions = { ...usual, ...chosen };
   const option = (name: string, value: string | undefined) =>
     value === undefined ? '' : ` --${name} ${value}`;
   const few = `${option('variants', variants)}${option('rounds', rounds)}`;
   const size = `${option('layers', layers)}${option('tokens', tokens)}`;
-  return [
+  const steps: Step[] = [
     { name: kernels, command: `bench -- kernels${few}`, figures: 'file', limitMinutes: 15 },
     ...(['exact', 'fast', 'matrix'] as const).map(
       (mode): Step => ({
@@ -105,6 +112,9 @@ export function reportSteps({ layers = '2', tokens, variants, rounds }: ReportSi
       }),
     ),
   ];
+  const short = (step: Step) =>
+    step.name === kernels || (step.command.startsWith('bench -- model') && step.mode === 'exact');
+  return all ? steps : steps.filter(short);
 }
 
 const scripts: Readonly<Record<string, string>> = {

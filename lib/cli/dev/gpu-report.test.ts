@@ -60,7 +60,7 @@ const kernels: KernelReport = {
 test('a step that fails stops none; what a device is too slow for or lacks is left out with a sentence', async () => {
   const results: StepResult[] = [];
   await runSteps(
-    reportSteps({}),
+    reportSteps({ all: true }),
     async (result) => void results.push(result),
     async ({ name, command }) => {
       const failed = name.includes('fast');
@@ -91,11 +91,20 @@ test('a step that fails stops none; what a device is too slow for or lacks is le
 });
 
 test('sizes that a person chose go to the commands, also where the CPU emulates the GPU', () => {
-  const steps = reportSteps({ layers: '1', tokens: '64', variants: '1', rounds: '3' });
+  const steps = reportSteps({ all: true, layers: '1', tokens: '64', variants: '1', rounds: '3' });
   const commands = steps.map(({ command }) => command);
   expect(commands[0]).toBe('bench -- kernels --variants 1 --rounds 3');
   expect(commands.at(-1)).toMatch(/--kernels runtime --layers 1 --tokens 64$/);
   expect(steps.some(({ tooSlow }) => tooSlow)).toBe(false);
+});
+
+test('unless everything is asked for, the report is short', () => {
+  const [first, second, ...others] = reportSteps({});
+  expect(first?.command).toBe('bench -- kernels --variants 1 --rounds 2');
+  expect(second?.command).toMatch(/^bench -- model .* --kernels exact --layers 1$/);
+  expect(others).toEqual([]);
+  expect(reportSteps({ rounds: '5' })[0]?.command).toMatch(/ --variants 1 --rounds 5$/);
+  expect(reportSteps({ all: true }).length).toBeGreaterThan(8);
 });
 
 test('steps run the commands, in processes of their own; what is known of one that fails is kept', {

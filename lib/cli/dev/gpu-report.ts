@@ -10,15 +10,17 @@ import { reportMarkdown, reportSteps, runSteps, type StepResult } from './gpu-re
 
 const help = `npm run gpu-report -- [options]
 
-Everything that a graphics card can tell of Kinora in one run, into two files to send in: self-test, our kernels' speed
-beside ONNX Runtime's, check and tuning of them, parity of the tiny model in every mode, and one block of the 5B at
-the full length of a clip. A card takes minutes; where the CPU emulates one, the last part is left out.
+What a graphics card can tell of Kinora, into two files to send in: self-test, the peak of its arithmetic, check and
+tuning of our kernels, their speed beside ONNX Runtime's, and a layer of each part of the 5B at the full length of a
+clip, which give a forecast. A card takes minutes; where the CPU emulates one, the last part is left out.
 
+  --all          everything: all variants of our kernels, parity of the tiny model, and the 5B's blocks in every mode;
+                 slower cards take an hour
   --out DIR      where gpu-report.json and gpu-report.md go (default: out)
-  --layers N     blocks of the 5B (default 2)
+  --layers N     blocks of the 5B (default 1; 2 with --all)
   --tokens M     tokens of its clip (default 27280, 1280×704×121); 64 is enough where the CPU emulates a graphics card
-  --variants N   variants of each kernel to measure, the best guesses first (default: all; 2 on a CPU emulation)
-  --rounds N     measurements of each kernel (default 5; 2 on a CPU emulation)
+  --variants N   variants of each kernel to measure, the best guesses first (default 1; with --all all, 2 on a CPU emulation)
+  --rounds N     measurements of each kernel (default 2; with --all 5, 2 on a CPU emulation)
 
 The files name the graphics card, browser and system; nothing is sent. They are written after each step, so that they
 hold what is known when the report is interrupted.
@@ -26,6 +28,7 @@ hold what is known when the report is interrupted.
 
 const optionTypes = {
   out: { type: 'string', default: 'out' },
+  all: { type: 'boolean', default: false },
   layers: { type: 'string' },
   tokens: { type: 'string' },
   variants: { type: 'string' },
@@ -43,7 +46,7 @@ async function main(): Promise<number> {
       process.stdout.write(help);
       return 0;
     }
-    const { out, help: _, ...sizes } = values;
+    const { out, all, help: _, ...sizes } = values;
     for (const [name, text] of Object.entries(sizes)) {
       if (!/^[1-9]\d*$/.test(text)) throw refuse(`--${name} must be a whole number of at least 1.`);
     }
@@ -55,7 +58,7 @@ async function main(): Promise<number> {
     const system = `${os.type()} ${os.release()} ${os.arch()}, Node ${process.versions.node}`;
     const date = new Date().toISOString();
     const kinora = [version, commit()].filter(Boolean).join(', commit ');
-    const steps = reportSteps(sizes);
+    const steps = reportSteps({ all, ...sizes });
     // Written after each step: a step may take the machine down.
     await runSteps(steps, async (result) => {
       results.push(result);

@@ -3,10 +3,24 @@ import type { Backend } from '../backend';
 import { probeDevice } from '../device';
 import type { Compute } from './compute';
 import type { KernelMode } from './kernel';
+import { measurePeak, quickPeak } from './peak';
 import { defaultChoice, modesOf } from './variants';
 
-/** What computes where a mode is asked for: `exact` on a device that has no kernels of that mode. */
-export function modeFor(compute: Compute, asked: KernelMode): KernelMode {
+/**
+ * What computes where a mode is asked for: `exact` on a device that has no kernels of that mode, or on which they are
+ * slower. Before `fast` a GPU's peak is measured, unless it is known.
+ *
+ * @param software an emulated GPU computes in every mode that it has kernels of, as nobody uses it for its speed
+ */
+export async function modeFor(
+  backend: Backend,
+  compute: Compute,
+  asked: KernelMode,
+  software: boolean,
+): Promise<KernelMode> {
+  if (asked === 'fast' && !software) {
+    compute.peak ??= await measurePeak(backend, compute, quickPeak);
+  }
   return modesOf(compute).find((mode) => mode === asked) ?? 'exact';
 }
 
@@ -29,8 +43,8 @@ export async function assignKernels(
       remedy: 'Use --backend webgpu, or --kernels runtime.',
     });
   }
-  const mode = modeFor(compute, setting);
   const { software } = await probeDevice();
+  const mode = await modeFor(backend, compute, setting, software);
   backend.kernels = defaultChoice(compute, mode, software);
   return mode;
 }

@@ -15,6 +15,9 @@ export const lanes = 16;
 /** Keys, or channels, that lie in workgroup memory at a time. */
 export const slice = 16;
 
+/** Bytes of the weights of a tile that are stored at once: with a slice of values they take 16 KiB. */
+const mostWeights = 8192;
+
 /** How a workgroup is divided. */
 export interface Geometry {
   readonly threads: number;
@@ -23,8 +26,10 @@ export interface Geometry {
   readonly keys: number;
   /** Groups of four channels of a thread. */
   readonly columns: number;
-  /** `vec4`s of a slice of Q [4][queries], of the lanes' maxima and of a slice of weights [16][queries/4]. */
+  /** `vec4`s of a slice of Q [4][queries], of the lanes' maxima and of the weights [keys or 16][queries/4]. */
   readonly left: number;
+  /** Whether the weights of a tile are stored at once. A thread then needs no registers for them any more. */
+  readonly whole: boolean;
   /** `vec4`s of a slice of K [4][keys]. */
   readonly keySlice: number;
   /** `vec4`s of a slice of V [16][columns·16]. */
@@ -34,12 +39,14 @@ export interface Geometry {
 export function geometryOf({ queries, keys }: AttentionVariant, headSize: number): Geometry {
   const rows = queries >= 64 ? 8 : 4;
   const columns = Math.ceil(headSize / 64);
+  const whole = 4 * queries * keys <= mostWeights;
   return {
     threads: (queries / rows) * lanes,
     rows,
     keys: keys / lanes,
     columns,
-    left: 4 * queries,
+    left: whole ? Math.max(4 * queries, (queries * keys) / 4) : 4 * queries,
+    whole,
     keySlice: 4 * keys,
     valueSlice: slice * lanes * columns,
   };

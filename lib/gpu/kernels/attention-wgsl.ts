@@ -72,6 +72,7 @@ export function attentionText(
       (bytes, { element, count }) => bytes + count * (element === 'vec4<f16>' ? 8 : 16),
       0,
     ),
+    subgroup: variant.subgroup,
     needs: logits.needs,
     directives: logits.directives,
     declarations: `${logits.areas
@@ -176,7 +177,7 @@ ${lines(keys, (j) => `      s${i}_${j} += ${Math.LOG2E} * bias[start + ${key(j)}
 function weightedText(
   { queries, keys: tile }: AttentionVariant,
   shape: AttentionShape,
-  { rows, keys, columns, threads }: Geometry,
+  { rows, keys, columns, threads, whole }: Geometry,
   { weights, values }: Logits,
 ): string {
   const units = shape.headSize / 8;
@@ -184,22 +185,25 @@ function weightedText(
   const groupOf = (key: string, g: number) =>
     `(${key}) * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
   const row = place('v', 'min(firstKey + c * 16u + key, uniforms.keys - 1u)');
-  return `
-    for (var c = 0u; c < ${tile / slice}u; c++) {
-      workgroupBarrier();
+  const store = (firstKey: string) =>
+    lines(keys, (j) =>
+      lines(
+        rows / 4,
+        (g) =>
+          `        ${write(
+            weights,
+            groupOf(`${firstKey} + ${j}u`, g),
+            four((i) => `s${4 * g + i}_${j}`),
+          )}`,
+      ),
+    );
+  const ofSlice = `
       if (lane / ${owners}u == c) {
-${lines(keys, (j) =>
-  lines(
-    rows / 4,
-    (g) =>
-      `        ${write(
-        weights,
-        groupOf(`lane % ${owners}u * ${keys}u + ${j}u`, g),
-        four((i) => `s${4 * g + i}_${j}`),
-      )}`,
-  ),
-)}
-      }
+${store(`lane % ${owners}u * ${keys}u`)}
+      }`;
+  return `${whole ? `\n    workgroupBarrier();\n${store(`lane * ${keys}u`)}` : ''}
+    for (var c = 0u; c < ${tile / slice}u; c++) {
+      workgroupBarrier();${whole ? '' : ofSlice}
 ${eachUnit(
   slice * units,
   threads,
@@ -212,7 +216,7 @@ ${eachUnit(
       workgroupBarrier();
       for (var key = 0u; key < ${slice}u; key++) {
 ${lines(columns, (h) => `        let v${h} = ${read(values, `key * ${lanes * columns}u + ${h * lanes}u + lane`)};`)}
-${lines(rows / 4, (g) => `        let p${g} = ${read(weights, groupOf('key', g))};`)}
+${lines(rows / 4, (g) => `        let p${g} = ${read(weights, groupOf(whole ? `c * ${slice}u + key` : 'key', g))};`)}
 ${lines(rows, (i) => lines(columns, (h) => `        o${i}_${h} = fma(vec4<f32>(${component('p', i)}), v${h}, o${i}_${h});`))}
       }
     }`;

@@ -12,6 +12,8 @@ export interface AttentionVariant {
   readonly keys: number;
   /** How tiles of operands in f16 lie in workgroup memory; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
+  /** Invocations of a subgroup; the device chooses when absent. */
+  readonly subgroup?: number;
 }
 
 /** What a call needs of an attention kernel. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBackend } from '..';
 import { type Backend, Scope } from '../backend';
+import { assignKernels, modeFor } from './assign';
 import { tunedFamilies } from './candidates';
 import { type CheckDevice, checkAttention, checkConvolution, checkLinear } from './check';
 import { checkFastAttention, checkFastLinear } from './check-fast';
@@ -187,6 +188,24 @@ test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_0
   expect(tried).toContainEqual(expect.objectContaining({ key, rate }));
   expect(rate).toBeGreaterThan(0);
   scope.dispose();
+});
+
+test('a mode of integers is chosen where the peak of integers was measured above that of f32', {
+  tags: ['full'],
+}, async () => {
+  // An emulated GPU is not measured.
+  expect(await modeFor(backend, compute, 'fast', true)).toBe('fast');
+  expect(compute.peak).toBeNull();
+  const mode = await modeFor(backend, compute, 'fast', false);
+  const { multiplyAdd, integerDot } = compute.peak ?? {};
+  expect(multiplyAdd).toBeGreaterThan(1e8);
+  expect(mode).toBe((integerDot ?? 0) > (multiplyAdd ?? 0) ? 'fast' : 'exact');
+  compute.peak = { multiplyAdd: 2e12, integerDot: 1e12 };
+  expect(await assignKernels(backend, 'fast')).toBe('exact');
+  expect(backend.kernels).toMatchObject({ mode: 'exact' });
+  compute.peak = { multiplyAdd: 1e12, integerDot: 2e12 };
+  expect(await assignKernels(backend, 'fast')).toBe('fast');
+  compute.peak = null;
 });
 
 test('a choice has the best guess of each family; a device with less gives another set of kernels', () => {

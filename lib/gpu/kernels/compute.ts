@@ -1,5 +1,6 @@
 import type { DeviceTensor } from '../backend';
 import type { Kernel } from './kernel';
+import type { Peak } from './peak-rate';
 
 /** A tensor, or a range of it, as a kernel's buffer. */
 export interface Operand {
@@ -55,11 +56,15 @@ export interface Compute {
   };
   /** What its matrix units compute, and the size of the largest subgroup; absent where there are none to be used. */
   readonly matrices?: { readonly configs: readonly MatrixConfig[]; readonly subgroupSize: number };
+  /** Invocations of the smallest and the largest subgroups; absent where the browser does not tell. */
+  readonly subgroupSizes?: { readonly least: number; readonly most: number };
   /**
    * Measured FLOP/s by kernel key, or by family for kernels that were not measured themselves. They bound how
    * much one dispatch is given.
    */
   readonly rates: Map<string, number>;
+  /** What the device's arithmetic reaches; null before it was measured, and on an emulated GPU. */
+  peak: Peak | null;
   /** Keys of the kernels that ran. */
   readonly used: Set<string>;
   /** Groups of four results that f16 does not hold, of the layers that count them: they were clamped. */

@@ -12,6 +12,8 @@ export interface ConvolutionVariant {
   readonly filters: number;
   readonly threadPixels: number;
   readonly threadFilters: number;
+  /** Invocations of a subgroup; the device chooses when absent. */
+  readonly subgroup?: number;
 }
 
 /** What the text of a convolution's kernel depends on. Channels and sizes are uniforms. */
@@ -51,8 +53,8 @@ export function convolutionVariants(
     [128, 64, 8, 8],
     [64, 128, 8, 8],
     [64, 64, 8, 8],
-    [64, 64, 8, 4],
     [64, 64, 4, 8],
+    [64, 64, 8, 4],
     [64, 64, 4, 4],
     [32, 64, 4, 8],
     [32, 32, 4, 4],
@@ -74,7 +76,7 @@ export function convolutionVariants(
 /** The variant for so many filters: a narrow one where most of a tile would be empty. */
 export function fittedVariant(variant: ConvolutionVariant, filters: number): ConvolutionVariant {
   if (filters > channelStep || variant.filters <= channelStep) return variant;
-  return { pixels: 128, filters: 16, threadPixels: 4, threadFilters: 4 };
+  return { ...variant, pixels: 128, filters: 16, threadPixels: 4, threadFilters: 4 };
 }
 
 const hasSide = (residual: ConvolutionShape['residual']) =>
@@ -303,6 +305,7 @@ ${pixelItems
     uniforms,
     threads,
     workgroupBytes: sharedBytes(variant),
+    subgroup: variant.subgroup,
     declarations,
     body,
   });

@@ -1,3 +1,5 @@
+import { subgroupSizeControl } from './registers';
+
 /**
  * How exactly a kernel computes. `exact`: f32 products and sums, operands stored in f16 or f32. `fast`: products of
  * 8-bit integers. `matrix`: the GPU's matrix units, f16 products and f32 sums. A kernel only ever competes with
@@ -29,6 +31,8 @@ export interface KernelSource {
   readonly threads: number;
   /** Bytes of workgroup memory that `declarations` asks for. */
   readonly workgroupBytes: number;
+  /** Invocations of a subgroup; the device chooses when absent. Needs {@link subgroupSizeControl}. */
+  readonly subgroup?: number | undefined;
   /** GPU features, and WGSL language features, that the text uses. */
   readonly needs?: readonly string[];
   /** WGSL directives such as `enable f16;`. */
@@ -55,6 +59,8 @@ export interface Kernel {
   readonly needs: readonly string[];
 }
 
+const sizeDirectives = '\nenable subgroups;\nenable subgroup_size_control;';
+
 /** Most uniforms of a kernel: a slot of the uniform buffer has 256 bytes, one of them for `firstGroup`. */
 export const maxUniforms = 63;
 
@@ -65,21 +71,24 @@ export const maxUniforms = 63;
  * @throws RangeError for more than {@link maxUniforms} uniforms
  */
 export function defineKernel(source: KernelSource): Kernel {
-  const { name, mode, bindings, uniforms, threads, workgroupBytes, needs = [] } = source;
+  const { mode, bindings, uniforms, threads, workgroupBytes, subgroup } = source;
+  const name = subgroup ? `${source.name} in subgroups of ${subgroup}` : source.name;
+  const needs = [...(source.needs ?? []), ...(subgroup ? [subgroupSizeControl] : [])];
+  const directives = `${source.directives ?? ''}${subgroup ? sizeDirectives : ''}`;
   if (uniforms.length > maxUniforms) throw new RangeError(`${name} has too many uniforms`);
   const buffers = bindings.map(
     ({ name: binding, access, element }, index) =>
       `@group(0) @binding(${index}) var<storage, ${access === 'read' ? 'read' : 'read_write'}> ${binding}: array<${element}>;`,
   );
   const fields = ['firstGroup', ...uniforms].map((uniform) => `  ${withType(uniform)},`);
-  const code = `${source.directives ?? ''}
+  const code = `${directives}
 struct Uniforms {
 ${fields.join('\n')}
 }
 ${buffers.join('\n')}
 @group(0) @binding(${bindings.length}) var<uniform> uniforms: Uniforms;
 ${source.declarations ?? ''}
-@compute @workgroup_size(${threads})
+@compute ${subgroup ? `@subgroup_size(${subgroup}) ` : ''}@workgroup_size(${threads})
 fn main(${source.builtins ? `${source.builtins}, ` : ''}@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id) workgroup: vec3<u32>) {
   let group = uniforms.firstGroup + workgroup.x;
 ${source.body}

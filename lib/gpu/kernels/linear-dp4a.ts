@@ -32,11 +32,15 @@ export type FastLinearOperands = LinearOperands & QuantisedRows;
 const tiles: readonly (readonly [number, number, number, number])[] = [
   [128, 64, 8, 8],
   [64, 64, 8, 8],
+  [128, 64, 8, 4],
   [64, 64, 8, 4],
   [32, 32, 4, 4],
 ];
 
-/** The variants that fit a device, the best guess first; none where it has no integer dot products. */
+/**
+ * The variants that fit a device: classes of registers, and variants within a class, the best guess first; none where it
+ * has no integer dot products.
+ */
 export function fastLinearVariants(compute: Pick<Compute, 'features' | 'limits'>): LinearVariant[] {
   if (!compute.features.has(integerDots)) return [];
   return tiles
@@ -78,6 +82,7 @@ export const fastLinearKernel: (variant: LinearVariant, shape: FastLinearShape) 
       uniforms: ['rows', 'xFirst', 'xScalesFirst', ...epilogueUniforms(shape)],
       threads: threadsOf(variant),
       workgroupBytes: workgroupBytes(variant),
+      subgroup: variant.subgroup,
       needs: [integerDots],
       declarations: `
 var<workgroup> tileX: array<vec4<u32>, ${rows * 2}>;
@@ -94,7 +99,7 @@ ${epilogueLines(variant, shape)}`,
     });
   });
 
-type TileFill = Pick<Fill, 'setup' | 'load' | 'store'>;
+type TileFill = Pick<Fill, 'active' | 'setup' | 'load' | 'store'>;
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
@@ -115,6 +120,7 @@ function fill(
     share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
   const perTurn = (text: (turn: number) => string) => share.turns.map(text).join('\n');
   return {
+    active: share.active,
     setup: `${perTurn(
       (turn) => `
   let row${name}${turn} = ${row(share.slot(turn))};
@@ -188,12 +194,15 @@ ${accumulatorLines(variant)}
 ${stepLoop(fills, blocks, sums)}`;
 }
 
-/** A small integer added to 1.5·2²³'s bits is its fraction: no conversion is needed. */
+/**
+ * A small integer added to 1.5·2²³'s bits is its fraction: no conversion is needed. The constant is the first addend, as
+ * an instruction that adds a dot product to a number takes it for nothing.
+ */
 const dotFunction = `
 fn product(a: vec4<u32>, b: vec4<u32>, c: vec4<u32>, d: vec4<u32>) -> f32 {
-  let sum = dot4I8Packed(a.x, c.x) + dot4I8Packed(a.y, c.y) + dot4I8Packed(a.z, c.z) + dot4I8Packed(a.w, c.w)
+  let sum = 0x4B400000 + dot4I8Packed(a.x, c.x) + dot4I8Packed(a.y, c.y) + dot4I8Packed(a.z, c.z) + dot4I8Packed(a.w, c.w)
     + dot4I8Packed(b.x, d.x) + dot4I8Packed(b.y, d.y) + dot4I8Packed(b.z, d.z) + dot4I8Packed(b.w, d.w);
-  return bitcast<f32>(sum + 0x4B400000) - 12582912.0;
+  return bitcast<f32>(sum) - 12582912.0;
 }`;
 
 /** From bytes around 128 to signed ones. */

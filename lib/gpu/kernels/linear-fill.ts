@@ -14,16 +14,18 @@ import { halfFunctions } from './text';
  * @param sums statements that add a step to the sums
  */
 export function stepLoop(
-  fills: readonly Pick<Fill, 'setup' | 'load' | 'store'>[],
+  fills: readonly Pick<Fill, 'active' | 'setup' | 'load' | 'store'>[],
   steps: number,
   sums: string,
 ): string {
-  const loads = fills.map(({ load }) => load).join('\n');
+  const of = (active: string | null, text: string) =>
+    active === null ? text : `    if (${active}) {\n${text}\n    }`;
+  const loads = fills.map(({ active, load }) => of(active, load)).join('\n');
   return `${fills.map(({ setup }) => setup).join('\n')}
   var step = 0u;
 ${loads}
   loop {
-${fills.map(({ store }) => store).join('\n')}
+${fills.map(({ active, store }) => of(active, store)).join('\n')}
     workgroupBarrier();
     step++;
     if (step < ${steps}u) {
@@ -39,6 +41,8 @@ ${sums}
 export interface Fill {
   readonly bindings: readonly KernelBinding[];
   readonly declarations: string;
+  /** Which threads load and store; null for all. */
+  readonly active: string | null;
   /** Statements before the loop. */
   readonly setup: string;
   /** Statements that load the words of `step` into registers. */
@@ -54,6 +58,8 @@ export interface Share {
   /** The slot in the tile of a turn's row, and the first of its quads. */
   slot(turn: number): string;
   readonly firstQuad: string;
+  /** Which threads have a share, where there are more of them than quads; null for all. */
+  readonly active: string | null;
 }
 
 /** Quads of a row of a tile: 16 elements of k. */
@@ -65,7 +71,9 @@ const quadsPerRow = 4;
  * @throws RangeError where the threads cannot share it evenly
  */
 export function shareOf(rows: number, threads: number, quadsPerRow: number): Share {
-  const perThread = (rows * quadsPerRow) / threads;
+  const quads = rows * quadsPerRow;
+  const active = quads < threads ? `thread < ${quads}u` : null;
+  const perThread = Math.max(1, quads / threads);
   if (!Number.isInteger(perThread)) throw new RangeError(`${threads} threads for ${rows} rows`);
   if (perThread >= quadsPerRow) {
     return {
@@ -73,9 +81,11 @@ export function shareOf(rows: number, threads: number, quadsPerRow: number): Sha
       turns: Array.from({ length: perThread / quadsPerRow }, (_, turn) => turn),
       slot: (turn) => `(thread + ${turn * threads}u)`,
       firstQuad: '0u',
+      active,
     };
   }
   return {
+    active,
     quads: perThread,
     turns: [0],
     slot: () => `(thread % ${rows}u)`,
@@ -118,6 +128,7 @@ function floatFill(
     return wide ? `unpackHalf4(${from}.${quad % 2 ? 'zw' : 'xy'})` : `unpackHalf4(${from})`;
   };
   return {
+    active: share.active,
     bindings: [{ name, access: 'read', element }],
     declarations: '',
     setup: [
@@ -207,7 +218,7 @@ export function weightFill(
 /** Words and scales of blocks in registers; a turn has its row of the weight. */
 function blockLoads(
   { k, weight }: LinearShape,
-  { quads, turns, firstQuad }: Pick<Share, 'quads' | 'turns' | 'firstQuad'>,
+  { active, quads, turns, firstQuad }: Share,
   row: (turn: number) => string,
 ): Omit<Fill, 'store'> & { readonly words: number } {
   // A quad is 4 bytes of q8 and 2 of q4; a q4 thread with one quad takes a half of a word.
@@ -215,6 +226,7 @@ function blockLoads(
   const wordsPerStep = weight === 'q8' ? 4 : 2;
   const firstWord = weight === 'q8' ? firstQuad : `(${firstQuad} / 2u)`;
   return {
+    active,
     words,
     bindings: [
       { name: 'values', access: 'read', element: wordType(words) },

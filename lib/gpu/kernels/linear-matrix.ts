@@ -247,6 +247,7 @@ function inputFill({ k }: LinearShape, rows: number, threads: number) {
   const each = (text: (turn: number, word: number) => string) =>
     share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
   return {
+    active: share.active,
     setup: `${share.turns
       .map(
         (turn) =>
@@ -284,6 +285,7 @@ function weightFill({ k, n, weight }: LinearShape, columns: number, threads: num
       return `vec4<f16>(levels(${word}) * scale${turn})`;
     });
   return {
+    active: share.active,
     setup: `${perTurn(
       (turn) => `  let wRow${turn} = min(tileColumn + ${share.slot(turn)}, ${n - 1}u);
   var scale${turn} = 0.0;`,

@@ -25,6 +25,8 @@ export interface LinearVariant {
   readonly threadColumns: number;
   /** How tiles lie in workgroup memory where x is f16, f32 otherwise; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
+  /** Invocations of a subgroup; the device chooses when absent. */
+  readonly subgroup?: number;
   /** Where matrix units compute the shapes that they can (`linear-matrix.ts`). */
   readonly matrix?: MatrixTiling;
 }
@@ -146,6 +148,7 @@ export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kerne
       uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
       threads,
       workgroupBytes: workgroupBytes(variant),
+      subgroup: variant.subgroup,
       ...(variant.shared === 'f16' && { needs: ['shader-f16'], directives: 'enable f16;' }),
       declarations: `
 var<workgroup> tileX: array<${vector}, ${(variant.rows * step) / 4}>;

@@ -7,6 +7,14 @@ export interface Peak {
 }
 
 /**
+ * Whether integer dot products are faster than f32 on a device: every browser of WGSL's newer versions has them, but
+ * computes them with other instructions where the GPU has none.
+ */
+export function gainsByIntegers({ multiplyAdd, integerDot }: Peak): boolean {
+  return integerDot !== null && integerDot > multiplyAdd;
+}
+
+/**
  * The rate at which a kernel would run if nothing but the peak limited it. In the mode `fast` a linear multiplies
  * integers; attention only where it makes its logits, which is half of its operations. Everything else is f32.
  *

@@ -44,6 +44,9 @@ ${body.join('\n')}
   });
 }
 
+/** Measures within a second. */
+export const quickPeak: TimeOptions = { atLeast: 0.02, rounds: 3 };
+
 /** What is timed for a {@link Peak}. */
 export const peakKernels = { multiplyAdd: loop('multiply-add'), integerDot: loop('integer dot') };
 

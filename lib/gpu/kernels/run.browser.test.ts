@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { add, GraphBuilder } from '../../onnx';
 import { createBackend } from '..';
 import { type Backend, Scope } from '../backend';
@@ -74,6 +74,30 @@ describe('kernels on a device that they share with the runtime', () => {
     expect(values.every((value) => value === 3)).toBe(true);
     expect(compute.used).toContain(increase.key);
     expect(compute.unfinished).toEqual([]);
+    scope.dispose();
+  });
+
+  test('a kernel of unknown rate gets 6 GFLOP at once, and more when it has shown to be faster', async () => {
+    const scope = new Scope(backend);
+    const x = scope.float32([16 * 1000], 'activations');
+    const unknown = defineKernel({
+      ...increase,
+      name: 'unknown',
+      body: '_ = x[0]; _ = uniforms.first;',
+    });
+    const one = { ...job(x, 16 * 1000, 1), kernel: unknown, flops: 6e10 };
+    const spy = vi.spyOn(GPUComputePassEncoder.prototype, 'dispatchWorkgroups');
+    const partsOf = async () => {
+      spy.mockClear();
+      await compute.dispatch([one]);
+      await backend.settle();
+      return spy.mock.calls.map(([groups]) => groups);
+    };
+    const [first, second] = [await partsOf(), await partsOf()];
+    spy.mockRestore();
+    expect(first[0]).toBe(100);
+    expect(second[0]).toBeGreaterThan(100);
+    for (const parts of [first, second]) expect(parts.reduce((a, b) => a + b)).toBe(1000);
     scope.dispose();
   });
 

@@ -3,9 +3,13 @@ import type { DeviceTensor } from '../backend';
 import { afterEvents } from '../faults';
 import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
 import { familyOf, isFloatUniform, type Kernel, uniformName } from './kernel';
+import type { Peak } from './peak-rate';
 
-/** FLOP/s that is assumed of a kernel before it was measured: a slow integrated GPU. */
-const unknownRate = 2e11;
+/**
+ * FLOP/s that is assumed of a kernel that was neither measured nor has run: less than an old integrated GPU reaches. A
+ * workgroup of self-attention has 9e8, and Windows resets a device after 2 s.
+ */
+const unknownRate = 2e10;
 
 /** Seconds that one dispatch, and one submission, may be predicted to take. */
 const longestDispatch = 0.3;
@@ -24,6 +28,8 @@ export interface Host {
   readonly device: GPUDevice;
   /** As of {@link Compute}; null where there are none. */
   readonly matrices?: Compute['matrices'] | null;
+  /** As of {@link Compute}; null where the browser does not tell. */
+  readonly subgroupSizes?: Compute['subgroupSizes'] | null;
   /** The buffer of a tensor of this backend. */
   bufferOf(tensor: DeviceTensor): GPUBuffer;
   /** Runs a task when everything before it, the runtime's runs included, is submitted. */
@@ -50,9 +56,13 @@ export class KernelRunner implements Compute {
   readonly features: ReadonlySet<string>;
   readonly limits: Compute['limits'];
   readonly matrices?: NonNullable<Compute['matrices']>;
+  readonly subgroupSizes?: NonNullable<Compute['subgroupSizes']>;
   readonly rates = new Map<string, number>();
+  peak: Peak | null = null;
   readonly used = new Set<string>();
   readonly clamped = { count: 0 };
+  /** FLOP/s that kernels without a measured rate have reached, by their keys: at least so fast they are. */
+  readonly #reached = new Map<string, number>();
   readonly #prepared = new Map<string, Promise<Prepared>>();
   #uniforms: GPUBuffer | undefined;
   /** The submissions that may not be done. */
@@ -63,6 +73,7 @@ export class KernelRunner implements Compute {
   constructor(readonly host: Host) {
     const { limits, features } = host.device;
     if (host.matrices) this.matrices = host.matrices;
+    if (host.subgroupSizes) this.subgroupSizes = host.subgroupSizes;
     this.features = new Set([...features, ...navigator.gpu.wgslLanguageFeatures]);
     this.limits = {
       workgroupBytes: limits.maxComputeWorkgroupStorageSize,
@@ -203,19 +214,32 @@ export class KernelRunner implements Compute {
   }
 
   #rateOf(kernel: Kernel): number {
-    return this.rates.get(kernel.key) ?? this.rates.get(familyOf(kernel)) ?? unknownRate;
+    const measured = this.rates.get(kernel.key) ?? this.rates.get(familyOf(kernel));
+    return measured ?? Math.max(unknownRate, this.#reached.get(kernel.key) ?? 0);
   }
 
-  #split(job: Dispatch): Step[] {
-    const most = Math.min(
-      this.host.device.limits.maxComputeWorkgroupsPerDimension,
-      Math.max(1, Math.floor((job.groups * longestDispatch) / this.#secondsOf(job, job.groups))),
-    );
-    const steps: Step[] = [];
-    for (let firstGroup = 0; firstGroup < job.groups; firstGroup += most) {
-      steps.push({ job, firstGroup, groups: Math.min(most, job.groups - firstGroup) });
+  /** The parts of a job. Each is as large as the rate allows that is known when its turn comes. */
+  *#split(job: Dispatch): Generator<Step> {
+    const { maxComputeWorkgroupsPerDimension } = this.host.device.limits;
+    for (let firstGroup = 0; firstGroup < job.groups; ) {
+      const fitting = (job.groups * longestDispatch) / this.#secondsOf(job, job.groups);
+      const most = Math.min(maxComputeWorkgroupsPerDimension, Math.max(1, Math.floor(fitting)));
+      const groups = Math.min(most, job.groups - firstGroup);
+      yield { job, firstGroup, groups };
+      firstGroup += groups;
     }
-    return steps;
+  }
+
+  /** Notes how fast a kernel was that had a submission of its own; what was waited for before it counts as well. */
+  #learn(batch: readonly (readonly [Step, Prepared])[], seconds: number): void {
+    const [first] = batch;
+    if (!first || batch.some(([{ job }]) => job.kernel !== first[0].job.kernel)) return;
+    const { key } = first[0].job.kernel;
+    const flops = batch.reduce(
+      (sum, [{ job, groups }]) => sum + (job.flops * groups) / job.groups,
+      0,
+    );
+    this.#reached.set(key, Math.max(this.#reached.get(key) ?? 0, flops / Math.max(seconds, 1e-3)));
   }
 
   async #submit(batch: readonly (readonly [Step, Prepared])[]): Promise<void> {
@@ -254,6 +278,7 @@ export class KernelRunner implements Compute {
     pass.end();
     // The queue keeps its order: what was submitted before has read its uniforms when these are written.
     device.queue.writeBuffer(uniforms, 0, words);
+    const submitted = performance.now();
     device.queue.submit([encoder.finish()]);
     const kernels = [...new Set(batch.map(([{ job }]) => job.kernel))];
     for (const { key } of kernels) this.used.add(key);
@@ -261,6 +286,7 @@ export class KernelRunner implements Compute {
     this.#pending.push(done);
     this.#suspects.add(kernels);
     const forget = () => {
+      this.#learn(batch, (performance.now() - submitted) / 1000);
       this.#pending = this.#pending.filter((each) => each !== done);
     };
     done.then(forget, () => undefined);

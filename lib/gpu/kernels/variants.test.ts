@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
+import { type LinearVariant, linearKernel } from './linear';
 import { fastLinearKernel, integerDots } from './linear-dp4a';
-import { allKernels, completeDevice } from './testing/texts';
-import { fastLinearShape } from './tuned-shapes';
-import { kernelSetOf, modesOf, variantsOf } from './variants';
+import { subgroupSizeControl } from './registers';
+import { allKernels, completeDevice, dividingDevice } from './testing/texts';
+import { fastLinearShape, linearShape } from './tuned-shapes';
+import { kernelSetOf, modesOf, resultsOf, variantsOf } from './variants';
 
 test('a device that has everything has texts of all variants', () => {
   expect(modesOf(completeDevice)).toEqual(['exact', 'fast', 'matrix']);
@@ -10,6 +12,43 @@ test('a device that has everything has texts of all variants', () => {
     expect(variants.length, family).toBeGreaterThan(1);
   }
   expect(kernelSetOf(completeDevice)).toMatch(/^\w+$/);
+});
+
+test('a device whose integers are no faster than its f32 has no mode of integers', () => {
+  const modesAt = (integerDot: number | null) =>
+    modesOf({ ...completeDevice, peak: { multiplyAdd: 2e12, integerDot } });
+  expect(modesAt(4e12)).toContain('fast');
+  for (const slow of [2e12, 0.8e12, null]) expect(modesAt(slow)).toEqual(['exact', 'matrix']);
+});
+
+test('where subgroups divide the registers, variants that they hold come first, in the smallest subgroups', () => {
+  const first = (device: Parameters<typeof variantsOf>[0]) =>
+    Object.entries(variantsOf(device)).flatMap(([family, [variant]]) =>
+      variant && family !== 'matrixLinear'
+        ? [[family, variant.subgroup, resultsOf(variant)] as const]
+        : [],
+    );
+  expect(first(dividingDevice)).toEqual([
+    ['linear', 8, 64],
+    ['attention', 8, 48],
+    ['convolution', 8, 32],
+    ['fastLinear', 8, 32],
+    ['fastAttention', 8, 48],
+  ]);
+  // A browser without the feature, or a device that was refused it: the compiler takes 16.
+  expect(first({ ...dividingDevice, features: completeDevice.features })).toEqual([
+    ['linear', undefined, 16],
+    ['attention', undefined, 48],
+    ['convolution', undefined, 16],
+    ['fastLinear', undefined, 16],
+    ['fastAttention', undefined, 48],
+  ]);
+  const { subgroupSizes: _, ...other } = dividingDevice;
+  expect(variantsOf(other)).toEqual(variantsOf({ ...other, features: completeDevice.features }));
+  const [variant] = variantsOf(dividingDevice).linear;
+  const { code, needs } = linearKernel(variant as LinearVariant, linearShape('small'));
+  expect(code).toContain('@subgroup_size(8) @workgroup_size(256)');
+  expect(needs).toContain(subgroupSizeControl);
 });
 
 test('what was measured stays valid when a device is opened with or without its matrices', () => {

@@ -16,11 +16,14 @@ import {
   matrixResults,
   matrixTilings,
 } from './linear-matrix';
+import { gainsByIntegers } from './peak-rate';
 import { quantiseKernel } from './quantise';
+import { suited } from './registers';
 import type { Family } from './tune';
 import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
 
-type Device = Pick<Compute, 'features' | 'limits' | 'matrices'>;
+type Device = Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'> &
+  Partial<Pick<Compute, 'peak'>>;
 
 /** A variant of any family. */
 export type Variant = LinearVariant | AttentionVariant | ConvolutionVariant;
@@ -54,12 +57,14 @@ export function variantsOf(device: Device): {
   readonly matrixLinear: readonly LinearVariant[];
 } {
   const linear = linearVariants(device);
+  const of = <V extends Variant>(family: Family, variants: readonly V[]) =>
+    suited(device, family, variants, resultsOf);
   return {
-    linear,
-    attention: attentionVariants(device),
-    convolution: convolutionVariants(device),
-    fastLinear: fastLinearVariants(device),
-    fastAttention: fastAttentionVariants(device),
+    linear: of('linear', linear),
+    attention: of('attention', attentionVariants(device)),
+    convolution: of('convolution', convolutionVariants(device)),
+    fastLinear: of('fastLinear', fastLinearVariants(device)),
+    fastAttention: of('fastAttention', fastAttentionVariants(device)),
     matrixLinear: matrixLinearVariants(device, linear),
   };
 }
@@ -113,11 +118,12 @@ export function defaultChoice(device: Device, mode: KernelMode, software = false
   };
 }
 
-/** The modes that a device has kernels of. */
+/** The modes that a device has kernels of; `fast` not where its peak was measured and integers are no faster. */
 export function modesOf(device: Device): readonly KernelMode[] {
+  const gains = !device.peak || gainsByIntegers(device.peak);
   return [
     'exact',
-    ...(device.features.has(integerDots) ? (['fast'] as const) : []),
+    ...(device.features.has(integerDots) && gains ? (['fast'] as const) : []),
     ...(matrixTilings(device).length > 0 ? (['matrix'] as const) : []),
   ];
 }

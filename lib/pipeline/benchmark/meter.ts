@@ -40,9 +40,11 @@ export function metered(backend: Backend): Meter {
         features: compute.features,
         limits: compute.limits,
         ...(compute.matrices && { matrices: compute.matrices }),
+        ...(compute.subgroupSizes && { subgroupSizes: compute.subgroupSizes }),
         rates: compute.rates,
         used: compute.used,
         clamped: compute.clamped,
+        peak: compute.peak,
         get unfinished() {
           return compute.unfinished;
         },

@@ -21,6 +21,7 @@ import {
   weightedSumFormula,
 } from '../pointwise';
 import { quantiseKernel } from '../quantise';
+import { subgroupSizeControl } from '../registers';
 import { softmaxKernel } from '../softmax';
 import { attentionShape, convolutionShape } from '../tuned-shapes';
 import { bySize, variantsOf } from '../variants';
@@ -30,6 +31,13 @@ export const completeDevice = {
   features: new Set(['shader-f16', 'subgroups', 'subgroup_id', matrixFeature, integerDots]),
   limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31, storageBuffers: 8 },
   matrices: { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 },
+};
+
+/** One whose compilers choose the size of subgroups, and with it how many registers a thread has. */
+export const dividingDevice = {
+  features: new Set([...completeDevice.features, subgroupSizeControl]),
+  limits: completeDevice.limits,
+  subgroupSizes: { least: 8, most: 32 },
 };
 
 type Choices<T> = { readonly [K in keyof T]: readonly T[K][] };
@@ -102,6 +110,19 @@ function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
       throw error;
     }
   });
+}
+
+/** The best guesses of kernels that ask for a size of subgroups. */
+function sizedKernels(): readonly Kernel[] {
+  const { linear, attention, convolution, fastLinear, fastAttention } = variantsOf(dividingDevice);
+  const shape = attentionShape('none');
+  return [
+    ...linear.slice(0, 1).flatMap(checkedLinears),
+    ...fastLinear.slice(0, 1).flatMap(checkedFastLinears),
+    ...attention.slice(0, 1).map((variant) => attentionKernel(variant, shape)),
+    ...fastAttention.slice(0, 1).map((variant) => fastAttentionKernel(variant, shape)),
+    ...convolution.slice(0, 1).map((variant) => convolutionKernel(variant, checkedConvolution)),
+  ];
 }
 
 /**
@@ -180,6 +201,6 @@ export function allKernels(): readonly Kernel[] {
       rotary: [false, true],
     }).map(headRowsKernel),
   ];
-  const all = [...checked, ...shaped, ...rest];
+  const all = [...checked, ...shaped, ...rest, ...sizedKernels()];
   return [...new Map(all.map((kernel) => [kernel.key, kernel])).values()];
 }

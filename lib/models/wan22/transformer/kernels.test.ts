@@ -108,7 +108,7 @@ describe("the 5B's graphs as dispatches", () => {
     [
       'fast',
       fast,
-      { 'self-attention': '158, e6d0c5ff', 'cross-attention-feed-forward': '137, d8a0487c' },
+      { 'self-attention': '158, 1990fc0e', 'cross-attention-feed-forward': '137, 3b2f8c1b' },
     ],
     [
       'matrix units, LoRA',
