@@ -335,7 +335,7 @@ test(
       await page.getByText('More settings').click();
       await page.getByRole('button', { name: 'Use lantern.safetensors of the library' }).click();
       await studio.chooseCpu();
-      await page.getByLabel('GPU memory').fill('0.005');
+      await page.getByLabel('GPU memory').fill('0.0045');
       await studio.generate();
       await expect(studio.progress).toContainText(
         /\d+ of 64 blocks stays? in memory; the others are read from disk in every step\./,

@@ -9,6 +9,7 @@ import {
   matrixFeature,
   usualKernels,
 } from '../../lib/contract/kernel-setting';
+import { gainsByIntegers } from '../../lib/gpu/kernels/peak-rate';
 import {
   mostLosses,
   peakOf,
@@ -34,8 +35,13 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
   const report = gpu.status === 'known' && gpu.report.outcome === 'ready' ? gpu.report : null;
   const record = useLiveQuery(() => recordOf(report), [report]) ?? null;
   const asked = kernels ?? usualKernels(report?.software ?? false);
+  const peak = record && peakOf(record);
+  const lacks = {
+    matrix: !report?.features.includes(matrixFeature),
+    fast: peak !== null && !gainsByIntegers(peak),
+  };
   const offered = kernelSettings.filter(
-    (name) => name !== 'matrix' || report?.features.includes(matrixFeature),
+    (name) => !((name === 'matrix' || name === 'fast') && lacks[name]),
   );
   // The engine, too, takes exact kernels for a mode that the device has none for.
   const setting = offered.includes(asked) ? asked : 'exact';
