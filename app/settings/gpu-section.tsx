@@ -38,7 +38,7 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
   const peak = record && peakOf(record);
   const lacks = {
     matrix: !report?.features.includes(matrixFeature),
-    fast: peak !== null && !gainsByIntegers(peak),
+    fast: !report?.software && peak !== null && !gainsByIntegers(peak),
   };
   const offered = kernelSettings.filter(
     (name) => !((name === 'matrix' || name === 'fast') && lacks[name]),
