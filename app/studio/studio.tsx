@@ -185,6 +185,7 @@ export function Studio() {
       onVariations={(changes) => void runs.enqueue(changes)}
       onCancelEdit={edit.end}
       onFiles={(files) => void fileInput.addFiles(files)}
+      onImages={(images) => void runs.enqueueImages(images).then((added) => added && fileInput.clearNotice())}
       onPickLora={fileInput.pickLora}
       onExampleLora={() =>
         void loadExampleLora().then(

@@ -1,4 +1,6 @@
 import {
+  backing,
+  centred,
   type DecoderKind,
   type EngineRequest,
   frameCount,
@@ -104,7 +106,7 @@ export class Generation {
     const optimising = toOptimise && !optimised;
     this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
-    const pixels = await decodeImage(request.image);
+    const pixels = await decodeImage(request.image, backing(options.framing ?? centred));
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScale, applied, sentence } = resolved;

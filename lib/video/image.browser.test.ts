@@ -98,7 +98,7 @@ test('the numbers of a PNG come out unchanged, over many strips and whatever its
   expect(pixels.data.every((value, i) => value === data[i])).toBe(true);
 });
 
-test('transparent parts become white', async () => {
+test('transparent parts become white, or the colour of the background', async () => {
   const canvas = new OffscreenCanvas(4, 1);
   const rows = [10, 20, 30, 255, 0, 0, 0, 0, 255, 0, 0, 128, 0, 0, 0, 128];
   canvas.getContext('2d')?.putImageData(new ImageData(Uint8ClampedArray.from(rows), 4, 1), 0, 0);
@@ -107,6 +107,9 @@ test('transparent parts become white', async () => {
   expect(pixelAt(pixels, 1, 0)).toEqual([255, 255, 255, 255]);
   expect(pixelAt(pixels, 2, 0)).toEqual([255, 127, 127, 255]);
   expect(pixelAt(pixels, 3, 0)).toEqual([127, 127, 127, 255]);
+  const onGreen = await decodeImage(await canvas.convertToBlob(), '#00ff00');
+  expect(pixelAt(onGreen, 0, 0)).toEqual([10, 20, 30, 255]);
+  expect(pixelAt(onGreen, 1, 0)).toEqual([0, 255, 0, 255]);
 });
 
 describe('EXIF orientation', () => {

@@ -12,6 +12,7 @@ import { CodeButton } from './code-button';
 import { type Example, exampleLoraOf } from './examples';
 import { forecastOfForm } from './forecast-request';
 import {
+  type ChosenImage,
   type FormAction,
   type FormState,
   type FormValues,
@@ -22,6 +23,7 @@ import {
 } from './form-state';
 import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
+import { ImagesNotice } from './images-notice';
 import { LoraField } from './lora-field';
 import { NegativePromptField } from './negative-prompt-field';
 import {
@@ -77,6 +79,7 @@ export function RequestForm(props: {
   /** One of them is in the form. */
   editing: boolean;
   onFiles: (files: readonly File[]) => void;
+  onImages: (images: readonly ChosenImage[]) => void;
   onPickLora: (name: string) => void;
   onExampleLora: () => void;
   onExample: (example: Example) => void;
@@ -135,6 +138,12 @@ export function RequestForm(props: {
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
+          {notice?.kind === 'images' && (
+            <ImagesNotice
+              count={notice.images.length}
+              onAdd={() => props.onImages(notice.images)}
+            />
+          )}
         </div>
         <PromptField
           values={values}
@@ -220,7 +229,9 @@ export function RequestForm(props: {
       </div>
       <GenerateBar fields={fields} forecast={forecast}>
         <button type="submit" className="primary" disabled={!hydrated || improving}>
-          {editing ? t('form.saveChanges') : t('form.generate')}
+          {editing && t('form.saveChanges')}
+          {!editing &&
+            (waiting > 0 ? t('form.generateWaits', { count: waiting }) : t('form.generate'))}
         </button>
       </GenerateBar>
     </form>

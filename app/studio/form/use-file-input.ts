@@ -7,13 +7,15 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import { loadData } from '../use-data';
 import { readImage, readSettings } from './files';
-import type { ChosenLora, FormAction, FormState, FormValues } from './form-state';
+import type { ChosenImage, ChosenLora, FormAction, FormState, FormValues } from './form-state';
 import { useLoraInput } from './use-loras';
 
 /** The outcome of the last files. */
 export type FileNotice =
   | { readonly kind: 'error'; readonly error: ErrorRecord }
-  | { readonly kind: 'info'; readonly text: string };
+  | { readonly kind: 'info'; readonly text: string }
+  /** Several images came at once: the first one is in the form, each can become a video. */
+  | { readonly kind: 'images'; readonly images: readonly ChosenImage[] };
 
 export interface FileInput {
   readonly addFiles: (files: readonly File[]) => Promise<void>;
@@ -25,13 +27,14 @@ export interface FileInput {
   readonly showInfo: (text: string) => void;
   /** Shows an error in the place of the notice. */
   readonly showError: (error: KinoraError) => void;
+  readonly clearNotice: () => void;
   readonly notice: FileNotice | null;
   readonly dragging: boolean;
 }
 
 /**
  * Accepts files that are dropped or pasted anywhere on the page, or selected in a field: an image becomes
- * the start image, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
+ * the start image, several can become a video each, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
  */
 export function useFileInput(form: FormState, change: Dispatch<FormAction>): FileInput {
   const [notice, setNotice] = useState<FileNotice | null>(null);
@@ -48,10 +51,13 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     try {
       // A video first: Undo brings back what was there before all of them.
       for (const file of files.filter(isVideo)) await restoreSettings(file, files.some(isImage));
-      for (const file of files.filter(isImage)) {
-        const image = await readImage(file, file.name);
-        change(opened ? { type: 'replaced', by: file.name, image } : { type: 'imageSet', image });
+      const images: ChosenImage[] = [];
+      for (const file of files.filter(isImage)) images.push(await readImage(file, file.name));
+      const [image] = images;
+      if (image) {
+        change(opened ? { type: 'replaced', by: image.name, image } : { type: 'imageSet', image });
       }
+      if (images.length > 1) setNotice({ kind: 'images', images });
       const loras = files.filter(isLora);
       if (loras.length > 0) await loraInput.addFiles(loras);
     } catch (thrown) {
@@ -122,7 +128,8 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     loraInput.pick(name).catch((thrown: unknown) => showError(toKinoraError(thrown)));
   };
   const openFiles = (files: readonly File[]) => addFiles(files, true);
-  return { addFiles, openFiles, pickLora, showError, showInfo, notice, dragging };
+  const clearNotice = () => setNotice(null);
+  return { addFiles, openFiles, pickLora, showError, showInfo, clearNotice, notice, dragging };
 }
 
 /** Image and name of the prediction of this browser that the settings are of; undefined without one. */
