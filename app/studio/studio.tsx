@@ -185,7 +185,9 @@ export function Studio() {
       onVariations={(changes) => void runs.enqueue(changes)}
       onCancelEdit={edit.end}
       onFiles={(files) => void fileInput.addFiles(files)}
-      onImages={(images) => void runs.enqueueImages(images).then((added) => added && fileInput.clearNotice())}
+      onImages={(images) =>
+        void runs.enqueueImages(images).then((added) => added && fileInput.clearNotice())
+      }
       onPickLora={fileInput.pickLora}
       onExampleLora={() =>
         void loadExampleLora().then(

@@ -26,7 +26,10 @@ export async function makeThumbnail(
   }
   const video = sizeInPixels(size);
   const scale = thumbnailSize / Math.max(video.width, video.height);
-  const frame = { width: Math.round(video.width * scale), height: Math.round(video.height * scale) };
+  const frame = {
+    width: Math.round(video.width * scale),
+    height: Math.round(video.height * scale),
+  };
   const canvas = new OffscreenCanvas(frame.width, frame.height);
   const context = canvas.getContext('2d');
   if (!context) return null;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decodeImage, type Pixels } from './image';
+import { decodeImage, type Pixels, toSmallJpeg } from './image';
 import { fromBase64, tinyImages } from './testing/images';
 
 type Color = readonly [number, number, number];
@@ -110,6 +110,27 @@ test('transparent parts become white, or the colour of the background', async ()
   const onGreen = await decodeImage(await canvas.convertToBlob(), '#00ff00');
   expect(pixelAt(onGreen, 0, 0)).toEqual([10, 20, 30, 255]);
   expect(pixelAt(onGreen, 1, 0)).toEqual([0, 255, 0, 255]);
+});
+
+test('a small JPEG has no more bytes than it may, however detailed the picture is', async () => {
+  const [width, height] = [2000, 1000];
+  const noise = new Uint8ClampedArray(width * height * 4);
+  let state = 1;
+  for (let at = 0; at < noise.length; at += 1) {
+    state = (state * 48271) % 2147483647;
+    noise[at] = at % 4 === 3 ? 255 : state & 255;
+  }
+  const small = await toSmallJpeg({ width, height, data: noise }, 200_000);
+  expect(small.type).toBe('image/jpeg');
+  expect(small.size).toBeLessThanOrEqual(200_000);
+  const pixels = await decodeImage(small);
+  expect(pixels.width / pixels.height).toBeCloseTo(2, 1);
+
+  const plain = new Uint8ClampedArray(width * height * 4).fill(255);
+  const bitmap = await createImageBitmap(
+    await toSmallJpeg({ width, height, data: plain }, 200_000),
+  );
+  expect([bitmap.width, bitmap.height]).toEqual([1280, 640]);
 });
 
 describe('EXIF orientation', () => {

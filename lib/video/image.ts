@@ -87,6 +87,27 @@ function readPixels(bitmap: ImageBitmap, colour: string): Pixels {
   return { width, height, data };
 }
 
+/** Longer side of a small JPEG in pixels. */
+const smallSide = 1280;
+
+/** Pixels as a small JPEG, made smaller until it has at most `maxBytes` bytes. */
+export async function toSmallJpeg(pixels: Pixels, maxBytes: number): Promise<Blob> {
+  const image = new ImageData(pixels.data, pixels.width, pixels.height);
+  for (let side = smallSide; ; side = Math.ceil(side * 0.75)) {
+    const scale = Math.min(1, side / Math.max(image.width, image.height));
+    const bitmap = await createImageBitmap(image, {
+      resizeWidth: Math.max(1, Math.round(image.width * scale)),
+      resizeHeight: Math.max(1, Math.round(image.height * scale)),
+      resizeQuality: 'high',
+    });
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    canvas.getContext('2d')?.drawImage(bitmap, 0, 0);
+    bitmap.close();
+    const jpeg = await canvas.convertToBlob({ type: 'image/jpeg', quality: 0.85 });
+    if (jpeg.size <= maxBytes) return jpeg;
+  }
+}
+
 /** Pixels as a PNG, which keeps them exactly. */
 export async function toPng({ data, width, height }: Pixels): Promise<Blob> {
   const canvas = new OffscreenCanvas(width, height);

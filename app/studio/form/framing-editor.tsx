@@ -1,7 +1,14 @@
 import { t } from '../../texts';
 import '../../texts/en/form';
 import './framing.css';
-import { type CSSProperties, type PointerEvent, useEffect, useEffectEvent, useRef, useState } from 'react';
+import {
+  type CSSProperties,
+  type PointerEvent,
+  useEffect,
+  useEffectEvent,
+  useRef,
+  useState,
+} from 'react';
 import {
   backing,
   blurDeviation,

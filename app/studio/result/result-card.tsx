@@ -143,7 +143,9 @@ export function ResultCard(props: {
                 second: t(encoders[result.encoder]),
               })}
             </Fact>
-            <Fact name={t('result.inside')}>{t('result.insideOf')}</Fact>
+            <Fact name={t('result.inside')}>
+              {t('result.insideOf', { image: String(prediction.options.imageInFile === true) })}
+            </Fact>
             <Fact name={t('shared.model')}>
               {t(devices[result.backend], { model: result.model })}
             </Fact>

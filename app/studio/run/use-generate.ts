@@ -234,6 +234,8 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   }
   // An adapter that is gone is reported now, not when the turn of the request comes.
   await Promise.all(files.loras.map(openChosen));
+  const { loadFinished } = await import('../../shared/finished');
+  const { imageInFile } = await loadFinished((await loadData()).getRunner().store.database);
   return {
     image: image.file,
     imageName: image.name,
@@ -247,6 +249,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
       ...chosenSampling(model, values),
       framing: image.framing,
       safetyChecker: values.safetyChecker,
+      imageInFile,
       promptOptimizer: values.optimization ?? undefined,
     },
     device: { backend, ...deviceOptions(values) },

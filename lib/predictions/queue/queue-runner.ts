@@ -124,7 +124,10 @@ export class QueueRunner {
       inputs.map(async ({ image, options, parameters }) => {
         if (!made.has(image)) {
           await this.runner.checkImage(image);
-          made.set(image, makeThumbnail(image, options.framing, parameters.size).catch(() => null));
+          made.set(
+            image,
+            makeThumbnail(image, options.framing, parameters.size).catch(() => null),
+          );
         }
         return made.get(image) ?? null;
       }),

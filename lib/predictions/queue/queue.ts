@@ -55,10 +55,7 @@ export class RequestQueue {
    * @param thumbnails of their images, in the same order; absent or null where there is none
    * @throws KinoraError `STORAGE_FULL`
    */
-  async add(
-    inputs: readonly WaitingInput[],
-    thumbnails: readonly (Blob | null)[],
-  ): Promise<void> {
+  async add(inputs: readonly WaitingInput[], thumbnails: readonly (Blob | null)[]): Promise<void> {
     await this.#write(async () => {
       const last = await this.database.queue.orderBy('position').last();
       const first = (last?.position ?? 0) + 1;

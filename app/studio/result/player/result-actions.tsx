@@ -61,11 +61,14 @@ export function ResultActions(props: {
             {t('result.download')}
           </button>
           <ShareButton prediction={prediction} file={video?.file ?? null} name={name} />
-          {shown && (
-            <button type="button" disabled={!video} onClick={() => open('longer')}>
-              {t('result.longer')}
-            </button>
-          )}
+          <button
+            type="button"
+            disabled={!video || blurred}
+            title={blurred ? t('result.showFirst') : undefined}
+            onClick={() => open('longer')}
+          >
+            {t('result.longer')}
+          </button>
         </div>
         <div className="actions">
           <IconButton
