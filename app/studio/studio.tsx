@@ -259,6 +259,8 @@ export function Studio() {
                 queue={queue}
                 run={run}
                 edit={edit}
+                models={models}
+                gpu={gpu}
                 predictions={listed}
                 onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
               />
