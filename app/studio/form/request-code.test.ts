@@ -159,7 +159,9 @@ test('a framed image and a LoRA of Kinora are named as a program can have them',
   ].reduce(changeForm, emptyForm);
   for (const language of ['curl', 'javascript', 'python'] as const) {
     const code = requestCode(language, form, 'https://kinora.example', sourceOf);
-    expect(code).toMatch(/^(#|\/\/) The image as it is framed .* save it as cat-framed\.png first/m);
+    expect(code).toMatch(
+      /^(#|\/\/) The image as it is framed .* save it as cat-framed\.png first/m,
+    );
     expect(code).not.toContain('cat.jpg');
     expect(code).toContain('/samples/mini-sepia.safetensors');
   }

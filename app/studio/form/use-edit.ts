@@ -74,7 +74,11 @@ export function useEdit(
 }
 
 /** The form's values of a request that waits. @param others what a request does not have */
-export function valuesOf(input: WaitingInput, parameters: Parameters, others: FormValues): FormValues {
+export function valuesOf(
+  input: WaitingInput,
+  parameters: Parameters,
+  others: FormValues,
+): FormValues {
   const { model, profile, options, device } = input;
   return {
     ...others,
