@@ -169,7 +169,7 @@ function IconButton(props: {
   return (
     <button
       type="button"
-      className={danger ? 'icon danger' : 'icon'}
+      className={`icon ${danger ? 'danger' : ''}`}
       aria-label={name}
       title={name}
       disabled={disabled}
