@@ -23,7 +23,6 @@ import {
 } from './form-state';
 import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
-import { ImagesNotice } from './images-notice';
 import { LoraField } from './lora-field';
 import { NegativePromptField } from './negative-prompt-field';
 import {
@@ -46,7 +45,10 @@ import { useLoraChecks } from './use-loras';
 import { useShownErrors } from './use-shown-errors';
 import { QueueNote, VariationsField } from './variations-field';
 
-// Both follow from what came from elsewhere.
+// They follow from what came from elsewhere.
+const ImagesNotice = lazy(async () => ({
+  default: (await import('./images-notice')).ImagesNotice,
+}));
 const ReplacedNotice = lazy(async () => ({
   default: (await import('./replaced-notice')).ReplacedNotice,
 }));
@@ -139,10 +141,12 @@ export function RequestForm(props: {
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
           {notice?.kind === 'images' && (
-            <ImagesNotice
-              count={notice.images.length}
-              onAdd={() => props.onImages(notice.images)}
-            />
+            <Suspense>
+              <ImagesNotice
+                count={notice.images.length}
+                onAdd={() => props.onImages(notice.images)}
+              />
+            </Suspense>
           )}
         </div>
         <PromptField
