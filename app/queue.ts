@@ -12,8 +12,8 @@ export function getQueueRunner(): QueueRunner {
     runner,
     async ({ name }) => {
       // The library is large, and the page must not wait for it.
-      const { openLora } = await import('../lib/library');
-      return { name, file: await openLora(name) };
+      const { loraSource, openLora } = await import('../lib/library');
+      return { name, file: await openLora(name), source: await loraSource(name) };
     },
   );
   return queueRunner;

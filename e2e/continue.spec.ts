@@ -35,6 +35,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   await test.step('frame by frame, and one as a picture', async () => {
     const count = result.getByText(/^Frame \d+ of 41/);
     await studio.play();
+    await studio.showMore();
     await button('Next frame').click();
     await expect(studio.video).toHaveJSProperty('paused', true);
     await studio.video.evaluate((video: HTMLVideoElement) => {
@@ -66,6 +67,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   const heading = result.getByRole('heading', { name: 'Your video' });
 
   await test.step('join it with the one before: a video of its own', async () => {
+    await studio.showMore();
     await button('Join and trim').click();
     const dialog = page.getByRole('dialog', { name: 'Join and trim' });
     await expect(
@@ -90,6 +92,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   });
 
   await test.step('trim it', async () => {
+    await studio.showMore();
     await button('Trim').click();
     const dialog = page.getByRole('dialog', { name: 'Trim' });
     const keep = dialog.getByRole('button', { name: 'Keep as a new video' });
@@ -107,6 +110,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   });
 
   await test.step('export it', async () => {
+    await studio.showMore();
     await button('Export').click();
     const dialog = page.getByRole('dialog', { name: 'Export' });
     await expect(dialog.getByRole('radio')).toHaveCount(3);
@@ -118,11 +122,13 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     );
     const bytes = new Uint8Array(await (await openAsBlob(saved)).arrayBuffer());
     expect(sniffImage(bytes)).toMatchObject({ format: 'webp', width: 480, height: 270 });
+    await expect(button('Export')).toBeFocused();
   });
 
   await test.step('compare both', async () => {
     await studio.history.getByRole('button', { name: /^The boat reaches the shore/ }).click();
     await expect(result).toContainText('The boat reaches the shore');
+    await studio.showMore();
     await button('Compare').click();
     const compare = page.getByRole('dialog', { name: 'Compare' });
     await compare.getByRole('combobox').selectOption({ index: 2 });

@@ -147,6 +147,7 @@ test('the file and the link of a video tell what is ticked, and nothing else, un
   const close = () => dialog.getByRole('button', { name: 'Close', exact: true }).click();
 
   await cards.first().click();
+  await studio.result.getByText(/ · seed 987654321 · /).click();
   await expect(studio.result.getByText('Inside the file')).toBeVisible();
   await shareButton.click();
   const fileTells = async () => {

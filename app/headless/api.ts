@@ -1,10 +1,10 @@
-import type { EngineApi } from '../../lib/contract/engine';
+import type { EngineApi, LoraFile } from '../../lib/contract/engine';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { HeadlessApi, HeadlessLibraryApi, HeadlessRun } from '../../lib/contract/headless';
 import type { KernelSetting } from '../../lib/contract/kernel-setting';
 import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
 import { recordId } from '../../lib/gpu/kernels/record';
-import { openLora } from '../../lib/library';
+import { loraSource, openLora } from '../../lib/library';
 import { loadSetting } from '../../lib/predictions/settings';
 import { readVideo } from '../../lib/predictions/videos';
 import { getRunner } from '../runner';
@@ -33,7 +33,8 @@ async function generate(run: HeadlessRun): Promise<GenerationResult> {
     loras: loras.map(({ name, scale }) => ({ path: name, scale })),
     ...asked.parameters,
   };
-  const input = { ...asked, parameters, image, imageName: image.name, loras };
+  const options = { ...asked.options, imageInFile: true };
+  const input = { ...asked, options, parameters, image, imageName: image.name, loras };
   const started = await getRunner().start(input, report);
   const ended = await started.ended;
   if (ended.status === 'completed') return ended.result;
@@ -47,14 +48,21 @@ async function generate(run: HeadlessRun): Promise<GenerationResult> {
 async function lorasOf(
   scales: readonly number[],
   kept: NonNullable<HeadlessRun['libraryLoras']>,
-): Promise<{ name: string; file: File; scale: number }[]> {
+): Promise<LoraFile[]> {
   const files = filesOf('loras');
   if (files.length !== scales.length) {
     const counts = `${files.length} LoRA files, ${scales.length} scales`;
     throw new KinoraError('REQUEST_INVALID', `Every LoRA needs one scale: ${counts}.`);
   }
-  const loras = files.map((file, index) => ({ name: file.name, file, scale: scales[index] ?? 1 }));
-  for (const { name, scale } of kept) loras.push({ name, file: await openLora(name), scale });
+  const loras: LoraFile[] = files.map((file, index) => ({
+    name: file.name,
+    file,
+    scale: scales[index] ?? 1,
+  }));
+  for (const { name, scale } of kept) {
+    const [file, source] = await Promise.all([openLora(name), loraSource(name)]);
+    loras.push({ name, file, scale, source });
+  }
   return loras;
 }
 

@@ -10,9 +10,15 @@ export function Modal(props: {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
     const element = dialog.current;
+    const opener = document.activeElement;
     element?.showModal();
-    // Closed while it is still on the page: only then the browser gives the focus back.
-    return () => element?.close();
+    return () => {
+      // Closed while it is still on the page: only then the browser gives the focus back.
+      element?.close();
+      // It does not where what had the focus in the dialog was disabled meanwhile.
+      const isLost = document.activeElement === document.body;
+      if (isLost && opener instanceof HTMLElement) opener.focus();
+    };
   }, []);
   return (
     <dialog

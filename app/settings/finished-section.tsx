@@ -69,6 +69,21 @@ export function FinishedSection() {
           {t('settings.sound')}
         </label>
       </div>
+      <div className="field">
+        <label className="check">
+          <input
+            type="checkbox"
+            disabled={!settings}
+            checked={settings?.imageInFile === true}
+            aria-describedby="image-in-file-hint"
+            onChange={({ target: { checked } }) => run(() => change({ imageInFile: checked }))}
+          />
+          {t('settings.imageInFile')}
+        </label>
+        <p className="field-hint" id="image-in-file-hint">
+          {t('settings.imageInFileHint')}
+        </p>
+      </div>
       {settings && (
         <FolderField
           folder={settings.folder}

@@ -24,15 +24,22 @@ export interface FinishedSettings {
   readonly sound: boolean;
   /** Where finished videos are also saved; null for nowhere. */
   readonly folder: VideoFolder | null;
+  /** Whether the file holds its start image, so that it restores the whole request. */
+  readonly imageInFile: boolean;
 }
 
-const off: FinishedSettings = { notification: false, sound: false, folder: null };
+const unchanged: FinishedSettings = {
+  notification: false,
+  sound: false,
+  folder: null,
+  imageInFile: true,
+};
 const settingId = 'finished';
 
-/** The stored settings; everything is off until the user asks for it. */
+/** The stored settings; nothing is announced or saved until the user asks for it. */
 export async function loadFinished(database: KinoraDatabase): Promise<FinishedSettings> {
   const stored = (await loadSetting(database, settingId)) as Partial<FinishedSettings> | undefined;
-  return { ...off, ...stored };
+  return { ...unchanged, ...stored };
 }
 
 /** @throws KinoraError `STORAGE_FULL`, `STORAGE_BLOCKED` */

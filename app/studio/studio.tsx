@@ -185,6 +185,9 @@ export function Studio() {
       onVariations={(changes) => void runs.enqueue(changes)}
       onCancelEdit={edit.end}
       onFiles={(files) => void fileInput.addFiles(files)}
+      onImages={(images) =>
+        void runs.enqueueImages(images).then((added) => added && fileInput.clearNotice())
+      }
       onPickLora={fileInput.pickLora}
       onExampleLora={() =>
         void loadExampleLora().then(
@@ -256,6 +259,8 @@ export function Studio() {
                 queue={queue}
                 run={run}
                 edit={edit}
+                models={models}
+                gpu={gpu}
                 predictions={listed}
                 onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
               />

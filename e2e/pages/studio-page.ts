@@ -124,6 +124,18 @@ export class StudioPage {
     await expect(this.result).toBeVisible();
   }
 
+  /** Unfolds what can be done with the video besides the frequent things. */
+  async showMore(): Promise<void> {
+    const more = this.result.getByRole('button', { name: 'More', exact: true });
+    if ((await more.getAttribute('aria-expanded')) === 'false') await more.click();
+  }
+
+  /** Unfolds what the badge of the verdict stands for. */
+  async openVerdict(): Promise<void> {
+    const text = this.verdict.getByRole('paragraph');
+    if (!(await text.first().isVisible())) await this.verdict.locator('summary').click();
+  }
+
   /** Presses Download and takes what comes. */
   async download(): Promise<Download> {
     const [download] = await Promise.all([

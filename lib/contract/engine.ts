@@ -10,6 +10,8 @@ export interface LoraFile {
   readonly name: string;
   readonly file: Blob;
   readonly scale: number;
+  /** Where others find it: an address. Absent for a file of this device. */
+  readonly source?: string | undefined;
 }
 
 /** How a run starts from what an earlier one of its id saved. */

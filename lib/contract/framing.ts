@@ -26,6 +26,11 @@ export interface Framing {
 /** Fills the frame with the centre of the image. */
 export const centred: Framing = { zoom: 1, x: 0.5, y: 0.5, background: 'blur' };
 
+/** The colour behind transparent parts of an image: that of the bars, and white where these are blurred. */
+export function backing({ background }: Framing): string {
+  return background === 'blur' ? '#ffffff' : background;
+}
+
 /** Cells on the long side of the frame that a blurred background is made of. */
 export const blurCells = 24;
 

@@ -20,6 +20,8 @@ export interface RunOptions {
    * whose text is the prompt of the parameters. False when absent.
    */
   readonly promptOptimizer?: boolean | PromptOptimization | undefined;
+  /** Whether the file holds its start image, as a small JPEG; false when absent. */
+  readonly imageInFile?: boolean | undefined;
   /** What makes the MP4: `auto`, also when absent, is WebCodecs if it can encode H.264, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg' | undefined;
 }

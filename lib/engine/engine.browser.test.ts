@@ -9,6 +9,7 @@ import type {
   RunOptions,
 } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
+import { sha256 } from '../contract/sha256';
 import { failureOf } from '../contract/testing/failure';
 import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
 import { ratesFolder, readPaces } from '../pipeline/estimate';
@@ -74,6 +75,7 @@ describe('a second model family', () => {
   test('runs in the same engine, in two clips, with a LoRA and frame steps, to an MP4 that says how it was made', async () => {
     const events: ProgressEvent[] = [];
     const name = 'expert.safetensors';
+    const source = 'owner/name/expert.safetensors';
     const lora = new Blob([twoExpertsLora()]);
     const framing = { zoom: 0, x: 1, y: 0.25, background: '#204060' };
     const asked = request(
@@ -83,8 +85,8 @@ describe('a second model family', () => {
         size: '720*1280',
         loras: [{ path: name, scale: 1.5 }],
       },
-      { framing },
-      { model, profile: 'ultra-fast', loras: [{ name, file: lora, scale: 1.5 }] },
+      { framing, imageInFile: true },
+      { model, profile: 'ultra-fast', loras: [{ name, file: lora, scale: 1.5, source }] },
     );
     const report = Comlink.proxy((event: ProgressEvent) => void events.push(event));
     const result = await other.generate(asked, report);
@@ -116,6 +118,10 @@ describe('a second model family', () => {
     expect(made).toMatchObject({ id, model, profile: 'ultra-fast', size: '720*1280' });
     expect(loras).toEqual(parameters.loras);
     expect(made.framing).toEqual(framing);
+    expect(made.lora_files).toEqual([{ sha256: await sha256(await lora.arrayBuffer()), source }]);
+    const held = await (await fetch(`data:image/jpeg;base64,${made.start_image}`)).blob();
+    const [small, whole] = [await decodeImage(held), await decodeImage(still)];
+    expect([small.width, small.height]).toEqual([whole.width, whole.height]);
     // What the profile made of the request is in the result and in the file.
     expect(result.applied).toMatchObject({ steps: 3, guidance_scale: 2, decoder: 'full' });
     expect(made.applied).toEqual(result.applied);

@@ -1,10 +1,15 @@
+import { createSHA256 } from 'hash-wasm';
 import {
+  backing,
+  base64,
+  centred,
   type DecoderKind,
   type EngineRequest,
   frameCount,
   type GenerationResult,
   isResumable,
   KinoraError,
+  type LoraFile,
   type Phase,
   type ProgressEvent,
   sizeInPixels,
@@ -30,6 +35,10 @@ import {
   decodeImage,
   FrameScaler,
   frameImage,
+  maxStartImageBytes,
+  type Pixels,
+  toSmallJpeg,
+  type VideoMetadata,
   type VideoWriter,
 } from '../video';
 import type { EngineDevice } from './device';
@@ -39,6 +48,9 @@ import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
 import { RunEstimate } from './run-estimate';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
+
+/** Bytes of a file that are hashed at a time. */
+const hashedBytes = 8 << 20;
 
 /** What one run is given by its engine. */
 export interface GenerationContext {
@@ -104,7 +116,7 @@ export class Generation {
     const optimising = toOptimise && !optimised;
     this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
-    const pixels = await decodeImage(request.image);
+    const pixels = await decodeImage(request.image, backing(options.framing ?? centred));
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScale, applied, sentence } = resolved;
@@ -149,10 +161,13 @@ export class Generation {
       scaling(native, delivered),
     );
     const { licence } = model.manifest;
+    const holdsImage = options.imageInFile && !isServedVideo(videoFileOf(request));
     const metadata = {
       ...request,
       backend: device.backend,
       framing: options.framing,
+      startImage: holdsImage ? await startImageOf(pixels) : undefined,
+      loraFiles: await loraFilesOf(request.loras),
       promptOptimization: optimisation,
       licence,
       applied,
@@ -276,4 +291,29 @@ function scaling(
 ): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
   const scaler = new FrameScaler(native, delivered);
   return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
+}
+
+/** The start image for the file: a JPEG in base64, without what a camera has written beside the pixels. */
+async function startImageOf(pixels: Pixels): Promise<string> {
+  const jpeg = await toSmallJpeg(pixels, maxStartImageBytes);
+  return base64(new Uint8Array(await jpeg.arrayBuffer()));
+}
+
+/** What tells the LoRA files from others. */
+function loraFilesOf(loras: readonly LoraFile[]): Promise<VideoMetadata['lora_files'] & object> {
+  return Promise.all(
+    loras.map(async ({ file, source }) => {
+      const sha256 = await fileSha256(file);
+      return source === undefined ? { sha256 } : { sha256, source };
+    }),
+  );
+}
+
+/** SHA-256 in hex of a file, which may be larger than the memory of the page. */
+async function fileSha256(file: Blob): Promise<string> {
+  const hash = await createSHA256();
+  for (let at = 0; at < file.size; at += hashedBytes) {
+    hash.update(new Uint8Array(await file.slice(at, at + hashedBytes).arrayBuffer()));
+  }
+  return hash.digest('hex');
 }

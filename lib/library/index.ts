@@ -1,3 +1,3 @@
 // What pages need; the library itself runs in its worker.
-export { openLora } from './loras';
+export { loraSource, openLora } from './loras';
 export { acceptTerms, readAcceptance } from './terms';

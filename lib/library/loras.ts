@@ -107,6 +107,12 @@ export async function sweepLoras(
   }
 }
 
+/** Where others find a LoRA of the library: an address; undefined for one that was a file of this device. */
+export async function loraSource(name: string): Promise<string | undefined> {
+  const source = (await readLora(opfsFolder(loraFolder), name))?.source;
+  return source?.includes('/') ? source : undefined;
+}
+
 /**
  * The file of a LoRA of the library, on the page or in a worker.
  *

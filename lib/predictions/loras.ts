@@ -5,6 +5,8 @@ import type { Parameters } from '../contract/request';
 export interface SourceLora {
   readonly name: string;
   readonly file: Blob;
+  /** Where others find it: an address. Absent for a file of this device. */
+  readonly source?: string | undefined;
 }
 
 /**
@@ -12,13 +14,13 @@ export interface SourceLora {
  *
  * @throws KinoraError `REQUEST_INVALID` if the numbers of files and scales differ
  */
-export function withScales<File extends Blob | null>(
-  files: readonly { readonly name: string; readonly file: File }[],
+export function withScales<Lora extends object>(
+  files: readonly Lora[],
   { loras }: Pick<Parameters, 'loras'>,
-): { readonly name: string; readonly file: File; readonly scale: number }[] {
-  const scaled = files.flatMap(({ name, file }, index) => {
+): (Lora & { readonly scale: number })[] {
+  const scaled = files.flatMap((file, index) => {
     const scale = loras[index]?.scale;
-    return scale === undefined ? [] : [{ name, file, scale }];
+    return scale === undefined ? [] : [{ ...file, scale }];
   });
   if (scaled.length === loras.length && files.length === loras.length) return scaled;
   const counts = `${loras.length} LoRAs, ${files.length} files`;

@@ -70,7 +70,7 @@ export class Runner {
       await this.checkImage(image);
       await this.store.create(prediction, { image, imageName, loras });
       onStarted();
-      const thumbnail = this.#saveThumbnail(id, image);
+      const thumbnail = this.#saveThumbnail(prediction, image);
       const request = requestOf(prediction, input, input.device);
       const row = await this.#perform(request, null, signal, onProgress);
       await thumbnail;
@@ -408,9 +408,10 @@ export class Runner {
     return row;
   }
 
-  async #saveThumbnail(id: string, image: Blob): Promise<void> {
+  async #saveThumbnail(prediction: Prediction, image: Blob): Promise<void> {
+    const { id, options, parameters } = prediction;
     try {
-      const thumbnail = await makeThumbnail(image);
+      const thumbnail = await makeThumbnail(image, options.framing, parameters.size);
       if (thumbnail) await this.store.setThumbnail(id, thumbnail);
     } catch {
       // The list then shows no picture; the run is not affected.

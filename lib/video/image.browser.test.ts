@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decodeImage, type Pixels } from './image';
+import { decodeImage, type Pixels, toSmallJpeg } from './image';
 import { fromBase64, tinyImages } from './testing/images';
 
 type Color = readonly [number, number, number];
@@ -98,7 +98,7 @@ test('the numbers of a PNG come out unchanged, over many strips and whatever its
   expect(pixels.data.every((value, i) => value === data[i])).toBe(true);
 });
 
-test('transparent parts become white', async () => {
+test('transparent parts become white, or the colour of the background', async () => {
   const canvas = new OffscreenCanvas(4, 1);
   const rows = [10, 20, 30, 255, 0, 0, 0, 0, 255, 0, 0, 128, 0, 0, 0, 128];
   canvas.getContext('2d')?.putImageData(new ImageData(Uint8ClampedArray.from(rows), 4, 1), 0, 0);
@@ -107,6 +107,30 @@ test('transparent parts become white', async () => {
   expect(pixelAt(pixels, 1, 0)).toEqual([255, 255, 255, 255]);
   expect(pixelAt(pixels, 2, 0)).toEqual([255, 127, 127, 255]);
   expect(pixelAt(pixels, 3, 0)).toEqual([127, 127, 127, 255]);
+  const onGreen = await decodeImage(await canvas.convertToBlob(), '#00ff00');
+  expect(pixelAt(onGreen, 0, 0)).toEqual([10, 20, 30, 255]);
+  expect(pixelAt(onGreen, 1, 0)).toEqual([0, 255, 0, 255]);
+});
+
+test('a small JPEG has no more bytes than it may, however detailed the picture is', async () => {
+  const [width, height] = [2000, 1000];
+  const noise = new Uint8ClampedArray(width * height * 4);
+  let state = 1;
+  for (let at = 0; at < noise.length; at += 1) {
+    state = (state * 48271) % 2147483647;
+    noise[at] = at % 4 === 3 ? 255 : state & 255;
+  }
+  const small = await toSmallJpeg({ width, height, data: noise }, 200_000);
+  expect(small.type).toBe('image/jpeg');
+  expect(small.size).toBeLessThanOrEqual(200_000);
+  const pixels = await decodeImage(small);
+  expect(pixels.width / pixels.height).toBeCloseTo(2, 1);
+
+  const plain = new Uint8ClampedArray(width * height * 4).fill(255);
+  const bitmap = await createImageBitmap(
+    await toSmallJpeg({ width, height, data: plain }, 200_000),
+  );
+  expect([bitmap.width, bitmap.height]).toEqual([1280, 640]);
 });
 
 describe('EXIF orientation', () => {

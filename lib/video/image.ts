@@ -27,21 +27,22 @@ export async function readImageFile(blob: Blob): Promise<Blob> {
 }
 
 /**
- * Decodes an image file: EXIF orientation applied, transparent parts over white, colours converted to
+ * Decodes an image file: EXIF orientation applied, transparent parts over a colour, colours converted to
  * sRGB. Of an animation, the first frame.
  *
  * Colour profiles are converted (`colorSpaceConversion: 'default'`): photos of most phones are in Display P3
  * and would be pale if they were read as sRGB. Files without a profile give the same numbers in every
  * browser, except for the rounding of JPEG.
  *
+ * @param colour behind transparent parts, `#rrggbb`
  * @throws KinoraError `IMAGE_EMPTY`, `IMAGE_TOO_LARGE`, `IMAGE_UNREADABLE`,
  * `IMAGE_TOO_MANY_PIXELS` or `IMAGE_TRUNCATED`. All but some cases of `IMAGE_UNREADABLE` are found before
  * anything is decoded
  */
-export async function decodeImage(blob: Blob): Promise<Pixels> {
+export async function decodeImage(blob: Blob, colour = '#ffffff'): Promise<Pixels> {
   const bitmap = await createBitmap(await readImageFile(blob));
   try {
-    return readPixels(bitmap);
+    return readPixels(bitmap, colour);
   } finally {
     bitmap.close();
   }
@@ -66,7 +67,7 @@ async function createBitmap(blob: Blob): Promise<ImageBitmap> {
   }
 }
 
-function readPixels(bitmap: ImageBitmap): Pixels {
+function readPixels(bitmap: ImageBitmap, colour: string): Pixels {
   const { width, height } = bitmap;
   const data = new Uint8ClampedArray(width * height * 4);
   const stripRows = Math.min(height, Math.max(1, Math.floor(stripPixels / width)));
@@ -75,7 +76,7 @@ function readPixels(bitmap: ImageBitmap): Pixels {
     willReadFrequently: true,
   });
   if (!context) throw new KinoraError('IMAGE_UNREADABLE');
-  context.fillStyle = 'white';
+  context.fillStyle = colour;
   context.imageSmoothingEnabled = false;
   for (let top = 0; top < height; top += stripRows) {
     const rows = Math.min(stripRows, height - top);
@@ -84,6 +85,27 @@ function readPixels(bitmap: ImageBitmap): Pixels {
     data.set(context.getImageData(0, 0, width, rows).data, top * width * 4);
   }
   return { width, height, data };
+}
+
+/** Longer side of a small JPEG in pixels. */
+const smallSide = 1280;
+
+/** Pixels as a small JPEG, made smaller until it has at most `maxBytes` bytes. */
+export async function toSmallJpeg(pixels: Pixels, maxBytes: number): Promise<Blob> {
+  const image = new ImageData(pixels.data, pixels.width, pixels.height);
+  for (let side = smallSide; ; side = Math.ceil(side * 0.75)) {
+    const scale = Math.min(1, side / Math.max(image.width, image.height));
+    const bitmap = await createImageBitmap(image, {
+      resizeWidth: Math.max(1, Math.round(image.width * scale)),
+      resizeHeight: Math.max(1, Math.round(image.height * scale)),
+      resizeQuality: 'high',
+    });
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    canvas.getContext('2d')?.drawImage(bitmap, 0, 0);
+    bitmap.close();
+    const jpeg = await canvas.convertToBlob({ type: 'image/jpeg', quality: 0.85 });
+    if (jpeg.size <= maxBytes) return jpeg;
+  }
 }
 
 /** Pixels as a PNG, which keeps them exactly. */

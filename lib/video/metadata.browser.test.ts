@@ -49,7 +49,7 @@ test('every field comes back, whatever is written in the prompt', async () => {
   );
 });
 
-test('what is known only at the end is stored as well: the check, both prompts, the licence', async () => {
+test('what else is known is stored as well: the check, both prompts, the licence, image and hashes', async () => {
   const late = createVideoMetadata({
     id: full.id,
     model: full.model,
@@ -57,6 +57,8 @@ test('what is known only at the end is stored as well: the check, both prompts, 
     backend: full.backend,
     createdAt: full.created_at,
     parameters: parseParameters({ prompt: 'a boat', seed: 7 }),
+    startImage: btoa('jpeg'),
+    loraFiles: [{ sha256: 'b'.repeat(64), source: 'owner/name/style.safetensors' }],
     licence: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     safety: {
       status: 'flagged',

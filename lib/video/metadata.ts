@@ -29,6 +29,16 @@ const partSchema = z.object({
   to: z.int().min(1),
 });
 
+/** Largest start image in a file, in bytes of its JPEG. */
+export const maxStartImageBytes = 200_000;
+
+/** What tells one LoRA file from others, and where it is found. */
+const loraFileSchema = z.object({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** An address; absent for a file of the device that made the video. */
+  source: z.string().optional(),
+});
+
 /**
  * How a video was made: the request's parameters under their own names, model, backend and time, and what
  * the safety checker found. Stored as JSON in the MP4's comment. `prompt` is what was sent; where an
@@ -49,6 +59,13 @@ const videoMetadataSchema = parametersSchema.extend({
   licence: z.object({ name: z.string(), url: z.url().optional() }).optional(),
   /** Absent where the image is centred and fills the frame. */
   framing: framingSchema.optional(),
+  /** The start image, a JPEG in base64. Absent where the file is not to hold it. */
+  start_image: z
+    .base64()
+    .max(Math.ceil(maxStartImageBytes / 3) * 4)
+    .optional(),
+  /** The files of `loras`, in the same order; absent in videos of versions that did not store them. */
+  lora_files: z.array(loraFileSchema).optional(),
   /** What the profile made of the parameters; absent in videos of versions that did not store it. */
   applied: appliedSchema.optional(),
   backend: z.enum(backends),
@@ -74,13 +91,16 @@ export function createVideoMetadata(
     readonly createdAt: string;
     readonly licence?: VideoMetadata['licence'];
     readonly framing?: Framing | undefined;
+    readonly startImage?: string | undefined;
+    readonly loraFiles?: VideoMetadata['lora_files'];
     readonly applied?: Applied;
     readonly safety?: Safety;
     readonly promptOptimization?: PromptOptimization | null;
   },
 ): VideoMetadata {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { licence, framing, applied, safety, promptOptimization } = prediction;
+  const { licence, framing, startImage, loraFiles, applied, safety, promptOptimization } =
+    prediction;
   return {
     app: 'kinora',
     version,
@@ -92,6 +112,8 @@ export function createVideoMetadata(
     ...parameters,
     ...(licence && { licence }),
     ...(framing && { framing }),
+    ...(startImage !== undefined && { start_image: startImage }),
+    ...(loraFiles?.length && { lora_files: loraFiles }),
     ...(applied && { applied }),
     ...(safety && { safety }),
     ...(promptOptimization && { prompt_optimization: promptOptimization }),

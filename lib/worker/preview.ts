@@ -1,3 +1,4 @@
+import { base64 } from '../contract/base64';
 import type { Preview } from '../predictions/run-state';
 
 /** Most characters of a preview's data URI. */
@@ -45,13 +46,4 @@ async function toDataUri({ pixels, width, height, count }: Preview): Promise<str
     if (text.length <= longestText) return text;
   }
   return null;
-}
-
-/** Bytes as base64. */
-export function base64(bytes: Uint8Array): string {
-  let binary = '';
-  for (let at = 0; at < bytes.length; at += 8192) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + 8192));
-  }
-  return btoa(binary);
 }

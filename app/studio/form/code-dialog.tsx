@@ -1,14 +1,25 @@
 import Link from 'next/link';
 import { type ReactNode, useState } from 'react';
+import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import type { LoraEntry } from '../../../lib/contract/library';
+import { sizeInPixels } from '../../../lib/contract/parameters';
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
+import { downloadFile } from '../../shared/browser';
+import { Problem } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
+import { pickModel, useModels } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import './code-dialog.css';
-import type { FormState } from './form-state';
-import { type CodeLanguage, codeLanguages, requestCode } from './request-code';
+import type { ChosenImage, FormState } from './form-state';
+import {
+  type CodeLanguage,
+  codeLanguages,
+  framedName,
+  isFramed,
+  requestCode,
+} from './request-code';
 
 const linkTo = (href: string) => (name: ReactNode) => (
   <Link href={href} prefetch={false}>
@@ -28,6 +39,28 @@ export function CodeDialog(props: {
   const origin = hasServer ? window.location.origin : 'https://kinora.example';
   const sourceOf = (name: string) => library.find((lora) => lora.name === name)?.source;
   const text = requestCode(language, form, origin, sourceOf);
+  const { image } = form.files;
+  const models = useModels();
+  const [saving, setSaving] = useState(false);
+  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+
+  async function saveFramed({ file, name, framing }: ChosenImage): Promise<void> {
+    setSaving(true);
+    setProblem(null);
+    const { model, size } = form.values;
+    const listed = models.status === 'ready' ? pickModel(models.models, model) : undefined;
+    const video = sizeInPixels(size);
+    const frame = listed?.manifest.nativeSizes[size] ?? video;
+    try {
+      const { framedPng } = await import('../../../lib/video/framed-png');
+      downloadFile(await framedPng(file, framing, frame, video), framedName(name));
+    } catch (thrown) {
+      setProblem(toKinoraError(thrown).toRecord());
+    } finally {
+      setSaving(false);
+    }
+  }
+
   const name = t(`form.codeNames.${language}`);
   return (
     <Modal titleId="code-title" className="code-dialog" onClose={onClose}>
@@ -60,6 +93,11 @@ export function CodeDialog(props: {
               api: linkTo('/docs/api'),
             })}
       </p>
+      {problem && (
+        <div role="alert">
+          <Problem error={problem} />
+        </div>
+      )}
       <div className="actions">
         <CopyButton
           label={t('form.copyRequestAs', { name })}
@@ -70,6 +108,11 @@ export function CodeDialog(props: {
           }}
           text={text}
         />
+        {image && isFramed(image.framing) && (
+          <button type="button" disabled={saving} onClick={() => void saveFramed(image)}>
+            {t('form.saveFramed')}
+          </button>
+        )}
         <button type="button" onClick={onClose}>
           {t('shared.close')}
         </button>

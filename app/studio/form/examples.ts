@@ -76,6 +76,11 @@ export function exampleLoraOf(model: string | undefined): string | null {
   return model === demonstrationModel ? nameOf(exampleLora) : null;
 }
 
+/** The path of a LoRA that comes with Kinora, by the name of its file; null for others. */
+export function bundledLora(name: string): string | null {
+  return name === nameOf(exampleLora) ? exampleLora : null;
+}
+
 /** @throws KinoraError `SERVER_UNREACHABLE` */
 export async function loadExampleLora(): Promise<File> {
   return new File([await fetchSample(exampleLora)], nameOf(exampleLora));

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseParameters } from '../../../lib/contract/request';
 import { sharedRequestOf } from '../../../lib/contract/v3/share';
 import { createVideoWriter } from '../../../lib/video/encoder';
-import { createVideoMetadata } from '../../../lib/video/metadata';
+import { createVideoMetadata, type VideoMetadata } from '../../../lib/video/metadata';
 import { publicCopy } from '../../../lib/video/public-copy';
 import { readImage, readLastFrame, readSettings } from './files';
 
@@ -18,9 +18,9 @@ const parameters = parseParameters({
 });
 
 /** A real MP4 of Kinora: 12 frames from black to red. */
-async function makeVideo(): Promise<Blob> {
+async function makeVideo(holds: Partial<VideoMetadata> = {}): Promise<Blob> {
   const [width, height, frames] = [64, 48, 12];
-  const metadata = createVideoMetadata({
+  const made = createVideoMetadata({
     id: 'ab'.repeat(16),
     model: 'tiny',
     profile: 'ultra-fast',
@@ -28,6 +28,7 @@ async function makeVideo(): Promise<Blob> {
     parameters,
     createdAt: '2025-01-01T00:00:00.000Z',
   });
+  const metadata = { ...made, ...holds };
   const writer = await createVideoWriter({ width, height, frameRate: 24, frames, metadata });
   const frame = new Uint8ClampedArray(width * height * 4);
   for (let index = 0; index < frames; index++) {
@@ -76,6 +77,26 @@ test('a copy that was shared fills in what it tells, and nothing else', async ()
   await expect(of({ prompt: false, settings: false })).rejects.toMatchObject({
     code: 'VIDEO_UNREADABLE',
   });
+});
+
+test('a file that holds its start image and what tells its LoRAs gives them back; its shared copy has neither', async () => {
+  const start_image = btoa('the bytes of a JPEG');
+  const file = { sha256: 'c0ffee00'.repeat(8), source: 'owner/name/style.safetensors' };
+  const video = await makeVideo({ start_image, lora_files: [file] });
+  const { image, loras } = await readSettings(video);
+  expect(image?.type).toBe('image/jpeg');
+  expect(await image?.text()).toBe('the bytes of a JPEG');
+  expect(loras).toEqual([{ path: 'style.safetensors', scale: 0.5, ...file }]);
+
+  expect(await video.text()).toContain(start_image);
+  const request = sharedRequestOf(
+    { parameters, profile: 'ultra-fast' },
+    { prompt: true, settings: true, image: true },
+  );
+  const shared = await (await publicCopy(video, request)).text();
+  expect(shared).toContain('a boat');
+  for (const secret of [start_image, file.sha256, file.source])
+    expect(shared).not.toContain(secret);
 });
 
 test('a file that cannot be played has no last frame', async () => {

@@ -4,6 +4,14 @@ import type { Parameters } from '../../../lib/contract/request';
 import type { SharedRequest } from '../../../lib/contract/v3/share';
 import { type ChosenImage, type FormValues, fromParameters } from './form-state';
 
+/** A LoRA of a video, as its file tells it. */
+export type MadeWithLora = Parameters['loras'][number] & {
+  /** Absent in files of earlier versions. */
+  readonly sha256?: string;
+  /** Where it is found: an address. */
+  readonly source?: string | undefined;
+};
+
 /**
  * Checks an image for the form, by the same rules as the engine.
  *
@@ -24,14 +32,15 @@ export async function readImage(file: Blob, name: string): Promise<ChosenImage> 
 
 /**
  * Reads the settings of a video that Kinora made: the form's values, seed included, how its image was framed,
- * and the names and scales of its LoRAs; of a copy that was shared what it tells. A video contains neither the image nor the files of the LoRAs.
+ * a small JPEG of it where the file has one, and what its LoRAs are; of a copy that was shared what it tells.
  *
  * @throws KinoraError `VIDEO_UNREADABLE`
  */
 export async function readSettings(file: Blob): Promise<{
   values: Partial<FormValues>;
   framing: Framing | undefined;
-  loras: Parameters['loras'];
+  image?: Blob;
+  loras: readonly MadeWithLora[];
 }> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const { readSharedTags, readVideoMetadata } = await import('../../../lib/video/metadata');
@@ -47,7 +56,18 @@ export async function readSettings(file: Blob): Promise<{
     cache: isStandard && (applied?.cache ?? 'none') !== 'none',
   };
   const values = { ...parameters, backend, model, profile, optimization, ...switches };
-  return { values, framing: metadata.framing, loras: metadata.loras };
+  const { framing, start_image: image, loras, lora_files: files = [] } = metadata;
+  return {
+    values,
+    framing,
+    loras: loras.map((lora, index) => ({ ...lora, ...files[index] })),
+    ...(image !== undefined && { image: jpegOf(image) }),
+  };
+}
+
+function jpegOf(base64: string): Blob {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  return new Blob([bytes], { type: 'image/jpeg' });
 }
 
 /** The form's values in a request of which only a part may be shown. */

@@ -1,8 +1,16 @@
 import { t } from '../../texts';
 import '../../texts/en/form';
 import './framing.css';
-import { type CSSProperties, type PointerEvent, useEffect, useEffectEvent, useRef } from 'react';
 import {
+  type CSSProperties,
+  type PointerEvent,
+  useEffect,
+  useEffectEvent,
+  useRef,
+  useState,
+} from 'react';
+import {
+  backing,
   blurDeviation,
   centred,
   type Framing,
@@ -48,6 +56,7 @@ export function FramingEditor(props: {
   const warning = pixelWarning(image, framing);
   const bars = hasBars(shown);
   const colour = framing.background === 'blur' ? null : framing.background;
+  const transparent = useTransparency(url);
 
   const onWheel = useEffectEvent((event: WheelEvent) => {
     // As maps do: the wheel alone scrolls the page.
@@ -111,7 +120,10 @@ export function FramingEditor(props: {
           <div className="framing-background" style={{ background: colour ?? undefined }}>
             {colour === null && <Background url={url} sizes={sizes} />}
           </div>
-          <div className="framing-image" style={inPercent(shown)}>
+          <div
+            className="framing-image"
+            style={{ ...inPercent(shown), background: backing(framing) }}
+          >
             <Picture src={url} alt={alt} />
           </div>
           <div className="framing-outline" />
@@ -140,6 +152,16 @@ export function FramingEditor(props: {
           {t('form.fill')}
         </button>
       </div>
+      {transparent && !bars && (
+        <label className="framing-controls">
+          {t('form.behindImage')}
+          <input
+            type="color"
+            value={backing(framing)}
+            onChange={(event) => onChange({ ...framing, background: event.target.value })}
+          />
+        </label>
+      )}
       {bars && (
         <fieldset className="framing-controls">
           <legend className="visually-hidden">{t('form.background')}</legend>
@@ -174,6 +196,28 @@ export function FramingEditor(props: {
       {warning && <p className="framing-warning">{warning}</p>}
     </div>
   );
+}
+
+/** Whether an image has transparent parts; false until that is known. */
+function useTransparency(url: string): boolean {
+  const [transparent, setTransparent] = useState(false);
+  useEffect(() => {
+    let current = true;
+    const image = new Image();
+    image.onload = () => {
+      const side = 64;
+      const context = new OffscreenCanvas(side, side).getContext('2d');
+      context?.drawImage(image, 0, 0, side, side);
+      const pixels = context?.getImageData(0, 0, side, side).data ?? [];
+      if (current) setTransparent(pixels.some((value, index) => index % 4 === 3 && value < 250));
+    };
+    image.src = url;
+    return () => {
+      current = false;
+      setTransparent(false);
+    };
+  }, [url]);
+  return transparent;
 }
 
 /** The image that covers the frame, blurred as the engine blurs it. */

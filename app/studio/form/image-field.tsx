@@ -43,6 +43,7 @@ export function ImageField(props: {
           ref={input}
           id="image"
           type="file"
+          multiple
           accept="image/jpeg,image/png,image/webp,image/avif,image/gif,video/mp4"
           {...describedBy('image', error)}
           onChange={choose}

@@ -134,7 +134,10 @@ test('the command is read as it was written, by a shell and by its own options',
   ]) {
     expect(parseGenerateOptions(framed(framing))).toMatchObject({ options: { framing } });
   }
-  expect(framed({ zoom: 0.5, x: 0.5, y: 0.5, background: 'blur' })).toEqual(words(form));
+  // No option says it: the image is saved as it is framed.
+  expect(
+    parseGenerateOptions(framed({ zoom: 0.5, x: 0.5, y: 0.5, background: 'blur' })),
+  ).toMatchObject({ image: "it's a still-framed.png", options: { framing: undefined } });
   const values = { prompt: 'a boat', cache: true, backend: 'wasm', memoryBudget: '6.5' } as const;
   const simple = changeForm(emptyForm, { type: 'changed', values });
   expect(requestCode('command', simple, '', sourceOf)).toBe(`npm run generate -- \\
@@ -144,6 +147,28 @@ test('the command is read as it was written, by a shell and by its own options',
   --backend wasm \\
   --memory 6.5
 `);
+});
+
+test('a framed image and a LoRA of Kinora are named as a program can have them', () => {
+  const lora = { key: 'a', name: 'mini-sepia.safetensors', file, scale: '1' };
+  const framing = { zoom: 2, x: 0, y: 0.5, background: 'blur' };
+  const image = { name: 'cat.jpg', file, framing };
+  const form = [
+    { type: 'imageSet', image } as const,
+    { type: 'lorasSet', loras: [lora] } as const,
+  ].reduce(changeForm, emptyForm);
+  for (const language of ['curl', 'javascript', 'python'] as const) {
+    const code = requestCode(language, form, 'https://kinora.example', sourceOf);
+    expect(code).toMatch(
+      /^(#|\/\/) The image as it is framed .* save it as cat-framed\.png first/m,
+    );
+    expect(code).not.toContain('cat.jpg');
+    expect(code).toContain('/samples/mini-sepia.safetensors');
+  }
+  const command = requestCode('command', form, '', sourceOf);
+  expect(command).toContain('--image cat.jpg');
+  expect(command).toContain('--crop 0,0.5,2');
+  expect(command).toContain('--lora public/samples/mini-sepia.safetensors:1');
 });
 
 test('what differs from the model’s defaults is in the command, and from the API’s in a program', () => {

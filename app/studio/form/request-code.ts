@@ -1,8 +1,9 @@
-import type { Framing } from '../../../lib/contract/framing';
+import { centred, type Framing } from '../../../lib/contract/framing';
 import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
-import { emptyForm, type FormState, toParameters } from './form-state';
+import { bundledLora } from './examples';
+import { type ChosenImage, emptyForm, type FormState, toParameters } from './form-state';
 
 /** The languages in which a request of the form can be written. */
 export const codeLanguages = ['curl', 'javascript', 'python', 'command'] as const;
@@ -16,6 +17,10 @@ interface ApiRequest {
   /** `{provider}/{model_family}/{variant}` */
   readonly model: string;
   readonly image: string;
+  /** What is to be known of the image; empty where it is the file as it was chosen. */
+  readonly remark: string;
+  /** LoRA files that come with Kinora, as paths of the server. */
+  readonly bundled: readonly string[];
   /** Names of LoRA files; in `body` they stand as the paths. */
   readonly files: readonly string[];
   readonly body: Omit<SubmitInput, 'image'>;
@@ -38,6 +43,30 @@ export function requestCode(
   return language === 'javascript' ? javascript(request, origin) : python(request, origin);
 }
 
+/** Whether an image lies otherwise in the frame than the API puts it. */
+export function isFramed(framing: Framing | undefined): framing is Framing {
+  return framing !== undefined && JSON.stringify({ ...centred, ...framing }) !== usualFraming;
+}
+
+const usualFraming = JSON.stringify(centred);
+
+/** The name under which the framed image is saved. */
+export function framedName(name: string): string {
+  return `${name.replace(/\.[^.]*$/, '')}-framed.png`;
+}
+
+/** The name of the image that a request is sent with. */
+function imageName(image: ChosenImage | null): string {
+  if (!image) return 'still.png';
+  return isFramed(image.framing) ? framedName(image.name) : image.name;
+}
+
+/** Says where the framed image comes from; nothing where the image is as it was chosen. */
+function remarkOf(image: ChosenImage | null): string {
+  if (!isFramed(image?.framing)) return '';
+  return `The image as it is framed in the form: save it as ${framedName(image?.name ?? '')} first.`;
+}
+
 /** The parameters that are not the default, and the prompt. */
 function chosenParameters(form: FormState, defaults: ParametersInput): ParametersInput {
   const { prompt, ...given } = toParameters(form);
@@ -58,7 +87,9 @@ function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
   });
   return {
     model: `kinora/wan-2.2/${variantOfProfile(values.profile)}`,
-    image: files.image?.name ?? 'still.png',
+    image: imageName(files.image),
+    remark: remarkOf(files.image),
+    bundled: located.flatMap(({ path }) => bundledLora(path) ?? []),
     files: located.filter(({ path }) => !path.includes('/')).map(({ path }) => path),
     body: {
       ...parameters,
@@ -68,16 +99,18 @@ function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
   };
 }
 
-function curl({ model, image, files, body }: ApiRequest, origin: string): string {
+function curl({ model, image, remark, bundled, files, body }: ApiRequest, origin: string): string {
+  const fetched = bundled.map((path) => `curl -sSfO "$server${path}"\n`).join('');
   const loras = files.map((name) => `upload ${shellQuoted(name)} > /dev/null\n`).join('');
   return `# Needs curl and jq. KINORA_KEY is an API key.
-set -eu
-api="\${KINORA_URL:-${origin}}/api/v3"
+${commented('#', remark)}set -eu
+server="\${KINORA_URL:-${origin}}"
+api="$server/api/v3"
 auth="Authorization: Bearer $KINORA_KEY"
 upload() { curl -sSf -H "$auth" "$api/media/upload/binary" -F "file=@\\"$1\\"" | jq -r .data.download_url; }
 
 image=$(upload ${shellQuoted(image)})
-${loras}answer=$(jq --arg image "$image" '.image = $image' <<'BODY' | curl -sSf -H "$auth" -H 'Content-Type: application/json' "$api/${model}" -d @-
+${fetched}${loras}answer=$(jq --arg image "$image" '.image = $image' <<'BODY' | curl -sSf -H "$auth" -H 'Content-Type: application/json' "$api/${model}" -d @-
 ${JSON.stringify(body, null, 2)}
 BODY
 )
@@ -94,34 +127,50 @@ curl -sSf -o video.mp4 "$(printf %s "$answer" | jq -r '.data.outputs[0]')"
 `;
 }
 
-function javascript({ model, image, files, body }: ApiRequest, origin: string): string {
+function javascript(request: ApiRequest, origin: string): string {
+  const { model, image, remark, bundled, files, body } = request;
+  const fetched = bundled
+    .map((path) => {
+      const [from, to] = [path, fileNameOf(path)].map((text) => JSON.stringify(text));
+      return `await save(baseUrl + ${from}, ${to});\n`;
+    })
+    .join('');
   const loras = files.map((name) => `await client.upload(${JSON.stringify(name)});\n`).join('');
   return `// npm install wavespeed. KINORA_KEY is an API key.
-import { writeFile } from 'node:fs/promises';
+${commented('//', remark)}import { writeFile } from 'node:fs/promises';
 import { Client } from 'wavespeed';
 
 const baseUrl = process.env.KINORA_URL ?? ${JSON.stringify(origin)};
 const client = new Client(process.env.KINORA_KEY, { baseUrl });
+const save = async (url, file) =>
+  writeFile(file, Buffer.from(await (await fetch(url)).arrayBuffer()));
 
 const image = await client.upload(${JSON.stringify(image)});
-${loras}const { outputs } = await client.run(${JSON.stringify(model)}, {
+${fetched}${loras}const { outputs } = await client.run(${JSON.stringify(model)}, {
   image,
   ${JSON.stringify(body, null, 2).slice(4, -2)},
 });
 
-const video = await fetch(outputs[0]);
-await writeFile('video.mp4', Buffer.from(await video.arrayBuffer()));
+await save(outputs[0], 'video.mp4');
 `;
 }
 
-function python({ model, image, files, body }: ApiRequest, origin: string): string {
+function python(request: ApiRequest, origin: string): string {
+  const { model, image, remark, bundled, files, body } = request;
+  const fetched = bundled
+    .map((path) => {
+      const [from, to] = [path, fileNameOf(path)].map((text) => JSON.stringify(text));
+      return `urllib.request.urlretrieve(SERVER + ${from}, ${to})\n`;
+    })
+    .join('');
   const loras = files.map((name) => `upload(${JSON.stringify(name)})\n`).join('');
   return `# Python 3, nothing to install. KINORA_KEY is an API key.
-import json
+${commented('#', remark)}import json
 import os
 import urllib.request
 
-API = os.environ.get("KINORA_URL", ${JSON.stringify(origin)}) + "/api/v3/"
+SERVER = os.environ.get("KINORA_URL", ${JSON.stringify(origin)})
+API = SERVER + "/api/v3/"
 AUTH = {"Authorization": "Bearer " + os.environ["KINORA_KEY"]}
 
 
@@ -143,7 +192,7 @@ def upload(name):
 
 
 image = upload(${JSON.stringify(image)})
-${loras}body = json.loads(r"""
+${fetched}${loras}body = json.loads(r"""
 ${JSON.stringify(body, null, 2)}
 """)
 prediction = call(${JSON.stringify(model)}, {"image": image, **body})
@@ -178,15 +227,16 @@ function command(form: FormState): string {
     parameters[name] === undefined ? [] : [option(flag, String(parameters[name]))],
   );
   const isFast = values.profile === 'ultra-fast';
+  const hasOption = isOption(files.image?.framing);
   const budget = values.memoryBudget.trim();
   const parts = [
     'npm run generate --',
     ...(values.model ? [option('--model', values.model)] : []),
-    option('--image', files.image?.name ?? 'still.png'),
-    ...framingOptions(files.image?.framing),
+    option('--image', hasOption ? (files.image?.name ?? 'still.png') : imageName(files.image)),
+    ...(hasOption ? framingOptions(files.image?.framing) : []),
     option('--prompt', values.prompt),
     ...given,
-    ...files.loras.map(({ name, scale }) => option('--lora', `${name}:${scale}`)),
+    ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
     ...(isFast ? ['--fast'] : []),
     ...(isFast && values.fullDecode ? ['--decoder full'] : []),
     ...(!isFast && values.cache ? ['--cache'] : []),
@@ -194,7 +244,8 @@ function command(form: FormState): string {
     ...(values.backend === 'wasm' ? ['--backend wasm'] : []),
     ...(budget ? [option('--memory', budget)] : []),
   ];
-  return `${unsaid(files.image?.framing)}${parts.join(' \\\n  ')}\n`;
+  const remark = hasOption ? '' : remarkOf(files.image);
+  return `${commented('#', remark)}${parts.join(' \\\n  ')}\n`;
 }
 
 /** What the command starts with: the defaults of the model. Nothing where the form has not shown them. */
@@ -207,19 +258,34 @@ function commandDefaults({ values, files }: FormState): ParametersInput {
   });
 }
 
-/** How the image lies in the frame; nothing where it fills it from the centre. */
-function framingOptions(framing: Framing | undefined): string[] {
-  if (!framing) return [];
-  if (framing.zoom === 0) return [option('--fit', framing.background)];
-  const { x, y, zoom } = framing;
-  const crop = [x, y, zoom].map((value) => Number(value.toFixed(4))).join(',');
-  return zoom < 1 || crop === '0.5,0.5,1' ? [] : [option('--crop', crop)];
+/** Whether an option says how the image lies in the frame: none has a zoom between Fit and Fill, or a colour there. */
+function isOption(framing: Framing | undefined): boolean {
+  if (!isFramed(framing)) return true;
+  const { zoom, x, y, background } = framing;
+  return zoom === 0 ? x === 0.5 && y === 0.5 : zoom >= 1 && background === 'blur';
 }
 
-/** What no option says, as a comment before the command. */
-function unsaid(framing: Framing | undefined): string {
-  if (!framing || framing.zoom === 0 || framing.zoom >= 1) return '';
-  return '# Fills the frame with the image: a zoom between Fit and Fill has no option.\n';
+/** How the image lies in the frame; nothing where it fills it from the centre. */
+function framingOptions(framing: Framing | undefined): string[] {
+  if (!isFramed(framing)) return [];
+  if (framing.zoom === 0) return [option('--fit', framing.background)];
+  const { x, y, zoom } = framing;
+  return [option('--crop', [x, y, zoom].map((value) => Number(value.toFixed(4))).join(','))];
+}
+
+/** A LoRA as the command finds it: what comes with Kinora lies in its own folder. */
+function commandLora(name: string): string {
+  const path = bundledLora(name);
+  return path ? `public${path}` : name;
+}
+
+/** A line of a comment; nothing for an empty text. */
+function commented(sign: string, text: string): string {
+  return text && `${sign} ${text}\n`;
+}
+
+function fileNameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 /** A value that begins with a hyphen would be taken for an option. */

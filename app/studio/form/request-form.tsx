@@ -12,6 +12,7 @@ import { CodeButton } from './code-button';
 import { type Example, exampleLoraOf } from './examples';
 import { forecastOfForm } from './forecast-request';
 import {
+  type ChosenImage,
   type FormAction,
   type FormState,
   type FormValues,
@@ -44,7 +45,10 @@ import { useLoraChecks } from './use-loras';
 import { useShownErrors } from './use-shown-errors';
 import { QueueNote, VariationsField } from './variations-field';
 
-// Both follow from what came from elsewhere.
+// They follow from what came from elsewhere.
+const ImagesNotice = lazy(async () => ({
+  default: (await import('./images-notice')).ImagesNotice,
+}));
 const ReplacedNotice = lazy(async () => ({
   default: (await import('./replaced-notice')).ReplacedNotice,
 }));
@@ -77,6 +81,7 @@ export function RequestForm(props: {
   /** One of them is in the form. */
   editing: boolean;
   onFiles: (files: readonly File[]) => void;
+  onImages: (images: readonly ChosenImage[]) => void;
   onPickLora: (name: string) => void;
   onExampleLora: () => void;
   onExample: (example: Example) => void;
@@ -135,6 +140,14 @@ export function RequestForm(props: {
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
+          {notice?.kind === 'images' && (
+            <Suspense>
+              <ImagesNotice
+                count={notice.images.length}
+                onAdd={() => props.onImages(notice.images)}
+              />
+            </Suspense>
+          )}
         </div>
         <PromptField
           values={values}
@@ -220,7 +233,9 @@ export function RequestForm(props: {
       </div>
       <GenerateBar fields={fields} forecast={forecast}>
         <button type="submit" className="primary" disabled={!hydrated || improving}>
-          {editing ? t('form.saveChanges') : t('form.generate')}
+          {editing && t('form.saveChanges')}
+          {!editing &&
+            (waiting > 0 ? t('form.generateWaits', { count: waiting }) : t('form.generate'))}
         </button>
       </GenerateBar>
     </form>

@@ -73,8 +73,12 @@ export function useEdit(
   };
 }
 
-/** @param others what a request does not have */
-function valuesOf(input: WaitingInput, parameters: Parameters, others: FormValues): FormValues {
+/** The form's values of a request that waits. @param others what a request does not have */
+export function valuesOf(
+  input: WaitingInput,
+  parameters: Parameters,
+  others: FormValues,
+): FormValues {
   const { model, profile, options, device } = input;
   return {
     ...others,

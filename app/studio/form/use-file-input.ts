@@ -1,19 +1,15 @@
 import { type Dispatch, useCallback, useEffect, useEffectEvent, useState } from 'react';
 import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import type { Parameters } from '../../../lib/contract/request';
-import type { Source } from '../../../lib/predictions/database';
-import { getLibrary } from '../../library';
-import { t } from '../../texts';
-import '../../texts/en/form';
-import { loadData } from '../use-data';
-import { readImage, readSettings } from './files';
-import type { ChosenLora, FormAction, FormState, FormValues } from './form-state';
+import { readImage } from './files';
+import type { ChosenImage, FormAction, FormState } from './form-state';
 import { useLoraInput } from './use-loras';
 
 /** The outcome of the last files. */
 export type FileNotice =
   | { readonly kind: 'error'; readonly error: ErrorRecord }
-  | { readonly kind: 'info'; readonly text: string };
+  | { readonly kind: 'info'; readonly text: string }
+  /** Several images came at once: the first one is in the form, each can become a video. */
+  | { readonly kind: 'images'; readonly images: readonly ChosenImage[] };
 
 export interface FileInput {
   readonly addFiles: (files: readonly File[]) => Promise<void>;
@@ -25,13 +21,14 @@ export interface FileInput {
   readonly showInfo: (text: string) => void;
   /** Shows an error in the place of the notice. */
   readonly showError: (error: KinoraError) => void;
+  readonly clearNotice: () => void;
   readonly notice: FileNotice | null;
   readonly dragging: boolean;
 }
 
 /**
  * Accepts files that are dropped or pasted anywhere on the page, or selected in a field: an image becomes
- * the start image, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
+ * the start image, several can become a video each, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
  */
 export function useFileInput(form: FormState, change: Dispatch<FormAction>): FileInput {
   const [notice, setNotice] = useState<FileNotice | null>(null);
@@ -48,10 +45,13 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     try {
       // A video first: Undo brings back what was there before all of them.
       for (const file of files.filter(isVideo)) await restoreSettings(file, files.some(isImage));
-      for (const file of files.filter(isImage)) {
-        const image = await readImage(file, file.name);
-        change(opened ? { type: 'replaced', by: file.name, image } : { type: 'imageSet', image });
+      const images: ChosenImage[] = [];
+      for (const file of files.filter(isImage)) images.push(await readImage(file, file.name));
+      const [image] = images;
+      if (image) {
+        change(opened ? { type: 'replaced', by: image.name, image } : { type: 'imageSet', image });
       }
+      if (images.length > 1) setNotice({ kind: 'images', images });
       const loras = files.filter(isLora);
       if (loras.length > 0) await loraInput.addFiles(loras);
     } catch (thrown) {
@@ -61,26 +61,11 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
 
   /** @param brought whether an image came with the video */
   async function restoreSettings(file: File, brought: boolean): Promise<void> {
-    const { values, framing, loras } = await readSettings(file);
-    const library = getLibrary().getSnapshot();
-    const names = library.status === 'ready' ? library.snapshot.loras.map(({ name }) => name) : [];
-    const found = loras.filter(({ path }) => names.includes(path));
-    const missing = loras.filter(({ path }) => !names.includes(path)).map(({ path }) => path);
-    const source = brought ? undefined : await findSource(values);
-    change({
-      type: 'replaced',
-      by: file.name,
-      values,
-      loras: found.length > 0 ? found.map(fromLibrary) : undefined,
-      image: source && { name: source.imageName, file: source.image, framing },
-    });
-    const kept = source ? 'found' : hasImage || brought ? 'stays' : 'missing';
-    const sentences = [t(`form.restored.${kept}`, { file: file.name })];
-    if (missing.length > 0) {
-      const names = missing.reduce((first, second) => t('shared.listOf', { first, second }));
-      sentences.push(t('form.addLorasAgain', { names }));
-    }
-    setNotice({ kind: 'info', text: sentences.join(' ') });
+    // It is large and rarely used.
+    const { readRequest } = await import('./restore-request');
+    const { action, text } = await readRequest(file, brought, hasImage);
+    change(action);
+    setNotice({ kind: 'info', text });
   }
 
   const onFiles = useEffectEvent((event: Event, transfer: DataTransfer | null) => {
@@ -122,23 +107,8 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     loraInput.pick(name).catch((thrown: unknown) => showError(toKinoraError(thrown)));
   };
   const openFiles = (files: readonly File[]) => addFiles(files, true);
-  return { addFiles, openFiles, pickLora, showError, showInfo, notice, dragging };
-}
-
-/** Image and name of the prediction of this browser that the settings are of; undefined without one. */
-async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source | undefined> {
-  const { getRunner } = await loadData();
-  const { store } = getRunner();
-  // Without a database there is no earlier video.
-  const list = await store.list().catch(() => []);
-  const made = list.find(
-    ({ parameters }) => parameters.prompt === prompt && String(parameters.seed) === seed,
-  );
-  return made && store.source(made.id);
-}
-
-function fromLibrary({ path, scale }: Parameters['loras'][number]): ChosenLora {
-  return { key: crypto.randomUUID(), name: path, file: null, scale: String(scale) };
+  const clearNotice = () => setNotice(null);
+  return { addFiles, openFiles, pickLora, showError, showInfo, clearNotice, notice, dragging };
 }
 
 function isImage(file: File): boolean {

@@ -211,8 +211,8 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
   const { message, remedy } = errorTexts(error);
   return (
     <>
-      {isShown ? (
-        <p className="card-note">
+      {isShown || error.code === 'CANCELLED' ? (
+        <p className="card-note" data-code={error.code}>
           <strong>
             {error.code === 'CANCELLED' ? t('gallery.cancelled') : t('gallery.failed')}
           </strong>

@@ -2,13 +2,29 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 
+/** `2 failed, 1 cancelled`: runs that have no video and cannot go on. */
+export function failedText(rows: readonly Prediction[]): string {
+  const cancelled = rows.filter(isCancelled).length;
+  const failed = rows.length - cancelled;
+  const texts = [
+    ...(failed > 0 || cancelled === 0 ? [t('gallery.countFailed', { count: failed })] : []),
+    ...(cancelled > 0 ? [t('gallery.countCancelled', { count: cancelled })] : []),
+  ];
+  return texts.reduce((first, second) => t('shared.listOf', { first, second }));
+}
+
+/** Whether a person ended it: it has not failed. */
+export function isCancelled(prediction: Prediction): boolean {
+  return prediction.status === 'failed' && prediction.error.code === 'CANCELLED';
+}
+
 /**
  * How many videos are shown. A run that was interrupted has no video, so it is not counted as one.
  *
  * @param failed whether failed runs are shown, and nothing else
  */
-export function countText(shown: readonly Pick<Prediction, 'status'>[], failed: boolean): string {
-  if (failed) return t('gallery.countFailed', { count: shown.length });
+export function countText(shown: readonly Prediction[], failed: boolean): string {
+  if (failed) return failedText(shown);
   const interrupted = shown.filter(({ status }) => status === 'interrupted').length;
   const videos = t('gallery.count', { count: shown.length - interrupted });
   if (interrupted === 0) return videos;

@@ -15,7 +15,7 @@ import type { Completed, Prediction } from '../../../lib/contract/prediction';
 import { isAtRest } from '../../../lib/predictions/prediction-state';
 import { useStable } from '../../shared/use-stable';
 import { Card } from './card';
-import { countText } from './count-text';
+import { countText, failedText } from './count-text';
 import {
   advanceGallery,
   countFilters,
@@ -76,7 +76,7 @@ const GalleryList = memo(function GalleryList(
   /** The video that is as large as the window. */
   const [viewed, setViewed] = useState<string | null>(null);
   const failed = useMemo(
-    () => filterPredictions(ended, { ...applied, status: 'failed' }).length,
+    () => filterPredictions(ended, { ...applied, status: 'failed' }),
     [ended, applied],
   );
   const ids = useMemo(() => shown.map(({ id }) => id), [shown]);
@@ -143,13 +143,13 @@ const GalleryList = memo(function GalleryList(
             {t('gallery.showAll')}
           </button>
         )}
-        {filter.status === 'videos' && failed > 0 && (
+        {filter.status === 'videos' && failed.length > 0 && (
           <button
             type="button"
             className="inline"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'failed' } })}
           >
-            {t('gallery.showFailed', { count: failed })}
+            {t('gallery.showFailed', { runs: failedText(failed) })}
           </button>
         )}
         {filter.status === 'failed' && (

@@ -7,16 +7,20 @@ import type { QueueEntry, QueuePause, RequestQueue } from '../../../lib/predicti
 import type { RunState } from '../../../lib/predictions/run-state';
 import { getQueueRunner } from '../../queue';
 import { getRunner } from '../../runner';
+import type { GpuState } from '../../shared/gpu';
 import { LiveText, Problem } from '../../shared/messages';
 import { percentDone } from '../../shared/run-progress';
 import { useRunningJobs } from '../../shared/running-job';
 import { jobText } from '../../shared/running-jobs';
+import type { ModelList } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/queue';
 import '../../texts/en/studio';
+import { durationText } from '../form/forecast-text';
 import type { Edit } from '../form/use-edit';
 import { type QueueView, useHeldQueue } from '../use-data';
-import { QueuePicture, QueueRow } from './queue-row';
+import { differingFacts, QueuePicture, QueueRow } from './queue-row';
+import { useQueueTime } from './use-queue-time';
 import { useReorder } from './use-reorder';
 import './queue.css';
 
@@ -29,6 +33,8 @@ export function QueuePanel(props: {
   run: RunState;
   predictions: readonly Prediction[];
   edit: Edit;
+  models: ModelList;
+  gpu: GpuState;
   onError: (thrown: unknown) => void;
 }) {
   const { run, edit, onError } = props;
@@ -57,13 +63,29 @@ export function QueuePanel(props: {
     if (edit.id !== null && ids.includes(edit.id)) edit.end();
     void change(async (queue) => setRemoved(await queue.remove(ids)));
   };
+  const time = useQueueTime(
+    props.queue.entries,
+    props.models,
+    props.gpu.status === 'known' ? props.gpu.report : null,
+  );
+  const running = run.status === 'running' ? (run.progress.secondsRemaining ?? 0) : 0;
+  const differing = differingFacts(entries);
   const held = useHeldQueue() && !pause && working.length === 0;
   const elsewhere = working.some(({ id }) => id !== own);
   if (entries.length === 0 && removed.length === 0 && !elsewhere && !apiJob) return null;
   return (
     <section id="queue" className="panel queue" aria-labelledby="queue-title">
       <div className="queue-head">
-        <h2 id="queue-title">{t('queue.title')}</h2>
+        <div>
+          <h2 id="queue-title">{t('queue.title')}</h2>
+          {entries.length > 0 && time && (
+            <p className="queue-facts">
+              {t('queue.total', {
+                time: durationText({ ...time, seconds: time.seconds + running }),
+              })}
+            </p>
+          )}
+        </div>
         <div className="actions">
           {entries.length > 0 && pause && (
             <button
@@ -127,6 +149,7 @@ export function QueuePanel(props: {
             <QueueRow
               key={entry.id}
               entry={entry}
+              differing={differing}
               place={index + 1}
               count={entries.length}
               dragged={reorder.dragged === entry.id}

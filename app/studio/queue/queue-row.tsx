@@ -1,4 +1,4 @@
-import type { ComponentProps } from 'react';
+import { type ComponentProps, Fragment } from 'react';
 import { formatSize } from '../../../lib/contract/format';
 import { parameterRanges, sizes } from '../../../lib/contract/parameters';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
@@ -7,10 +7,13 @@ import { useObjectUrl } from '../../shared/browser';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/queue';
+import { loraText } from '../result/video-facts';
 
 /** A request that waits, with what can be done with it. */
 export function QueueRow(props: {
   entry: QueueEntry;
+  /** Names of the facts in which those that wait differ. */
+  differing: ReadonlySet<string>;
   /** Its place among those that wait, from 1. */
   place: number;
   /** How many wait. */
@@ -44,7 +47,7 @@ export function QueueRow(props: {
         <p className="queue-prompt" title={prompt}>
           {prompt}
         </p>
-        <p className="queue-facts">{factsOf(input)}</p>
+        <Facts input={input} differing={props.differing} />
         {edited && <p className="queue-facts">{t('queue.inForm')}</p>}
       </div>
       <div className="actions">
@@ -83,20 +86,50 @@ export function QueuePicture({ picture }: { picture: Blob | undefined }) {
   return <span className="queue-picture">{url && <Picture src={url} alt="" />}</span>;
 }
 
-/** What distinguishes a request from the others. */
-function factsOf({ parameters, profile }: WaitingInput): string {
-  const { size = sizes[0], ...asked } = parameters;
+/** What a request asks for, by names; what is absent is as usual. */
+function factsOf({ parameters, profile, imageName }: WaitingInput): ReadonlyMap<string, string> {
+  const { size = sizes[0], negative_prompt: negative, ...asked } = parameters;
   // The schema would bring a large script.
   const numberOf = (name: keyof typeof parameterRanges) =>
     asked[name] ?? parameterRanges[name].default;
   const seed = numberOf('seed');
-  return [
-    formatSize(size),
-    t('common.seconds', { seconds: numberOf('duration') }),
-    ...(profile === 'ultra-fast' ? [t('names.profile.ultra-fast')] : []),
-    t('queue.steps', { steps: numberOf('num_inference_steps') }),
-    t('queue.guidance', { guidance: numberOf('guidance_scale') }),
-    t('queue.shift', { shift: numberOf('flow_shift') }),
-    seed < 0 ? t('queue.randomSeed') : t('queue.seed', { seed }),
-  ].join(' · ');
+  const loras = loraText(parameters);
+  return new Map([
+    ['image', imageName],
+    ['size', formatSize(size)],
+    ['duration', t('common.seconds', { seconds: numberOf('duration') })],
+    ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
+    ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],
+    ['guidance', t('queue.guidance', { guidance: numberOf('guidance_scale') })],
+    ['shift', t('queue.shift', { shift: numberOf('flow_shift') })],
+    ['seed', seed < 0 ? t('queue.randomSeed') : t('queue.seed', { seed })],
+    ...(loras ? ([['loras', loras]] as const) : []),
+    ...(negative ? ([['negative', t('queue.without', { negative })]] as const) : []),
+  ]);
+}
+
+/** Names of the facts in which the requests that wait differ. */
+export function differingFacts(entries: readonly QueueEntry[]): ReadonlySet<string> {
+  const all = entries.map(({ input }) => factsOf(input));
+  const [first, ...others] = all;
+  const names = new Set(all.flatMap((facts) => [...facts.keys()]));
+  return new Set(
+    [...names].filter((name) => others.some((facts) => facts.get(name) !== first?.get(name))),
+  );
+}
+
+/** What a request asks for; what distinguishes it from the others stands out. */
+function Facts({ input, differing }: { input: WaitingInput; differing: ReadonlySet<string> }) {
+  // The name of the image says something only where there are others.
+  const shown = [...factsOf(input)].filter(([name]) => name !== 'image' || differing.has(name));
+  return (
+    <p className="queue-facts">
+      {shown.map(([name, text], index) => (
+        <Fragment key={name}>
+          {index > 0 && ' · '}
+          {differing.has(name) ? <strong>{text}</strong> : text}
+        </Fragment>
+      ))}
+    </p>
+  );
 }

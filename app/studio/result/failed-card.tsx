@@ -18,6 +18,7 @@ export function FailedCard(props: {
 }) {
   const { prediction, focused, busy, gpuActions, actions } = props;
   const { id, parameters, error } = prediction;
+  const cancelled = error.code === 'CANCELLED';
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (focused) heading.current?.focus();
@@ -25,9 +26,14 @@ export function FailedCard(props: {
   return (
     <section className="panel stage" aria-labelledby="failed-title">
       <h2 id="failed-title" ref={heading} tabIndex={-1}>
-        {error.code === 'CANCELLED' ? t('result.cancelled') : t('result.failed')}
+        {cancelled ? t('result.cancelled') : t('result.failed')}
       </h2>
-      <Problem error={error}>{gpuActions}</Problem>
+      {/* A person asked for it. */}
+      {cancelled ? (
+        <p data-code={error.code}>{t('result.cancelledHint')}</p>
+      ) : (
+        <Problem error={error}>{gpuActions}</Problem>
+      )}
       <UnsavedVideo prediction={prediction} />
       <p className="prompt-text">{parameters.prompt}</p>
       <div className="actions">

@@ -3,7 +3,7 @@ import type { ErrorRecord, KinoraError } from '../../../lib/contract/errors';
 import { formatBytes, formatSize } from '../../../lib/contract/format';
 import type { KernelRecord } from '../../../lib/contract/kernel-setting';
 import type { Backend, Completed, Prediction } from '../../../lib/contract/prediction';
-import { downloadFile, useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
 import { Problem } from '../../shared/messages';
 import { memoryUseText } from '../../shared/run-progress';
@@ -14,13 +14,12 @@ import '../../texts/en/result';
 import { formatTime } from '../../texts/format';
 import { AppliedFacts } from './applied-facts';
 import type { LongerChoice } from './player/longer-dialog';
-import { ResultTools } from './player/result-tools';
+import { ResultActions } from './player/result-actions';
 import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
-import { ShareButton } from './share-dialog';
 import { useVideo } from './use-video';
 import { Verdict } from './verdict';
-import { secondsOf } from './video-facts';
+import { flowShiftText, loraText, secondsOf, stepsText } from './video-facts';
 import { videoName } from './video-name';
 
 /** The actions on a past prediction. */
@@ -101,101 +100,84 @@ export function ResultCard(props: {
         )}
         {video.status === 'missing' && <Problem error={video.error} />}
       </div>
-      {!blurred && video.status !== 'missing' && (
-        <ResultTools
-          prediction={prediction}
-          player={player}
-          name={name}
-          video={file && url ? { file, url } : null}
-          onMakeLonger={(choice) => actions.onMakeLonger(prediction, choice)}
-          onKept={actions.onKept}
-        />
-      )}
+      <ResultActions
+        prediction={prediction}
+        player={player}
+        name={name}
+        video={file && url ? { file, url } : null}
+        missing={video.status === 'missing'}
+        blurred={blurred}
+        busy={busy}
+        actions={actions}
+      />
       <p className="prompt-text">{prompt}</p>
       {optimization && <PromptRecord optimization={optimization} />}
-      <Verdict prediction={prediction} busy={busy} onDeleted={actions.onDeleted} />
-      <dl className="facts">
-        <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
-        <Fact name={t('result.duration')}>
-          {t('result.durationOf', { seconds: secondsOf(prediction), frames: result.frames })}
-        </Fact>
-        <AppliedFacts result={result} parameters={parameters} />
-        <div>
-          <dt>{t('result.seed')}</dt>
-          <dd>
-            <SeedButton seed={result.seed} />
-          </dd>
-        </div>
-        <Fact name={t('result.timeTaken')}>
-          {result.resumes ? t('result.sinceResumed', { time }) : time}
-        </Fact>
-        <Fact name={t('result.file')}>
-          {t('shared.listOf', {
-            first: formatBytes(result.videoBytes),
-            second: t(encoders[result.encoder]),
-          })}
-        </Fact>
-        <Fact name={t('result.inside')}>{t('result.insideOf')}</Fact>
-        <Fact name={t('shared.model')}>{t(devices[result.backend], { model: result.model })}</Fact>
-        {parts && (
-          <Fact name={t('result.madeOf')}>
-            {t('result.madeOfParts', { count: parts.length, frames: result.frames })}
-          </Fact>
-        )}
-        {result.resumes && (
-          <Fact name={t('result.resumed')}>
-            {t('result.resumedTimes', { count: result.resumes })}
-          </Fact>
-        )}
-        {result.kernels && (
-          <Fact name={t('result.kernels')}>
-            <span title={result.kernels.keys.join('\n')}>{kernelsText(result.kernels)}</span>
-          </Fact>
-        )}
-        {result.memory && <Fact name={t('result.memory')}>{memoryUseText(result.memory)}</Fact>}
-      </dl>
-      {result.memory && result.memory.decodeTiles > 1 && (
-        <p className="field-hint">{t('result.tiledDecode')}</p>
-      )}
+      <div className="result-facts">
+        <details>
+          <summary>{factsLine(prediction)}</summary>
+          <dl className="facts">
+            <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
+            <Fact name={t('result.duration')}>
+              {t('result.durationOf', { seconds: secondsOf(prediction), frames: result.frames })}
+            </Fact>
+            <AppliedFacts result={result} parameters={parameters} />
+            <Fact name={t('result.settings.flowShift')}>{flowShiftText(prediction)}</Fact>
+            {parameters.loras.length > 0 && (
+              <Fact name={t('result.settings.loras')}>{loraText(parameters)}</Fact>
+            )}
+            {parameters.negative_prompt && (
+              <Fact name={t('result.settings.negativePrompt')}>{parameters.negative_prompt}</Fact>
+            )}
+            <div>
+              <dt>{t('result.seed')}</dt>
+              <dd>
+                <SeedButton seed={result.seed} />
+              </dd>
+            </div>
+            <Fact name={t('result.timeTaken')}>
+              {result.resumes ? t('result.sinceResumed', { time }) : time}
+            </Fact>
+            <Fact name={t('result.file')}>
+              {t('shared.listOf', {
+                first: formatBytes(result.videoBytes),
+                second: t(encoders[result.encoder]),
+              })}
+            </Fact>
+            <Fact name={t('result.inside')}>
+              {t('result.insideOf', { image: String(prediction.options.imageInFile === true) })}
+            </Fact>
+            <Fact name={t('shared.model')}>
+              {t(devices[result.backend], { model: result.model })}
+            </Fact>
+            {parts && (
+              <Fact name={t('result.madeOf')}>
+                {t('result.madeOfParts', { count: parts.length, frames: result.frames })}
+              </Fact>
+            )}
+            {result.resumes && (
+              <Fact name={t('result.resumed')}>
+                {t('result.resumedTimes', { count: result.resumes })}
+              </Fact>
+            )}
+            {result.kernels && (
+              <Fact name={t('result.kernels')}>
+                <span title={result.kernels.keys.join('\n')}>{kernelsText(result.kernels)}</span>
+              </Fact>
+            )}
+            {result.memory && <Fact name={t('result.memory')}>{memoryUseText(result.memory)}</Fact>}
+          </dl>
+          {result.memory && result.memory.decodeTiles > 1 && (
+            <p className="field-hint">{t('result.tiledDecode')}</p>
+          )}
+        </details>
+        <Verdict prediction={prediction} busy={busy} onDeleted={actions.onDeleted} />
+      </div>
       {problem && (
         <div role="alert">
           <Problem error={problem} />
         </div>
       )}
       <Refine prediction={prediction} busy={busy} onRefine={() => actions.onRefine(id)} />
-      <div className="actions">
-        <button
-          type="button"
-          className="primary"
-          disabled={!file}
-          onClick={() => file && downloadFile(file, name)}
-        >
-          {t('result.download')}
-        </button>
-        <ShareButton prediction={prediction} file={file} name={name} />
-        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-          {t('result.useSettings')}
-        </button>
-        <button type="button" onClick={() => actions.onUseSeed(result.seed)}>
-          {t('result.useSeed')}
-        </button>
-        <button
-          type="button"
-          disabled={!file || blurred}
-          title={blurred ? t('result.showFirst') : undefined}
-          onClick={() => file && actions.onUseLastFrame(file)}
-        >
-          {t('result.lastFrame')}
-        </button>
-        {!parts && (
-          <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
-            {t('result.runAgain')}
-          </button>
-        )}
-        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-          {t('result.delete')}
-        </button>
-      </div>
     </section>
   );
 }
@@ -205,6 +187,19 @@ const encoders = {
   ffmpeg: 'result.byFfmpeg',
 } as const;
 const devices = { webgpu: 'result.onWebgpu', wasm: 'result.onCpu' } as const;
+
+/** What a video is, in one line. */
+function factsLine(prediction: Completed): string {
+  const { parameters, result } = prediction;
+  return [
+    formatSize(result.size),
+    t('common.seconds', { seconds: secondsOf(prediction) }),
+    t('result.stepsOf', { steps: stepsText(prediction) }),
+    t('result.seedOf', { seed: result.seed }),
+    ...(parameters.loras.length > 0 ? [loraText(parameters)] : []),
+    t('result.madeIn', { time: formatTime(result.timings.total, true) }),
+  ].join(' · ');
+}
 
 /** Shows the seed, and copies it when clicked. */
 function SeedButton({ seed }: { seed: number }) {

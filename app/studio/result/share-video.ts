@@ -1,3 +1,4 @@
+import { base64 } from '../../../lib/contract/base64';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { isFlagged, uncheckedSafety } from '../../../lib/contract/safety';
 import { sha256 } from '../../../lib/contract/sha256';
@@ -5,7 +6,6 @@ import { endpoints } from '../../../lib/contract/v3/endpoints';
 import type { OwnVideo, Share } from '../../../lib/contract/v3/share';
 import { savePoster } from '../../../lib/predictions/poster';
 import { systemClock } from '../../../lib/weights/hub/retry';
-import { base64 } from '../../../lib/worker/preview';
 import {
   checkResponse,
   TransportError,

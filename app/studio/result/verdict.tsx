@@ -47,11 +47,29 @@ export function Verdict(props: {
   const isVerdict = safety?.status === 'clear' || safety?.status === 'flagged';
   const checkable = !isVerdict || (isQuick && checker.status === 'ready');
   const offered = isQuick || (safety?.status === 'unverified' && safety.reason !== 'failed');
+  const status = safety?.status ?? 'off';
   return (
     <section className="verdict" aria-label={t('run.safetyCheck')}>
-      <p className="verdict-line" data-status={safety?.status ?? 'off'} role="status">
-        {verdictText(safety)}
-      </p>
+      <details>
+        <summary className="badge" data-state={states[status]}>
+          <span role="status">
+            {t('run.verdictBadge', { status: safety?.reason === 'failed' ? 'failed' : status })}
+          </span>
+        </summary>
+        <p>{verdictText(safety)}</p>
+        {!checking && checkable && (
+          <button type="button" disabled={busy} onClick={() => void check()}>
+            {t('run.checkNow')}
+          </button>
+        )}
+        {!checking && offered && (
+          <CheckerDownload
+            checker={checker}
+            then={t('run.andCheck')}
+            onReady={() => void check()}
+          />
+        )}
+      </details>
       {error && <Problem error={error} />}
       {checking && (
         <>
@@ -63,16 +81,9 @@ export function Verdict(props: {
           </div>
         </>
       )}
-      {!checking && checkable && (
-        <div className="actions">
-          <button type="button" disabled={busy} onClick={() => void check()}>
-            {t('run.checkNow')}
-          </button>
-        </div>
-      )}
-      {!checking && offered && (
-        <CheckerDownload checker={checker} then={t('run.andCheck')} onReady={() => void check()} />
-      )}
     </section>
   );
 }
+
+/** The colours of the badge. */
+const states = { clear: 'good', flagged: 'bad', unverified: 'slow', off: undefined } as const;

@@ -37,9 +37,56 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
   }, [continuation]);
   return (
     <section ref={panel} className="panel stage" aria-labelledby="progress-title">
-      <h2 id="progress-title" ref={heading} tabIndex={-1}>
-        {titleOf(run)}
-      </h2>
+      {/* In sight however low the window is; what comes and goes lies below what is pressed. */}
+      <div className="progress-head">
+        <h2 id="progress-title" ref={heading} tabIndex={-1}>
+          {titleOf(run)}
+        </h2>
+        <div className="actions">
+          {running && run.progress.tuning && ending === null && (
+            <button
+              type="button"
+              title={t('run.skipTuningTitle')}
+              onClick={() => order(runner.skipTuning())}
+            >
+              {t('shared.skip')}
+            </button>
+          )}
+          {running && denoises && (
+            <button
+              type="button"
+              disabled={paused ? ending !== null : !stepping}
+              title={paused ? t('run.resumeTitle') : t('run.pauseTitle')}
+              onClick={() => order(paused ? runner.resume() : runner.pause())}
+            >
+              {paused ? t('run.resume') : t('run.pause')}
+            </button>
+          )}
+          {running && denoises && (
+            <button
+              type="button"
+              disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
+              title={t('run.suspendTitle')}
+              onClick={() => order(runner.suspend())}
+            >
+              {t('run.suspend')}
+            </button>
+          )}
+          {running && denoises && (
+            <button
+              type="button"
+              disabled={!stepping}
+              title={t('run.finishTitle')}
+              onClick={() => order(runner.finishEarly())}
+            >
+              {t('run.finishEarly')}
+            </button>
+          )}
+          <button type="button" disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
+            {t('run.cancel')}
+          </button>
+        </div>
+      </div>
       {run.status === 'waiting' && run.elsewhere && <p>{t('run.gpuTaken')}</p>}
       {running && ending === null && <InputNotice check={run.progress.inputCheck} />}
       {running && run.progress.checkpointProblem && (
@@ -56,51 +103,6 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       ) : (
         <progress aria-label={t('run.waiting')} />
       )}
-      <div className="actions">
-        {running && run.progress.tuning && ending === null && (
-          <button
-            type="button"
-            title={t('run.skipTuningTitle')}
-            onClick={() => order(runner.skipTuning())}
-          >
-            {t('shared.skip')}
-          </button>
-        )}
-        {running && denoises && (
-          <button
-            type="button"
-            disabled={paused ? ending !== null : !stepping}
-            title={paused ? t('run.resumeTitle') : t('run.pauseTitle')}
-            onClick={() => order(paused ? runner.resume() : runner.pause())}
-          >
-            {paused ? t('run.resume') : t('run.pause')}
-          </button>
-        )}
-        {running && denoises && (
-          <button
-            type="button"
-            disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
-            title={t('run.suspendTitle')}
-            onClick={() => order(runner.suspend())}
-          >
-            {t('run.suspend')}
-          </button>
-        )}
-        {running && denoises && (
-          <button
-            type="button"
-            disabled={!stepping}
-            title={t('run.finishTitle')}
-            onClick={() => order(runner.finishEarly())}
-          >
-            {t('run.finishEarly')}
-          </button>
-        )}
-        <button type="button" disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
-          {t('run.cancel')}
-        </button>
-      </div>
-      {/* What comes and goes lies below what is pressed. */}
       {running && run.progress.pausing && ending === null && <p>{t('run.pausesAfter')}</p>}
       {running && run.progress.paused && ending === null && (
         <p className="field-hint">{t('run.pausedHint', { device: run.prediction.backend })}</p>

@@ -40,6 +40,8 @@ export interface Generate {
   readonly generate: () => Promise<void>;
   /** Adds a request to the queue for each element: the form's, with these parameters changed. */
   readonly enqueue: (changes: readonly Partial<ParametersInput>[]) => Promise<void>;
+  /** Adds a request to the queue for each image, with the form's settings. @returns whether they were added */
+  readonly enqueueImages: (images: readonly ChosenImage[]) => Promise<boolean>;
   /** Adds a request to the queue that continues a finished video from its last frame. */
   readonly makeLonger: (prediction: Completed, choice: LongerChoice) => Promise<void>;
   readonly runAgain: (id: string) => Promise<void>;
@@ -101,49 +103,74 @@ export function useGenerate(options: {
 
   const device = () => deviceOptions(form.values);
 
-  /** Gives the form's request to `work`; where the form has errors, shows them. */
-  async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
+  /** Gives the form's request to `work`; where the form has errors, shows them. @returns whether it was done */
+  async function submit(work: (input: WaitingInput) => Promise<void>): Promise<boolean> {
     let errors: FieldErrors;
     try {
       const { findErrors } = await import('../form/validation');
       errors = findErrors(form);
     } catch (thrown) {
       setProblem({ id: null, error: toKinoraError(thrown).toRecord() });
-      return;
+      return false;
     }
     const { image } = form.files;
     if (!image || Object.keys(errors).length > 0) {
       change({ type: 'checked' });
       // The marks are rendered in the next frame.
       requestAnimationFrame(() => revealFirstError(formRef.current));
-      return;
+      return false;
     }
-    if (starting.current) return;
+    if (starting.current) return false;
     void (navigator as Partial<Navigator>).storage?.persist();
     setProblem(null);
     starting.current = true;
     try {
       await work(await formRequest(form, image));
+      return true;
     } catch (thrown) {
       setProblem({ id: null, error: toKinoraError(thrown).toRecord() });
+      return false;
     } finally {
       starting.current = false;
     }
   }
 
-  function enqueue(changes: readonly Partial<ParametersInput>[]): Promise<void> {
+  async function add(inputs: readonly WaitingInput[]): Promise<void> {
+    added.current = form;
+    const { getQueueRunner } = await loadData();
+    if (await getQueueRunner().add(inputs)) onStart();
+  }
+
+  async function enqueue(changes: readonly Partial<ParametersInput>[]): Promise<void> {
+    await submit((input) =>
+      add(
+        changes.map((changed) => {
+          return { ...input, parameters: { ...input.parameters, ...changed } };
+        }),
+      ),
+    );
+  }
+
+  function enqueueImages(images: readonly ChosenImage[]): Promise<boolean> {
     return submit(async (input) => {
-      added.current = form;
-      const inputs = changes.map((changed) => {
-        return { ...input, parameters: { ...input.parameters, ...changed } };
+      const inputs = images.map((image) => {
+        // The size follows its shape, and the one in the form keeps its frame.
+        const isShown = image.file === form.files.image?.file;
+        const { values } = isShown ? form : changeForm(form, { type: 'imageSet', image });
+        return {
+          ...input,
+          image: image.file,
+          imageName: image.name,
+          parameters: { ...input.parameters, size: values.size },
+          options: isShown ? input.options : { ...input.options, framing: undefined },
+        };
       });
-      const { getQueueRunner } = await loadData();
-      if (await getQueueRunner().add(inputs)) onStart();
+      await add(inputs);
     });
   }
 
-  function replace(id: string): Promise<void> {
-    return submit(async (input) => {
+  async function replace(id: string): Promise<void> {
+    await submit(async (input) => {
       const { getQueueRunner } = await loadData();
       if (!(await getQueueRunner().replace(id, input))) {
         const texts = {
@@ -177,6 +204,7 @@ export function useGenerate(options: {
   return {
     generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
     enqueue,
+    enqueueImages,
     makeLonger,
     runAgain: (id) =>
       start(async (runner) => {
@@ -206,6 +234,8 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   }
   // An adapter that is gone is reported now, not when the turn of the request comes.
   await Promise.all(files.loras.map(openChosen));
+  const { loadFinished } = await import('../../shared/finished');
+  const { imageInFile } = await loadFinished((await loadData()).getRunner().store.database);
   return {
     image: image.file,
     imageName: image.name,
@@ -219,6 +249,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
       ...chosenSampling(model, values),
       framing: image.framing,
       safetyChecker: values.safetyChecker,
+      imageInFile,
       promptOptimizer: values.optimization ?? undefined,
     },
     device: { backend, ...deviceOptions(values) },

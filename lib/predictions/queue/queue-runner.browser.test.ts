@@ -172,7 +172,7 @@ test('one tab runs the queue; a run that a person has started in it comes first'
 
 test('what waits when the page opens runs, unless it is paused', async () => {
   const before = openTab();
-  await before.queue.add(await inputs(1, 2), null);
+  await before.queue.add(await inputs(1, 2), []);
   await before.queue.pause();
   const tab = openTab();
   tab.queueRunner.wake();

@@ -55,18 +55,18 @@ export class QueueRunner {
    * Adds requests at the end. Where nothing waits and nothing of the queue runs, the first one starts at once,
    * in this tab.
    *
-   * @param inputs at least one; all have the same image
+   * @param inputs at least one
    * @returns whether it starts at once
    * @throws KinoraError of {@link Runner.start} for what is wrong with a request or its image, `STORAGE_FULL`;
    *   then nothing was added
    */
   async add(inputs: readonly WaitingInput[]): Promise<boolean> {
-    const thumbnail = await this.#check(inputs);
+    const thumbnails = await this.#check(inputs);
     return this.#go(async (free) => {
       const empty = (await this.queue.list()).length === 0;
       // A pause ends with the entries that it was meant for.
       if (free && empty) await this.queue.unpause();
-      await this.queue.add(inputs, thumbnail);
+      await this.queue.add(inputs, thumbnails);
       return free && empty;
     });
   }
@@ -78,7 +78,8 @@ export class QueueRunner {
    * @throws KinoraError like {@link add}
    */
   async replace(id: string, input: WaitingInput): Promise<boolean> {
-    return this.queue.replace(id, input, await this.#check([input]));
+    const [thumbnail = null] = await this.#check([input]);
+    return this.queue.replace(id, input, thumbnail);
   }
 
   /**
@@ -114,14 +115,23 @@ export class QueueRunner {
     navigator.locks.request(queueLock, () => this.#run()).catch(() => {});
   }
 
-  /** Validates requests that have the same image. @returns its thumbnail */
-  async #check(inputs: readonly WaitingInput[]): Promise<Blob | null> {
+  /** Validates requests. @returns the thumbnails of their images; null where there is none */
+  async #check(inputs: readonly WaitingInput[]): Promise<(Blob | null)[]> {
     for (const input of inputs) await createPrediction(input);
-    const [first] = inputs;
-    if (!first) return null;
-    await this.runner.checkImage(first.image);
-    // Without one, the list shows no picture.
-    return makeThumbnail(first.image).catch(() => null);
+    // Variations have the same image.
+    const made = new Map<Blob, Promise<Blob | null>>();
+    return Promise.all(
+      inputs.map(async ({ image, options, parameters }) => {
+        if (!made.has(image)) {
+          await this.runner.checkImage(image);
+          made.set(
+            image,
+            makeThumbnail(image, options.framing, parameters.size).catch(() => null),
+          );
+        }
+        return made.get(image) ?? null;
+      }),
+    );
   }
 
   /**

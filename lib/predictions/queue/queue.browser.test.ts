@@ -14,7 +14,7 @@ afterEach(() => cleanUp(queue.database));
 
 /** Adds requests with these prompts. */
 async function add(...prompts: readonly string[]): Promise<void> {
-  await queue.add(await Promise.all(prompts.map((prompt) => newInput({ prompt }))), null);
+  await queue.add(await Promise.all(prompts.map((prompt) => newInput({ prompt }))), []);
 }
 
 async function prompts(): Promise<string> {

@@ -52,15 +52,15 @@ export class RequestQueue {
   /**
    * Adds requests at the end: all of them, or none.
    *
-   * @param thumbnail of their image, which is the same
+   * @param thumbnails of their images, in the same order; absent or null where there is none
    * @throws KinoraError `STORAGE_FULL`
    */
-  async add(inputs: readonly WaitingInput[], thumbnail: Blob | null): Promise<void> {
+  async add(inputs: readonly WaitingInput[], thumbnails: readonly (Blob | null)[]): Promise<void> {
     await this.#write(async () => {
       const last = await this.database.queue.orderBy('position').last();
       const first = (last?.position ?? 0) + 1;
       await this.database.queue.bulkAdd(
-        inputs.map((input, index) => newEntry(input, first + index, thumbnail)),
+        inputs.map((input, index) => newEntry(input, first + index, thumbnails[index] ?? null)),
       );
     });
   }

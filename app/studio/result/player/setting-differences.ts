@@ -2,7 +2,7 @@ import { formatSize } from '../../../../lib/contract/format';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
-import { secondsOf } from '../video-facts';
+import { flowShiftText, loraText, secondsOf, stepsText } from '../video-facts';
 
 type Setting =
   | 'prompt'
@@ -35,17 +35,14 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['speed', ({ profile }) => t(`names.profile.${profile}`)],
   ['size', ({ parameters }) => formatSize(parameters.size)],
   ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
-  ['steps', ({ parameters, result }) => stepsText(parameters.num_inference_steps, result)],
+  ['steps', stepsText],
   [
     'guidance',
     ({ parameters, result }) => String(result.applied?.guidance_scale ?? parameters.guidance_scale),
   ],
-  ['flowShift', ({ parameters, result }) => shiftText(parameters.flow_shift, result)],
+  ['flowShift', flowShiftText],
   ['seed', ({ result }) => String(result.seed)],
-  [
-    'loras',
-    ({ parameters }) => parameters.loras.map(({ path, scale }) => `${path} × ${scale}`).join(', '),
-  ],
+  ['loras', ({ parameters }) => loraText(parameters)],
   [
     'decoder',
     ({ result }) => t(result.applied?.decoder === 'tiny' ? 'result.tiny' : 'result.full'),
@@ -62,14 +59,4 @@ export function settingDifferences(first: Completed, second: Completed): Setting
   return settings
     .map(([setting, value]) => ({ setting, first: value(first), second: value(second) }))
     .filter((row) => row.first !== row.second);
-}
-
-function stepsText(asked: number, { applied, lastStep }: Completed['result']): string {
-  const steps = applied?.steps ?? asked;
-  return lastStep ? t('result.stepOf', { step: lastStep.step, steps }) : String(steps);
-}
-
-function shiftText(asked: number, { applied }: Completed['result']): string {
-  if (!applied) return String(asked);
-  return applied.flow_shift === null ? t('shared.none') : String(applied.flow_shift);
 }

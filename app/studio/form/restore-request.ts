@@ -1,0 +1,89 @@
+import type { LoraEntry } from '../../../lib/contract/library';
+import type { Source } from '../../../lib/predictions/database';
+import type { SourceLora } from '../../../lib/predictions/loras';
+import { getLibrary } from '../../library';
+import { t } from '../../texts';
+import '../../texts/en/form';
+import { loadData } from '../use-data';
+import { type MadeWithLora, readImage, readSettings } from './files';
+import type { ChosenLora, FormAction, FormValues } from './form-state';
+
+/**
+ * The request that a video of Kinora was made with, as far as the file, this browser's videos and its library have
+ * it: what changes the form, and what to say of it.
+ *
+ * @param brought whether an image came with the video
+ * @param hasImage whether the form has one
+ * @throws KinoraError `VIDEO_UNREADABLE`
+ */
+export async function readRequest(
+  file: File,
+  brought: boolean,
+  hasImage: boolean,
+): Promise<{ action: FormAction; text: string }> {
+  const { values, framing, image, loras } = await readSettings(file);
+  const source = await findSource(values);
+  const library = getLibrary().getSnapshot();
+  const entries = library.status === 'ready' ? library.snapshot.loras : [];
+  const found = loras.map((lora, index) => findLora(lora, source?.loras[index], entries));
+  const kept = found.filter((lora) => lora !== null);
+  const missing = loras.filter((_, index) => !found[index]);
+  const restored = brought ? null : await restoredImage(source, image);
+  const inForm = hasImage || brought ? 'stays' : 'missing';
+  const how = restored ? (source ? 'found' : 'contained') : inForm;
+  const sentences = [t(`form.restored.${how}`, { file: file.name })];
+  for (const lora of missing) sentences.push(missingText(lora, entries));
+  return {
+    action: {
+      type: 'replaced',
+      by: file.name,
+      values,
+      loras: kept.length > 0 ? kept : undefined,
+      image: restored ? { ...restored, framing } : undefined,
+    },
+    text: sentences.join(' '),
+  };
+}
+
+/** Image and name of the prediction of this browser that the settings are of; undefined without one. */
+async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source | undefined> {
+  const { getRunner } = await loadData();
+  const { store } = getRunner();
+  // Without a database there is no earlier video.
+  const list = await store.list().catch(() => []);
+  const made = list.find(
+    ({ parameters }) => parameters.prompt === prompt && String(parameters.seed) === seed,
+  );
+  return made && store.source(made.id);
+}
+
+/** The image of the prediction in this browser, else the small one in the file. */
+async function restoredImage(source: Source | undefined, small: Blob | undefined) {
+  if (source) return { name: source.imageName, file: source.image };
+  return small ? readImage(small, 'start-image.jpg') : null;
+}
+
+/** The LoRA that a video was made with: of the prediction in this browser, or of the library; null where neither has it. */
+function findLora(
+  { path, scale, sha256 }: MadeWithLora,
+  own: SourceLora | undefined,
+  entries: readonly LoraEntry[],
+): ChosenLora | null {
+  const chosen = { key: crypto.randomUUID(), scale: String(scale) };
+  const same = entries.find((entry) =>
+    sha256 === undefined ? entry.name === path : entry.sha256 === sha256,
+  );
+  if (same) return { ...chosen, name: same.name, file: null };
+  return own?.name === path ? { ...chosen, name: path, file: own.file } : null;
+}
+
+/** Says which LoRA is missing, and where it is found. */
+function missingText(
+  { path, sha256 = '', source = '' }: MadeWithLora,
+  entries: readonly LoraEntry[],
+): string {
+  const values = { name: path, sha256: sha256.slice(0, 12), source };
+  const differs = entries.some(({ name }) => name === path);
+  const place = source === '' ? '' : ` ${t('form.loraSource', values)}`;
+  return t(differs ? 'form.loraDiffers' : 'form.loraMissing', values) + place;
+}

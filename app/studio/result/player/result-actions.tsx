@@ -1,0 +1,181 @@
+import { useLiveQuery } from 'dexie-react-hooks';
+import { type ComponentType, type RefObject, useState } from 'react';
+import type { ErrorRecord } from '../../../../lib/contract/errors';
+import type { Completed } from '../../../../lib/contract/prediction';
+import { chainOf } from '../../../../lib/predictions/continuation';
+import { getRunner } from '../../../runner';
+import { downloadFile } from '../../../shared/browser';
+import { AgainIcon, BinIcon, ImageIcon, SlidersIcon } from '../../../shared/icons';
+import { Problem } from '../../../shared/messages';
+import { t } from '../../../texts';
+import '../../../texts/en/result';
+import type { PredictionActions } from '../result-card';
+import { ShareButton } from '../share-dialog';
+import { CompareDialog } from './compare-dialog';
+import { ExportDialog } from './export-dialog';
+import { FrameBar } from './frame-bar';
+import { LongerDialog } from './longer-dialog';
+import { TrimDialog } from './trim-dialog';
+import './player.css';
+
+/** What can be done with a finished video: the frequent things first, the others under *More*. */
+export function ResultActions(props: {
+  prediction: Completed;
+  player: RefObject<HTMLVideoElement | null>;
+  /** Null while it is opened, and where it is missing. */
+  video: { readonly file: File; readonly url: string } | null;
+  missing: boolean;
+  /** It is not shown: its frames are not either. */
+  blurred: boolean;
+  busy: boolean;
+  /** File name of the video, with its ending. */
+  name: string;
+  actions: PredictionActions;
+}) {
+  const { prediction, player, video, missing, blurred, busy, name, actions } = props;
+  const { id, result, parts } = prediction;
+  const [dialog, setDialog] = useState<'longer' | 'trim' | 'compare' | 'export' | null>(null);
+  const [more, setMore] = useState(false);
+  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const chain =
+    useLiveQuery(() => {
+      const { store } = getRunner();
+      return chainOf(prediction, (id) => store.get(id));
+    }, [prediction]) ?? [];
+  const close = () => setDialog(null);
+  const open = (next: typeof dialog) => {
+    player.current?.pause();
+    setDialog(next);
+  };
+  const shown = !blurred && !missing;
+  return (
+    <>
+      <div className="result-actions">
+        <div className="actions">
+          <button
+            type="button"
+            className="primary"
+            disabled={!video}
+            onClick={() => video && downloadFile(video.file, name)}
+          >
+            {t('result.download')}
+          </button>
+          <ShareButton prediction={prediction} file={video?.file ?? null} name={name} />
+          <button
+            type="button"
+            disabled={!video || blurred}
+            title={blurred ? t('result.showFirst') : undefined}
+            onClick={() => open('longer')}
+          >
+            {t('result.longer')}
+          </button>
+        </div>
+        <div className="actions">
+          <IconButton
+            icon={ImageIcon}
+            name={blurred ? t('result.showFirst') : t('result.lastFrame')}
+            disabled={!video || blurred}
+            onClick={() => video && actions.onUseLastFrame(video.file)}
+          />
+          <IconButton
+            icon={SlidersIcon}
+            name={t('result.useSettings')}
+            onClick={() => actions.onUseSettings(prediction)}
+          />
+          {!parts && (
+            <IconButton
+              icon={AgainIcon}
+              name={t('result.runAgain')}
+              disabled={busy}
+              onClick={() => actions.onRunAgain(id)}
+            />
+          )}
+          <IconButton
+            icon={BinIcon}
+            name={t('result.delete')}
+            danger
+            onClick={() => actions.onDelete(id)}
+          />
+          <button
+            type="button"
+            aria-expanded={more}
+            aria-controls="result-more"
+            onClick={() => setMore(!more)}
+          >
+            {t('result.more')}
+          </button>
+        </div>
+      </div>
+      <div id="result-more" className="result-actions" hidden={!more}>
+        {shown && (
+          <>
+            <FrameBar
+              player={player}
+              name={name}
+              file={video?.file ?? null}
+              url={video?.url ?? null}
+              frames={result.frames}
+              frameRate={result.frameRate}
+              onError={(error) => setProblem(error.toRecord())}
+            />
+            <div className="actions" inert={!video}>
+              <button type="button" className="small" onClick={() => open('trim')}>
+                {chain.length > 1 ? t('result.joinAndTrim') : t('result.trim')}
+              </button>
+              <button type="button" className="small" onClick={() => open('compare')}>
+                {t('result.compare')}
+              </button>
+              <button type="button" className="small" onClick={() => open('export')}>
+                {t('result.export')}
+              </button>
+            </div>
+          </>
+        )}
+        <button type="button" className="small" onClick={() => actions.onUseSeed(result.seed)}>
+          {t('result.useSeed')}
+        </button>
+      </div>
+      {problem && (
+        <div role="alert">
+          <Problem error={problem} />
+        </div>
+      )}
+      {dialog === 'longer' && (
+        <LongerDialog
+          prediction={prediction}
+          onStart={(choice) => actions.onMakeLonger(prediction, choice)}
+          onClose={close}
+        />
+      )}
+      {dialog === 'trim' && chain.length > 0 && (
+        <TrimDialog chain={chain} onKept={actions.onKept} onClose={close} />
+      )}
+      {dialog === 'export' && video && (
+        <ExportDialog prediction={prediction} file={video.file} name={name} onClose={close} />
+      )}
+      {dialog === 'compare' && <CompareDialog first={prediction} onClose={close} />}
+    </>
+  );
+}
+
+function IconButton(props: {
+  icon: ComponentType;
+  name: string;
+  disabled?: boolean;
+  danger?: boolean;
+  onClick: () => void;
+}) {
+  const { icon: Icon, name, disabled, danger, onClick } = props;
+  return (
+    <button
+      type="button"
+      className={`icon ${danger ? 'danger' : ''}`}
+      aria-label={name}
+      title={name}
+      disabled={disabled}
+      onClick={onClick}
+    >
+      <Icon />
+    </button>
+  );
+}
