@@ -10,7 +10,10 @@ for (const [width, height] of [
   [1280, 720],
   [390, 844],
 ] as const) {
-  test(`Generate and what it takes are in sight at ${width}×${height}`, async ({ studio, page }) => {
+  test(`Generate and what it takes are in sight at ${width}×${height}`, async ({
+    studio,
+    page,
+  }) => {
     await page.setViewportSize({ width, height });
     // On a phone the stage comes first.
     if (width < 861) await studio.prompt.focus();

@@ -1,9 +1,6 @@
 import { expect, expectAccessible, test } from './support/fixtures';
 
-test('the form says what a level does and greys what it does not use', async ({
-  studio,
-  page,
-}) => {
+test('the form says what a level does and greys what it does not use', async ({ studio, page }) => {
   const form = page.getByRole('form', { name: 'Video settings' });
   const guidance = await studio.field('Guidance');
   await guidance.fill('4.5');

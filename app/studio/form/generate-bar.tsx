@@ -20,7 +20,7 @@ export function GenerateBar(props: {
 }) {
   const { fields, forecast, waiting, children } = props;
   const { values, model, set } = fields;
-  const levels = qualityValues(model?.manifest);
+  const levels = qualityValues(model?.manifest, values.samplingDefaults);
   return (
     <div className="generate-bar">
       <fieldset className="quality">

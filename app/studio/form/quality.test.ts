@@ -28,6 +28,7 @@ test('steps follow the defaults of the model; a draft takes the fast profile whe
     qualities.map((name) => qualityValues(one)[name].num_inference_steps);
   expect(steps(own)).toEqual([undefined, '8', '11']);
   expect(steps(plain)).toEqual(['10', '30', '40']);
+  expect(qualityValues(undefined, modelDefaults(own)).best.num_inference_steps).toBe('11');
   expect(qualityValues(own).draft.profile).toBe('ultra-fast');
   expect(qualityValues(plain).draft.profile).toBe('standard');
 });

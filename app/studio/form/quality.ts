@@ -1,7 +1,7 @@
 import type { ModelManifest } from '../../../lib/contract/manifest';
 import { parameterRanges } from '../../../lib/contract/parameters';
 import { profilesDiffer } from '../../../lib/contract/profile-names';
-import { type FormValues, modelDefaults, toNumber } from './form-state';
+import { type FormValues, type ModelDefaults, modelDefaults, toNumber } from './form-state';
 
 /** The levels of speed and quality, the fastest first. */
 export const qualities = ['draft', 'standard', 'best'] as const;
@@ -15,11 +15,14 @@ type QualityValues = Partial<
  * What each level sets, by the defaults of the model; everything else in the form stays.
  *
  * @param model absent as long as it is not known
+ * @param last the defaults of the model that was shown last, which count until then
  */
 export function qualityValues(
   model?: Pick<ModelManifest, 'defaults' | 'profiles'>,
+  last?: ModelDefaults | null,
 ): Readonly<Record<Quality, QualityValues>> {
-  const usual = toNumber(modelDefaults(model).num_inference_steps);
+  const defaults = model ? modelDefaults(model) : (last ?? modelDefaults());
+  const usual = toNumber(defaults.num_inference_steps);
   const { min, max } = parameterRanges.num_inference_steps;
   const full = (steps: number): QualityValues => ({
     profile: 'standard',
