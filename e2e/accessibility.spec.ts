@@ -93,7 +93,7 @@ test(
   'axe finds nothing with everything unfolded and every field wrong',
   full,
   async ({ studio, page }) => {
-    for (const title of ['More settings', 'Advanced']) await page.getByText(title).click();
+    await studio.openAdvanced();
     await studio.steps.fill('99');
     await page.getByLabel('Seed', { exact: true }).fill('-5');
     await studio.image.setInputFiles({

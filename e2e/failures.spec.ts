@@ -125,7 +125,7 @@ test(
     test.slow();
     const studio = await openStudio(page);
     // Long enough for Pause, which can be pressed from the first step on.
-    await studio.steps.fill('40');
+    await (await studio.field('Steps')).fill('40');
     await studio.generate();
     // The run waits while the disk fills up, however fast the machine is.
     await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
@@ -184,7 +184,7 @@ test('a page whose script cannot be fetched is replaced by a sentence', async ({
   const studio = new StudioPage(page);
   await studio.open();
   await page.route('**/_next/static/**/*.js', (route) => route.abort());
-  await page.getByRole('link', { name: 'Keys', exact: true }).click();
+  await page.getByRole('link', { name: 'API', exact: true }).click();
   await expect(page.getByRole('heading', { name: 'This page failed' })).toBeVisible();
   await expect(studio.problem('SERVER_UNREACHABLE')).toBeVisible();
   await page.unroute('**/_next/static/**/*.js');

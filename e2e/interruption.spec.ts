@@ -124,12 +124,12 @@ test(
     await studio.open();
     await studio.fill({ image: picturePath, prompt, steps: 12 });
     await studio.chooseCpu();
-    await page.getByRole('radio', { name: 'Ultra-fast' }).check();
+    await page.getByRole('radio', { name: 'Draft' }).check();
     await studio.generate();
     await expect(studio.progress).toContainText('Ultra-fast: 3 steps with Tiny few-step');
     await studio.waitForResult();
     for (const fact of [
-      'SpeedUltra-fast',
+      'SpeedDraft',
       'Steps3 instead of 12',
       'GuidanceNone',
       'AdapterTiny few-step, Apache-2.0',
@@ -139,7 +139,7 @@ test(
     }
     await page.getByRole('radio', { name: 'Standard' }).check();
     await studio.result.getByRole('button', { name: 'Use settings' }).click();
-    await expect(page.getByRole('radio', { name: 'Ultra-fast' })).toBeChecked();
+    await expect(page.getByRole('radio', { name: 'Draft' })).toBeChecked();
     const fast = await framesOf(await downloadTo(studio, 'fast.mp4'));
     await page.goto('/settings');
     await expect(kept).toContainText('kB');

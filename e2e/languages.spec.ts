@@ -8,7 +8,7 @@ const light = [{ colorScheme: 'light', width: 1280 }] as const;
 const pages = [
   { path: '/', title: 'Kinora', link: '工作室' },
   { path: '/models', title: '模型 · Kinora', link: '模型', heading: '添加模型' },
-  { path: '/serve', title: '提供服务 · Kinora', link: '提供服务', heading: '未连接' },
+  { path: '/serve', title: '提供服务 · Kinora', link: 'API', heading: '未连接' },
   { path: '/keys', title: '密钥 · Kinora', link: '密钥', heading: '登录' },
   { path: '/settings', title: '设置 · Kinora', link: '设置', heading: '外观' },
 ] as const;
@@ -20,7 +20,7 @@ test('pages are in the language of the browser, until another one is chosen', as
     await expect(page).toHaveTitle('帮助 · Kinora');
     await expect(page.getByRole('heading', { name: '出现问题时' })).toBeVisible();
     await expectAccessible(page, light);
-    const navigation = page.getByRole('navigation', { name: '页面' });
+    const navigation = page.getByRole('navigation');
     for (const { path, title, link, ...more } of pages) {
       await test.step(path, async () => {
         await navigation.getByRole('link', { name: link, exact: true }).click();
@@ -36,6 +36,7 @@ test('pages are in the language of the browser, until another one is chosen', as
       });
     }
 
+    await navigation.getByRole('link', { name: 'API', exact: true }).click();
     await navigation.getByRole('link', { name: '文档', exact: true }).click();
     await expect(page.getByText('API 文档只有英文版。')).toBeVisible();
     await expect(page.getByRole('main')).toHaveAttribute('lang', 'en');

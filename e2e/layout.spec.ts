@@ -10,18 +10,22 @@ for (const [width, height] of [
   [1280, 720],
   [390, 844],
 ] as const) {
-  test(`Generate, time and memory are in sight at ${width}×${height}`, async ({ studio, page }) => {
+  test(`Generate and what it takes are in sight at ${width}×${height}`, async ({
+    studio,
+    page,
+  }) => {
     await page.setViewportSize({ width, height });
     // On a phone the stage comes first.
     if (width < 861) await studio.prompt.focus();
     await expect(studio.generateButton).toBeInViewport({ ratio: 1 });
-    const form = page.getByRole('form', { name: 'Video settings' });
-    await expect(form.getByRole('definition').first()).toHaveText(/^(about|roughly) \d+ /);
-    await expect(form.getByRole('definition').nth(1)).toHaveText(/^\d+ MiB$/);
-    await page.getByText('More settings').click();
+    await expect(studio.cost).toBeInViewport({ ratio: 1 });
     await (await studio.field('Seed')).focus();
     await expect(studio.generateButton).toBeInViewport({ ratio: 1 });
-    await expect(page.getByRole('radio', { name: 'Ultra-fast' })).toBeInViewport({ ratio: 1 });
+    await expect(page.getByRole('radio', { name: 'Draft' })).toBeInViewport({ ratio: 1 });
+    const heightOf = async (part: string) => (await page.locator(part).boundingBox())?.height;
+    expect(await heightOf('.generate-bar')).toBeLessThanOrEqual(110);
+    // The header has one row.
+    expect(await heightOf('.top')).toBeLessThanOrEqual(58);
   });
 }
 
@@ -41,9 +45,8 @@ async function expectStill(page: Page): Promise<void> {
 
 /** Waits until all that the page finds out by itself is shown. */
 async function settled(page: Page): Promise<void> {
-  await expect(page.getByRole('complementary', { name: 'GPU check' })).toBeAttached();
-  const form = page.getByRole('form', { name: 'Video settings' });
-  await expect(form.getByRole('definition').first()).toHaveText(/^(about|roughly) \d+ /);
+  await expect(page.getByRole('button', { name: 'CPU', exact: true })).toBeVisible();
+  await expect(new StudioPage(page).cost).toBeVisible();
   await expect(page.locator('#model-hint')).not.toBeEmpty();
   // Two frames: what was measured last is painted then.
   await page.evaluate(
@@ -57,7 +60,7 @@ for (const { width, height } of views) {
     await recordShifts(page);
     await page.goto('/');
     await settled(page);
-    await expect(page.getByText(/with Wan2\.2 TI2V 5B takes more than a day/)).toBeVisible();
+    await expect(page.getByText(/Wan2\.2 TI2V 5B more than a day/)).toBeVisible();
     await expectStill(page);
   });
 
@@ -117,7 +120,7 @@ test('on a phone the sample comes before the form, and is in sight', async ({ pa
   const y = async (part: string) => (await page.locator(part).boundingBox())?.y ?? Number.NaN;
   expect(await y('.stages')).toBeLessThan(await y('.request'));
   // The keyboard goes the same way.
-  await page.getByRole('button', { name: 'Keyboard shortcuts' }).focus();
+  await page.getByRole('button', { name: 'CPU', exact: true }).focus();
   await page.keyboard.press('Tab');
   await expect(page.locator('.stages :focus')).toHaveCount(1);
 });
@@ -127,7 +130,7 @@ test('the larger model is offered once, and after what works here', async ({ pag
   const offers = page.getByRole('link', { name: 'Get Wan2.2 TI2V 5B' });
   const stage = page.getByRole('region', { name: 'One image becomes a video' });
   await expect(stage.getByRole('status')).toHaveText(
-    /^The demonstration model makes a clip of 5 s here in (about|roughly) .*Wan2\.2 TI2V 5B/,
+    /^The sample takes (about|roughly) .* here; Wan2\.2 TI2V 5B more than a day\.$/,
   );
   await expect(offers).toHaveCount(1);
 });
@@ -203,13 +206,13 @@ test('the sample runs at once, and the tab shows how far it is', async ({ studio
   await expect(icon).toHaveAttribute('href', String(own));
 });
 
-test('the notice on the GPU does not move the stage', async ({ page }) => {
+test('what the page says of the GPU does not move the stage', async ({ page }) => {
   const stage = page.locator('.stages');
   const stageTop = async () => (await stage.boundingBox())?.y;
   await page.goto('/', { waitUntil: 'commit' });
   await stage.waitFor();
   const before = await stageTop();
-  await expect(page.getByRole('complementary', { name: 'GPU check' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'CPU', exact: true })).toBeVisible();
   expect(await stageTop()).toBe(before);
 });
 

@@ -6,7 +6,7 @@ test(
   async ({ studio, page }) => {
     const link = page.getByRole('link', { name: /^Your video: / });
     const goTo = (name: string) =>
-      page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+      page.getByRole('navigation').getByRole('link', { name, exact: true }).click();
     await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 40 });
     await (await studio.field('Duration')).fill('10');
     await studio.chooseCpu();
@@ -14,6 +14,7 @@ test(
     await studio.waitForStep(1, 40);
     await expect(link).toHaveCount(0);
     for (const name of ['Models', 'Serve', 'Keys', 'Docs']) {
+      if (name === 'Serve') await goTo('API');
       await goTo(name);
       await expect(page.getByRole('link', { name, exact: true })).toHaveAttribute(
         'aria-current',

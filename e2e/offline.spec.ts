@@ -68,10 +68,10 @@ const prompt = 'A lantern swings in the wind';
 /** Makes a video on the CPU, with the small decoder of the bundled model where that is chosen. */
 async function makeVideo(page: Page, fast = true): Promise<StudioPage> {
   const studio = new StudioPage(page);
-  // A form that was kept may be at Ultra-fast, where the number of steps is fixed.
+  // A form that was kept may be at Draft, where the number of steps is fixed.
   if (fast) await page.getByRole('radio', { name: 'Standard' }).check();
   await studio.fill({ image: picturePath, prompt, steps: 1 });
-  if (fast) await page.getByRole('radio', { name: 'Ultra-fast' }).check();
+  if (fast) await page.getByRole('radio', { name: 'Draft' }).check();
   await studio.chooseCpu();
   await studio.generate();
   await studio.waitForResult();
@@ -183,6 +183,7 @@ test(
       await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
       await page.getByRole('link', { name: 'Studio' }).click();
       await expect(studio.result).toBeVisible();
+      await page.getByRole('link', { name: 'API', exact: true }).click();
       await page.getByRole('link', { name: 'Docs' }).click();
       await expect(page.getByRole('heading', { name: 'The v3 API' })).toBeVisible();
       await page.getByRole('link', { name: 'Help' }).click();
@@ -510,12 +511,12 @@ test(
     await exportApp(folder, '/kinora');
     const host = await startStaticHost(folder, '/kinora');
     const home = `${host.origin}/kinora/`;
-    const menu = ['Models', 'Serve', 'Keys', 'Docs', 'Settings'];
+    const menu = ['Models', 'API', 'Serve', 'Keys', 'Docs', 'Settings'];
     /** Every page by the menu, and what the examples and the reference load. */
     const visitAll = async (page: Page) => {
       for (const name of menu) {
         await page.getByRole('link', { name, exact: true }).first().click();
-        await expect(page).toHaveURL(`${home}${name.toLowerCase()}/`);
+        await expect(page).toHaveURL(`${home}${name === 'API' ? 'serve' : name.toLowerCase()}/`);
         await page.reload();
         await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
         if (name === 'Serve' || name === 'Keys') {

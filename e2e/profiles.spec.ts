@@ -1,19 +1,17 @@
 import { expect, expectAccessible, test } from './support/fixtures';
 
-test('the form says what a profile does and greys what it does not use', async ({
-  studio,
-  page,
-}) => {
+test('the form says what a level does and greys what it does not use', async ({ studio, page }) => {
   const form = page.getByRole('form', { name: 'Video settings' });
   const guidance = await studio.field('Guidance');
   await guidance.fill('4.5');
   await studio.steps.fill('12');
+  await expect(page.getByRole('radio', { name: 'Standard' })).not.toBeChecked();
   await expect(form.getByLabel('Full decode')).toHaveCount(0);
   await form.getByLabel('Faster, nearly the same').check();
   await expect(form).toContainText('Standard: 12 steps, guidance 4.5, EasyCache, full decoder.');
 
-  await page.getByRole('radio', { name: 'Ultra-fast' }).check();
-  const sentence = 'Ultra-fast: 3 steps with Tiny few-step, no guidance, tiny decoder.';
+  await page.getByRole('radio', { name: 'Draft' }).check();
+  const sentence = 'Draft: 3 steps with Tiny few-step, no guidance, tiny decoder.';
   await expect(form).toContainText(sentence);
   await expect(studio.steps).toHaveValue('3');
   await expect(studio.steps).not.toBeEditable();
@@ -24,9 +22,11 @@ test('the form says what a profile does and greys what it does not use', async (
   await form.getByLabel('Full decode').check();
   await expect(form).toContainText('no guidance, full decoder.');
 
-  await test.step('the numbers come back with the other profile', async () => {
+  await test.step('another level sets its steps, and leaves the rest', async () => {
+    await page.getByRole('radio', { name: 'Best' }).check();
+    await expect(studio.steps).toHaveValue('40');
     await page.getByRole('radio', { name: 'Standard' }).check();
-    await expect(studio.steps).toHaveValue('12');
+    await expect(studio.steps).toHaveValue('30');
     await expect(guidance).toHaveValue('4.5');
     await expect(studio.steps).toBeEditable();
   });

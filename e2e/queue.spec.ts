@@ -30,7 +30,7 @@ test(
     await expect(queue).toHaveCount(0);
     await addToQueue(studio, 'The second');
     await addToQueue(studio, 'The third');
-    await expect(page.getByRole('link', { name: '2 videos wait in the queue.' })).toBeVisible();
+    await expect(page.getByRole('link', { name: '2 videos wait' })).toBeVisible();
     const order = (...prompts: readonly string[]) =>
       expect(waiting.locator('.queue-prompt')).toHaveText([...prompts]);
 

@@ -41,23 +41,23 @@ test('a request is put together by buttons: preset, example, camera, negative pr
   });
 
   await test.step('a preset is saved, renamed, chosen after a reload, and deleted', async () => {
-    await isOn('Standard', true);
     await (await studio.field('Flow shift')).fill('3');
-    await isOn('Standard', false);
-    await press('Your presets …');
+    await press('Save and edit …');
     await page.getByLabel('Name of the new preset').fill('Rain');
     await page.getByLabel('Name of the new preset').press('Enter');
     await isOn('Rain', true);
     await page.getByLabel('Name of Rain').fill('Rainy street');
     await page.getByLabel('Name of Rain').press('Enter');
     await isOn('Rainy street', true);
-    await press('Best');
+    await page.getByRole('radio', { name: 'Best' }).check();
+    await isOn('Rainy street', false);
     await expect(studio.steps).toHaveValue('40');
     await page.reload();
+    await studio.openAdvanced();
     await press('Rainy street');
     await expect(studio.steps).toHaveValue('30');
     await expect(await studio.field('Flow shift')).toHaveValue('3');
-    await press('Your presets …');
+    await press('Save and edit …');
     await press('Delete Rainy street');
     await expect(page.getByRole('button', { name: 'Rainy street' })).toHaveCount(0);
     await expect(page.getByText('There are no videos yet.')).toHaveCount(0);
@@ -93,7 +93,7 @@ test('LoRAs: several files at once, one for another base is refused, order, and 
     { 'blocks.0.ffn.net.0.proj.diff_b': delta },
     { trigger_words: 'sks style' },
   );
-  await page.getByText('More settings').click();
+  await studio.openAdvanced();
   const files = page.getByLabel('LoRA files');
   const rows = page.getByRole('button', { name: /^Remove / });
   const names = () => rows.evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')));

@@ -194,7 +194,7 @@ test(
       await studio.open();
       await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
       await studio.chooseCpu();
-      await page.getByRole('radio', { name: /Ultra-fast/i }).check();
+      await page.getByRole('radio', { name: 'Draft' }).check();
       await studio.generate();
       await studio.waitForResult();
       await expect.poll(saved).toEqual([expect.stringMatching(/^kinora-\d+-\w{8}\.mp4: true$/)]);

@@ -62,7 +62,7 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
 
   await test.step('the MP4 brings its settings back', async () => {
     await studio.prompt.fill('something else');
-    await studio.steps.fill('30');
+    await (await studio.field('Steps')).fill('30');
     await page.getByRole('button', { name: 'Fill', exact: true }).click();
     await studio.image.setInputFiles(file);
     await expect(page.getByText(/Settings restored from video\.mp4, with the image/)).toBeVisible();

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useState } from 'react';
 import { useLibrary } from '../library';
 import { useDevice } from '../shared/device';
-import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
+import { GpuActions, GpuBadge, GpuNotice, gpuProblem, isEmulated, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
 import { t } from '../texts';
@@ -29,6 +29,15 @@ export function ServePage() {
   const connected = options !== null;
   const backend = options?.device.backend ?? values.backend;
   const problem = gpuProblem(gpu, useDevice().backend, null);
+  const gpuActions = problem && (
+    <GpuActions
+      gpu={gpu}
+      backend={backend}
+      error={problem}
+      onCheck={check}
+      onUseCpu={() => change({ backend: 'wasm' })}
+    />
+  );
   const [ready, setReady] = useState(false);
   useEffect(() => {
     setReady(true);
@@ -37,7 +46,9 @@ export function ServePage() {
   return (
     <>
       <SiteHeader here="/serve">
-        <GpuBadge gpu={gpu} backend={backend} />
+        <GpuBadge gpu={gpu} backend={backend} problem={connected ? null : problem}>
+          {gpuActions}
+        </GpuBadge>
       </SiteHeader>
       <main id="main" tabIndex={-1} className="serve" data-ready={ready}>
         <h1>{t('common.serve')}</h1>
@@ -52,15 +63,9 @@ export function ServePage() {
             onConnect={() => void form.connect()}
           />
           <div className="serve-main">
-            {!connected && problem && (
+            {!connected && problem && !isEmulated(problem) && (
               <GpuNotice error={problem} backend={backend}>
-                <GpuActions
-                  gpu={gpu}
-                  backend={backend}
-                  error={problem}
-                  onCheck={check}
-                  onUseCpu={() => change({ backend: 'wasm' })}
-                />
+                {gpuActions}
               </GpuNotice>
             )}
             <ConnectionPanel connection={connection} onDisconnect={form.disconnect} />

@@ -67,33 +67,52 @@ async function probe(): Promise<DeviceReport> {
   }
 }
 
+/** The id of the note that the badge opens. */
+const noteId = 'gpu-note';
+
+/** Whether the note on a problem opens from the badge: an emulated GPU works, and the CPU computes instead. */
+export function isEmulated(problem: ErrorRecord | null): problem is ErrorRecord {
+  return problem?.code === 'ADAPTER_SOFTWARE';
+}
+
 /** The device that will compute the video, in the header. */
-export function GpuBadge({ gpu, backend }: { gpu: GpuState; backend: Backend }) {
-  const { state, text, title } = describe(gpu, backend);
+export function GpuBadge(props: {
+  gpu: GpuState;
+  backend: Backend;
+  /** Of the GPU. */
+  problem: ErrorRecord | null;
+  /** What can be done about it. */
+  children: ReactNode;
+}) {
+  const { gpu, backend, problem, children } = props;
+  const { state, text } = describe(gpu, backend);
+  if (isEmulated(problem)) {
+    return (
+      <>
+        <button type="button" className="badge" data-state={state} popoverTarget={noteId}>
+          <span>{text}</span>
+        </button>
+        <GpuNotice error={problem} backend={backend}>
+          {children}
+        </GpuNotice>
+      </>
+    );
+  }
   return (
-    <p className="badge" data-state={state} title={title} role="status">
-      {text}
+    <p className="badge" data-state={state} title={text} role="status">
+      <span>{text}</span>
     </p>
   );
 }
 
-function describe(
-  gpu: GpuState,
-  backend: Backend,
-): { state: string; text: string; title?: string } {
+function describe(gpu: GpuState, backend: Backend): { state: string; text: string } {
   if (backend === 'wasm') return { state: 'slow', text: 'CPU' };
   if (gpu.status === 'checking') return { state: 'checking', text: t('shared.gpuChecking') };
   if (gpu.status === 'failed') return { state: 'bad', text: t('shared.engineFailed') };
   const { outcome, software, adapter } = gpu.report;
   if (outcome === 'no-webgpu') return { state: 'bad', text: t('shared.noWebgpu') };
   if (outcome === 'no-adapter') return { state: 'bad', text: t('shared.noGpu') };
-  if (software) {
-    return {
-      state: 'slow',
-      text: t('shared.softwareGpu'),
-      title: t('shared.softwareGpuHint'),
-    };
-  }
+  if (software) return { state: 'slow', text: t('shared.softwareGpu') };
   const name = [adapter.vendor, adapter.architecture].filter(Boolean).join(' ');
   return { state: 'good', text: name ? t('shared.gpuName', { name }) : t('shared.gpuReady') };
 }
@@ -139,24 +158,29 @@ export function GpuActions(props: {
   );
 }
 
-/** A problem of the GPU with its remedy and the actions on it. */
+/** A problem of the GPU with its remedy and the actions on it; closed until it is asked for where it is emulated. */
 export function GpuNotice(props: { error: ErrorRecord; backend: Backend; children: ReactNode }) {
   const { error, backend, children } = props;
   const { message, remedy, detail } = errorTexts(error);
   const onCpu = backend === 'wasm';
-  // Where the CPU computes instead of an emulated GPU, nothing is to be done: one line is enough.
-  const solved = onCpu && error.code === 'ADAPTER_SOFTWARE';
+  const emulated = isEmulated(error);
   return (
-    <aside className="gpu-notice problem" aria-label={t('shared.gpuCheck')} data-code={error.code}>
-      <details key={String(solved)} open={!solved}>
-        <summary>{solved ? t('shared.emulatedSoCpu') : message}</summary>
-        {detail && <p lang="en">{detail}</p>}
-        <p>
-          {remedy} <HelpLink to={error.code} />
-        </p>
-        {onCpu && !solved && <p>{t('shared.cpuComputes')}</p>}
-        <div className="actions">{children}</div>
-      </details>
+    <aside
+      id={noteId}
+      popover={emulated ? 'auto' : undefined}
+      className="gpu-notice problem"
+      aria-label={t('shared.gpuCheck')}
+      data-code={error.code}
+    >
+      <p>
+        <strong>{onCpu && emulated ? t('shared.emulatedSoCpu') : message}</strong>
+      </p>
+      {detail && <p lang="en">{detail}</p>}
+      <p>
+        {remedy} <HelpLink to={error.code} />
+      </p>
+      {onCpu && !emulated && <p>{t('shared.cpuComputes')}</p>}
+      <div className="actions">{children}</div>
     </aside>
   );
 }

@@ -11,11 +11,16 @@ import { useUnsaved } from './unsaved-videos';
 const pages = [
   { href: '/', name: 'common.studio' },
   { href: '/models', name: 'common.models' },
+  { href: '/serve', name: 'common.api' },
+  { href: '/settings', name: 'common.settings' },
+] as const;
+/** The pages of the API, which have one entry in the header. */
+const apiPages = [
   { href: '/serve', name: 'common.serve' },
   { href: '/keys', name: 'common.keys' },
   { href: '/docs', name: 'common.docs' },
-  { href: '/settings', name: 'common.settings' },
 ] as const;
+type Page = (typeof pages | typeof apiPages)[number];
 
 // The app's own offers come after the page has loaded.
 const AppButtons = lazy(async () => ({ default: (await import('./app-buttons')).AppButtons }));
@@ -28,10 +33,12 @@ const SaveNotice = lazy(async () => ({ default: (await import('./save-notice')).
  */
 export function SiteHeader(props: {
   /** Absent on pages that the header does not link to. */
-  here?: (typeof pages)[number]['href'];
+  here?: Page['href'];
   children?: ReactNode;
 }) {
+  const { here } = props;
   const unsaved = useUnsaved();
+  const ofApi = apiPages.some(({ href }) => href === here);
   return (
     <>
       <header className="top">
@@ -39,31 +46,45 @@ export function SiteHeader(props: {
           {t('common.skipToContent')}
         </a>
         <p className="brand">
-          <Mark /> {brand}
+          <Mark /> <span>{brand}</span>
         </p>
         <nav aria-label={t('common.pages')}>
           {pages.map(({ href, name }) => (
-            <Link
+            <PageLink
               key={href}
               href={href}
-              prefetch={false}
-              aria-current={href === props.here ? 'page' : undefined}
-            >
-              {t(name)}
-            </Link>
+              name={name}
+              current={name === 'common.api' ? ofApi : href === here && 'page'}
+            />
           ))}
         </nav>
-        <RunningJobs here={props.here} />
+        <RunningJobs here={here} />
         <Suspense>
           <AppButtons />
         </Suspense>
         {props.children}
       </header>
+      {ofApi && (
+        <nav className="subpages" aria-label={t('common.api')}>
+          {apiPages.map(({ href, name }) => (
+            <PageLink key={href} href={href} name={name} current={href === here && 'page'} />
+          ))}
+        </nav>
+      )}
       {unsaved && (
         <Suspense>
           <SaveNotice {...unsaved} />
         </Suspense>
       )}
     </>
+  );
+}
+
+function PageLink(props: { href: string; name: Page['name']; current: boolean | 'page' }) {
+  const { href, name, current } = props;
+  return (
+    <Link href={href} prefetch={false} aria-current={current || undefined}>
+      {t(name)}
+    </Link>
   );
 }

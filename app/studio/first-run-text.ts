@@ -26,15 +26,14 @@ export function deviceSentence(
 ): string | null {
   if (gpu.status === 'checking') return t('form.looking');
   if (gpu.status === 'failed') return null;
-  const { software, adapter } = gpu.report;
   const { small, standard, fast } = forecasts;
   if (!hasRealGpu(gpu.report, backend)) {
-    if (!small) return t('form.looking');
-    const emulated = backend === 'webgpu' && software;
-    const works = t('form.demoTakes', { time: durationText(small.time) });
-    return `${works} ${t(emulated ? 'form.deviceSoftware' : 'form.deviceNoGpu', { model })}`;
+    return small
+      ? t('form.sampleTakes', { time: durationText(small.time), model })
+      : t('form.looking');
   }
   if (!standard || !fast) return t('form.looking');
+  const { adapter } = gpu.report;
   const values = {
     gpu: [adapter.vendor, adapter.architecture].filter(Boolean).join(' ') || t('form.theGpu'),
     model,

@@ -25,17 +25,17 @@ export function FirstRun(props: {
     <section className="panel stage first-run" aria-labelledby="first-title">
       <Hero />
       <h2 id="first-title">{t('form.firstTitle')}</h2>
+      <div className="actions">
+        <button type="button" className="primary" onClick={onSample}>
+          {t('form.trySample')}
+        </button>
+        <p>{t('form.firstText')}</p>
+      </div>
       <p className="device-sentence" role="status">
         {bundled && real && (
           <DeviceSentence gpu={gpu} backend={backend} bundled={bundled} real={real} />
         )}
       </p>
-      <div className="actions">
-        <button type="button" className="primary" onClick={onSample}>
-          {t('form.trySample')}
-        </button>
-      </div>
-      <p>{t('form.firstText')}</p>
       {bundled && <LargerModel model={bundled} models={listed} />}
     </section>
   );

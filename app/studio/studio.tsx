@@ -17,7 +17,7 @@ import { isAtRest } from '../../lib/predictions/prediction-state';
 import { useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';
 import { expectImage } from '../shared/expected-image';
-import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
+import { GpuActions, GpuBadge, GpuNotice, gpuProblem, isEmulated, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
@@ -170,6 +170,7 @@ export function Studio() {
       startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
       gpuNotice={
         problem &&
+        !isEmulated(problem) &&
         !onStage && (
           <GpuNotice error={problem} backend={backend}>
             {gpuActions}
@@ -237,7 +238,9 @@ export function Studio() {
   return (
     <>
       <SiteHeader here="/">
-        <GpuBadge gpu={gpu} backend={backend} />
+        <GpuBadge gpu={gpu} backend={backend} problem={problem}>
+          {gpuActions}
+        </GpuBadge>
         <button
           type="button"
           className="icon"

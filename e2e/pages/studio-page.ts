@@ -12,6 +12,8 @@ export class StudioPage {
   readonly zoom: Locator;
   readonly prompt: Locator;
   readonly steps: Locator;
+  /** What a request takes, before it runs. */
+  readonly cost: Locator;
   readonly generateButton: Locator;
   readonly improveButton: Locator;
   /** What became of an improved prompt. */
@@ -42,6 +44,7 @@ export class StudioPage {
     this.steps = form.getByLabel('Steps', { exact: true });
     this.improveButton = form.getByRole('button', { name: /^Improve( again)?$/ });
     this.improved = form.getByRole('region', { name: 'Improved prompt' });
+    this.cost = form.getByText(/^Takes (about|roughly) \d+ /);
     this.generateButton = form.getByRole('button', { name: /^Generat/ });
     this.progress = page.getByRole('region', {
       name: /Making your video|Starting|Waiting|Cancelling|Finishing|Paus(ed$|ing)|Decoding again/,
@@ -67,11 +70,16 @@ export class StudioPage {
     await expect(this.generateButton).toBeEnabled();
   }
 
-  /** A number field or the negative prompt, opening the part of the form that holds it. */
+  /** Unfolds *Advanced*, unless it is. */
+  async openAdvanced(): Promise<void> {
+    if (await this.steps.isVisible()) return;
+    await this.page.getByText('Advanced', { exact: true }).click();
+  }
+
+  /** A field of *Advanced*. */
   async field(label: string): Promise<Locator> {
-    const field = this.page.getByLabel(label, { exact: true });
-    if (!(await field.isVisible())) await this.page.getByText('More settings').click();
-    return field;
+    await this.openAdvanced();
+    return this.page.getByLabel(label, { exact: true });
   }
 
   /** Fills in the least that a video needs. */
@@ -79,18 +87,19 @@ export class StudioPage {
     await this.image.setInputFiles(values.image);
     await expect(this.page.getByRole('img', { name: /^Start image/ })).toBeVisible();
     await this.prompt.fill(values.prompt);
+    await this.openAdvanced();
     await this.steps.fill(String(values.steps));
   }
 
-  /** Chooses the CPU, and unfolds *Advanced*. Where nothing is chosen it computes too: the GPU is emulated. */
+  /** Chooses the CPU. Where nothing is chosen it computes too: the GPU is emulated. */
   async chooseCpu(): Promise<void> {
-    await this.page.getByText('Advanced', { exact: true }).click();
+    await this.openAdvanced();
     await this.page.getByRole('radio', { name: 'CPU' }).check();
   }
 
   /** Chooses WebGPU, which is emulated and takes minutes. */
   async chooseGpu(): Promise<void> {
-    await this.page.getByText('Advanced', { exact: true }).click();
+    await this.openAdvanced();
     // Until the GPU is known, WebGPU is shown and cannot be chosen.
     await expect(this.page.getByRole('radio', { name: 'CPU' })).toBeChecked();
     await this.page.getByRole('radio', { name: 'WebGPU' }).check();

@@ -19,7 +19,7 @@ export type MadeWithLora = Parameters['loras'][number] & {
  */
 export async function readImage(file: Blob, name: string): Promise<ChosenImage> {
   const { readImageFile } = await import('../../../lib/video/image');
-  const image = await readImageFile(file);
+  const image = await readImageFile(await withoutHeic(file, name));
   try {
     const bitmap = await createImageBitmap(image);
     const { width, height } = bitmap;
@@ -27,6 +27,20 @@ export async function readImage(file: Blob, name: string): Promise<ChosenImage> 
     return { name, file: image, pixels: { width, height } };
   } catch (cause) {
     throw new KinoraError('IMAGE_UNREADABLE', undefined, { cause });
+  }
+}
+
+/** The image as a JPEG where it is HEIC and the browser decodes that; else the file as it is. */
+async function withoutHeic(file: Blob, name: string): Promise<Blob> {
+  if (!/hei[cf]$/i.test(file.type || name)) return file;
+  try {
+    const bitmap = await createImageBitmap(file);
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    canvas.getContext('2d')?.drawImage(bitmap, 0, 0);
+    bitmap.close();
+    return await canvas.convertToBlob({ type: 'image/jpeg', quality: 0.95 });
+  } catch {
+    return file; // The rules of images have a sentence for it.
   }
 }
 

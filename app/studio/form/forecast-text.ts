@@ -28,20 +28,21 @@ function rounded(seconds: number): number {
   return Math.max(1, Math.round(seconds / unit)) * unit;
 }
 
-/** The memory of a request in a few words, and what else there is to know of it. */
+/** The memory of a request in a few words, where it is short; null where all of the model stays in it. */
 export function memoryText({ full, least, planned }: MemoryForecast): {
   readonly text: string;
   readonly title: string;
-} {
+} | null {
   if (planned === null) {
     return {
       text: t('form.needsMemory', { amount: formatMemory(least) }),
       title: t('form.needsMemoryHint'),
     };
   }
-  const title =
-    planned < full
-      ? t('form.memoryLimited', { amount: formatMemory(full) })
-      : t('form.memoryLeast', { amount: formatMemory(least) });
-  return { text: formatMemory(planned), title: least < planned || planned < full ? title : '' };
+  if (planned >= full) return null;
+  const [amount, total] = [formatMemory(planned), formatMemory(full)];
+  return {
+    text: t('form.memoryOf', { amount, total }),
+    title: t('form.memoryLimited', { amount: total }),
+  };
 }

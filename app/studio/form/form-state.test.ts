@@ -13,7 +13,6 @@ import {
   modelDefaults,
   toParameters,
 } from './form-state';
-import { builtInPresets } from './presets';
 import { findErrors, shownErrors } from './validation';
 
 const lora = (key: string): ChosenLora => ({
@@ -202,9 +201,6 @@ test('the negative prompt is the model’s until it is edited, and no other mode
   for (const own of ['', 'blurred, three legs, rain']) {
     expect(shown(change(own), modelDefaults()).values.negative_prompt).toBe(own);
   }
-  // A preset that comes with Kinora leaves it alone.
-  for (const { values } of builtInPresets(makers))
-    expect(values).not.toHaveProperty('negative_prompt');
 });
 
 test('drafts and earlier videos keep their negative prompt, also none', () => {

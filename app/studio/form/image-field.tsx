@@ -44,7 +44,7 @@ export function ImageField(props: {
           id="image"
           type="file"
           multiple
-          accept="image/jpeg,image/png,image/webp,image/avif,image/gif,video/mp4"
+          accept="image/jpeg,image/png,image/webp,image/avif,image/gif,image/heic,image/heif,.heic,.heif,video/mp4"
           {...describedBy('image', error)}
           onChange={choose}
         />

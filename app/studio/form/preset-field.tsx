@@ -4,50 +4,34 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { ModelDefaults } from './form-state';
 import type { FormFields } from './parameter-fields';
-import {
-  builtInPresets,
-  hasPreset,
-  isPresetName,
-  maxPresetName,
-  type Preset,
-  type PresetAction,
-  presetValues,
-} from './presets';
+import { maxPresetName, type Preset, type PresetAction, presetValues } from './presets';
 import './preset-field.css';
+import { hasValues } from './quality';
 import { usePresets } from './use-presets';
 
-/** Choice of a preset, and the list of one's own. */
-export function PresetField(props: {
-  fields: FormFields;
-  /** Of the model. */
-  defaults: ModelDefaults;
-}) {
-  const { values, set: onChange } = props.fields;
+/** The presets of one's own: choosing, and the list that saves, renames and deletes them. */
+export function PresetField({ fields: { values, set } }: { fields: FormFields }) {
   const { presets, change } = usePresets();
   const [editing, setEditing] = useState(false);
   const [error, setError] = useState<ErrorRecord | null>(null);
-  const builtInOnes = builtInPresets(props.defaults);
-  const all = [...builtInOnes, ...presets];
-  const builtIn = builtInOnes.find((preset) => hasPreset(values, preset.values));
   const apply = (action: PresetAction) => {
     setError(null);
     change(action).catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));
   };
   return (
     <fieldset className="field presets">
-      <legend>{t('form.preset')}</legend>
+      <legend>{t('form.yourPresets')}</legend>
       <div className="words">
-        {all.map((preset) => (
+        {presets.map((preset) => (
           <button
-            key={'id' in preset ? preset.id : preset.name}
+            key={preset.id}
             type="button"
             className="word"
-            aria-pressed={hasPreset(values, preset.values)}
-            onClick={() => onChange(preset.values)}
+            aria-pressed={hasValues(values, preset.values)}
+            onClick={() => set(preset.values)}
           >
-            {'id' in preset ? preset.name : t(preset.name)}
+            {preset.name}
           </button>
         ))}
         <button
@@ -57,10 +41,9 @@ export function PresetField(props: {
           aria-controls="own-presets"
           onClick={() => setEditing(!editing)}
         >
-          {t('form.yourPresetsMore')}
+          {t('form.editPresets')}
         </button>
       </div>
-      {builtIn && <p className="field-hint">{t(builtIn.hint)}</p>}
       <section id="own-presets" aria-label={t('form.yourPresets')} hidden={!editing}>
         {editing && (
           <OwnPresets
@@ -85,7 +68,7 @@ function OwnPresets(props: {
   const { presets, onAction, onSave } = props;
   const [name, setName] = useState('');
   const save = () => {
-    if (!isPresetName(name)) return;
+    if (name.trim() === '') return;
     onSave(name);
     setName('');
   };
@@ -102,7 +85,7 @@ function OwnPresets(props: {
           onChange={(event) => setName(event.target.value)}
           onKeyDown={(event) => onEnter(event, save)}
         />
-        <button type="button" disabled={!isPresetName(name)} onClick={save}>
+        <button type="button" disabled={name.trim() === ''} onClick={save}>
           {t('form.save')}
         </button>
       </div>

@@ -43,7 +43,7 @@ import type { Improve } from './use-improve';
 import type { SharedFiles } from './use-launched-files';
 import { useLoraChecks } from './use-loras';
 import { useShownErrors } from './use-shown-errors';
-import { QueueNote, VariationsField } from './variations-field';
+import { VariationsField } from './variations-field';
 
 // They follow from what came from elsewhere.
 const ImagesNotice = lazy(async () => ({
@@ -164,15 +164,12 @@ export function RequestForm(props: {
           offered={props.introduced}
           onChange={(id) => set({ model: id })}
         />
-        <PresetField fields={fields} defaults={defaults} />
-        <ProfileField fields={fields} />
         <SizeField fields={fields} />
-        <div className="field-pair">
-          <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')} />
-          <NumberField name="num_inference_steps" fields={fields} />
-        </div>
+        <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')} />
         <details className="more">
-          <summary>{t('form.more')}</summary>
+          <summary>{t('form.advanced')}</summary>
+          <NumberField name="num_inference_steps" fields={fields} />
+          <ProfileField fields={fields} />
           <NegativePromptField fields={fields} />
           <div className="field-pair">
             <NumberField name="guidance_scale" fields={fields} hint={t('form.guidanceHint')} />
@@ -200,9 +197,7 @@ export function RequestForm(props: {
               )
             }
           />
-        </details>
-        <details className="more">
-          <summary>{t('form.advanced')}</summary>
+          <PresetField fields={fields} />
           <AdvancedFields fields={fields} />
         </details>
         <VariationsField
@@ -224,14 +219,21 @@ export function RequestForm(props: {
             revision={props.revision}
           />
         )}
-        <QueueNote waiting={waiting} editing={editing} onCancelEdit={props.onCancelEdit} />
+        {editing && (
+          <p className="field-hint">
+            {t('form.editing')}{' '}
+            <button type="button" className="inline" onClick={props.onCancelEdit}>
+              {t('form.leaveAsItWas')}
+            </button>
+          </p>
+        )}
         {startError && (
           <div role="alert">
             <Problem error={startError} />
           </div>
         )}
       </div>
-      <GenerateBar fields={fields} forecast={forecast}>
+      <GenerateBar fields={fields} forecast={forecast} waiting={waiting}>
         <button type="submit" className="primary" disabled={!hydrated || improving}>
           {editing && t('form.saveChanges')}
           {!editing &&

@@ -3,7 +3,6 @@ import type { ParametersInput } from '../../../lib/contract/request';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import '../../texts/en/studio';
 import { toNumber } from './form-state';
 import type { FormFields } from './parameter-fields';
 import { unusedNote } from './sampling';
@@ -80,26 +79,5 @@ export function VariationsField(props: {
         </button>
       </fieldset>
     </details>
-  );
-}
-
-/** Says next to Generate that the queue has something, which may be far below. */
-export function QueueNote(props: { waiting: number; editing: boolean; onCancelEdit: () => void }) {
-  const { waiting, editing, onCancelEdit } = props;
-  if (editing) {
-    return (
-      <p className="field-hint">
-        {t('form.editing')}{' '}
-        <button type="button" className="inline" onClick={onCancelEdit}>
-          {t('form.leaveAsItWas')}
-        </button>
-      </p>
-    );
-  }
-  if (waiting === 0) return null;
-  return (
-    <p className="field-hint">
-      <a href="#queue">{t('studio.waits', { count: waiting })}</a>
-    </p>
   );
 }

@@ -1,10 +1,11 @@
-import { componentTexts, phaseNames, profileTitles } from '../../../lib/contract/format';
+import { componentTexts, phaseNames } from '../../../lib/contract/format';
 import { outcomeNames } from '../../../lib/worker/serve-page';
 
 /** Names that page and command line share. */
 export const names = {
   phase: phaseNames,
-  profile: profileTitles,
+  /** As the form calls them. */
+  profile: { standard: 'Standard', 'ultra-fast': 'Draft' },
   component: componentTexts,
   outcome: outcomeNames,
 };

@@ -18,7 +18,7 @@ export const names: Texts['messages']['names'] = {
     lost: '已取消或被接管',
     released: '已交还',
   },
-  profile: { standard: '标准', 'ultra-fast': '极速' },
+  profile: { standard: '标准', 'ultra-fast': '草稿' },
   component: {
     configuration: { name: '配置', purpose: '模型的各项尺寸和分词器' },
     transformer: { name: 'Transformer', purpose: '一步一步地给潜变量去噪' },

@@ -1,0 +1,48 @@
+import type { ModelManifest } from '../../../lib/contract/manifest';
+import { parameterRanges } from '../../../lib/contract/parameters';
+import { profilesDiffer } from '../../../lib/contract/profile-names';
+import { type FormValues, type ModelDefaults, modelDefaults, toNumber } from './form-state';
+
+/** The levels of speed and quality, the fastest first. */
+export const qualities = ['draft', 'standard', 'best'] as const;
+export type Quality = (typeof qualities)[number];
+
+type QualityValues = Partial<
+  Pick<FormValues, 'profile' | 'fullDecode' | 'cache' | 'num_inference_steps'>
+>;
+
+/**
+ * What each level sets, by the defaults of the model; everything else in the form stays.
+ *
+ * @param model absent as long as it is not known
+ * @param last the defaults of the model that was shown last, which count until then
+ */
+export function qualityValues(
+  model?: Pick<ModelManifest, 'defaults' | 'profiles'>,
+  last?: ModelDefaults | null,
+): Readonly<Record<Quality, QualityValues>> {
+  const defaults = model ? modelDefaults(model) : (last ?? modelDefaults());
+  const usual = toNumber(defaults.num_inference_steps);
+  const { min, max } = parameterRanges.num_inference_steps;
+  const full = (steps: number): QualityValues => ({
+    profile: 'standard',
+    cache: false,
+    num_inference_steps: String(Math.min(Math.max(Math.round(steps), min), max)),
+  });
+  return {
+    // The profile fixes or bounds the steps; where it changes nothing, there are fewer.
+    draft:
+      !model || profilesDiffer(model.profiles)
+        ? { profile: 'ultra-fast', fullDecode: false }
+        : full(usual / 3),
+    standard: full(usual),
+    best: full((usual * 4) / 3),
+  };
+}
+
+/** Whether the form has all of these values. */
+export function hasValues(values: FormValues, wanted: Partial<FormValues>): boolean {
+  return Object.entries(wanted).every(
+    ([name, value]) => values[name as keyof FormValues] === value,
+  );
+}
