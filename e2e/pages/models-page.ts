@@ -82,6 +82,6 @@ export class ModelsPage {
 
   /** Waits until a model has this status. */
   async waitForStatus(model: Locator, status: string | RegExp): Promise<void> {
-    await expect(model.locator('.chip')).toHaveText(status, { timeout: 120_000 });
+    await expect(model.locator('.chip')).toHaveText(status, { timeout: 300_000 });
   }
 }

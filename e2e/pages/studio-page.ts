@@ -124,12 +124,12 @@ export class StudioPage {
         .catch(() => null);
       return Number(text?.match(/\d+/)?.[0] ?? 0);
     };
-    await expect.poll(reached, { timeout: 120_000, intervals: [50] }).toBeGreaterThanOrEqual(step);
+    await expect.poll(reached, { timeout: 300_000, intervals: [50] }).toBeGreaterThanOrEqual(step);
   }
 
   /** Waits for the finished video. */
   async waitForResult(): Promise<void> {
-    await expect(this.result.or(this.failure)).toBeVisible({ timeout: 240_000 });
+    await expect(this.result.or(this.failure)).toBeVisible({ timeout: 480_000 });
     await expect(this.result).toBeVisible();
   }
 
