@@ -67,15 +67,15 @@ function nameOf(row: Prediction): string {
   return videoName(row);
 }
 
-test('everything is off until it is asked for, and a change keeps the rest', async () => {
-  const nothing = { notification: false, sound: false, folder: null };
-  expect(await loadFinished(store.database)).toEqual(nothing);
+test('nothing is announced until it is asked for, and a change keeps the rest', async () => {
+  const initial = { notification: false, sound: false, folder: null, imageInFile: true };
+  expect(await loadFinished(store.database)).toEqual(initial);
   await changeFinished(store.database, { sound: true });
   await changeFinished(store.database, { notification: true });
   expect(await loadFinished(store.database)).toEqual({
+    ...initial,
     notification: true,
     sound: true,
-    folder: null,
   });
 });
 

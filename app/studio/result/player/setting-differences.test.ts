@@ -36,7 +36,7 @@ test('only what differs is listed, with what was really used', () => {
   const rows = settingDifferences(first, second);
   expect(rows.map(({ setting, first, second }) => [setting, first, second])).toEqual([
     ['prompt', 'a boat', 'a red boat'],
-    ['speed', 'Standard', 'Ultra-fast'],
+    ['speed', 'Standard', 'Draft'],
     ['steps', '20', '3'],
     ['guidance', '5', '1'],
     ['flowShift', '5', 'None'],
