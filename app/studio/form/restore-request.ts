@@ -3,7 +3,7 @@ import type { Source } from '../../../lib/predictions/database';
 import type { SourceLora } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';
 import { t } from '../../texts';
-import '../../texts/en/form';
+import '../../texts/en/files';
 import { loadData } from '../use-data';
 import { type MadeWithLora, readImage, readSettings } from './files';
 import type { ChosenLora, FormAction, FormValues } from './form-state';
@@ -31,7 +31,7 @@ export async function readRequest(
   const restored = brought ? null : await restoredImage(source, image);
   const inForm = hasImage || brought ? 'stays' : 'missing';
   const how = restored ? (source ? 'found' : 'contained') : inForm;
-  const sentences = [t(`form.restored.${how}`, { file: file.name })];
+  const sentences = [t(`files.restored.${how}`, { file: file.name })];
   for (const lora of missing) sentences.push(missingText(lora, entries));
   return {
     action: {
@@ -84,6 +84,6 @@ function missingText(
 ): string {
   const values = { name: path, sha256: sha256.slice(0, 12), source };
   const differs = entries.some(({ name }) => name === path);
-  const place = source === '' ? '' : ` ${t('form.loraSource', values)}`;
-  return t(differs ? 'form.loraDiffers' : 'form.loraMissing', values) + place;
+  const place = source === '' ? '' : ` ${t('files.loraSource', values)}`;
+  return t(differs ? 'files.loraDiffers' : 'files.loraMissing', values) + place;
 }

@@ -1,4 +1,5 @@
 import common from './common.json';
+import files from './files.json';
 import form from './form.json';
 import gallery from './gallery.json';
 import help from './help.json';
@@ -20,6 +21,7 @@ import studio from './studio.json';
 export const messages = {
   common,
   shared,
+  files,
   form,
   gallery,
   queue,

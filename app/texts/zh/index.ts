@@ -1,6 +1,7 @@
 import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
+import files from './files.json';
 import form from './form.json';
 import gallery from './gallery.json';
 import help from './help.json';
@@ -22,6 +23,7 @@ export const zh: Texts = {
   messages: {
     common,
     shared,
+    files,
     form,
     gallery,
     queue,

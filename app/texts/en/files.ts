@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import files from './files.json';
+
+addTexts({ files });
