@@ -208,11 +208,11 @@ test('everything can be done with the keyboard alone', full, async ({ studio, pa
   await tabTo(/Portrait|Landscape/);
   await page.keyboard.press('ArrowRight');
   await expect(page.getByRole('radio', { name: /Portrait/ })).toBeChecked();
+  await tabTo(/Advanced/);
+  await page.keyboard.press('Enter');
   await tabTo(/"Steps"/);
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('1');
-  await tabTo(/Advanced/);
-  await page.keyboard.press('Enter');
   await tabTo(/radio "CPU"/);
   await page.keyboard.press('ArrowLeft');
   await expect(page.getByRole('radio', { name: 'WebGPU' })).toBeChecked();

@@ -15,8 +15,8 @@ const unknownRate = 2e10;
 const longestDispatch = 0.3;
 const longestSubmission = 0.5;
 
-/** Milliseconds after which a compiler that has not finished is given up. */
-const longestCompile = 60_000;
+/** Milliseconds after which a compiler that has not finished is given up; a busy CPU that emulates a GPU has more. */
+const longestCompile = { gpu: 60_000, software: 600_000 };
 
 /** Bytes between the uniforms of two dispatches: the largest `minUniformBufferOffsetAlignment`. */
 const uniformStride = 256;
@@ -26,6 +26,8 @@ const mostDispatches = 128;
 /** What the runner needs of its backend. */
 export interface Host {
   readonly device: GPUDevice;
+  /** Whether the CPU emulates the device. */
+  readonly software: boolean;
   /** As of {@link Compute}; null where there are none. */
   readonly matrices?: Compute['matrices'] | null;
   /** As of {@link Compute}; null where the browser does not tell. */
@@ -198,9 +200,10 @@ export class KernelRunner implements Compute {
       layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
       compute: { module, entryPoint: 'main' },
     });
+    const limit = longestCompile[this.host.software ? 'software' : 'gpu'];
     const [error, pipeline] = await Promise.all([
       refused,
-      withinTime(compiling, longestCompile, `${kernel.name} takes too long to compile`).catch(
+      withinTime(compiling, limit, `${kernel.name} takes too long to compile`).catch(
         (reason: unknown) => reason,
       ),
     ]);
