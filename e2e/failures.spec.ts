@@ -100,61 +100,6 @@ test(
   },
 );
 
-/** Whether a database of the page's origin takes a small row. */
-async function takesRows(page: Page): Promise<boolean> {
-  return await page.evaluate(
-    () =>
-      new Promise<boolean>((resolve) => {
-        const request = indexedDB.open('space');
-        request.onupgradeneeded = () => request.result.createObjectStore('rows');
-        request.onerror = () => resolve(false);
-        request.onsuccess = () => {
-          const transaction = request.result.transaction('rows', 'readwrite');
-          transaction.objectStore('rows').put('row', 1);
-          transaction.oncomplete = () => resolve(true);
-          transaction.onabort = () => resolve(false);
-        };
-      }),
-  );
-}
-
-test(
-  'a disk that fills up late ends the run, which can be run again when there is space',
-  full,
-  async ({ page, baseURL }) => {
-    test.slow();
-    const studio = await openStudio(page);
-    // Long enough for Pause, which can be pressed from the first step on.
-    await (await studio.field('Steps')).fill('40');
-    await studio.generate();
-    // The run waits while the disk fills up, however fast the machine is.
-    await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
-    await expect(studio.progress).toHaveAccessibleName('Paused', { timeout: 120_000 });
-    const client = await page.context().newCDPSession(page);
-    const origin = baseURL ?? '';
-    await client.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1 });
-    // Chromium's databases go by the earlier quota for up to 30 s.
-    await expect.poll(() => takesRows(page), { timeout: 120_000 }).toBe(false);
-    await studio.progress.getByRole('button', { name: 'Resume', exact: true }).click();
-
-    // What the run had saved was deleted, to leave its space to the video.
-    await expectFailure(studio, 'STORAGE_FULL', /storage/);
-    await expectDownload(studio.failure);
-    // The queue would say that another tab makes it.
-    await expect(studio.queue).toHaveCount(0);
-    // The page that comes next cannot write how it ended either. It knows the row alone, with a checkpoint or without.
-    await page.reload();
-    const ended = studio.interrupted.or(studio.failure);
-    await expect(ended).toBeVisible();
-    await expect(studio.queue).toHaveCount(0);
-
-    await client.send('Storage.overrideQuotaForOrigin', { origin });
-    await ended.getByRole('button', { name: /^(Resume|Run again)$/ }).click();
-    // The card of the failed run may be there for a moment more.
-    await expect(studio.result).toBeVisible({ timeout: 240_000 });
-  },
-);
-
 test('a browser that blocks the database or the file system says so', async ({ page, context }) => {
   await test.step('no database', async () => {
     await page.addInitScript(() => {

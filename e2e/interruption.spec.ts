@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { BlobSource, EncodedPacketSink, Input, MP4 } from 'mediabunny';
 import type { Page } from 'playwright';
 import { StudioPage } from './pages/studio-page';
 import { databaseRows } from './support/database';
@@ -21,43 +19,6 @@ async function startSavedRun(studio: StudioPage, steps: number, seed = 7): Promi
 async function hasCheckpoint(page: Page): Promise<boolean> {
   return (await databaseRows(page, 'predictions')).some((row) => 'checkpoint' in row);
 }
-
-/** The encoded frames of an MP4, without the metadata that differ between two runs. */
-async function framesOf(file: string): Promise<Buffer> {
-  const source = new BlobSource(new Blob([await readFile(file)]));
-  const track = await new Input({ source, formats: [MP4] }).getPrimaryVideoTrack();
-  if (!track) throw new Error('the file has no video');
-  const frames: Uint8Array[] = [];
-  for await (const packet of new EncodedPacketSink(track).packets()) frames.push(packet.data);
-  return Buffer.concat(frames);
-}
-
-async function downloadTo(studio: StudioPage, name: string): Promise<string> {
-  const file = test.info().outputPath(name);
-  await (await studio.download()).saveAs(file);
-  return file;
-}
-
-test(
-  'a run cut off by a reload is what the page shows, and is resumed to its end',
-  full,
-  async ({ studio }) => {
-    test.slow();
-    await startSavedRun(studio, 40);
-    await studio.reload();
-    const { interrupted } = studio;
-    await expect(interrupted.getByRole('heading')).toHaveText(/^Interrupted at step \d+ of 40$/);
-    await expect(interrupted).toContainText('closed or reloaded');
-    await expect(studio.history).toContainText(/Interrupted at step \d+ of 40/);
-    await interrupted.getByRole('button', { name: 'Resume' }).focus();
-    await studio.page.keyboard.press('Enter');
-    await expect(studio.progress.getByRole('heading')).toBeFocused();
-    await expect(studio.progress).toBeHidden({ timeout: 120_000 });
-    await expect(studio.result.getByRole('heading')).toBeFocused();
-    await expect(studio.result).toContainText('once, after an interruption');
-    expect((await studio.play()).seconds).toBeGreaterThan(5);
-  },
-);
 
 test(
   'a run that is paused for later can be deleted and brought back',
@@ -112,47 +73,6 @@ test(
     await third.waitForResult();
     await expect(third.result).toContainText('finished early');
     expect((await third.play()).width).toBe(1280);
-  },
-);
-
-test(
-  'an ultra-fast video says how it was made, and is decoded again while its latents are kept',
-  full,
-  async ({ studio, page }) => {
-    test.slow();
-    const kept = page.getByRole('listitem').filter({ hasText: 'Latents for Refine' });
-    await studio.open();
-    await studio.fill({ image: picturePath, prompt, steps: 12 });
-    await studio.chooseCpu();
-    await page.getByRole('radio', { name: 'Draft' }).check();
-    await studio.generate();
-    await expect(studio.progress).toContainText('Ultra-fast: 3 steps with Tiny few-step');
-    await studio.waitForResult();
-    for (const fact of [
-      'SpeedDraft',
-      'Steps3 instead of 12',
-      'GuidanceNone',
-      'AdapterTiny few-step, Apache-2.0',
-      'DecoderTiny',
-    ]) {
-      await expect(studio.result).toContainText(fact);
-    }
-    await page.getByRole('radio', { name: 'Standard' }).check();
-    await studio.result.getByRole('button', { name: 'Use settings' }).click();
-    await expect(page.getByRole('radio', { name: 'Draft' })).toBeChecked();
-    const fast = await framesOf(await downloadTo(studio, 'fast.mp4'));
-    await page.goto('/settings');
-    await expect(kept).toContainText('kB');
-    await studio.open();
-    await studio.result.getByRole('button', { name: 'Refine' }).click();
-    await expect(studio.progress.getByRole('heading')).toHaveText('Decoding again in full quality');
-    await studio.waitForResult();
-    await expect(studio.result.getByRole('heading')).toBeFocused();
-    await expect(studio.result.getByRole('button', { name: 'Refine' })).toHaveCount(0);
-    const refined = await framesOf(await downloadTo(studio, 'refined.mp4'));
-    expect(refined.equals(fast)).toBe(false);
-    await page.goto('/settings');
-    await expect(kept.getByText('0 B', { exact: true })).toBeVisible();
   },
 );
 

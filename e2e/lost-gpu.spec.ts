@@ -82,19 +82,3 @@ test(
     await expect(studio.result).toContainText('2 times, after interruptions');
   },
 );
-
-test(
-  'an API job whose GPU process ends is completed in its first attempt',
-  full,
-  async ({ serve, context, caller, workerToken }) => {
-    test.slow();
-    await serve.connect(workerToken, { backend: 'WebGPU' });
-    await serve.waitFor('idle');
-    const id = await caller.submit({ num_inference_steps: 6 });
-    await serve.connection.getByText(/^Step [345] of 6$/).waitFor({ timeout: 120_000 });
-    await killGpu(context);
-    await expect(serve.line(id)).toContainText('Done', { timeout: 240_000 });
-    await expect(serve.line(id)).not.toContainText('attempt 2');
-    expect((await caller.result(id)).status).toBe('completed');
-  },
-);

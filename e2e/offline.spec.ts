@@ -140,17 +140,6 @@ function lookForUpdate(page: Page): Promise<string> {
   });
 }
 
-/** The caches with the builds that are stored whole: those with a list of their files. */
-function storedBuilds(page: Page): Promise<readonly string[]> {
-  return page.evaluate(async () => {
-    const names = (await caches.keys()).filter((name) => name.startsWith('kinora-app-'));
-    const lists = await Promise.all(
-      names.map(async (name) => (await caches.open(name)).match('/files.json')),
-    );
-    return names.filter((_, i) => lists[i]);
-  });
-}
-
 test(
   'with the server stopped the app starts cold, makes a video and says what needs a server',
   full,
@@ -203,118 +192,6 @@ test(
     await page.getByLabel('Admin key or sign-in link').fill('a key');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await expect(page.getByText('The server does not respond.')).toBeVisible();
-  },
-);
-
-test(
-  'the stored app is deleted in the settings while its server answers; what the browser deletes is stored again',
-  full,
-  async ({ installed, front }) => {
-    const { page } = installed;
-    const app = page.getByRole('listitem').filter({ hasText: 'App files' });
-    const remove = app.getByRole('button', { name: 'Delete app files' });
-    await withSilentConsole(page, async () => {
-      await page.goto(`${front.origin}/settings`);
-      await installed.stored();
-      await page.reload();
-      await expect(app).toContainText(/\d MB/);
-      await remove.click();
-      await expect(app.getByText('0 B', { exact: true })).toBeVisible();
-      expect(await page.evaluate(() => caches.keys())).toEqual([]);
-      await page.reload();
-      await installed.stored();
-      await page.reload();
-      await expect(app).toContainText(/\d MB/);
-    });
-    await front.stop();
-    await remove.click();
-    await expect(page.getByText('The files stay')).toBeVisible();
-    await page.reload();
-    await expect(app).toContainText(/\d MB/);
-    await front.start();
-
-    const heading = page.getByRole('heading', { name: 'Models', level: 1 });
-    await page.goto(`${front.origin}/models`);
-    await installed.stored();
-    const whole = await storedBuilds(page);
-    expect(whole).toHaveLength(1);
-    const losses = {
-      'its cache': (name: string) => caches.delete(name),
-      'its list': async (name: string) => (await caches.open(name)).delete('/files.json'),
-    };
-    for (const [what, lose] of Object.entries(losses)) {
-      await test.step(what, async () => {
-        expect(await page.evaluate(lose, whole[0] ?? '')).toBe(true);
-        expect(await storedBuilds(page)).toEqual([]);
-        await page.reload();
-        await expect.poll(() => storedBuilds(page), { timeout: 60_000 }).toEqual(whole);
-        await front.stop();
-        await page.goto(`${front.origin}/settings`);
-        await page.goto(`${front.origin}/models`);
-        await expect(heading).toBeVisible();
-        await front.start();
-      });
-    }
-    await test.step('one of its files', async () => {
-      const lost = await page.evaluate(
-        async (name) => (await caches.open(name)).delete('/settings'),
-        whole[0] ?? '',
-      );
-      expect(lost).toBe(true);
-      await page.goto(`${front.origin}/settings`);
-      await front.stop();
-      await page.reload();
-      await expect(page.getByRole('heading', { name: 'Settings', level: 1 })).toBeVisible();
-    });
-  },
-);
-
-test(
-  'what a shared cache in front of the server has kept of an older version is not installed',
-  full,
-  async ({ installed, front }) => {
-    const { page } = installed;
-    const version = () => page.locator('html').getAttribute('data-version');
-    const update = page.getByRole('button', { name: 'Update', exact: true });
-    front.cache = 'by headers';
-    await page.goto(front.origin);
-    await installed.stored();
-    await page.reload();
-
-    await test.step('pages are not kept by a cache that goes by their headers', async () => {
-      const { headers } = await fetch(front.origin);
-      expect(headers.get('cache-control')).toBe('no-cache');
-      front.version = 2;
-      expect(await (await fetch(front.origin)).text()).toContain('data-version="2"');
-      expect(await lookForUpdate(page)).toBe('installed');
-      await Promise.all([page.waitForEvent('load'), update.click()]);
-      expect(await version()).toBe('2');
-    });
-
-    await test.step('a page that is kept all the same is fetched past the cache', async () => {
-      front.cache = 'by address';
-      expect(await (await fetch(front.origin)).text()).toContain('data-version="2"');
-      front.version = 3;
-      expect(await (await fetch(front.origin)).text()).toContain('data-version="2"');
-      expect(await lookForUpdate(page)).toBe('installed');
-      await Promise.all([page.waitForEvent('load'), update.click()]);
-      expect(await version()).toBe('3');
-    });
-
-    await test.step('where that fails, nothing is installed and the old version stays', async () => {
-      front.cache = 'by path';
-      await (await fetch(front.origin)).text();
-      front.version = 4;
-      expect(await lookForUpdate(page)).toBe('redundant');
-      await expect(update).toHaveCount(0);
-      await front.stop();
-      await page.reload();
-      expect(await version()).toBe('3');
-      await expect(page.getByRole('form', { name: 'Video settings' })).toBeVisible();
-      await front.start();
-      front.cache = 'none';
-      expect(await lookForUpdate(page)).toBe('installed');
-    });
   },
 );
 

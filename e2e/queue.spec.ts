@@ -119,30 +119,6 @@ test(
 );
 
 test(
-  'a queue goes on in another tab when the one that runs it is closed',
-  full,
-  async ({ studio, page, context }) => {
-    // It is open before the run begins.
-    const other = new StudioPage(await context.newPage());
-    await other.open();
-    await other.fill({ image: picturePath, prompt: 'The third', steps: 1 });
-    await startLongRun(studio);
-    await studio.waitForStep(2, 40);
-    await addToQueue(studio, 'The second');
-    await expect(other.queue).toContainText('Another tab of this browser makes this one.');
-    await expect(other.waiting).toHaveCount(1);
-    // A request of the other tab waits as well.
-    await addToQueue(other, 'The third');
-    await page.close();
-    await expect(other.progress).toBeVisible();
-    await expect(other.history).toContainText('The page was closed or reloaded');
-    await expect(other.queue).toHaveCount(0, { timeout: 120_000 });
-    await other.waitForResult();
-    await expect(other.result).toContainText('The third');
-  },
-);
-
-test(
   'a request that is edited is held when its turn comes, and the form gets back what was in it',
   full,
   async ({ studio, page, context }) => {
@@ -173,23 +149,5 @@ test(
     // Either tab may make it.
     await expect(studio.history.getByText('The second, edited')).toBeVisible({ timeout: 120_000 });
     await expect(queue).toHaveCount(0, { timeout: 120_000 });
-  },
-);
-
-test(
-  'the tab that edits a request is closed: another one runs it as it was',
-  full,
-  async ({ studio, page, context }) => {
-    await startLongRun(studio);
-    await addToQueue(studio, 'The second');
-    const other = new StudioPage(await context.newPage());
-    await other.open();
-    await other.waiting.first().getByRole('button', { name: 'Edit' }).click();
-    await expect(other.prompt).toHaveValue('The second');
-    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
-    await expect(studio.queue).toContainText('The queue waits for the video');
-    await other.page.close();
-    await expect(studio.result).toContainText('The second', { timeout: 120_000 });
-    await expect(page.getByText('The queue waits for')).toHaveCount(0);
   },
 );

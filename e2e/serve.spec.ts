@@ -138,23 +138,6 @@ test(
 );
 
 test(
-  'an API job of this tab is in the queue of its studio, with a mark and a link',
-  full,
-  async ({ serve, caller, workerToken }) => {
-    await serve.connect(workerToken);
-    await serve.waitFor('idle');
-    const id = await caller.submit(longest);
-    await serve.waitFor('working');
-    const studio = new StudioPage(serve.page);
-    await serve.page.getByRole('link', { name: 'Studio', exact: true }).click();
-    await expect(studio.queue.getByRole('listitem')).toHaveText(/^API\s*API job: \d+ %/);
-    await studio.queue.getByRole('link', { name: /^API job/ }).click();
-    await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
-    await caller.cancel(id);
-  },
-);
-
-test(
   'a second tab of the browser says which one serves',
   full,
   async ({ serve, workerToken, context }) => {

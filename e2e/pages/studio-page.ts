@@ -162,7 +162,7 @@ export class StudioPage {
   /** Plays the shown video a little and tells what it is; one that is blurred is uncovered first. */
   async play(): Promise<{ width: number; height: number; seconds: number }> {
     await expect(this.video).toBeVisible();
-    const show = this.result.getByRole('button', { name: 'Show the video' });
+    const show = this.result.getByRole('button', { name: 'Show the video', exact: true });
     if (await show.isVisible()) await show.click();
     return await this.video.evaluate(async (video: HTMLVideoElement) => {
       await video.play();

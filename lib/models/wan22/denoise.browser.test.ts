@@ -77,8 +77,6 @@ describe('denoising on WebGPU', () => {
     );
     const large = await denoiseTokens(backend, transformer, request(3, 5));
     expect(relativeRms(small, large)).toBeLessThan(1e-5);
-    const parts = await denoiseTokens(backend, transformer, request(3, 5, { maxChunkTokens: 1 }));
-    expect(relativeRms(parts, large)).toBeLessThan(1e-5);
     expect(large.slice(0, perFrame * width)).toEqual(values(0, perFrame * width));
     expect(large.every(Number.isFinite)).toBe(true);
     // Something happened to the others.
