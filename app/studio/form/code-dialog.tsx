@@ -10,7 +10,7 @@ import { Problem } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { pickModel, useModels } from '../../shared/use-models';
 import { t } from '../../texts';
-import '../../texts/en/form';
+import '../../texts/en/code';
 import './code-dialog.css';
 import type { ChosenImage, FormState } from './form-state';
 import {
@@ -61,10 +61,10 @@ export function CodeDialog(props: {
     }
   }
 
-  const name = t(`form.codeNames.${language}`);
+  const name = t(`code.codeNames.${language}`);
   return (
     <Modal titleId="code-title" className="code-dialog" onClose={onClose}>
-      <h2 id="code-title">{t('form.codeTitle')}</h2>
+      <h2 id="code-title">{t('code.codeTitle')}</h2>
       <div className="words">
         {codeLanguages.map((one) => (
           <button
@@ -74,7 +74,7 @@ export function CodeDialog(props: {
             aria-pressed={one === language}
             onClick={() => setLanguage(one)}
           >
-            {t(`form.codeNames.${one}`)}
+            {t(`code.codeNames.${one}`)}
           </button>
         ))}
       </div>
@@ -84,8 +84,8 @@ export function CodeDialog(props: {
       </pre>
       <p className="field-hint">
         {language === 'command'
-          ? t.rich('form.commandHint', { code: (command) => <code>{command}</code> })
-          : t.rich('form.codeHint', {
+          ? t.rich('code.commandHint', { code: (command) => <code>{command}</code> })
+          : t.rich('code.codeHint', {
               code: (file) => <code>{file}</code>,
               serve: linkTo('/serve'),
               keys: linkTo('/keys'),
@@ -100,17 +100,17 @@ export function CodeDialog(props: {
       )}
       <div className="actions">
         <CopyButton
-          label={t('form.copyRequestAs', { name })}
+          label={t('code.copyRequestAs', { name })}
           words={{
-            copy: t('form.copy'),
-            copied: t('form.copied'),
-            byHand: t('form.copyByHand'),
+            copy: t('code.copy'),
+            copied: t('code.copied'),
+            byHand: t('code.copyByHand'),
           }}
           text={text}
         />
         {image && isFramed(image.framing) && (
           <button type="button" disabled={saving} onClick={() => void saveFramed(image)}>
-            {t('form.saveFramed')}
+            {t('code.saveFramed')}
           </button>
         )}
         <button type="button" onClick={onClose}>

@@ -1,5 +1,5 @@
 import { t } from '../../texts';
-import '../../texts/en/form';
+import '../../texts/en/framing';
 import './framing.css';
 import {
   type CSSProperties,
@@ -88,7 +88,7 @@ export function FramingEditor(props: {
         style={{ touchAction: !roomAbove ? 'pan-y' : roomBeside ? 'none' : 'pan-x' }}
         data-portrait={video.height > video.width || undefined}
         role="application"
-        aria-label={t('form.frame')}
+        aria-label={t('framing.frame')}
         aria-describedby="framing-keys"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: an application takes keys
         tabIndex={0}
@@ -130,11 +130,11 @@ export function FramingEditor(props: {
         </div>
       </div>
       <p id="framing-keys" className="visually-hidden">
-        {t('form.framingKeys')}
+        {t('framing.framingKeys')}
       </p>
       <div className="framing-controls">
         <label>
-          <span>{t('form.zoom')}</span>
+          <span>{t('framing.zoom')}</span>
           <input
             type="range"
             min={0}
@@ -146,15 +146,15 @@ export function FramingEditor(props: {
           />
         </label>
         <button type="button" onClick={() => onChange(fitted(framing))}>
-          {t('form.fit')}
+          {t('framing.fit')}
         </button>
         <button type="button" onClick={() => onChange(filling(framing))}>
-          {t('form.fill')}
+          {t('framing.fill')}
         </button>
       </div>
       {transparent && !bars && (
         <label className="framing-controls">
-          {t('form.behindImage')}
+          {t('framing.behindImage')}
           <input
             type="color"
             value={backing(framing)}
@@ -164,7 +164,7 @@ export function FramingEditor(props: {
       )}
       {bars && (
         <fieldset className="framing-controls">
-          <legend className="visually-hidden">{t('form.background')}</legend>
+          <legend className="visually-hidden">{t('framing.background')}</legend>
           <label>
             <input
               type="radio"
@@ -172,7 +172,7 @@ export function FramingEditor(props: {
               checked={colour === null}
               onChange={() => onChange({ ...framing, background: 'blur' })}
             />
-            {t('form.blurredBackground')}
+            {t('framing.blurredBackground')}
           </label>
           <label>
             <input
@@ -181,12 +181,12 @@ export function FramingEditor(props: {
               checked={colour !== null}
               onChange={() => onChange({ ...framing, background: defaultColour })}
             />
-            {t('form.colour')}
+            {t('framing.colour')}
           </label>
           {colour !== null && (
             <input
               type="color"
-              aria-label={t('form.backgroundColour')}
+              aria-label={t('framing.backgroundColour')}
               value={colour}
               onChange={(event) => onChange({ ...framing, background: event.target.value })}
             />

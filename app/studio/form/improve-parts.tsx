@@ -5,6 +5,7 @@ import { LiveText, Problem } from '../../shared/messages';
 import { PartDownload } from '../../shared/part-download';
 import { t } from '../../texts';
 import '../../texts/en/form';
+import '../../texts/en/improve';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 import { outcomeText, ranOutOfTime } from '../result/optimization-text';
@@ -34,11 +35,11 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
   const tools = library.status === 'ready' ? library.snapshot.tools : [];
   const [tool] = tools.filter(({ origin }) => origin === 'listed');
   return (
-    <section className="improve" aria-label={t('form.languageModel')}>
-      <p>{t('form.languageModelOffer')}</p>
+    <section className="improve" aria-label={t('improve.languageModel')}>
+      <p>{t('improve.languageModelOffer')}</p>
       {tool && (
         <PartDownload entry={tool} component="language_model" name={tool.manifest.name}>
-          {t.rich('form.otherLanguageModels', {
+          {t.rich('improve.otherLanguageModels', {
             models: (name) => (
               <Link href="/models#optimiser" prefetch={false}>
                 {name}
@@ -50,7 +51,7 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
       <div className="actions">
         {tools.some(({ ready }) => ready) && (
           <button type="button" className="primary" disabled={busy} onClick={improve.start}>
-            {t('form.improveNow')}
+            {t('improve.improveNow')}
           </button>
         )}
         <button type="button" onClick={improve.cancel}>
@@ -70,16 +71,16 @@ function Writing(props: {
   const { text, startedAt, request } = state;
   const seconds = Math.max(0, (useNow() - startedAt) / 1000);
   return (
-    <section className="improve" aria-label={t('form.improving')}>
+    <section className="improve" aria-label={t('improve.improving')}>
       <p className="measure">
         {text
-          ? t('form.writing', {
+          ? t('improve.writing', {
               time: formatTime(seconds),
               limit: formatTime(request.limitMs / 1000),
             })
-          : t('form.loadingLanguageModel')}
+          : t('improve.loadingLanguageModel')}
       </p>
-      <progress aria-label={t('form.improving')} />
+      <progress aria-label={t('improve.improving')} />
       {text && <p className="draft">{text}</p>}
       <div className="actions">
         <button type="button" onClick={onCancel}>
@@ -101,12 +102,12 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
   if (!record) return null;
   const edited = optimization !== null && prompt !== optimization.text;
   return (
-    <section className="improve" aria-label={t('form.improvedPrompt')}>
+    <section className="improve" aria-label={t('improve.improvedPrompt')}>
       <p>{outcomeText(edited ? { ...record, status: 'edited' } : record)}</p>
       {optimization && (
         <>
           <Difference before={optimization.original} after={prompt} />
-          <p className="field-hint">{t('form.improvedHint')}</p>
+          <p className="field-hint">{t('improve.improvedHint')}</p>
         </>
       )}
       <div className="actions">
@@ -117,7 +118,7 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
         )}
         {ended && ranOutOfTime(ended) && (
           <button type="button" disabled={busy} onClick={waitLonger}>
-            {t('form.waitLonger', { time: formatTime(improveLimits.longer / 1000) })}
+            {t('improve.waitLonger', { time: formatTime(improveLimits.longer / 1000) })}
           </button>
         )}
         {!optimization && (
@@ -131,6 +132,6 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
 }
 
 function announcement(state: ImproveState): string {
-  if (state.status === 'running') return t('form.improvingNow');
+  if (state.status === 'running') return t('improve.improvingNow');
   return state.status === 'ended' ? outcomeText(state.record) : '';
 }

@@ -1,8 +1,11 @@
+import code from './code.json';
 import common from './common.json';
 import files from './files.json';
 import form from './form.json';
+import framing from './framing.json';
 import gallery from './gallery.json';
 import help from './help.json';
+import improve from './improve.json';
 import keys from './keys.json';
 import models from './models.json';
 import { names } from './names';
@@ -22,6 +25,9 @@ export const messages = {
   common,
   shared,
   files,
+  code,
+  improve,
+  framing,
   form,
   gallery,
   queue,

@@ -1,10 +1,13 @@
 import type { Texts } from '../catalogue';
+import code from './code.json';
 import common from './common.json';
 import { errors } from './errors';
 import files from './files.json';
 import form from './form.json';
+import framing from './framing.json';
 import gallery from './gallery.json';
 import help from './help.json';
+import improve from './improve.json';
 import keys from './keys.json';
 import { manifests } from './manifests';
 import models from './models.json';
@@ -24,6 +27,9 @@ export const zh: Texts = {
     common,
     shared,
     files,
+    code,
+    improve,
+    framing,
     form,
     gallery,
     queue,

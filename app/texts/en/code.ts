@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import code from './code.json';
+
+addTexts({ code });

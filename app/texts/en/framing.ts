@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import framing from './framing.json';
+
+addTexts({ framing });

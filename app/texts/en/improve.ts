@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import improve from './improve.json';
+
+addTexts({ improve });
