@@ -132,7 +132,6 @@ describe('cancelling', () => {
   };
 
   test('after the check of the image', () => cancelledAt('input-check'));
-  test('in the check of the video', { tags: ['full'] }, () => cancelledAt('check'));
   test('in a later check', { tags: ['full'] }, async () => {
     await installChecker(20);
     const { videoFile } = await generate(engine, asked('a boat', { safetyChecker: false }));
