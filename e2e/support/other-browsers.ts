@@ -241,13 +241,13 @@ function start(program: string, args: readonly string[], env = {}): ChildProcess
   return child;
 }
 
-/** Asks until there is an answer, for as long as the program runs, and half a minute at most. */
+/** Asks until there is an answer, for as long as the program runs, and three minutes at most. */
 async function waitFor<T>(
   child: ChildProcess,
   said: () => string,
   ask: () => Promise<T | undefined>,
 ): Promise<T> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 180_000;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined) return answer;
@@ -297,7 +297,7 @@ async function connect(url: string) {
       const id = ++count;
       const answer = new Promise<Answer>((resolve) => waiting.set(id, resolve));
       socket.send(JSON.stringify(command(id)));
-      const late = delay(60_000, { error: 'no answer within a minute' } as Answer, { ref: false });
+      const late = delay(180_000, { error: 'no answer within three minutes' } as Answer, { ref: false });
       const { result, error, message } = await Promise.race([answer, late]);
       if (error) throw new Error(`${JSON.stringify(error)} ${message ?? ''}`);
       return result;
