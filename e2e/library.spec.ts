@@ -332,7 +332,6 @@ test(
       const studio = new StudioPage(page);
       await studio.fill({ image: picturePath, prompt, steps: 2 });
       await expect(page.getByLabel('Model', { exact: true })).toHaveValue('deeper');
-      await page.getByText('Advanced', { exact: true }).click();
       await page.getByRole('button', { name: 'Use lantern.safetensors of the library' }).click();
       await studio.chooseCpu();
       await page.getByLabel('GPU memory').fill('0.0045');
