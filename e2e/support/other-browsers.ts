@@ -297,7 +297,9 @@ async function connect(url: string) {
       const id = ++count;
       const answer = new Promise<Answer>((resolve) => waiting.set(id, resolve));
       socket.send(JSON.stringify(command(id)));
-      const late = delay(180_000, { error: 'no answer within three minutes' } as Answer, { ref: false });
+      const late = delay(180_000, { error: 'no answer within three minutes' } as Answer, {
+        ref: false,
+      });
       const { result, error, message } = await Promise.race([answer, late]);
       if (error) throw new Error(`${JSON.stringify(error)} ${message ?? ''}`);
       return result;
