@@ -36,13 +36,11 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
   const record = useLiveQuery(() => recordOf(report), [report]) ?? null;
   const asked = kernels ?? usualKernels(report?.software ?? false);
   const peak = record && peakOf(record);
-  const lacks = {
+  const lacks: Partial<Record<KernelSetting, boolean>> = {
     matrix: !report?.features.includes(matrixFeature),
     fast: !report?.software && peak !== null && !gainsByIntegers(peak),
   };
-  const offered = kernelSettings.filter(
-    (name) => !((name === 'matrix' || name === 'fast') && lacks[name]),
-  );
+  const offered = kernelSettings.filter((name) => !lacks[name]);
   // The engine, too, takes exact kernels for a mode that the device has none for.
   const setting = offered.includes(asked) ? asked : 'exact';
   const missing = gpuProblem(gpu, 'webgpu', null);

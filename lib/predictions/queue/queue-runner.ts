@@ -118,18 +118,17 @@ export class QueueRunner {
   /** Validates requests. @returns the thumbnails of their images; null where there is none */
   async #check(inputs: readonly WaitingInput[]): Promise<(Blob | null)[]> {
     for (const input of inputs) await createPrediction(input);
+    const thumbnailOf = async ({ image, options, parameters }: WaitingInput) => {
+      await this.runner.checkImage(image);
+      return makeThumbnail(image, options.framing, parameters.size).catch(() => null);
+    };
     // Variations have the same image.
     const made = new Map<Blob, Promise<Blob | null>>();
     return Promise.all(
-      inputs.map(async ({ image, options, parameters }) => {
-        if (!made.has(image)) {
-          await this.runner.checkImage(image);
-          made.set(
-            image,
-            makeThumbnail(image, options.framing, parameters.size).catch(() => null),
-          );
-        }
-        return made.get(image) ?? null;
+      inputs.map((input) => {
+        const thumbnail = made.get(input.image) ?? thumbnailOf(input);
+        made.set(input.image, thumbnail);
+        return thumbnail;
       }),
     );
   }
