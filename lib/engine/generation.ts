@@ -1,4 +1,3 @@
-import { createSHA256 } from 'hash-wasm';
 import {
   backing,
   base64,
@@ -15,6 +14,7 @@ import {
   sizeInPixels,
   toKinoraError,
 } from '../contract';
+import { fileSha256 } from '../contract/file-sha256';
 import { type RunSaving, removeSaved, savedPromptOptimization } from '../pipeline/checkpoints';
 import type { RunControl } from '../pipeline/control';
 import type { Frame } from '../pipeline/latents';
@@ -48,9 +48,6 @@ import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
 import { RunEstimate } from './run-estimate';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
-
-/** Bytes of a file that are hashed at a time. */
-const hashedBytes = 8 << 20;
 
 /** What one run is given by its engine. */
 export interface GenerationContext {
@@ -307,13 +304,4 @@ function loraFilesOf(loras: readonly LoraFile[]): Promise<VideoMetadata['lora_fi
       return source === undefined ? { sha256 } : { sha256, source };
     }),
   );
-}
-
-/** SHA-256 in hex of a file, which may be larger than the memory of the page. */
-async function fileSha256(file: Blob): Promise<string> {
-  const hash = await createSHA256();
-  for (let at = 0; at < file.size; at += hashedBytes) {
-    hash.update(new Uint8Array(await file.slice(at, at + hashedBytes).arrayBuffer()));
-  }
-  return hash.digest('hex');
 }

@@ -1,5 +1,5 @@
-import { createSHA256 } from 'hash-wasm';
 import type { KinoraError } from '../contract/errors';
+import { fileSha256 } from '../contract/file-sha256';
 import type { ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
@@ -130,7 +130,7 @@ export class Attempt {
       });
       const completion = {
         lease_token: this.#token,
-        sha256: await sha256Of(await readVideo(videoFile)),
+        sha256: await fileSha256(await readVideo(videoFile)),
         bytes: result.videoBytes,
         seed: result.seed,
         inference_ms: Math.round(result.timings.total * 1000),
@@ -262,13 +262,4 @@ export class Attempt {
 async function isSaved(jobId: string): Promise<boolean> {
   const runs = await listRuns().catch(() => []);
   return runs.some(({ id, bytes }) => id === servedRun(jobId) && bytes > 0);
-}
-
-async function sha256Of(file: Blob): Promise<string> {
-  const hash = await createSHA256();
-  const reader = file.stream().getReader();
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-    hash.update(piece.value);
-  }
-  return hash.digest('hex');
 }
