@@ -37,7 +37,11 @@ async function press(browser: OtherBrowser, name: string): Promise<void> {
 }
 
 /** Tells what the player shows when it has played on, over the end of the video. */
-function playOverTheEnd(browser: OtherBrowser) {
+async function playOverTheEnd(browser: OtherBrowser) {
+  // The player comes a moment after the words above it.
+  const there = () =>
+    (document.querySelector<HTMLVideoElement>('.panel.stage video')?.duration ?? 0) > 0;
+  await expect.poll(() => browser.evaluate(there, null)).toBe(true);
   return browser.evaluate(async () => {
     const video = document.querySelector<HTMLVideoElement>('.panel.stage video');
     if (!video) throw new Error('there is no player');

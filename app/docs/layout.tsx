@@ -1,5 +1,4 @@
 import type { ReactNode } from 'react';
-import './docs.css';
 import { SiteHeader } from '../shared/site-header';
 import { EnglishOnly } from './english-only';
 

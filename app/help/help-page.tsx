@@ -7,7 +7,6 @@ import { type TextKey, t } from '../texts';
 import '../texts/en/help';
 import help from '../texts/en/help.json';
 import { errorsAt } from './error-places';
-import './help.css';
 
 const { contents: _, ...catalogue } = help;
 /** The sections in their order. A part has an id of its own, and a heading where its text has a title. */

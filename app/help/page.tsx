@@ -1,5 +1,4 @@
 import { PageTitle } from '../shared/page-title';
-import '../docs/docs.css';
 import { HelpPage } from './help-page';
 
 export default function Page() {

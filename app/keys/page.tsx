@@ -1,5 +1,4 @@
 import { NeedsServer } from '../shared/needs-server';
-import './keys.css';
 import { KeysPage } from './keys-page';
 
 export default function Page() {

@@ -1,5 +1,4 @@
 import { PageTitle } from '../shared/page-title';
-import './models.css';
 import { ModelsPage } from './models-page';
 
 export default function Page() {

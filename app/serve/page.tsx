@@ -1,5 +1,4 @@
 import { NeedsServer } from '../shared/needs-server';
-import './serve.css';
 import { ServePage } from './serve-page';
 
 export default function Page() {

@@ -1,6 +1,4 @@
 import { PageTitle } from '../shared/page-title';
-import '../models/models.css';
-import './settings.css';
 import { SettingsPage } from './settings-page';
 
 export default function Page() {

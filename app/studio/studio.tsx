@@ -38,7 +38,6 @@ import { useShortcuts } from './shortcuts';
 import { isCpuEnough, Stage } from './stage';
 import { useActions } from './use-actions';
 import { type Data, follow, loadData, useQueue, useShownRun, useStored } from './use-data';
-import './studio.css';
 
 // There is nothing in them before the database is read.
 const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery')).Gallery }));

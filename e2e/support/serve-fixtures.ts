@@ -23,9 +23,6 @@ interface WorkerFixtures {
   readonly adminKey: string;
 }
 
-/** What Chromium writes of a page that is left, on a busy machine, before it uses the styles that it preloads. */
-const leftEarly = /\.css was preloaded using link preload but not used within a few seconds/;
-
 /** What Chromium writes of a failed request, which no page can prevent. */
 const failedRequest =
   /^Failed to load resource: (net::ERR_|the server responded with a status of )/;
@@ -72,7 +69,6 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
     const said: string[] = [];
     context.on('console', (message) => {
       if (cuts && failedRequest.test(message.text())) return;
-      if (leftEarly.test(message.text())) return;
       said.push(`${message.type()}: ${message.text()} (${message.location().url})`);
     });
     context.on('weberror', (error) => said.push(`uncaught: ${error.error().stack}`));

@@ -17,7 +17,7 @@ import {
   safetySchema,
 } from '../contract';
 import type { RunRequest } from '../contract/run';
-import { type SharedRequest, sharedRequestSchema } from '../contract/v3/share';
+import { sharedRequestSchema } from '../contract/v3/share';
 
 /** A part of a video that was cut or joined, and what it was made of. */
 const partSchema = z.object({
@@ -31,6 +31,8 @@ const partSchema = z.object({
 
 /** Largest start image in a file, in bytes of its JPEG. */
 export const maxStartImageBytes = 200_000;
+
+const startImageSchema = z.base64().max(Math.ceil(maxStartImageBytes / 3) * 4);
 
 /** What tells one LoRA file from others, and where it is found. */
 const loraFileSchema = z.object({
@@ -60,10 +62,7 @@ const videoMetadataSchema = parametersSchema.extend({
   /** Absent where the image is centred and fills the frame. */
   framing: framingSchema.optional(),
   /** The start image, a JPEG in base64. Absent where the file is not to hold it. */
-  start_image: z
-    .base64()
-    .max(Math.ceil(maxStartImageBytes / 3) * 4)
-    .optional(),
+  start_image: startImageSchema.optional(),
   /** The files of `loras`, in the same order; absent in videos of versions that did not store them. */
   lora_files: z.array(loraFileSchema).optional(),
   /** What the profile made of the parameters; absent in videos of versions that did not store it. */
@@ -183,14 +182,21 @@ export async function readVideoMetadata(file: Blob): Promise<VideoMetadata> {
   }
 }
 
-const sharedTagsSchema = z.object({ app: z.literal('kinora'), shared: sharedRequestSchema });
+const sharedTagsSchema = z.object({
+  app: z.literal('kinora'),
+  shared: sharedRequestSchema,
+  start_image: startImageSchema.optional(),
+  framing: framingSchema.optional(),
+});
+/** What a copy that was made to be shared tells (`publicCopy`): of the request what is shown. */
+export type SharedTags = z.output<typeof sharedTagsSchema>;
 
-/** The request in a copy that was made to be shared (`publicCopy`), as far as it is shown; null in any other file. */
-export async function readSharedTags(file: Blob): Promise<SharedRequest | null> {
+/** The tags of a copy that was made to be shared; null in any other file. */
+export async function readSharedTags(file: Blob): Promise<SharedTags | null> {
   const input = new Input({ source: new BlobSource(file), formats: [MP4] });
   try {
     const { comment = 'null' } = await input.getMetadataTags();
-    return sharedTagsSchema.safeParse(JSON.parse(comment)).data?.shared ?? null;
+    return sharedTagsSchema.safeParse(JSON.parse(comment)).data ?? null;
   } catch {
     // A file that cannot be read carries no settings.
     return null;

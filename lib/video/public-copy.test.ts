@@ -2,6 +2,7 @@ import { BlobSource, EncodedPacketSink, Input, MP4 } from 'mediabunny';
 import { describe, expect, test } from 'vitest';
 import { makeVideo } from '../../relay/testing/video';
 import { parseParameters } from '../contract';
+import { centred } from '../contract/framing';
 import { sharedRequestOf } from '../contract/v3/share';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readSharedTags, toMetadataTags } from './metadata';
@@ -119,7 +120,13 @@ test('players and the studio read the tags of a copy', async () => {
   const { title, description } = await input.getMetadataTags();
   expect(title).toBe(secrets.prompt);
   expect(description).toBe('standard, seed 4242424242, 30 steps, 1280*720, 5 s');
-  expect(await readSharedTags(copy)).toEqual({ ...request, image: false });
+  const shared = { app: 'kinora', shared: { ...request, image: false } };
+  expect(await readSharedTags(copy)).toEqual(shared);
+  const image = { start_image: btoa('a JPEG'), framing: centred };
+  expect(await readSharedTags(await publicCopy(file, request, image))).toEqual({
+    ...shared,
+    ...image,
+  });
   expect(await readSharedTags(file)).toBeNull();
   expect(await readSharedTags(await publicCopy(file, sharedRequestOf(made, nothing)))).toBeNull();
 });

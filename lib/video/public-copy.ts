@@ -1,4 +1,5 @@
 import { KinoraError } from '../contract/errors';
+import type { Framing } from '../contract/framing';
 import type { SharedRequest } from '../contract/v3/share';
 import { joinBytes } from './bytes';
 import { type ByteRange, type ByteSource, boxesIn, followSamples } from './samples';
@@ -7,6 +8,13 @@ import { type ByteRange, type ByteSource, boxesIn, followSamples } from './sampl
 export interface PublicLayout {
   readonly head: Uint8Array<ArrayBuffer>;
   readonly body: readonly ByteRange[];
+}
+
+/** The start image that a copy shows. */
+export interface SharedImage {
+  /** A JPEG in base64. */
+  readonly start_image: string;
+  readonly framing?: Framing | undefined;
 }
 
 /**
@@ -20,6 +28,7 @@ export interface PublicLayout {
 export async function publicLayout(
   file: ByteSource,
   request: SharedRequest,
+  image?: SharedImage | null,
 ): Promise<PublicLayout> {
   const { index, chunks } = await followSamples(file, Number.POSITIVE_INFINITY);
   const places: number[] = [];
@@ -28,7 +37,7 @@ export async function publicLayout(
     places.push(mediaBytes);
     mediaBytes += end - start;
   }
-  const tags = userData(request);
+  const tags = userData(request, image ?? null);
   const indexAt = (first: number): Uint8Array[] => {
     const offsets = places.map((place) => first + place);
     const table = box('stco', ...u32(0, offsets.length, ...offsets));
@@ -49,8 +58,12 @@ export async function publicLayout(
 }
 
 /** The copy of {@link publicLayout} as a file. @throws KinoraError `VIDEO_UNREADABLE` */
-export async function publicCopy(file: Blob, request: SharedRequest): Promise<Blob> {
-  const { head, body } = await publicLayout(file, request).catch((cause: unknown) => {
+export async function publicCopy(
+  file: Blob,
+  request: SharedRequest,
+  image?: SharedImage | null,
+): Promise<Blob> {
+  const { head, body } = await publicLayout(file, request, image).catch((cause: unknown) => {
     throw new KinoraError('VIDEO_UNREADABLE', undefined, { cause });
   });
   const parts = body.map(({ start, end }) => file.slice(start, end));
@@ -104,15 +117,18 @@ function keptBoxes(
 }
 
 /** `udta` with the tags that players show: empty but for the program where nothing is shown. */
-function userData(request: SharedRequest): Uint8Array[] {
+function userData(request: SharedRequest, image: SharedImage | null): Uint8Array[] {
   const { prompt, seed, size, duration, num_inference_steps: steps } = request.parameters;
-  const shown = Object.keys(request.parameters).length > 0;
+  const shown = image !== null || Object.keys(request.parameters).length > 0;
   const facts = `${request.profile}, seed ${seed}, ${steps} steps, ${size}, ${duration} s`;
   const tags = [
     ...(prompt === undefined ? [] : tag('©nam', prompt)),
     ...(request.profile === undefined ? [] : tag('desc', facts)),
     ...(shown
-      ? tag('©cmt', JSON.stringify({ app: 'kinora', shared: { ...request, image: false } }))
+      ? tag(
+          '©cmt',
+          JSON.stringify({ app: 'kinora', shared: { ...request, image: false }, ...image }),
+        )
       : []),
     ...tag('©too', 'Kinora'),
   ];

@@ -3,7 +3,6 @@ import path from 'node:path';
 import type { Metadata } from 'next';
 import type { ReactNode } from 'react';
 import { Table, Text } from '../../docs/parts';
-import '../../docs/docs.css';
 import { SiteHeader } from '../../shared/site-header';
 
 export const metadata: Metadata = { title: 'Mini · Kinora' };

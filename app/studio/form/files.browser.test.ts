@@ -97,6 +97,8 @@ test('a file that holds its start image and what tells its LoRAs gives them back
   expect(shared).toContain('a boat');
   for (const secret of [start_image, file.sha256, file.source])
     expect(shared).not.toContain(secret);
+  const withImage = await readSettings(await publicCopy(video, request, { start_image }));
+  expect(await withImage.image?.text()).toBe('the bytes of a JPEG');
 });
 
 test('a file that cannot be played has no last frame', async () => {

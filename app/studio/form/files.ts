@@ -60,7 +60,11 @@ export async function readSettings(file: Blob): Promise<{
   const { readSharedTags, readVideoMetadata } = await import('../../../lib/video/metadata');
   const { parseParameters } = await import('../../../lib/contract/request');
   const shared = await readSharedTags(file);
-  if (shared) return { values: sharedValues(shared), framing: undefined, loras: [] };
+  if (shared) {
+    const { framing, start_image: image } = shared;
+    const values = sharedValues(shared.shared);
+    return { values, framing, loras: [], ...(image !== undefined && { image: jpegOf(image) }) };
+  }
   const metadata = await readVideoMetadata(file);
   const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
   const parameters = fromParameters(parseParameters(metadata));

@@ -5,7 +5,6 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/studio';
 import { durationText, memoryText } from './forecast-text';
-import './generate-bar.css';
 import type { FormFields } from './parameter-fields';
 import { hasValues, qualities, qualityValues } from './quality';
 

@@ -5,7 +5,7 @@ import { formatBytes } from '../../../lib/contract/format';
 import { isLoopback } from '../../../lib/contract/loopback';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { ApiError } from '../../../lib/contract/v3/errors';
-import { sharedRequestOf } from '../../../lib/contract/v3/share';
+import { type ShareInclude, sharedRequestOf } from '../../../lib/contract/v3/share';
 import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
@@ -26,6 +26,7 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
   const { prediction, file, name } = props;
   const [state, change] = useReducer(changeShare, { status: 'closed' });
   const [include, setInclude] = useState({ prompt: true, settings: true });
+  const [withImage, setWithImage] = useState(false);
   const upload = useRef<AbortController>(null);
 
   const close = () => {
@@ -72,7 +73,13 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
           {state.status === 'choosing' && (
             <>
               <IncludeChoice include={include} onInclude={setInclude} />
-              <FileChoice prediction={prediction} include={include} file={file} name={name} />
+              <FileChoice
+                prediction={prediction}
+                include={{ ...include, image: withImage }}
+                file={file}
+                name={name}
+                onImage={setWithImage}
+              />
               <LinkChoice
                 bytes={file.size}
                 problem={state.problem}
@@ -126,21 +133,33 @@ function IncludeChoice(props: { include: Include; onInclude: (include: Include) 
 }
 
 /** The system's share sheet where the browser has one for files, else a download; of a copy with what is shown. */
-function FileChoice(props: { prediction: Completed; include: Include; file: File; name: string }) {
-  const { prediction, include, file, name } = props;
+function FileChoice(props: {
+  prediction: Completed;
+  include: ShareInclude;
+  file: File;
+  name: string;
+  onImage: (shown: boolean) => void;
+}) {
+  const { prediction, file, name, onImage } = props;
+  const { prompt, settings, image } = props.include;
   const [copy, setCopy] = useState<File | ErrorRecord | null>(null);
+  const [hasImage, setHasImage] = useState(false);
   // Made before it is asked for: a share sheet opens only at once after a click.
   useEffect(() => {
     let current = true;
-    publicFile(prediction, include, file, name).then(
-      (made) => current && setCopy(made),
+    publicFile(prediction, { prompt, settings, image }, file, name).then(
+      (made) => {
+        if (!current) return;
+        setCopy(made.copy);
+        setHasImage(made.hasImage);
+      },
       (thrown: unknown) => current && setCopy(toKinoraError(thrown).toRecord()),
     );
     return () => {
       current = false;
       setCopy(null);
     };
-  }, [prediction, include, file, name]);
+  }, [prediction, prompt, settings, image, file, name]);
   const [made, problem] = copy instanceof File ? [copy, null] : [null, copy];
   const hasSheet = navigator.canShare?.({ files: [file] }) === true;
   const save = (shared: File) => {
@@ -151,6 +170,16 @@ function FileChoice(props: { prediction: Completed; include: Include; file: File
   return (
     <section>
       <h3>{t('run.asFile')}</h3>
+      {hasImage && (
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={image}
+            onChange={(event) => onImage(event.target.checked)}
+          />
+          {t('run.showPart.image')}
+        </label>
+      )}
       <button type="button" disabled={!made} onClick={() => made && save(made)}>
         {hasSheet ? t('run.shareFile') : t('run.downloadFile')}
       </button>
@@ -163,19 +192,23 @@ function FileChoice(props: { prediction: Completed; include: Include; file: File
   );
 }
 
+/** Makes the copy, and tells whether the original holds its start image. */
 async function publicFile(
   { parameters, profile, result }: Completed,
-  include: Include,
+  include: ShareInclude,
   file: File,
   name: string,
-): Promise<File> {
+): Promise<{ copy: File; hasImage: boolean }> {
   const { publicCopy } = await import('../../../lib/video/public-copy');
+  const { readVideoMetadata } = await import('../../../lib/video/metadata');
+  const { start_image, framing } = await readVideoMetadata(file);
+  const image = start_image === undefined ? null : { start_image, framing };
   const made = {
     parameters: { ...parameters, seed: result.seed },
     profile: result.profile ?? profile,
   };
-  const copy = await publicCopy(file, sharedRequestOf(made, { ...include, image: false }));
-  return new File([copy], name, { type: 'video/mp4' });
+  const copy = await publicCopy(file, sharedRequestOf(made, include), include.image ? image : null);
+  return { copy: new File([copy], name, { type: 'video/mp4' }), hasImage: image !== null };
 }
 
 function LinkChoice(props: { bytes: number; problem: string | null; onShare: () => void }) {

@@ -22,6 +22,9 @@ export const softwareFlags: readonly string[] = [
   ...quietFlags,
   '--enable-unsafe-webgpu',
   '--use-webgpu-adapter=swiftshader',
+  // SwiftShader unrolls this extension into a store for each element: a loop in its place, which Dawn then writes,
+  // makes compiling our kernels three times as fast and computes the same.
+  '--disable-dawn-features=use_vulkan_zero_initialize_workgroup_memory_extension',
 ];
 
 /** WebGPU on the machine's own GPU. Headless Chromium on Linux reaches it through Vulkan only. */
