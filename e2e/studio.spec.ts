@@ -102,8 +102,10 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     await expect(studio.history).toBeHidden();
     await undo.click();
     await expect(studio.history.getByText(prompt)).toBeVisible();
+    await expect(undo).toBeHidden();
     await studio.result.getByRole('button', { name: 'Delete' }).press('Enter');
     await expect(undo).toBeVisible();
+    await expect(studio.history).toBeHidden();
     await page.keyboard.press('Control+z');
     await expect(studio.history.getByText(prompt)).toBeVisible();
     await expect(undo).toBeHidden();

@@ -6,17 +6,39 @@ export interface Phrase {
   readonly name: TextKey;
   /** English: it is for the model. */
   readonly text: string;
+  /** What the bundled model makes of it, where it can (public/samples/README.md): path of the app's origin. */
+  readonly clip?: `/${string}`;
 }
 
 /** How the camera moves, one sentence each. */
 export const cameraMoves: readonly Phrase[] = [
   { name: 'form.camera.still', text: 'Static camera.' },
-  { name: 'form.camera.pushIn', text: 'The camera slowly pushes in.' },
-  { name: 'form.camera.pullBack', text: 'The camera slowly pulls back.' },
-  { name: 'form.camera.panLeft', text: 'The camera pans to the left.' },
-  { name: 'form.camera.panRight', text: 'The camera pans to the right.' },
-  { name: 'form.camera.tiltUp', text: 'The camera tilts up.' },
-  { name: 'form.camera.tiltDown', text: 'The camera tilts down.' },
+  {
+    name: 'form.camera.pushIn',
+    text: 'The camera slowly pushes in.',
+    clip: '/samples/moves/push-in.mp4',
+  },
+  {
+    name: 'form.camera.pullBack',
+    text: 'The camera slowly pulls back.',
+    clip: '/samples/moves/pull-back.mp4',
+  },
+  {
+    name: 'form.camera.panLeft',
+    text: 'The camera pans to the left.',
+    clip: '/samples/moves/pan-left.mp4',
+  },
+  {
+    name: 'form.camera.panRight',
+    text: 'The camera pans to the right.',
+    clip: '/samples/moves/pan-right.mp4',
+  },
+  { name: 'form.camera.tiltUp', text: 'The camera tilts up.', clip: '/samples/moves/tilt-up.mp4' },
+  {
+    name: 'form.camera.tiltDown',
+    text: 'The camera tilts down.',
+    clip: '/samples/moves/tilt-down.mp4',
+  },
   { name: 'form.camera.orbit', text: 'The camera orbits around the subject.' },
   { name: 'form.camera.follow', text: 'The camera follows the subject.' },
   { name: 'form.camera.rise', text: 'The camera rises.' },

@@ -4,8 +4,8 @@ import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { loadData } from '../use-data';
+import { CameraMoves } from './camera-moves';
 import { type Example, examples } from './examples';
-import { cameraMoves, toggleSentence } from './phrases';
 import './prompt-tools.css';
 
 const tools = ['camera', 'history', 'examples'] as const;
@@ -52,21 +52,7 @@ export function PromptTools(props: {
         hidden={!open}
       >
         {open === 'camera' && (
-          <p className="words">
-            {cameraMoves.map(({ name, text }) => (
-              <button
-                key={name}
-                type="button"
-                className="word"
-                title={text}
-                disabled={disabled}
-                aria-pressed={prompt.includes(text)}
-                onClick={() => onPrompt(toggleSentence(prompt, text))}
-              >
-                {t(name)}
-              </button>
-            ))}
-          </p>
+          <CameraMoves prompt={prompt} disabled={disabled} onPrompt={onPrompt} />
         )}
         {open === 'history' && (
           <Earlier

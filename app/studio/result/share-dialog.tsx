@@ -6,6 +6,7 @@ import { isLoopback } from '../../../lib/contract/loopback';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { ApiError } from '../../../lib/contract/v3/errors';
 import { type ShareInclude, sharedRequestOf } from '../../../lib/contract/v3/share';
+import type { VideoMetadata } from '../../../lib/video/metadata';
 import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
@@ -201,7 +202,10 @@ async function publicFile(
 ): Promise<{ copy: File; hasImage: boolean }> {
   const { publicCopy } = await import('../../../lib/video/public-copy');
   const { readVideoMetadata } = await import('../../../lib/video/metadata');
-  const { start_image, framing } = await readVideoMetadata(file);
+  // A file whose tags cannot be read holds no image.
+  const { start_image, framing } = await readVideoMetadata(file).catch(
+    () => ({}) as Partial<VideoMetadata>,
+  );
   const image = start_image === undefined ? null : { start_image, framing };
   const made = {
     parameters: { ...parameters, seed: result.seed },

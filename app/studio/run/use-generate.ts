@@ -116,8 +116,7 @@ export function useGenerate(options: {
     const { image } = form.files;
     if (!image || Object.keys(errors).length > 0) {
       change({ type: 'checked' });
-      // The marks are rendered in the next frame.
-      requestAnimationFrame(() => revealFirstError(formRef.current));
+      revealFirstError(formRef.current);
       return false;
     }
     if (starting.current) return false;
@@ -264,8 +263,13 @@ export async function openChosen({ name, file }: ChosenLora): Promise<SourceLora
   return { name, file: await openLora(name) };
 }
 
-function revealFirstError(form: HTMLFormElement | null): void {
+/** Shows the first field with an error, and puts the focus there, once its mark is rendered: a busy page takes some frames. */
+function revealFirstError(form: HTMLFormElement | null, frames = 100): void {
   const field = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
+  if (!field && frames > 0) {
+    requestAnimationFrame(() => revealFirstError(form, frames - 1));
+    return;
+  }
   const section = field?.closest('details');
   if (section) section.open = true;
   field?.focus();

@@ -266,16 +266,19 @@ ${lines(rows, (i) => lines(keys, (j) => `    var d${i}_${j} = 0i;`))}
 ${fill('q', weights, queries, 'min(firstQuery + row, uniforms.rows - 1u)', 'uniforms.rows', 'row')}
 ${fill('k', values, tile, 'min(firstKey + row, uniforms.keys - 1u)', 'uniforms.keys', `row / ${keys}u + row % ${keys}u * ${lanes}u`)}
       workgroupBarrier();
-      for (var d = 0u; d < 4u; d++) {
-${lines(keys, (j) => `        let b${j} = right[d * ${tile}u + ${j * lanes}u + lane];`)}
+${lines(
+  4,
+  (d) => `      {
+${lines(keys, (j) => `        let b${j} = right[${d * tile + j * lanes}u + lane];`)}
 ${lines(
   rows,
   (i) => `        {
-          let a = left[d * ${queries}u + part * ${rows}u + ${i}u];
+          let a = left[${d * queries + i}u + part * ${rows}u];
 ${lines(keys, (j) => `          d${i}_${j} = ${dots(i, j)};`)}
         }`,
 )}
-      }
+      }`,
+)}
     }
 ${lines(keys, (j) => `    let k${j} = kScale[head * uniforms.keys + min(firstKey + lane * ${keys}u + ${j}u, uniforms.keys - 1u)];`)}
 ${lines(
@@ -283,7 +286,8 @@ ${lines(
   (
     i,
   ) => `    let q${i} = uniforms.scale * qScale[head * uniforms.rows + min(firstQuery + part * ${rows}u + ${i}u, uniforms.rows - 1u)];
-${lines(keys, (j) => `    s${i}_${j} = f32(d${i}_${j}) * (q${i} * k${j});`)}`,
+${lines(keys, (j) => `    s${i}_${j} = f32(d${i}_${j}) * k${j};`)}`,
 )}`,
+    factor: (i) => `q${i}`,
   };
 }

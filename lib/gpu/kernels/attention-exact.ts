@@ -42,6 +42,7 @@ export function exactLogits(variant: AttentionVariant, shape: AttentionShape): L
     weights,
     values,
     text: productText(variant, shape, geometry, rows, values),
+    factor: () => 'uniforms.scale',
   };
 }
 
@@ -93,16 +94,18 @@ function productText(
 ${fill('q', shape.q, left, queries, 'min(firstQuery + row, uniforms.rows - 1u)', 'row')}
 ${fill('k', shape.kv, right, tile, 'min(firstKey + row, uniforms.keys - 1u)', `row / ${keys}u + row % ${keys}u * ${lanes}u`)}
       workgroupBarrier();
-      for (var d = 0u; d < 4u; d++) {
-${lines(keys, (j) => `        let b${j} = ${read(right, `d * ${tile}u + ${j * lanes}u + lane`)};`)}
+${lines(
+  4,
+  (d) => `      {
+${lines(keys, (j) => `        let b${j} = ${read(right, `${d * tile + j * lanes}u + lane`)};`)}
 ${lines(
   rows,
   (i) => `        {
-          let a = ${read(left, `d * ${queries}u + part * ${rows}u + ${i}u`)};
+          let a = ${read(left, `${d * queries + i}u + part * ${rows}u`)};
 ${lines(keys, (j) => `          s${i}_${j} = ${product(i, j)};`)}
         }`,
 )}
-      }
-    }
-${lines(rows, (i) => lines(keys, (j) => `    s${i}_${j} *= uniforms.scale;`))}`;
+      }`,
+)}
+    }`;
 }

@@ -31,8 +31,10 @@ export interface Logits {
   /** Largest values of the lanes, weights of a slice of keys. */
   readonly weights: Area;
   readonly values: Area;
-  /** Text that leaves `s0_0`, `s0_1` … with the logits in units of log 2. */
+  /** Text that leaves `s0_0`, `s0_1` … with what {@link factor} makes the logits of. */
   readonly text: string;
+  /** What makes logits of row `i` in units of log 2: a factor that is not negative. */
+  readonly factor: (i: number) => string;
 }
 
 /**
@@ -101,12 +103,20 @@ function tileText(
   logits: Logits,
 ): string {
   const { rows, keys } = geometry;
-  const { weights } = logits;
+  const { weights, factor } = logits;
+  // A bias is added to logits; without one the factors cost nothing in the sum of the exponent.
+  const isLogit = shape.bias !== 'none';
   const each = (line: (i: number, j: number) => string) =>
     lines(rows, (i) => lines(keys, (j) => line(i, j)));
   const own = (j: number) => `firstKey + lane * ${keys}u + ${j}u`;
   const most = (i: number) =>
-    upTo(keys).reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '');
+    upTo(keys)
+      .reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '')
+      .concat(isLogit ? '' : ` * ${factor(i)}`);
+  const power = (i: number, j: number) =>
+    isLogit
+      ? `s${i}_${j} - ${component('next', i)}`
+      : `fma(s${i}_${j}, ${factor(i)}, -${component('next', i)})`;
   const total = (i: number) =>
     upTo(keys)
       .map((j) => `s${i}_${j}`)
@@ -116,16 +126,12 @@ function tileText(
   return `
 ${each((i, j) => `    var s${i}_${j} = 0.0;`)}
 ${logits.text}
-${biasText(shape, geometry)}
-    // Logits have a bound, so that keys beyond the last one have no weight beside them.
-${lines(
-  keys,
-  (j) => `    if (${own(j)} < uniforms.keys) {
-${lines(rows, (i) => `      s${i}_${j} = max(s${i}_${j}, -1e38);`)}
-    } else {
-${lines(rows, (i) => `      s${i}_${j} = -3e38;`)}
-    }`,
-)}
+${
+  isLogit
+    ? `${each((i, j) => `    s${i}_${j} *= ${factor(i)};`)}
+${biasText(shape, geometry)}`
+    : ''
+}
     workgroupBarrier();
 ${lines(
   rows / 4,
@@ -137,16 +143,29 @@ ${lines(
     )}`,
 )}
     workgroupBarrier();
+    if (lane < ${rows}u) {
+      // Of four lanes each, in the place of the first one's, so that all have few to read.
+      let place = ${groupOf(`lane / ${rows / 4}u * 4u`, 0)} + lane % ${rows / 4}u;
+      var most = ${read(weights, 'place')};
+${lines(3, (other) => `      most = max(most, ${read(weights, `place + ${((other + 1) * variant.queries) / 4}u`)});`)}
+      ${write(weights, 'place', 'most')}
+    }
+    workgroupBarrier();
 ${lines(
   rows / 4,
   (g) => `    var next${g} = largest${g};
-    for (var other = 0u; other < ${lanes}u; other++) {
-      next${g} = max(next${g}, ${read(weights, groupOf('other', g))});
-    }
+${lines(lanes / 4, (other) => `    next${g} = max(next${g}, ${read(weights, groupOf(`${4 * other}u`, g))});`)}
     let decay${g} = exp2(largest${g} - next${g});
     largest${g} = next${g};`,
 )}
-${each((i, j) => `    s${i}_${j} = exp2(s${i}_${j} - ${component('next', i)});`)}
+    // Keys beyond the last one repeat it: the maxima are right, and they have no weight.
+${lines(
+  keys,
+  (j) => `    {
+      let isKey = ${own(j)} < uniforms.keys;
+${lines(rows, (i) => `      s${i}_${j} = select(0.0, exp2(${power(i, j)}), isKey);`)}
+    }`,
+)}
 ${lines(rows / 4, (g) => `    sum${g} = sum${g} * decay${g} + ${four((i) => total(4 * g + i))};`)}
 ${lines(rows, (i) => lines(geometry.columns, (h) => `    o${i}_${h} *= ${component('decay', i)};`))}
 ${weightedText(variant, shape, geometry, logits)}`;
@@ -214,11 +233,14 @@ ${eachUnit(
         ${load8('v', shape.kv, `${row} + channel`, values, ['slot', 'slot + 1u'])}`,
 )}
       workgroupBarrier();
-      for (var key = 0u; key < ${slice}u; key++) {
-${lines(columns, (h) => `        let v${h} = ${read(values, `key * ${lanes * columns}u + ${h * lanes}u + lane`)};`)}
-${lines(rows / 4, (g) => `        let p${g} = ${read(weights, groupOf(whole ? `c * ${slice}u + key` : 'key', g))};`)}
+${lines(
+  slice,
+  (key) => `      {
+${lines(columns, (h) => `        let v${h} = ${read(values, `${(key * columns + h) * lanes}u + lane`)};`)}
+${lines(rows / 4, (g) => `        let p${g} = ${read(weights, groupOf(whole ? `c * ${slice}u + ${key}u` : `${key}u`, g))};`)}
 ${lines(rows, (i) => lines(columns, (h) => `        o${i}_${h} = fma(vec4<f32>(${component('p', i)}), v${h}, o${i}_${h});`))}
-      }
+      }`,
+)}
     }`;
 }
 
