@@ -2,6 +2,8 @@
 
 import Link from 'next/link';
 import { type ReactNode, useEffect } from 'react';
+import { appPath } from '../../lib/contract/site';
+import { Picture } from '../shared/icons';
 import { SiteHeader } from '../shared/site-header';
 import { type TextKey, t } from '../texts';
 import '../texts/en/help';
@@ -57,6 +59,37 @@ function Item({ part }: { part: Part }) {
   );
 }
 
+/** Values of a setting, each with the last frame of a video of the bundled model (public/samples/README.md). */
+const pictures: Readonly<
+  Record<string, { readonly folder: string; readonly values: readonly string[] }>
+> = {
+  'settings-steps': { folder: 'steps', values: ['1', '3', '8'] },
+  'settings-guidance': { folder: 'guidance', values: ['1', '2', '6', '10'] },
+};
+
+/** What a setting does to one video. */
+function Pictures({ of, title }: { of: Part; title: TextKey }) {
+  const shown = pictures[of.id];
+  if (!shown) return null;
+  return (
+    <ul className="help-pictures">
+      {shown.values.map((value) => (
+        <li key={value}>
+          <figure>
+            <Picture
+              src={appPath(`/samples/settings/${shown.folder}-${value}.jpg`)}
+              alt={`${t(title)} ${value}`}
+              width={320}
+              height={180}
+            />
+            <figcaption aria-hidden="true">{value}</figcaption>
+          </figure>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 /** One answer with a heading. */
 function Topic({ part, title }: { part: Part; title: TextKey }) {
   return (
@@ -66,6 +99,7 @@ function Topic({ part, title }: { part: Part; title: TextKey }) {
         {t(title)}
       </h3>
       <p>{t.rich(part.text, tags)}</p>
+      <Pictures of={part} title={title} />
     </div>
   );
 }

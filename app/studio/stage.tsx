@@ -1,7 +1,8 @@
-import { lazy, memo, type ReactNode, Suspense } from 'react';
+import { lazy, memo, type ReactNode, Suspense, useEffect } from 'react';
 import { isBundled } from '../../lib/contract/manifest-parts';
 import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { RunState } from '../../lib/predictions/run-state';
+import { noteVideos } from '../shared/expected-image';
 import type { GpuState } from '../shared/gpu';
 import type { ModelList } from '../shared/use-models';
 import { HeroPlace } from './hero';
@@ -47,6 +48,10 @@ export const Stage = memo(function Stage(props: {
   // A running generation comes first; below it, only a prediction that the user has selected.
   const past = busy && !focused ? undefined : shown;
   const problem = props.problem && props.problem.id === past?.id ? props.problem.error : null;
+  const introduces = !busy && !past;
+  useEffect(() => {
+    if (!loading) noteVideos(!introduces);
+  }, [loading, introduces]);
   return (
     <Suspense fallback={<LoadingStage />}>
       {busy && <ProgressPanel run={run} />}
@@ -82,7 +87,7 @@ export const Stage = memo(function Stage(props: {
           actions={actions}
         />
       )}
-      {!busy && !past && (loading ? <LoadingStage /> : <FirstRun {...props} />)}
+      {introduces && (loading ? <LoadingStage /> : <FirstRun {...props} />)}
     </Suspense>
   );
 });
