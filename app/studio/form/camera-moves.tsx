@@ -3,7 +3,6 @@ import { heroPosterPath } from '../../../lib/contract/parameters';
 import { appPath } from '../../../lib/contract/site';
 import { useReducedMotion } from '../../shared/browser';
 import { t } from '../../texts';
-import '../../texts/en/form';
 import { cameraMoves, type Phrase, toggleSentence } from './phrases';
 
 /** Buttons that put a camera move into a prompt and take it out again; with clips of what the bundled model makes of them. */
