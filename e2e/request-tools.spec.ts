@@ -28,6 +28,11 @@ test('a request is put together by buttons: preset, example, camera, negative pr
     await expect(studio.prompt).toHaveValue(/film grain\. The camera orbits around the subject\.$/);
     await isOn('Orbit', true);
     await isOn('Tilt up', false);
+    await expect(page.getByRole('button', { name: 'Orbit', exact: true })).toBeFocused();
+    await studio.prompt.press('Control+z');
+    await expect(studio.prompt).toHaveValue(/film grain\.$/);
+    await studio.prompt.press('Control+Shift+z');
+    await isOn('Orbit', true);
   });
 
   await test.step('the model’s own negative prompt and another list', async () => {

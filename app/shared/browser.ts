@@ -92,3 +92,20 @@ export function useHydrated(): boolean {
     () => false,
   );
 }
+
+/**
+ * Puts a text in place of that of a text field, as if it had been typed: the browser's own Undo takes it back. The
+ * focus stays where it is.
+ *
+ * @param id of the field
+ */
+export function typeInto(id: string, text: string): void {
+  const field = document.getElementById(id);
+  if (!(field instanceof HTMLTextAreaElement)) return;
+  const focused = document.activeElement;
+  field.focus({ preventScroll: true });
+  field.select();
+  // The only way into the history of a field; no browser is without it.
+  document.execCommand(text === '' ? 'delete' : 'insertText', false, text);
+  if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
+}

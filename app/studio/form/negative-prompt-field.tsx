@@ -1,3 +1,4 @@
+import { typeInto } from '../../shared/browser';
 import { FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -8,7 +9,6 @@ import { negativePhrases, type Phrase, toggleList } from './phrases';
 export function NegativePromptField({ fields }: { fields: FormFields }) {
   const { values, model, resolved, set } = fields;
   const { negative_prompt: value } = values;
-  const onChange = (text: string) => set({ negative_prompt: text });
   // Without guidance it is not used.
   const unused = resolved?.applied.guidance_scale === 1;
   const ofModel = model?.manifest.defaults.negative_prompt;
@@ -22,7 +22,7 @@ export function NegativePromptField({ fields }: { fields: FormFields }) {
         placeholder={t('form.negativePlaceholder')}
         value={value}
         aria-describedby={unused ? 'negative_prompt-hint' : undefined}
-        onChange={(event) => onChange(event.target.value)}
+        onChange={(event) => set({ negative_prompt: event.target.value })}
       />
       <p className="words">
         {[...own, ...negativePhrases].map(({ name, text }) => (
@@ -32,7 +32,7 @@ export function NegativePromptField({ fields }: { fields: FormFields }) {
             className="word"
             title={text}
             aria-pressed={value.includes(text)}
-            onClick={() => onChange(toggleList(value, text))}
+            onClick={() => typeInto('negative_prompt', toggleList(value, text))}
           >
             {t(name)}
           </button>

@@ -1,4 +1,5 @@
 import { type Dispatch, lazy, Suspense, useState } from 'react';
+import { typeInto } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -65,7 +66,7 @@ export function PromptField(props: {
         prompt={prompt}
         onExample={onExample}
         disabled={running}
-        onPrompt={type}
+        onPrompt={(text) => typeInto('prompt', text)}
         onReplace={(text) => change({ type: 'changed', values: { prompt: text } })}
       />
       <Suspense>
