@@ -103,9 +103,6 @@ describe('a run whose worker is killed goes on to the same latents and frames', 
   test('on the CPU', { tags: ['full'], timeout: 600_000 }, () =>
     killAndResume('wasm', [afterCheckpoint, inLaterStep, inDecode]),
   );
-  test('on the GPU', { tags: ['full'], timeout: 600_000 }, () =>
-    killAndResume('webgpu', [inLaterStep]),
-  );
 });
 
 describe('a GPU that is lost', { tags: ['full'] }, () => {
