@@ -52,7 +52,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
               {t('shared.skip')}
             </button>
           )}
-          {running && denoises && (
+          {denoises && (
             <button
               type="button"
               disabled={paused ? ending !== null : !stepping}
@@ -62,7 +62,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
               {paused ? t('run.resume') : t('run.pause')}
             </button>
           )}
-          {running && denoises && (
+          {denoises && (
             <button
               type="button"
               disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
@@ -72,7 +72,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
               {t('run.suspend')}
             </button>
           )}
-          {running && denoises && (
+          {denoises && (
             <button
               type="button"
               disabled={!stepping}
