@@ -60,24 +60,22 @@ function Item({ part }: { part: Part }) {
 }
 
 /** Values of a setting, each with the last frame of a video of the bundled model (public/samples/README.md). */
-const pictures: Readonly<
-  Record<string, { readonly folder: string; readonly values: readonly string[] }>
-> = {
-  'settings-steps': { folder: 'steps', values: ['1', '3', '8'] },
-  'settings-guidance': { folder: 'guidance', values: ['1', '2', '6', '10'] },
+const pictures: Readonly<Record<string, readonly string[]>> = {
+  'settings-steps': ['1', '3', '8'],
+  'settings-guidance': ['1', '2', '6', '10'],
 };
 
 /** What a setting does to one video. */
 function Pictures({ of, title }: { of: Part; title: TextKey }) {
-  const shown = pictures[of.id];
-  if (!shown) return null;
+  const values = pictures[of.id];
+  if (!values) return null;
   return (
     <ul className="help-pictures">
-      {shown.values.map((value) => (
+      {values.map((value) => (
         <li key={value}>
           <figure>
             <Picture
-              src={appPath(`/samples/settings/${shown.folder}-${value}.jpg`)}
+              src={appPath(`/samples/${of.id.replace('-', '/')}-${value}.jpg`)}
               alt={`${t(title)} ${value}`}
               width={320}
               height={180}

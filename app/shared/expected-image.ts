@@ -13,14 +13,13 @@ export const imageScript = `try {
   if (localStorage.getItem('${videosKey}')) document.documentElement.dataset.videos = '';
 } catch {}`;
 
-/** Notes for the next time that the page opens whether a run or a video is shown in the place of the introduction. */
+/**
+ * Notes whether a run or a video is shown in the place of the introduction: whose picture then does not show while
+ * another part is loaded, nor the next time that the page opens.
+ */
 export function noteVideos(shown: boolean): void {
-  try {
-    if (shown) localStorage.setItem(videosKey, '1');
-    else localStorage.removeItem(videosKey);
-  } catch {
-    // Where the browser stores nothing, there are no videos the next time.
-  }
+  document.documentElement.toggleAttribute('data-videos', shown);
+  note(videosKey, shown ? '1' : null);
 }
 
 /**
@@ -35,10 +34,14 @@ export function expectImage(size: Size | null): void {
 
 /** Notes for the next time that the page opens whether the form has a start image, and the size of its video. */
 export function noteImage(size: Size | null): void {
+  note(key, size);
+}
+
+function note(name: string, value: string | null): void {
   try {
-    if (size) localStorage.setItem(key, size);
-    else localStorage.removeItem(key);
+    if (value === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, value);
   } catch {
-    // Where the browser stores nothing, the form has no image the next time.
+    // Where the browser stores nothing, neither image nor video is expected the next time.
   }
 }

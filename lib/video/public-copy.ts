@@ -28,7 +28,7 @@ export interface SharedImage {
 export async function publicLayout(
   file: ByteSource,
   request: SharedRequest,
-  image?: SharedImage | null,
+  image: SharedImage | null = null,
 ): Promise<PublicLayout> {
   const { index, chunks } = await followSamples(file, Number.POSITIVE_INFINITY);
   const places: number[] = [];
@@ -37,7 +37,7 @@ export async function publicLayout(
     places.push(mediaBytes);
     mediaBytes += end - start;
   }
-  const tags = userData(request, image ?? null);
+  const tags = userData(request, image);
   const indexAt = (first: number): Uint8Array[] => {
     const offsets = places.map((place) => first + place);
     const table = box('stco', ...u32(0, offsets.length, ...offsets));
@@ -61,7 +61,7 @@ export async function publicLayout(
 export async function publicCopy(
   file: Blob,
   request: SharedRequest,
-  image?: SharedImage | null,
+  image: SharedImage | null = null,
 ): Promise<Blob> {
   const { head, body } = await publicLayout(file, request, image).catch((cause: unknown) => {
     throw new KinoraError('VIDEO_UNREADABLE', undefined, { cause });

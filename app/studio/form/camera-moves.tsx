@@ -1,4 +1,4 @@
-import { useRef } from 'react';
+import { type ComponentProps, useRef } from 'react';
 import { heroPosterPath } from '../../../lib/contract/parameters';
 import { appPath } from '../../../lib/contract/site';
 import { useReducedMotion } from '../../shared/browser';
@@ -52,7 +52,7 @@ export function CameraMoves(props: {
 function ClipButton(props: {
   clip: string;
   still: boolean;
-  button: React.ComponentProps<'button'>;
+  button: ComponentProps<'button'>;
   children: string;
 }) {
   const video = useRef<HTMLVideoElement>(null);

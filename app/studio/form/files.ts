@@ -53,7 +53,7 @@ async function withoutHeic(file: Blob, name: string): Promise<Blob> {
 export async function readSettings(file: Blob): Promise<{
   values: Partial<FormValues>;
   framing: Framing | undefined;
-  image?: Blob;
+  image: Blob | undefined;
   loras: readonly MadeWithLora[];
 }> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
@@ -63,7 +63,7 @@ export async function readSettings(file: Blob): Promise<{
   if (shared) {
     const { framing, start_image: image } = shared;
     const values = sharedValues(shared.shared);
-    return { values, framing, loras: [], ...(image !== undefined && { image: jpegOf(image) }) };
+    return { values, framing, loras: [], image: jpegOf(image) };
   }
   const metadata = await readVideoMetadata(file);
   const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
@@ -79,11 +79,12 @@ export async function readSettings(file: Blob): Promise<{
     values,
     framing,
     loras: loras.map((lora, index) => ({ ...lora, ...files[index] })),
-    ...(image !== undefined && { image: jpegOf(image) }),
+    image: jpegOf(image),
   };
 }
 
-function jpegOf(base64: string): Blob {
+function jpegOf(base64: string | undefined): Blob | undefined {
+  if (base64 === undefined) return undefined;
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   return new Blob([bytes], { type: 'image/jpeg' });
 }

@@ -26,8 +26,11 @@ type Completed = Extract<Prediction, { status: 'completed' }>;
 export function ShareButton(props: { prediction: Completed; file: File | null; name: string }) {
   const { prediction, file, name } = props;
   const [state, change] = useReducer(changeShare, { status: 'closed' });
-  const [include, setInclude] = useState({ prompt: true, settings: true });
-  const [withImage, setWithImage] = useState(false);
+  const [include, setInclude] = useState<ShareInclude>({
+    prompt: true,
+    settings: true,
+    image: false,
+  });
   const upload = useRef<AbortController>(null);
 
   const close = () => {
@@ -76,10 +79,10 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
               <IncludeChoice include={include} onInclude={setInclude} />
               <FileChoice
                 prediction={prediction}
-                include={{ ...include, image: withImage }}
+                include={include}
+                onInclude={setInclude}
                 file={file}
                 name={name}
-                onImage={setWithImage}
               />
               <LinkChoice
                 bytes={file.size}
@@ -110,45 +113,46 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
   );
 }
 
-type Include = { readonly prompt: boolean; readonly settings: boolean };
+interface Inclusion {
+  include: ShareInclude;
+  onInclude: (include: ShareInclude) => void;
+}
+
+/** Whether one part is told. */
+function Part({ name, include, onInclude }: Inclusion & { name: keyof ShareInclude }) {
+  return (
+    <label className="check">
+      <input
+        type="checkbox"
+        checked={include[name]}
+        onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
+      />
+      {t(`run.showPart.${name}`)}
+    </label>
+  );
+}
 
 /** What a shared video tells, as a file and by a link. */
-function IncludeChoice(props: { include: Include; onInclude: (include: Include) => void }) {
-  const { include, onInclude } = props;
+function IncludeChoice(props: Inclusion) {
   return (
     <fieldset className="share-include">
       <legend>{t('run.shareWith')}</legend>
-      {(['prompt', 'settings'] as const).map((name) => (
-        <label key={name} className="check">
-          <input
-            type="checkbox"
-            checked={include[name]}
-            onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
-          />
-          {t(`run.showPart.${name}`)}
-        </label>
-      ))}
+      <Part name="prompt" {...props} />
+      <Part name="settings" {...props} />
       <p className="field-hint">{t('run.shareWithHint')}</p>
     </fieldset>
   );
 }
 
 /** The system's share sheet where the browser has one for files, else a download; of a copy with what is shown. */
-function FileChoice(props: {
-  prediction: Completed;
-  include: ShareInclude;
-  file: File;
-  name: string;
-  onImage: (shown: boolean) => void;
-}) {
-  const { prediction, file, name, onImage } = props;
-  const { prompt, settings, image } = props.include;
+function FileChoice(props: Inclusion & { prediction: Completed; file: File; name: string }) {
+  const { prediction, file, name, include, onInclude } = props;
   const [copy, setCopy] = useState<File | ErrorRecord | null>(null);
   const [hasImage, setHasImage] = useState(false);
   // Made before it is asked for: a share sheet opens only at once after a click.
   useEffect(() => {
     let current = true;
-    publicFile(prediction, { prompt, settings, image }, file, name).then(
+    publicFile(prediction, include, file, name).then(
       (made) => {
         if (!current) return;
         setCopy(made.copy);
@@ -160,7 +164,7 @@ function FileChoice(props: {
       current = false;
       setCopy(null);
     };
-  }, [prediction, prompt, settings, image, file, name]);
+  }, [prediction, include, file, name]);
   const [made, problem] = copy instanceof File ? [copy, null] : [null, copy];
   const hasSheet = navigator.canShare?.({ files: [file] }) === true;
   const save = (shared: File) => {
@@ -171,16 +175,7 @@ function FileChoice(props: {
   return (
     <section>
       <h3>{t('run.asFile')}</h3>
-      {hasImage && (
-        <label className="check">
-          <input
-            type="checkbox"
-            checked={image}
-            onChange={(event) => onImage(event.target.checked)}
-          />
-          {t('run.showPart.image')}
-        </label>
-      )}
+      {hasImage && <Part name="image" include={include} onInclude={onInclude} />}
       <button type="button" disabled={!made} onClick={() => made && save(made)}>
         {hasSheet ? t('run.shareFile') : t('run.downloadFile')}
       </button>

@@ -105,16 +105,16 @@ function tileText(
   const { rows, keys } = geometry;
   const { weights, factor } = logits;
   // A bias is added to logits; without one the factors cost nothing in the sum of the exponent.
-  const isLogit = shape.bias !== 'none';
+  const biased = shape.bias !== 'none';
   const each = (line: (i: number, j: number) => string) =>
     lines(rows, (i) => lines(keys, (j) => line(i, j)));
   const own = (j: number) => `firstKey + lane * ${keys}u + ${j}u`;
   const most = (i: number) =>
     upTo(keys)
       .reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '')
-      .concat(isLogit ? '' : ` * ${factor(i)}`);
+      .concat(biased ? '' : ` * ${factor(i)}`);
   const power = (i: number, j: number) =>
-    isLogit
+    biased
       ? `s${i}_${j} - ${component('next', i)}`
       : `fma(s${i}_${j}, ${factor(i)}, -${component('next', i)})`;
   const total = (i: number) =>
@@ -126,12 +126,7 @@ function tileText(
   return `
 ${each((i, j) => `    var s${i}_${j} = 0.0;`)}
 ${logits.text}
-${
-  isLogit
-    ? `${each((i, j) => `    s${i}_${j} *= ${factor(i)};`)}
-${biasText(shape, geometry)}`
-    : ''
-}
+${biased ? `${each((i, j) => `    s${i}_${j} *= ${factor(i)};`)}\n` : ''}${biasText(shape, geometry)}
     workgroupBarrier();
 ${lines(
   rows / 4,
