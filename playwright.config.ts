@@ -6,8 +6,7 @@ export default defineConfig({
   testDir: 'e2e',
   globalSetup: './e2e/support/global-setup.ts',
   outputDir: 'test-results/playwright',
-  // Two files at a time: a page waits as often as it computes. The time limits are for two slow cores that
-  // emulate a graphics card for the browser's tests meanwhile.
+  // Two files at a time: a page waits as often as it computes. The time limits are for two slow cores.
   workers: 2,
   timeout: 480_000,
   expect: { timeout: 60_000 },

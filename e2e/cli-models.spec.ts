@@ -95,17 +95,6 @@ test(
       expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
     });
 
-    await test.step('without the hub it starts', async () => {
-      await hub.close();
-      const run = await start('generate', ...make);
-      await expect.poll(run.stdout, { timeout: 120_000 }).toContain('step 1 of 1');
-      expect(run.stdout()).not.toContain('Asking');
-      run.end('SIGINT');
-      expect(await run.code).toBe(130);
-      expect(run.stderr()).toContain('CANCELLED');
-      expect(await readdir(folder)).toEqual(['v.mp4']);
-    });
-
     await test.step('every byte is as it was written; then it goes', async () => {
       expect(await succeeds('models', 'list')).toMatch(/^golden +ready, int8, 3\.\d MB on disk$/m);
       expect(await succeeds('models', 'verify', 'golden')).toContain('Every stored byte');

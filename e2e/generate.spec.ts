@@ -72,17 +72,6 @@ test('generate makes a video of the sample and says what it did', async () => {
   expect(said).toMatch(/^Total +\d+\.\d\d s$/m);
 });
 
-test('generate takes the demonstration model and its defaults by itself', full, async () => {
-  const run = await startWith({}, '--seed', '7', '--out', 'a.mp4');
-  expect(await run.code, run.stderr()).toBe(0);
-  expect(await facts(path.join(run.folder, 'a.mp4'))).toMatchObject({ width: 1280, frames: 121 });
-  expect(run.stdout()).toMatch(/^model +mini on wasm$/m);
-  expect(run.stdout()).toMatch(/^applied +8 steps by unipc, guidance 2, full decoder$/m);
-  expect(run.stdout()).toMatch(
-    /^safety +clear: 0\.\d\d of 16 frames, 0\.\d\d of the image; 0\.6 flags \(nsfwjs-mobilenet-v2\)$/m,
-  );
-});
-
 test(
   'generate: ten seconds, portrait, LoRAs, its own file, an image from the web',
   full,

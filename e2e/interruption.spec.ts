@@ -21,27 +21,6 @@ async function hasCheckpoint(page: Page): Promise<boolean> {
 }
 
 test(
-  'a run that is paused for later can be deleted and brought back',
-  full,
-  async ({ studio, page }) => {
-    test.slow();
-    await startSavedRun(studio, 20);
-    await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
-    await expect(studio.progress).toContainText('Pause for later frees it');
-    await studio.progress.getByRole('button', { name: 'Pause for later' }).click();
-    await expect(studio.interrupted.getByRole('heading')).toHaveText(/^Paused at step \d+ of 20$/);
-    await expect(studio.interrupted.getByRole('heading')).toBeFocused();
-    await expectAccessible(page);
-    await test.step('deleting it can be undone', async () => {
-      await studio.interrupted.getByRole('button', { name: 'Delete' }).click();
-      await expect(studio.interrupted).toBeHidden();
-      await page.getByRole('button', { name: 'Undo' }).click();
-      await expect(studio.interrupted.getByRole('button', { name: 'Resume' })).toBeEnabled();
-    });
-  },
-);
-
-test(
   'a tab learns at once that the tab which computed is gone',
   full,
   async ({ studio, page, context }) => {
@@ -76,20 +55,27 @@ test(
 );
 
 test(
-  'a pause holds the steps; a cancelled run can be run again',
+  'a pause holds the steps; paused for later a run can be deleted and brought back; a cancelled one can be run again',
   full,
   async ({ studio, page }) => {
-    await studio.fill({ image: picturePath, prompt, steps: 40 });
-    await studio.chooseCpu();
-    await studio.generate();
-    await studio.waitForStep(1, 40);
+    await startSavedRun(studio, 40);
     await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
     await expect(studio.progress.getByRole('heading', { name: 'Paused' })).toBeVisible();
     const measure = studio.stepLine(40);
     const held = await measure.textContent();
     await page.waitForTimeout(1500);
     expect(await measure.textContent()).toBe(held);
-    await studio.progress.getByRole('button', { name: 'Resume' }).click();
+    await expect(studio.progress).toContainText('Pause for later frees it');
+    await studio.progress.getByRole('button', { name: 'Pause for later' }).click();
+    await expect(studio.interrupted.getByRole('heading')).toHaveText(/^Paused at step \d+ of 40$/);
+    await expect(studio.interrupted.getByRole('heading')).toBeFocused();
+    await expectAccessible(page);
+    await test.step('deleting it can be undone', async () => {
+      await studio.interrupted.getByRole('button', { name: 'Delete' }).click();
+      await expect(studio.interrupted).toBeHidden();
+      await page.getByRole('button', { name: 'Undo' }).click();
+      await studio.interrupted.getByRole('button', { name: 'Resume' }).click();
+    });
     await expect(measure).not.toHaveText(held ?? '');
     await studio.progress.getByRole('button', { name: 'Cancel' }).click();
     await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible();

@@ -47,21 +47,6 @@ async function startOnGpu(studio: StudioPage): Promise<void> {
 }
 
 test(
-  'a run whose GPU process ends goes on by itself from its newest state',
-  full,
-  async ({ page, context }) => {
-    test.slow();
-    const studio = new StudioPage(page);
-    await startOnGpu(studio);
-    await killGpu(context);
-    await studio.waitForStep(4, 6);
-    await studio.waitForResult();
-    await expect(studio.result).toContainText('once, after an interruption');
-    expect((await studio.play()).width).toBe(1280);
-  },
-);
-
-test(
   'a GPU that does not come back is said, and the CPU goes on with the run',
   full,
   async ({ page, context }) => {

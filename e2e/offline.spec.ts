@@ -437,7 +437,6 @@ test(
       await share(page, picturePath, '/kinora/share');
       await page.getByRole('button', { name: 'Use it' }).click();
       expect(page.url()).toBe(home);
-      await makeVideo(page);
       await page.goto(`${home}somewhere`);
       await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
     });

@@ -1,15 +1,13 @@
-import { StudioPage } from './pages/studio-page';
+import type { StudioPage } from './pages/studio-page';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 
-test.use({ longVideos: true });
-
-/** Fills in a video and starts it: long enough to look at what waits. */
-async function startLongRun(studio: StudioPage): Promise<void> {
+/** Fills in a video, starts it and pauses it, so that there is time to look at what waits. */
+async function startPausedRun(studio: StudioPage): Promise<void> {
   await studio.chooseCpu();
   await studio.fill({ image: picturePath, prompt: 'The first', steps: 40 });
-  await (await studio.field('Duration')).fill('10');
   await studio.generate();
-  await (await studio.field('Duration')).fill('5');
+  await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
+  await expect(studio.progress.getByRole('heading', { name: 'Paused' })).toBeVisible();
   await studio.steps.fill('1');
 }
 
@@ -26,7 +24,7 @@ test(
   async ({ studio, page }) => {
     test.slow();
     const { queue, waiting } = studio;
-    await startLongRun(studio);
+    await startPausedRun(studio);
     await expect(queue).toHaveCount(0);
     await addToQueue(studio, 'The second');
     await addToQueue(studio, 'The third');
@@ -95,7 +93,7 @@ test(
   full,
   async ({ studio, page }) => {
     const { queue, waiting } = studio;
-    await startLongRun(studio);
+    await startPausedRun(studio);
     await (await studio.field('Seed')).fill('7');
     await page.getByText('Variations', { exact: true }).click();
     await page.getByRole('button', { name: '4 seeds' }).click();
@@ -115,39 +113,5 @@ test(
     await queue.getByRole('button', { name: 'Remove all' }).click();
     await studio.progress.getByRole('button', { name: 'Cancel' }).click();
     await expect(studio.failure).toBeVisible();
-  },
-);
-
-test(
-  'a request that is edited is held when its turn comes, and the form gets back what was in it',
-  full,
-  async ({ studio, page, context }) => {
-    const { queue, waiting } = studio;
-    await startLongRun(studio);
-    await addToQueue(studio, 'The second');
-    await addToQueue(studio, 'The third');
-    await studio.prompt.fill('Not yet finished');
-    await waiting.first().getByRole('button', { name: 'Edit' }).click();
-    await expect(studio.prompt).toHaveValue('The second');
-    await studio.prompt.fill('The second, half edi');
-    const other = new StudioPage(await context.newPage());
-    await other.open();
-    await other.waiting.first().getByRole('button', { name: 'Edit' }).click();
-    await expect(other.problem('BUSY')).toContainText('cannot be changed now');
-
-    // Its turn comes, and passes to the next one.
-    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
-    await expect(studio.result).toContainText('The third', { timeout: 120_000 });
-    const sentence = 'The queue waits for the video whose settings are being changed';
-    await expect(queue).toContainText(sentence);
-    await expect(other.queue).toContainText(sentence);
-    await expect(studio.prompt).toHaveValue('The second, half edi');
-    await expect(studio.progress).toHaveCount(0);
-    await studio.prompt.fill('The second, edited');
-    await page.getByRole('button', { name: 'Save changes' }).click();
-    await expect(studio.prompt).toHaveValue('Not yet finished');
-    // Either tab may make it.
-    await expect(studio.history.getByText('The second, edited')).toBeVisible({ timeout: 120_000 });
-    await expect(queue).toHaveCount(0, { timeout: 120_000 });
   },
 );

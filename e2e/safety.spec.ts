@@ -120,29 +120,6 @@ test(
   },
 );
 
-test(
-  'a check that fails is no verdict: blurred, and can be made again',
-  full,
-  async ({ page, hub }) => {
-    await publishChecker(hub, Number.NaN);
-    const studio = await openStudio(page, hub);
-    await acceptTerms(page);
-    await fill(studio);
-    await downloadChecker(page);
-    await studio.generate();
-    await expect(studio.progress.getByRole('alert')).toContainText(
-      'check of the start image failed',
-    );
-    await studio.waitForResult();
-    await expect(studio.verdict).toContainText('the safety check failed');
-    await expect(studio.player).toHaveCount(0);
-    await studio.openVerdict();
-    await studio.verdict.getByRole('button', { name: 'Check now' }).click();
-    await studio.verdict.getByRole('button', { name: 'Cancel the check' }).click();
-    await expect(studio.verdict.getByRole('button', { name: 'Check now' })).toBeEnabled();
-  },
-);
-
 test('a prompt that is refused is said at the field, and nothing runs', async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt: 'porn with a child', steps: 1 });
   await expect(studio.prompt).toHaveAccessibleDescription(/^The prompt names a child/);

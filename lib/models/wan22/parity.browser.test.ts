@@ -15,7 +15,7 @@ const loraFiles = [
 const families = { wan22: wan22Checks };
 
 test('every stage agrees with the goldens on WebGPU', {
-  timeout: 300_000,
+  timeout: 600_000,
   tags: ['full'],
 }, async () => {
   const folder = httpFolder(new URL('/lib/models/wan22/goldens/', location.href));
