@@ -11,7 +11,8 @@ import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
 import type { ModelInstallation } from './installation';
-import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
+import type { KeyFrame } from './key-frames';
+import type { ClipSize, LatentSize, LatentSpace } from './latents';
 import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
 
 /** What a part of a run computes. */
@@ -58,7 +59,7 @@ export type NamedTensors = Readonly<Record<string, Float32Array>>;
 /** What one clip is denoised under. */
 export interface ClipConditions {
   readonly size: LatentSize;
-  /** What {@link VideoModel.encodeImage} made of the still image. */
+  /** What {@link VideoModel.encodeImages} made of the pictures that the clip shows. */
   readonly image: NamedTensors;
   /** Text embeddings: of the prompt, and with guidance of the negative prompt. */
   readonly texts: readonly Float32Array[];
@@ -194,13 +195,14 @@ export interface VideoModel extends ModelCounts {
     loading: Loading,
   ): Promise<Float32Array[]>;
   /**
-   * What a clip that starts from an image is denoised under; it is saved with the run.
+   * What a clip that shows given pictures is denoised under; it is saved with the run.
    *
+   * @param images in the order of their frames
    * @param frames of the clip
    */
-  encodeImage(
+  encodeImages(
     backend: Backend,
-    image: Frame,
+    images: readonly KeyFrame[],
     frames: number,
     signal: AbortSignal,
   ): Promise<NamedTensors>;

@@ -1,15 +1,35 @@
 import { type DeviceTensor, Scope } from '../../gpu';
-import type { BlockWork, ClipConditions, ClipDenoiser, Denoiser } from '../../pipeline/model';
-import { latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
+import type {
+  BlockWork,
+  ClipConditions,
+  ClipDenoiser,
+  Denoiser,
+  NamedTensors,
+} from '../../pipeline/model';
+import { latentsToTokens, tokenOrder, tokensToLatents } from './tokens';
 import { type Clip, type TextContext, type Transformer, tokenWidth } from './transformer';
 
 type Tensor = DeviceTensor<'float32'>;
 
+const prefix = 'latent.';
+
+/** What a given latent frame is called among the tensors of a clip's images. */
+export function givenName(frame: number): string {
+  return prefix + frame;
+}
+
+/** The given latent frames of a clip in ascending order, each [C, 1, h, w]. */
+function givenFrames(images: NamedTensors): { frame: number; latent: Float32Array }[] {
+  return Object.entries(images)
+    .map(([name, latent]) => ({ frame: Number(name.slice(prefix.length)), latent }))
+    .sort((a, b) => a.frame - b.frame);
+}
+
 /**
  * The transformer as a denoiser. Image-to-video is in-painting of latents: at every call the tokens of
- * the conditioning frame are the clean image at timestep 0, all others have timestep t
- * (`WanImageToVideoPipeline` of diffusers with `expand_timesteps`; `wan/textimage2video.py` of Wan2.2).
- * So the solver moves the other frames' tokens only.
+ * the given frames are those of clean images at timestep 0, all others have timestep t
+ * (`WanImageToVideoPipeline` of diffusers with `expand_timesteps`; `wan/textimage2video.py` of Wan2.2, for the
+ * first frame; any other frame in the same way). So the solver moves the other frames' tokens only.
  */
 export class Wan22Denoiser implements Denoiser {
   constructor(
@@ -23,20 +43,22 @@ export class Wan22Denoiser implements Denoiser {
     const { config, backend } = transformer;
     const { size } = clip;
     const width = tokenWidth(config);
-    const { latent } = clip.image; // [C, 1, h, w]
-    if (!latent) throw new TypeError('a clip without its first frame');
-    const conditioning = latentsToTokens(
-      latent,
-      config.in_channels,
-      { ...size, frames: 1 },
-      config,
-    ); // [P, width]
+    const given = givenFrames(clip.image);
+    const one = { ...size, frames: 1 };
+    const parts = given.map(({ latent }) =>
+      latentsToTokens(latent, config.in_channels, one, config),
+    );
+    const conditioning = joined(parts); // [P, width]
+    const order = tokenOrder(
+      size.frames,
+      given.map(({ frame }) => frame),
+    );
     const scope = new Scope(backend);
     // Whatever was made is freed where the device has no memory for the rest.
     const resources: { dispose(): void }[] = [scope];
     try {
       const memory = await transformer.createClip(size, {
-        conditioningFrames: conditioning.length / width / tokensPerFrame(config, size),
+        given: order.slice(0, given.length),
         maxChunkTokens,
         guided: clip.texts.length > 1,
         reusesBlocks: clip.reusesBlocks ?? false,
@@ -50,7 +72,7 @@ export class Wan22Denoiser implements Denoiser {
       };
       await transformer.embedTime(memory, 0, times.conditioning);
       const clean = scope.float32([memory.conditioningTokens, width], 'latents', conditioning);
-      const tensors = { conditioning, clean, times, texts };
+      const tensors = { order, conditioning, clean, times, texts };
       return new Wan22ClipDenoiser(transformer, clip, memory, tensors, resources);
     } catch (error) {
       for (const each of resources) each.dispose();
@@ -70,7 +92,9 @@ export class Wan22Denoiser implements Denoiser {
 type TimeEmbedding = ReturnType<Transformer['createTimeEmbedding']>;
 
 interface ClipTensors {
-  /** Tokens of the conditioning frame, [P, width]. */
+  /** Of the frames in the tokens: the given ones come first. */
+  readonly order: readonly number[];
+  /** Tokens of the given frames, [P, width]. */
   readonly conditioning: Float32Array;
   readonly times: { readonly conditioning: TimeEmbedding; readonly noisy: TimeEmbedding };
   /** The same on the device. */
@@ -93,17 +117,17 @@ class Wan22ClipDenoiser implements ClipDenoiser {
 
   pack(latents: Float32Array): Float32Array {
     const { config } = this.transformer;
-    const tokens = latentsToTokens(latents, config.in_channels, this.conditions.size, config);
-    return tokens.subarray(this.tensors.conditioning.length);
+    const { order, conditioning } = this.tensors;
+    const { size } = this.conditions;
+    const tokens = latentsToTokens(latents, config.in_channels, size, config, order);
+    return tokens.subarray(conditioning.length);
   }
 
   unpack(rows: Float32Array): Float32Array {
     const { config } = this.transformer;
-    const { conditioning } = this.tensors;
-    const tokens = new Float32Array(conditioning.length + rows.length);
-    tokens.set(conditioning);
-    tokens.set(rows, conditioning.length);
-    return tokensToLatents(tokens, config.in_channels, this.conditions.size, config);
+    const { order, conditioning } = this.tensors;
+    const tokens = joined([conditioning, rows]);
+    return tokensToLatents(tokens, config.in_channels, this.conditions.size, config, order);
   }
 
   async velocity(
@@ -128,4 +152,15 @@ class Wan22ClipDenoiser implements ClipDenoiser {
   dispose(): void {
     for (const each of this.resources) each.dispose();
   }
+}
+
+/** Rows one after another. */
+function joined(parts: readonly Float32Array[]): Float32Array {
+  const rows = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    rows.set(part, at);
+    at += part.length;
+  }
+  return rows;
 }

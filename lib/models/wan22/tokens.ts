@@ -8,20 +8,32 @@ export function tokensPerFrame(config: TransformerConfig, size: LatentSize): num
 }
 
 /**
+ * The frames of a clip in the order of their tokens: first those that are given, so that no chunk has tokens of both
+ * timesteps. Attention knows no order: where a token belongs is in its rotary angles.
+ *
+ * @param given frames that are given, in ascending order
+ */
+export function tokenOrder(frames: number, given: readonly number[]): number[] {
+  const free = Array.from({ length: frames }, (_, f) => f).filter((f) => !given.includes(f));
+  return [...given, ...free];
+}
+
+/**
  * Calls `visit(channel-first index, token index)` for every element of latents.
  *
- * Token s = (f·H/ph + y)·W/pw + x holds its patch in the order (channel, dy, dx): the order of the
- * patch embedding's kernel.
+ * Token s = (i·H/ph + y)·W/pw + x of frame `order[i]` holds its patch in the order (channel, dy, dx): the
+ * order of the patch embedding's kernel.
  */
 function forEachElement(
   channels: number,
   size: LatentSize,
   [, ph, pw]: TransformerConfig['patch_size'],
+  order: readonly number[],
   visit: (latentIndex: number, tokenIndex: number) => void,
 ): void {
   const { frames, height, width } = size;
   let tokenIndex = 0;
-  for (let f = 0; f < frames; f++) {
+  for (const f of order) {
     for (let y = 0; y < height; y += ph) {
       for (let x = 0; x < width; x += pw) {
         for (let c = 0; c < channels; c++) {
@@ -37,29 +49,39 @@ function forEachElement(
   }
 }
 
-/** Latents [C, F, H, W] → tokens [S, C·ph·pw]. */
+/**
+ * Latents [C, F, H, W] → tokens [S, C·ph·pw].
+ *
+ * @param order of the frames ({@link tokenOrder}); their own when absent
+ */
 export function latentsToTokens(
   latents: Float32Array,
   channels: number,
   size: LatentSize,
   config: TransformerConfig,
+  order: readonly number[] = tokenOrder(size.frames, []),
 ): Float32Array {
   const tokens = new Float32Array(latents.length);
-  forEachElement(channels, size, config.patch_size, (from, to) => {
+  forEachElement(channels, size, config.patch_size, order, (from, to) => {
     tokens[to] = latents[from] as number;
   });
   return tokens;
 }
 
-/** Tokens [S, C·ph·pw] → latents [C, F, H, W]. */
+/**
+ * Tokens [S, C·ph·pw] → latents [C, F, H, W].
+ *
+ * @param order of the frames in the tokens; their own when absent
+ */
 export function tokensToLatents(
   tokens: Float32Array,
   channels: number,
   size: LatentSize,
   config: TransformerConfig,
+  order: readonly number[] = tokenOrder(size.frames, []),
 ): Float32Array {
   const latents = new Float32Array(tokens.length);
-  forEachElement(channels, size, config.patch_size, (to, from) => {
+  forEachElement(channels, size, config.patch_size, order, (to, from) => {
     latents[to] = tokens[from] as number;
   });
   return latents;
@@ -82,10 +104,13 @@ export function headRows(config: TransformerConfig): number[] {
 /**
  * Rotary tables over (frame, row, column), each [S, headDim/2] (transformer/README.md). The head's pairs are
  * split into t, h, w parts of d − 4⌊d/6⌋, 2⌊d/6⌋ and 2⌊d/6⌋ channels; angles in double precision.
+ *
+ * @param order of the frames in the tokens; their own when absent
  */
 export function rotaryTables(
   config: TransformerConfig,
   size: LatentSize,
+  order: readonly number[] = tokenOrder(size.frames, []),
 ): { cos: Float32Array; sin: Float32Array } {
   const headDim = config.attention_head_dim;
   const [, ph, pw] = config.patch_size;
@@ -98,7 +123,7 @@ export function rotaryTables(
   const sin = new Float32Array(tokens * pairs);
   const axes = parts.map((channels, axis) => axisTables(channels, extent[axis] as number));
   let index = 0;
-  for (let f = 0; f < extent[0]; f++) {
+  for (const f of order) {
     for (let y = 0; y < extent[1]; y++) {
       for (let x = 0; x < extent[2]; x++) {
         const position = [f, y, x];

@@ -1,6 +1,7 @@
 import { type DecoderKind, KinoraError, type LoraFile, type ModelManifest } from '../../contract';
 import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
+import { type KeyFrame, latentOf } from '../../pipeline/key-frames';
 import {
   type Frame,
   type LatentSize,
@@ -15,6 +16,7 @@ import type {
   Loading,
   ModelAdapter,
   ModelFamily,
+  NamedTensors,
   PlanRequest,
   TokenIds,
   VideoModel,
@@ -27,7 +29,7 @@ import { loadTokenizer } from '../umt5/tokenizer';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
 import { clipComputation, countWan22 } from './counts';
-import { Wan22Denoiser } from './denoiser';
+import { givenName, Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
 import { loraArchitecture } from './lora';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
@@ -155,9 +157,24 @@ export class Wan22 implements VideoModel {
     return encodePrompts(backend, textEncoder, config.text_encoder, prompts, reading);
   }
 
-  async encodeImage(backend: Backend, image: Frame, _frames: number, signal: AbortSignal) {
+  /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]. */
+  async encodeImages(
+    backend: Backend,
+    images: readonly KeyFrame[],
+    _frames: number,
+    signal: AbortSignal,
+  ): Promise<NamedTensors> {
     const { config, vae } = this.parts;
-    return { latent: await encodeFirstFrame(backend, config.vae, vae, image, { signal }) };
+    const latents = new Map<Frame, Float32Array>();
+    const named: Record<string, Float32Array> = {};
+    for (const keyFrame of images) {
+      const { image } = keyFrame;
+      const latent =
+        latents.get(image) ?? (await encodeFirstFrame(backend, config.vae, vae, image, { signal }));
+      latents.set(image, latent);
+      named[givenName(latentOf(keyFrame, this.latents.strides.time))] = latent;
+    }
+    return named;
   }
 
   async loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser> {

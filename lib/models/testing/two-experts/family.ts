@@ -1,6 +1,13 @@
-import { KinoraError, type LoraFile, type ModelManifest, type Precision } from '../../../contract';
+import {
+  at,
+  KinoraError,
+  type LoraFile,
+  type ModelManifest,
+  type Precision,
+} from '../../../contract';
 import { type Backend, type DeviceBytes, type DeviceTensor, Scope } from '../../../gpu';
-import type { Frame, LatentSize, LatentSpace } from '../../../pipeline/latents';
+import type { KeyFrame } from '../../../pipeline/key-frames';
+import type { LatentSize, LatentSpace } from '../../../pipeline/latents';
 import { MemoryPlanner } from '../../../pipeline/memory/plan';
 import type {
   ClipConditions,
@@ -192,7 +199,8 @@ class TwoExperts implements VideoModel {
   }
 
   /** @returns a row of `image` and a value of `mask` for each position of the clip: the image fades with the frames */
-  async encodeImage(backend: Backend, { data, width, height }: Frame, frames: number) {
+  async encodeImages(backend: Backend, images: readonly KeyFrame[], frames: number) {
+    const { data, width, height } = at(images, 0).image;
     const { space, time } = strides;
     const [columns, rows] = [width / space, height / space];
     const colours = new Float32Array(rows * columns * 3);

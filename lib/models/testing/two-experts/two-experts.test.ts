@@ -145,7 +145,7 @@ test('the experts take turns by timestep, each with its LoRA beside its weights'
   const rows = 6;
   const texts = [Float32Array.from({ length: 2 * 64 }, (_, i) => Math.cos(i))];
   const { signal } = new AbortController();
-  const conditions = await plain.encodeImage(backend, image, 17, signal);
+  const conditions = await plain.encodeImages(backend, [{ frame: 0, image }], 17, signal);
   expect(at([...(conditions.mask ?? [])], 2)).toBe(0);
   const x = Float32Array.from({ length: rows * 4 }, (_, i) => Math.sin(3 * i));
   const velocityOf = async (model: VideoModel, timestep: number) => {

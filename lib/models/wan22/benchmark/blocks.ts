@@ -78,7 +78,7 @@ export async function openBlocks(
     await backend.releaseSessions();
   };
   try {
-    const clipOptions = { conditioningFrames: 1, maxChunkTokens, guided: false };
+    const clipOptions = { given: [0], maxChunkTokens, guided: false };
     const clip = await model.createClip(clipOfTokens(transformer, tokens), clipOptions);
     owned.push(clip);
     const width = transformer.in_channels * 4;

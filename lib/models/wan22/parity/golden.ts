@@ -94,6 +94,8 @@ export interface ParityContext {
   readonly stageTolerance: number;
   /** For the whole loop and the video. */
   readonly loopTolerance: number;
+  /** For the loop with key frames, and its video. */
+  readonly keyFrameTolerance: number;
   /** For the video from the files in `formats/`. */
   readonly formatsVideoTolerance: number;
   /** Names of the files in `loras/`. */

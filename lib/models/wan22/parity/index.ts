@@ -14,7 +14,7 @@ const kernelTolerances: Readonly<Record<KernelMode, number>> = {
 
 /**
  * The stages for which a folder laid out like the goldens has a reference. Tolerances: 1e-4 for a stage
- * alone, 1e-3 for the loop and the video, 2e-3 for the video from public files, 5e-2 with weights that
+ * alone, 1e-5 with key frames, 1e-3 for the loop and the video, 2e-3 for the video from public files, 5e-2 with weights that
  * are quantised to 8 bits. Kernels of our own that store f16 have {@link kernelTolerances}. Fast linear layers are
  * for weights in blocks only, so that in this mode the blocks' weights have 8 bits in all stages.
  *
@@ -34,6 +34,7 @@ export async function wan22ParityStages(
     precision: mode === 'fast' ? ('int8' as const) : ('f32' as const),
     stageTolerance: options.tolerance ?? own ?? 1e-4,
     loopTolerance: options.tolerance ?? own ?? 1e-3,
+    keyFrameTolerance: options.tolerance ?? own ?? 1e-5,
     formatsVideoTolerance: options.tolerance ?? own ?? 2e-3,
     loraFiles: options.loraFiles ?? [],
   };

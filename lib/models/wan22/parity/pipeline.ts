@@ -2,13 +2,14 @@
 import { at, KinoraError } from '../../../contract';
 import { denoise } from '../../../pipeline/denoise';
 import { type LatentSize, latentFrame } from '../../../pipeline/latents';
+import type { NamedTensors } from '../../../pipeline/model';
 import { createScheduler } from '../../../pipeline/schedulers';
 import type { Checkpoint } from '../../../weights';
 import type { Precision } from '../../layers/linear';
 import type { LoraBranches } from '../../layers/lora';
 import { encodePrompts } from '../../umt5/text-encoder';
 import { loadTokenizer } from '../../umt5/tokenizer';
-import { Wan22Denoiser } from '../denoiser';
+import { givenName, Wan22Denoiser } from '../denoiser';
 import { Transformer } from '../transformer';
 import { type ClipDecoder, createVaeDecoder, encodeFirstFrame } from '../vae';
 import type { ParityContext } from './golden';
@@ -26,10 +27,10 @@ export async function encodeGoldenPrompts(context: ParityContext, precision: Pre
   return embeds as [Float32Array, Float32Array];
 }
 
-/** `image_rgb_u8` [H, W, 3] as planar [3, H, W] in −1…1. */
-async function goldenImage(tensors: Checkpoint) {
-  const [height = 0, width = 0] = tensors.shape('image_rgb_u8');
-  const bytes = await tensors.read('image_rgb_u8');
+/** A picture [H, W, 3] of bytes as planar [3, H, W] in −1…1. */
+async function goldenImage(tensors: Checkpoint, name: string) {
+  const [height = 0, width = 0] = tensors.shape(name);
+  const bytes = await tensors.read(name);
   const data = new Float32Array(3 * height * width);
   for (let i = 0; i < height * width; i++) {
     for (let c = 0; c < 3; c++) {
@@ -39,10 +40,14 @@ async function goldenImage(tensors: Checkpoint) {
   return { data, height, width };
 }
 
-/** Latents [C, 1, h, w] of the golden image. */
-export async function encodeGoldenImage({ golden, backend }: ParityContext): Promise<Float32Array> {
+/** Latents [C, 1, h, w] of the golden image, or of another picture of the references. */
+export async function encodeGoldenImage(
+  { golden, backend }: ParityContext,
+  tensors: Checkpoint = golden.tensors,
+  name = 'image_rgb_u8',
+): Promise<Float32Array> {
   const checkpoint = await golden.components.vae();
-  const { data, height, width } = await goldenImage(golden.tensors);
+  const { data, height, width } = await goldenImage(tensors, name);
   const image = { data, width, height };
   return encodeFirstFrame(backend, golden.config.vae, checkpoint, image);
 }
@@ -66,8 +71,8 @@ export function latentSize({ golden }: ParityContext): LatentSize {
 
 /** What the denoising loop starts from. */
 export interface LoopInputs {
-  /** Image latents [C, 1, h, w]. */
-  readonly image: Float32Array;
+  /** The given latent frames, [C, 1, h, w] each: an array has the first one alone. */
+  readonly image: Float32Array | NamedTensors;
   readonly prompt: Float32Array;
   readonly negativePrompt: Float32Array;
 }
@@ -84,7 +89,7 @@ export async function loop(
   const noise = await golden.tensors.read('noise');
   return denoise(backend, new Wan22Denoiser(model, 4096), {
     size: latentSize(context),
-    image: { latent: inputs.image },
+    image: inputs.image instanceof Float32Array ? { [givenName(0)]: inputs.image } : inputs.image,
     texts: guidanceScale > 1 ? [inputs.prompt, inputs.negativePrompt] : [inputs.prompt],
     noise: () => noise,
     scheduler: createScheduler({ kind: 'unipc', steps, flowShift }),

@@ -1,9 +1,12 @@
+import { z } from 'zod';
 import { KinoraError } from '../../../contract';
 import { Scope } from '../../../gpu';
+import { latentFrame } from '../../../pipeline/latents';
 import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { createScheduler, Solver } from '../../../pipeline/schedulers';
 import { combineLoras, parseLora } from '../../layers/lora';
 import { cleanPrompt, loadTokenizer } from '../../umt5/tokenizer';
+import { givenName } from '../denoiser';
 import { loraArchitecture } from '../lora';
 import { createTinyDecoder } from '../tiny-decoder';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
@@ -39,6 +42,7 @@ export const stages: readonly Stage[] = [
   { name: 'scheduler', checks: [/^(sigmas|timesteps|sched_latents)$/], run: scheduler },
   { name: 'latents', checks: [/^final_latents(_no_cfg)?$/], run: latents },
   { name: 'video', checks: [/^video$/], run: video },
+  { name: 'key frames', checks: [/^final_latents$/], run: keyFrames },
   { name: 'LoRA', checks: [/^/], run: lora },
   { name: 'tiny decoders', checks: [/^final_latents$/], run: tinyDecoders },
   { name: 'element types', checks: [/^/], run: elementTypes },
@@ -118,7 +122,7 @@ async function forward(
   const scope = new Scope(backend);
   // One frame per chunk: the check shall cross the seams between chunks.
   const clip = await model.createClip(size, {
-    conditioningFrames: 1,
+    given: [0],
     maxChunkTokens: perFrame,
     guided: false,
   });
@@ -268,6 +272,54 @@ async function* video(context: ParityContext): AsyncGenerator<ParityLine> {
   const { tensors } = context.golden;
   const frames = await decodeVideo(context, await tensors.read('final_latents'));
   yield compare('video', frames, await tensors.read('video'), context.stageTolerance);
+}
+
+const keyFrameCases = z.looseObject({
+  /** By the name of the case: latent frame → `first`, `last` or `final_latents[N]`. */
+  cases: z.record(z.string(), z.record(z.string(), z.string())),
+});
+
+/** The loop with other given frames, from our own latent of the last picture on. */
+async function* keyFrames(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { golden, keyFrameTolerance: tolerance } = context;
+  const { folder, tensors } = golden;
+  if (!(await folder.exists('keyframes.safetensors'))) return;
+  const references = await openFile(folder, 'keyframes.safetensors');
+  const { cases } = keyFrameCases.parse(await folder.json('keyframes.json'));
+  const last = await encodeGoldenImage(context, references, 'last_rgb_u8');
+  yield compare('keyframes.last_latent', last, await references.read('last_latent'), tolerance);
+  const size = latentSize(context);
+  const made = await tensors.read('final_latents');
+  const latentOf: Readonly<Record<string, () => Promise<Float32Array>>> = {
+    first: () => goldenLatent(context),
+    last: async () => last,
+    ...Object.fromEntries(
+      Array.from({ length: size.frames }, (_, f) => [
+        `final_latents[${f}]`,
+        async () => latentFrame(made, size, f),
+      ]),
+    ),
+  };
+  const prompt = await goldenEmbeds(context, 'prompt_embeds');
+  const negativePrompt = await goldenEmbeds(context, 'negative_prompt_embeds');
+  const model = await openTransformer(context, context.precision);
+  try {
+    for (const [name, given] of Object.entries(cases)) {
+      const image: Record<string, Float32Array> = {};
+      for (const [frame, source] of Object.entries(given)) {
+        const latent = await latentOf[source]?.();
+        if (latent) image[givenName(Number(frame))] = latent;
+      }
+      const inputs = { image, prompt, negativePrompt };
+      const actual = await loop(context, model, inputs, golden.settings.guidance_scale);
+      yield compare(`keyframes.${name}`, actual, await references.read(name), tolerance);
+    }
+  } finally {
+    model.dispose();
+  }
+  const frames = await decodeVideo(context, await references.read('first_last'));
+  const expected = await references.read('first_last_video');
+  yield compare('keyframes.first_last_video', frames, expected, tolerance);
 }
 
 /** `…_lora_a08_b17` in a golden's name: adapter a at 0.8 and b at 1.7. */

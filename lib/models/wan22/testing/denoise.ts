@@ -6,7 +6,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { createScheduler, type Scheduler } from '../../../pipeline/schedulers';
 import type { TransformerConfig } from '../config';
-import { Wan22Denoiser } from '../denoiser';
+import { givenName, Wan22Denoiser } from '../denoiser';
 import { latentsToTokens, tokensToLatents } from '../tokens';
 import type { Transformer } from '../transformer';
 
@@ -81,7 +81,7 @@ export async function denoiseTokens(
   const latents = await denoise(backend, new Wan22Denoiser(transformer, maxChunkTokens), {
     ...rest,
     image: {
-      latent: tokensToLatents(conditioning, channels, { ...size, frames: 1 }, config),
+      [givenName(0)]: tokensToLatents(conditioning, channels, { ...size, frames: 1 }, config),
     },
     texts: guidanceScale > 1 ? [prompt, negativePrompt] : [prompt],
     noise: () => tokensToLatents(noise, channels, size, config),

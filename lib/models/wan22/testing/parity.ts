@@ -9,6 +9,7 @@ export function parityContext(golden: Golden, backend: Backend): ParityContext {
     precision: 'f32',
     stageTolerance: 1e-4,
     loopTolerance: 1e-3,
+    keyFrameTolerance: 1e-5,
     formatsVideoTolerance: 2e-3,
     loraFiles: [],
   };

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { type Backend, relativeRms, Scope } from '../../../gpu';
 import type { BlockWork } from '../../../pipeline/model';
 import type { TransformerConfig } from '../config';
-import { Wan22Denoiser } from '../denoiser';
+import { givenName, Wan22Denoiser } from '../denoiser';
 import { tokensToLatents } from '../tokens';
 import type { Transformer } from '../transformer';
 import { perFrame, tokens, values, width } from './denoise';
@@ -14,7 +14,7 @@ async function openClip(backend: Backend, transformer: Transformer, config: Tran
   const clip = await new Wan22Denoiser(transformer, perFrame).prepare({
     size,
     image: {
-      latent: tokensToLatents(
+      [givenName(0)]: tokensToLatents(
         values(0, perFrame * width),
         config.in_channels,
         { ...size, frames: 1 },

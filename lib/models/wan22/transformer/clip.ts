@@ -9,7 +9,7 @@ import {
 import type { LatentSize } from '../../../pipeline/latents';
 import { bindLinear } from '../../layers/linear';
 import { type TransformerConfig, transformerDim } from '../config';
-import { chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
+import { chunkTokens, rotaryTables, tokenOrder, tokensPerFrame } from '../tokens';
 import * as network from './network';
 import { clipSizes } from './sizes';
 import type { BlockWeights, TransformerWeights } from './weights';
@@ -46,8 +46,8 @@ export interface TokenRows {
 
 /** Sizes and work of a clip that are known before it runs. */
 export interface ClipOptions {
-  /** Latent frames that are given: they stay as they are, at timestep 0. */
-  readonly conditioningFrames: number;
+  /** Latent frames that are given, in ascending order: they stay as they are, at timestep 0, and their tokens come first. */
+  readonly given: readonly number[];
   /** Upper bound of a chunk. */
   readonly maxChunkTokens: number;
   /** Whether two branches will run (guidance scale over 1). */
@@ -75,13 +75,13 @@ export interface ClipTokens {
 export function tokensOf(
   config: TransformerConfig,
   size: LatentSize,
-  { conditioningFrames, maxChunkTokens }: ClipOptions,
+  { given, maxChunkTokens }: ClipOptions,
 ): ClipTokens {
   const perFrame = tokensPerFrame(config, size);
-  const chunks = chunkTokens(size.frames, perFrame, conditioningFrames, maxChunkTokens);
+  const chunks = chunkTokens(size.frames, perFrame, given.length, maxChunkTokens);
   return {
     tokens: perFrame * size.frames,
-    conditioningTokens: perFrame * conditioningFrames,
+    conditioningTokens: perFrame * given.length,
     chunks: chunks.map(({ start, count, ...chunk }) => {
       return { start, count, class: chunk.conditioning ? conditioning : noisy };
     }),
@@ -120,7 +120,8 @@ export class Clip {
     try {
       this.#streams = streams.map(make);
       this.#residuals = residuals.map(make);
-      this.#rotary = this.#scope.all(rotary, 'activations', rotaryTables(config, size));
+      const order = tokenOrder(size.frames, options.given);
+      this.#rotary = this.#scope.all(rotary, 'activations', rotaryTables(config, size, order));
     } catch (error) {
       this.dispose();
       throw error;

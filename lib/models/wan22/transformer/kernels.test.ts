@@ -51,7 +51,7 @@ function programOf(setting: Setting): Program {
   const clip = tokensOf(
     config,
     { frames: 31, height: 44, width: 80 },
-    { conditioningFrames: 1, maxChunkTokens, guided: true },
+    { given: [0], maxChunkTokens, guided: true },
   );
   const target = { choice, limits, maxBufferBytes: Number.POSITIVE_INFINITY };
   const adapted = clipGraphs(config, { precision, lora }, true);

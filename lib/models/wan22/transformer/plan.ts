@@ -62,7 +62,7 @@ export async function planDenoising(
   const { largestBuffer: maxBufferBytes = Number.POSITIVE_INFINITY } = options;
   const form = { precision, ...(lora && { lora }) };
   const guided = promptTokens.length > 1;
-  const clipOptions = { conditioningFrames: 1, maxChunkTokens: chunkTokens, guided, reusesBlocks };
+  const clipOptions = { given: [0], maxChunkTokens: chunkTokens, guided, reusesBlocks };
   const clip = tokensOf(config, size, clipOptions);
   const texts = promptTokens.map((tokens) => textSizes(config, tokens));
   const latents = [clip.tokens - clip.conditioningTokens, tokenWidth(config)] as const;
