@@ -8,6 +8,10 @@ import type { Sampling } from './profiles';
 /** One video, at the model's native size. */
 export interface ImageToVideoRequest extends Sampling {
   readonly image: Frame;
+  /** What the video ends in, of the same size; left to the model when absent. */
+  readonly lastImage?: Frame | undefined;
+  /** Whether the video ends where it begins, so that it can be played again and again. Then there is no `lastImage`. */
+  readonly loop?: boolean | undefined;
   readonly prompt: string;
   readonly negativePrompt: string;
   /** One more than a multiple of the model's stride; more than its longest clip means several clips. */

@@ -1,9 +1,10 @@
-import { KinoraError, type MemoryReport, type Phase } from '../contract';
+import { framesInFile, KinoraError, type MemoryReport, type Phase } from '../contract';
 import type { Backend } from '../gpu';
 import { openCheckpoints, RunCheckpoints } from './checkpoints';
 import { planClips } from './clips';
 import { decodeClip } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
+import { fadeInto, goingOn } from './key-frames';
 import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
 import type { MemoryPlan } from './memory/plan';
@@ -15,6 +16,9 @@ import { createScheduler, type Scheduler } from './schedulers';
 import { StepClock } from './step-clock';
 
 export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
+
+/** What a clip takes over of the one before fades out in so many latent frames. */
+const joinLatents = 3;
 
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
@@ -103,7 +107,11 @@ class Run {
     const memory = await this.#fitMemory(prompts);
     let { texts } = this.#checkpoints;
     if (!texts && this.#checkpoints.denoises) texts = await this.#encodeText(prompts, memory);
+    const { time: stride } = model.latents.strides;
+    const wanted = framesInFile(request.frames, request.loop);
     let start = request.image;
+    // A loop ends in what it begins with: the first frame as it is decoded.
+    let end = request.lastImage;
     let framesDone = 0;
     for (const [clip, { frames, dropFirst }] of this.#clips.entries()) {
       const size = latentSizeOf(model.latents, { ...start, frames });
@@ -111,22 +119,28 @@ class Run {
         this.#savedLatents(clip) ??
         (await this.#newLatents(clip, size, start, texts ?? [], memory));
       if (!latents) break;
-      let dropping = dropFirst;
-      for await (const frame of this.#decode(clip, size, latents, memory)) {
-        start = frame;
-        if (dropping) {
-          // It repeats the last frame of the clip before, from which this clip started.
-          dropping = false;
-          continue;
-        }
+      const ends = clip === this.#clips.length - 1;
+      const before = start;
+      let first: Frame | undefined;
+      let index = 0;
+      for await (const decoded of this.#decode(clip, size, latents, memory)) {
+        start = decoded;
+        first ??= decoded;
+        if (request.loop) end ??= decoded;
+        let frame = decoded;
+        if (dropFirst) frame = goingOn(before, first, frame, index, joinLatents * stride);
+        if (ends && end) frame = fadeInto(end, frame, index, frames, stride);
+        index += 1;
+        // It repeats the last frame of the clip before, from which this clip started; or closes the loop.
+        if ((dropFirst && index === 1) || framesDone === wanted) continue;
         await hooks.onFrame(frame);
         framesDone += 1;
-        hooks.onProgress({ type: 'frame', frame: framesDone, frames: request.frames });
+        hooks.onProgress({ type: 'frame', frame: framesDone, frames: wanted });
       }
       if (hooks.control.finishing || this.#cutShort) break;
     }
     // A request to finish that comes after the last step still gets the whole video.
-    const finishedEarly = this.#cutShort || framesDone < request.frames;
+    const finishedEarly = this.#cutShort || framesDone < wanted;
     const { resumes } = this.#checkpoints;
     return { frames: framesDone, finishedEarly, resumes, memory: memory.report };
   }
@@ -152,7 +166,7 @@ class Run {
     if (clip > 0) await this.#suspend();
     let image = checkpoints.imageOf(clip);
     if (!image) {
-      image = await this.#encodeImage(clip, start, memory);
+      image = await this.#encodeImages(clip, start, memory);
       checkpoints.saveConditions({ clip, image, texts });
     }
     const state = checkpoints.stateOf(clip);
@@ -213,12 +227,16 @@ class Run {
     return texts;
   }
 
-  async #encodeImage(clip: number, image: Frame, memory: MemoryFit): Promise<NamedTensors> {
+  async #encodeImages(clip: number, start: Frame, memory: MemoryFit): Promise<NamedTensors> {
     this.#phase('image', clip);
     await memory.freeSessionsFor('image');
-    const { signal } = this.hooks.control;
+    const { request, hooks } = this;
     const frames = this.#clips[clip]?.frames ?? 0;
-    const conditions = await this.model.encodeImage(this.backend, image, frames, signal);
+    const images = [{ frame: 0, image: start }];
+    const end = request.loop ? request.image : request.lastImage;
+    if (end && clip === this.#clips.length - 1) images.push({ frame: frames - 1, image: end });
+    const { signal } = hooks.control;
+    const conditions = await this.model.encodeImages(this.backend, images, frames, signal);
     for (const [name, values] of Object.entries(conditions)) {
       requireFinite(values, `The ${name} of the image`);
     }

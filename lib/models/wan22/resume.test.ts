@@ -204,6 +204,13 @@ describe('a run that is suspended and resumed gives the same bits', () => {
     ],
     ['EasyCache', { guidanceScale: 3, cache: { kind: 'easycache' }, steps: 8 }, '0:4', '0:5'],
     ['the end of the first clip', { frames: 17 }, '0:4', '1:1'],
+    ['a loop, in its second clip', { frames: 17, loop: true, guidanceScale: 2 }, '1:2', '1:3'],
+    [
+      'a given last image, by a cache',
+      { lastImage: smoothImage({ width: 64, height: 32 }), cache: { kind: 'easycache' }, steps: 8 },
+      '0:4',
+      '0:5',
+    ],
   ])('%s', async (_, { adapter, ...sampling }, at, next) => {
     const request = { ...sampling, ...(adapter && { lora }) };
     const whole = await make(request, new MemoryStorage());

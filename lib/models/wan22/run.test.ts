@@ -159,6 +159,47 @@ describe('one clip', () => {
   });
 });
 
+describe('what a video ends in', () => {
+  const last = { ...image, data: image.data.map((value) => 0.5 * value - 0.3) };
+  const away = (frames: readonly Frame[], from: Frame) =>
+    frames.map(({ data }) => relativeRms(data, from.data));
+
+  test('a given picture is the last frame, and those before it fade into it', async () => {
+    const { frames, events, result } = await make({ lastImage: last });
+    expect(result).toMatchObject({ frames: 9, finishedEarly: false });
+    expect(frames[8]).toEqual(last);
+    const [before = 0, ...fading] = away(frames, last).slice(4);
+    for (const [i, distance] of fading.entries()) {
+      expect(distance).toBeLessThan([before, ...fading][i] ?? 0);
+    }
+    // The model knows where the video goes from its first step on.
+    const free = await make({});
+    expect(planesEqual(frames[2], free.frames[2])).toBe(false);
+    expect(phasesOf(events)).toEqual(['text 0', 'image 0', 'load 0', 'denoise 0', 'decode 0']);
+  });
+
+  test('a loop is one frame shorter, and its last frame leads to the first', async () => {
+    const { frames, events, result } = await make({ loop: true });
+    expect(result).toMatchObject({ frames: 8, finishedEarly: false });
+    const [first] = frames;
+    if (!first) throw new Error('there is no frame');
+    const [...distances] = away(frames, first).slice(4);
+    expect(distances.at(-1)).toBeLessThan(Math.min(...distances.slice(0, -1)));
+    const counted = events.flatMap((event) => (event.type === 'frame' ? [event.frames] : []));
+    expect(new Set(counted)).toEqual(new Set([8]));
+  });
+
+  test('in several clips, the last one ends in it', async () => {
+    const { frames } = await make({ frames: 17, lastImage: last }, { model: short });
+    expect(frames).toHaveLength(17);
+    expect(frames[16]).toEqual(last);
+    const free = await make({ frames: 17 }, { model: short });
+    expect(planesEqual(frames[8], free.frames[8])).toBe(true);
+    const loop = await make({ frames: 17, loop: true }, { model: short });
+    expect(loop.frames).toHaveLength(16);
+  });
+});
+
 describe('several clips', () => {
   test.each([
     [9, 1],

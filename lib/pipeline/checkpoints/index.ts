@@ -6,6 +6,7 @@ import {
   type PromptOptimization,
   sha256,
 } from '../../contract';
+import type { Frame } from '../latents';
 import type { VideoModel } from '../model';
 import type { ImageToVideoRequest } from '../request';
 import type { RunIdentity, UnusableReason } from './format';
@@ -96,10 +97,18 @@ function isBefore(at: CheckpointInfo | null, other: CheckpointInfo): boolean {
 
 /** Fingerprints of all that the latents depend on. */
 async function identityOf(model: VideoModel, request: ImageToVideoRequest): Promise<RunIdentity> {
-  const { image, decoder: _, memoryBudget: __, ...rest } = request;
+  const { image, lastImage, decoder: _, memoryBudget: __, ...rest } = request;
   const { width, height } = image;
-  const pixels = await sha256(image.data as Float32Array<ArrayBuffer>);
-  const entries = Object.entries({ ...rest, width, height, pixels });
+  const pixelsOf = ({ data }: Frame) => sha256(data as Float32Array<ArrayBuffer>);
+  const pixels = await pixelsOf(image);
+  const lastPixels = lastImage && (await pixelsOf(lastImage));
+  const entries = Object.entries({
+    ...rest,
+    width,
+    height,
+    pixels,
+    ...(lastPixels && { lastPixels }),
+  });
   const values = entries.sort(([a], [b]) => (a < b ? -1 : 1));
   const hash = (text: string) => sha256(new TextEncoder().encode(text));
   return {

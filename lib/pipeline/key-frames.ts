@@ -1,0 +1,58 @@
+import type { Frame } from './latents';
+
+/** A picture that a clip shows at one of its frames. */
+export interface KeyFrame {
+  /** Of the clip, from 0. */
+  readonly frame: number;
+  readonly image: Frame;
+}
+
+/** The latent frame that shows a frame: 0 for the first, then one for each `stride` frames. */
+export function latentOf({ frame }: Pick<KeyFrame, 'frame'>, stride: number): number {
+  return Math.ceil(frame / stride);
+}
+
+/**
+ * A frame of a clip that ends in a given picture. A held last latent frame was encoded as a lone picture and stands for
+ * `stride` frames, so what is decoded of it is near the picture but not it: those frames fade into the picture, and the
+ * last one is the picture.
+ *
+ * @param index of the frame, from 0
+ * @param frames of the clip
+ */
+export function fadeInto(
+  end: Frame,
+  frame: Frame,
+  index: number,
+  frames: number,
+  stride: number,
+): Frame {
+  const weight = (index - (frames - 1 - stride)) / stride;
+  if (weight <= 0) return frame;
+  const data = frame.data.map((value, i) => value + weight * ((end.data[i] as number) - value));
+  return { ...frame, data };
+}
+
+/**
+ * A frame of a clip that goes on from another one's last frame. The clip was made from an encoding of that frame, so that
+ * its own first frame differs a little from it in detail and colour; the difference is taken over and fades out.
+ *
+ * @param last frame of the clip before, as it was shown
+ * @param first frame of this clip, which shows the same and is left out
+ * @param index of the frame, from 0
+ * @param fade frames until the difference is gone
+ */
+export function goingOn(
+  last: Frame,
+  first: Frame,
+  frame: Frame,
+  index: number,
+  fade: number,
+): Frame {
+  const weight = 1 - index / fade;
+  if (weight <= 0) return frame;
+  const data = frame.data.map(
+    (value, i) => value + weight * ((last.data[i] as number) - (first.data[i] as number)),
+  );
+  return { ...frame, data };
+}
