@@ -303,7 +303,7 @@ test(
       await page.getByRole('link', { name: 'Studio', exact: true }).click();
     });
 
-    await test.step('the plan says what is read in every step, and so does the result', async () => {
+    await test.step('the plan says what is read in every step', async () => {
       const studio = new StudioPage(page);
       await studio.fill({ image: picturePath, prompt, steps: 2 });
       await expect(page.getByLabel('Model', { exact: true })).toHaveValue('deeper');
@@ -314,8 +314,8 @@ test(
       await expect(studio.progress).toContainText(
         /\d+ of 64 blocks stays? in memory; the others are read from disk in every step\./,
       );
-      await studio.waitForResult();
-      await expect(studio.result).toContainText(/\d+ of 64 blocks read from disk/);
+      await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+      await expect(studio.failure).toBeVisible();
     });
   },
 );

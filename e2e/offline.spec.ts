@@ -432,8 +432,8 @@ test(
     await installed.start();
     const { page } = installed;
     await withSilentConsole(page, async () => {
-      await page.goto(home);
-      await visitAll(page);
+      await page.goto(`${home}models/`);
+      await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
       await share(page, picturePath, '/kinora/share');
       await page.getByRole('button', { name: 'Use it' }).click();
       expect(page.url()).toBe(home);

@@ -61,6 +61,7 @@ const optionTypes = {
   'negative-prompt': { type: 'string' },
   size: { type: 'string' },
   duration: { type: 'string' },
+  loop: { type: 'boolean' },
   steps: { type: 'string' },
   guidance: { type: 'string' },
   'flow-shift': { type: 'string' },
@@ -110,6 +111,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
                           '' for none
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
   --duration SECONDS      ${between('duration')}
+  --loop                  the video ends where it begins, to be played again and again
   --steps N               ${between('num_inference_steps')}
   --guidance X            ${between('guidance_scale')}
   --flow-shift X          ${between('flow_shift')}
@@ -249,6 +251,7 @@ function readParameters(values: Values): Parameters {
     negative_prompt: values['negative-prompt'],
     size: values.size,
     duration: readNumber(values.duration),
+    loop: values.loop,
     num_inference_steps: readNumber(values.steps),
     guidance_scale: readNumber(values.guidance),
     flow_shift: readNumber(values['flow-shift']),

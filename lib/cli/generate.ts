@@ -4,6 +4,7 @@ import path from 'node:path';
 import {
   type Backend,
   frameCount,
+  framesInFile,
   isBundled,
   KinoraError,
   type ModelManifest,
@@ -68,7 +69,8 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const file = out ?? path.resolve('out', result.videoFile);
   await makeFolders(file);
   await page.save(result.videoFile, file);
-  await verify(file, result, frameCount(manifest, parameters.duration), manifest.framesPerSecond);
+  const frames = framesInFile(frameCount(manifest, parameters.duration), parameters.loop);
+  await verify(file, result, frames, manifest.framesPerSecond);
   if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);
 }

@@ -60,6 +60,11 @@ export function frameCount(
   return 1 + frameStride * Math.round((framesPerSecond * durationSeconds) / frameStride);
 }
 
+/** Frames of the file that a video of so many frames becomes: a loop leaves out its last one, which is the first again. */
+export function framesInFile(frames: number, loop = false): number {
+  return loop ? frames - 1 : frames;
+}
+
 /** The seed itself, or for −1 a random one in [0, {@link maxSeed}]. */
 export function resolveSeed(seed: number): number {
   if (seed >= 0) return seed;

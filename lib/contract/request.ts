@@ -45,6 +45,13 @@ export const parametersSchema = z.object({
     .default(30)
     .describe('Denoising steps: more take longer and give more detail.'),
   duration: z.int().min(5).max(10).default(5).describe('Length in seconds.'),
+  // Without a default: what never asked for it does not see it in answers.
+  loop: z
+    .boolean()
+    .optional()
+    .describe(
+      'The video ends where it begins, one frame short, so that it can be played again and again.',
+    ),
   guidance_scale: z
     .number()
     .min(1)

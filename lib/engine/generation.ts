@@ -5,6 +5,7 @@ import {
   type DecoderKind,
   type EngineRequest,
   frameCount,
+  framesInFile,
   type GenerationResult,
   isResumable,
   KinoraError,
@@ -123,6 +124,8 @@ export class Generation {
     const native = model.manifest.nativeSizes[parameters.size];
     const { framesPerSecond: frameRate } = model.manifest;
     const frames = frameCount(model.manifest, parameters.duration);
+    const { loop } = parameters;
+    const inFile = framesInFile(frames, loop);
     const { control } = context;
     const counted = { request, model, sampling, frames, optimises: optimising };
     const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
@@ -152,7 +155,7 @@ export class Generation {
     const shown = () => ({ data: frameImage(pixels, options.framing, delivered), ...delivered });
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
     if (!safety.checks) estimate.expectNoCheck();
-    const steps: StepContext = { seed: parameters.seed, image, frames, signal };
+    const steps: StepContext = { seed: parameters.seed, image, frames: inFile, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
       scaling(native, delivered),
@@ -183,7 +186,7 @@ export class Generation {
         width,
         height,
         frameRate,
-        frames,
+        frames: inFile,
         metadata: createVideoMetadata(metadata),
         encoder: options.encoder ?? 'auto',
       });
@@ -196,11 +199,13 @@ export class Generation {
           prompt,
           negativePrompt: parameters.negative_prompt,
           image,
+          // Absent where it is not asked for: the saved run knows the request by its fields.
+          ...(loop && { loop }),
           frames,
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
           memoryBudget: device.memoryBudget ?? 'probe',
-          // Absent where nothing was chosen: the saved run knows the request by its fields.
+          // Likewise.
           ...(device.kernels && { kernels: device.kernels }),
         },
         {

@@ -68,6 +68,7 @@ export class ServeLoop {
       sizes: [...options.sizes],
       loras: true,
       max_duration: 10,
+      loops: true,
     };
   }
 

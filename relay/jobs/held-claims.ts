@@ -195,7 +195,8 @@ export type HeldClaims = ReturnType<typeof createHeldClaims>;
 /** Claims of the same kind fit the same jobs, but for those that one of their workers failed at. */
 function kindOf({ caller, worker }: HeldClaim): string {
   const { owner, shared } = caller;
-  const { model, precision, sizes, loras, max_duration, safety_checker, prompt_optimizer } = worker;
-  const video = [model, precision, [...sizes].sort(), loras, max_duration];
+  const { model, precision, sizes, safety_checker, prompt_optimizer } = worker;
+  const { loras, loops, max_duration } = worker;
+  const video = [model, precision, [...sizes].sort(), loras, loops, max_duration];
   return JSON.stringify([owner, shared, ...video, safety_checker, prompt_optimizer]);
 }

@@ -28,6 +28,7 @@ it('says of a worker what its claim says', async () => {
           input: {
             size: usually('1280*720', '720*1280'),
             duration: usually(5, 8),
+            loop: usually(false, true),
             enable_safety_checker: flip(),
           },
         }),
@@ -37,6 +38,7 @@ it('says of a worker what its claim says', async () => {
         sizes: usually(['1280*720', '720*1280'], ['1280*720']),
         loras: flip(),
         max_duration: usually(10, 5),
+        loops: usually(true, false),
         safety_checker: usually('ready', 'demonstration', 'none'),
       });
       const owner = usually('ada', 'bob');

@@ -30,13 +30,14 @@ export function takesFor(worker: ConnectedWorker, jobs: KeyJobs): boolean {
  */
 export function canTake(
   worker: ConnectedWorker,
-  job: KeyJobs & Pick<JobRow, 'size' | 'duration' | 'needsLora' | 'needsChecker'>,
+  job: KeyJobs & Pick<JobRow, 'size' | 'duration' | 'needsLoop' | 'needsLora' | 'needsChecker'>,
 ): boolean {
-  const { sizes, max_duration, loras, safety_checker } = worker.declaration;
+  const { sizes, max_duration, loops, loras, safety_checker } = worker.declaration;
   return (
     takesFor(worker, job) &&
     sizes.some((size) => size === job.size) &&
     job.duration <= max_duration &&
+    (loops || !job.needsLoop) &&
     (loras || !job.needsLora) &&
     (safety_checker !== 'none' || !job.needsChecker)
   );

@@ -117,7 +117,10 @@ export const jobs = pgTable(
     size: text('size').notNull(),
     duration: integer('duration').notNull(),
     needsLora: boolean('needs_lora').notNull().default(false),
-    /** The two switches of `input`, in columns of their own, as an input may have 80 kB. */
+    /** The switches of `input`, in columns of their own, as an input may have 80 kB. */
+    needsLoop: boolean('needs_loop')
+      .notNull()
+      .generatedAlwaysAs(sql`coalesce((input ->> 'loop')::boolean, false)`),
     needsChecker: boolean('needs_checker')
       .notNull()
       .generatedAlwaysAs(sql`coalesce((input ->> 'enable_safety_checker')::boolean, false)`),

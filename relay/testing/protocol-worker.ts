@@ -42,6 +42,7 @@ export class ProtocolWorker {
       sizes: [...sizes],
       loras: true,
       max_duration: 10,
+      loops: true,
       safety_checker: 'ready',
       prompt_optimizer: false,
     };

@@ -83,6 +83,7 @@ test('parameters are unchanged by the form', () => {
     size: '720*1280',
     num_inference_steps: 7,
     duration: 9,
+    loop: true,
     guidance_scale: 1.5,
     flow_shift: 2.25,
     seed: 9_999_999_999,

@@ -42,6 +42,8 @@ export interface FormValues extends Record<NumberName, string> {
   readonly size: Size;
   /** Whether the user chose the size; until then it follows the shape of the image. */
   readonly sizeChosen: boolean;
+  /** Whether the video ends where it begins. */
+  readonly loop: boolean;
   /** Empty until a model is selected. */
   readonly model: string;
   readonly profile: ProfileName;
@@ -141,6 +143,7 @@ export const emptyForm: FormState = {
     prompt: '',
     size: '1280*720',
     sizeChosen: false,
+    loop: false,
     ...modelDefaults(),
     samplingDefaults: modelDefaults(),
     duration: String(parameterRanges.duration.default),
@@ -268,6 +271,7 @@ export function toParameters({ values, files }: FormState): ParametersInput {
     size: values.size,
     num_inference_steps: toNumber(values.num_inference_steps),
     duration: toNumber(values.duration),
+    ...(values.loop && { loop: true }),
     guidance_scale: toNumber(values.guidance_scale),
     flow_shift: toNumber(values.flow_shift),
     seed: toNumber(values.seed),
@@ -284,6 +288,7 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     sizeChosen: true,
     num_inference_steps: String(parameters.num_inference_steps),
     duration: String(parameters.duration),
+    loop: parameters.loop === true,
     guidance_scale: String(parameters.guidance_scale),
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),

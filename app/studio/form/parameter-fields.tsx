@@ -103,6 +103,20 @@ export function SizeField({ fields: { values, set } }: { fields: FormFields }) {
   );
 }
 
+/** Whether the video ends where it begins. */
+export function LoopField({ fields: { values, set } }: { fields: FormFields }) {
+  return (
+    <label className="check" title={t('form.loopHint')}>
+      <input
+        type="checkbox"
+        checked={values.loop}
+        onChange={(event) => set({ loop: event.target.checked })}
+      />
+      {t('form.loop')}
+    </label>
+  );
+}
+
 /** The seed, with a button that sets a random one. */
 export function SeedField({ fields: { values, errors, set } }: { fields: FormFields }) {
   const error = errors.seed;

@@ -14,6 +14,8 @@ const presetsSchema: z.ZodType<Preset[]> = z.array(
       size: z.enum(sizes),
       num_inference_steps: z.string(),
       duration: z.string(),
+      // Absent in presets of earlier versions.
+      loop: z.boolean().default(false),
       guidance_scale: z.string(),
       flow_shift: z.string(),
       negative_prompt: z.string(),

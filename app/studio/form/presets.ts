@@ -8,6 +8,7 @@ const presetFields = [
   'size',
   'num_inference_steps',
   'duration',
+  'loop',
   'guidance_scale',
   'flow_shift',
   'negative_prompt',

@@ -27,6 +27,7 @@ function difficult(): FormState {
       size: '720*1280',
       num_inference_steps: '12',
       duration: '6',
+      loop: true,
       guidance_scale: '3.5',
       flow_shift: '4',
       seed: '42',

@@ -236,6 +236,7 @@ function command(form: FormState): string {
     ...(hasOption ? framingOptions(files.image?.framing) : []),
     option('--prompt', values.prompt),
     ...given,
+    ...(values.loop ? ['--loop'] : []),
     ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
     ...(isFast ? ['--fast'] : []),
     ...(isFast && values.fullDecode ? ['--decoder full'] : []),

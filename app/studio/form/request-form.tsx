@@ -28,6 +28,7 @@ import { NegativePromptField } from './negative-prompt-field';
 import {
   AdvancedFields,
   type FormFields,
+  LoopField,
   NumberField,
   SeedField,
   SizeField,
@@ -166,6 +167,7 @@ export function RequestForm(props: {
         />
         <SizeField fields={fields} />
         <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')} />
+        <LoopField fields={fields} />
         <details className="more">
           <summary>{t('form.advanced')}</summary>
           <NumberField name="num_inference_steps" fields={fields} />

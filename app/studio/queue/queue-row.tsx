@@ -98,6 +98,7 @@ function factsOf({ parameters, profile, imageName }: WaitingInput): ReadonlyMap<
     ['image', imageName],
     ['size', formatSize(size)],
     ['duration', t('common.seconds', { seconds: numberOf('duration') })],
+    ...(asked.loop ? ([['loop', t('queue.loop')]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
     ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],
     ['guidance', t('queue.guidance', { guidance: numberOf('guidance_scale') })],

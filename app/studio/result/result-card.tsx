@@ -120,6 +120,7 @@ export function ResultCard(props: {
             <Fact name={t('result.duration')}>
               {t('result.durationOf', { seconds: secondsOf(prediction), frames: result.frames })}
             </Fact>
+            {parameters.loop && <Fact name={t('result.settings.loop')}>{t('result.yes')}</Fact>}
             <AppliedFacts result={result} parameters={parameters} />
             <Fact name={t('result.settings.flowShift')}>{flowShiftText(prediction)}</Fact>
             {parameters.loras.length > 0 && (

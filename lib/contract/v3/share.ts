@@ -79,6 +79,7 @@ export const sharedRequestSchema = z.object({
     size: parameters.size.unwrap().optional(),
     num_inference_steps: parameters.num_inference_steps.unwrap().optional(),
     duration: parameters.duration.unwrap().optional(),
+    loop: parameters.loop,
     guidance_scale: parameters.guidance_scale.unwrap().optional(),
     flow_shift: parameters.flow_shift.unwrap().optional(),
     seed: parameters.seed.unwrap().optional(),
@@ -99,8 +100,9 @@ export function sharedRequestOf(
   include: ShareInclude,
 ): SharedRequest {
   const { prompt, negative_prompt, ...rest } = made.parameters;
-  const { size, num_inference_steps, duration, guidance_scale, flow_shift, seed } = rest;
-  const settings = { size, num_inference_steps, duration, guidance_scale, flow_shift, seed };
+  const { size, num_inference_steps, duration, loop, guidance_scale, flow_shift, seed } = rest;
+  const sampling = { num_inference_steps, guidance_scale, flow_shift, seed };
+  const settings = { size, duration, ...(loop && { loop }), ...sampling };
   return {
     parameters: {
       ...(include.prompt && { prompt, negative_prompt }),

@@ -27,6 +27,8 @@ const workerDeclarationSchema = z.object({
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
+  /** Whether it makes loops. Tabs of earlier versions do not say so, and do not. */
+  loops: z.boolean().default(false),
   /**
    * `ready`: it has the downloaded checker. `demonstration`: its model is the bundled one, whose videos the
    * quick checker judges. `none`: it is not given jobs that ask for the check.
@@ -56,6 +58,7 @@ const skipReasons = [
   'loras',
   'precision',
   'duration',
+  'loop',
   'checker',
   'optimizer',
   'back-off',

@@ -11,6 +11,7 @@ type Setting =
   | 'speed'
   | 'size'
   | 'duration'
+  | 'loop'
   | 'steps'
   | 'guidance'
   | 'flowShift'
@@ -35,6 +36,7 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['speed', ({ profile }) => t(`names.profile.${profile}`)],
   ['size', ({ parameters }) => formatSize(parameters.size)],
   ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
+  ['loop', ({ parameters }) => t(parameters.loop ? 'result.yes' : 'result.no')],
   ['steps', stepsText],
   [
     'guidance',

@@ -1,0 +1,1 @@
+ALTER TABLE "jobs" ADD COLUMN "needs_loop" boolean GENERATED ALWAYS AS (coalesce((input ->> 'loop')::boolean, false)) STORED NOT NULL;
