@@ -14,20 +14,21 @@ export function latentOf({ frame }: Pick<KeyFrame, 'frame'>, stride: number): nu
 
 /**
  * A frame of a clip that ends in a given picture. A held last latent frame was encoded as a lone picture and stands for
- * `stride` frames, so what is decoded of it is near the picture but not it: those frames fade into the picture, and the
- * last one is the picture.
+ * several frames, so what is decoded of it is near the picture but not it: the last frames fade into the picture, and
+ * the last one is the picture.
  *
  * @param index of the frame, from 0
  * @param frames of the clip
+ * @param fade frames that the change is spread over
  */
 export function fadeInto(
   end: Frame,
   frame: Frame,
   index: number,
   frames: number,
-  stride: number,
+  fade: number,
 ): Frame {
-  const weight = (index - (frames - 1 - stride)) / stride;
+  const weight = 1 - (frames - 1 - index) / fade;
   if (weight <= 0) return frame;
   const data = frame.data.map((value, i) => value + weight * ((end.data[i] as number) - value));
   return { ...frame, data };

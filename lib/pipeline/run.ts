@@ -17,8 +17,8 @@ import { StepClock } from './step-clock';
 
 export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 
-/** What a clip takes over of the one before fades out in so many latent frames. */
-const joinLatents = 3;
+/** What a clip takes over of the one before fades out in so many latent frames; it fades into its end in so many. */
+const [joinLatents, endLatents] = [3, 2] as const;
 
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
@@ -129,7 +129,7 @@ class Run {
         if (request.loop) end ??= decoded;
         let frame = decoded;
         if (dropFirst) frame = goingOn(before, first, frame, index, joinLatents * stride);
-        if (ends && end) frame = fadeInto(end, frame, index, frames, stride);
+        if (ends && end) frame = fadeInto(end, frame, index, frames, endLatents * stride);
         index += 1;
         // It repeats the last frame of the clip before, from which this clip started; or closes the loop.
         if ((dropFirst && index === 1) || framesDone === wanted) continue;
