@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import type { ModelEntry } from '../../../lib/contract/library';
 import { parameterRanges, resolveSeed, type Size, sizes } from '../../../lib/contract/parameters';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
@@ -27,6 +28,8 @@ export function NumberField(props: {
   fields: FormFields;
   unit?: string;
   hint?: string;
+  /** What belongs to it, below. */
+  children?: ReactNode;
 }) {
   const { name, unit } = props;
   const { values, errors, resolved, set } = props.fields;
@@ -69,6 +72,7 @@ export function NumberField(props: {
         onChange={(event) => onChange(event.target.value)}
       />
       <FieldNotes id={name} error={error} hint={hint} />
+      {props.children}
     </div>
   );
 }

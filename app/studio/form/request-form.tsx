@@ -166,8 +166,9 @@ export function RequestForm(props: {
           onChange={(id) => set({ model: id })}
         />
         <SizeField fields={fields} />
-        <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')} />
-        <LoopField fields={fields} />
+        <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')}>
+          <LoopField fields={fields} />
+        </NumberField>
         <details className="more">
           <summary>{t('form.advanced')}</summary>
           <NumberField name="num_inference_steps" fields={fields} />
