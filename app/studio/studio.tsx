@@ -298,8 +298,8 @@ export function Studio() {
 
 const cancelRun = ({ getRunner }: Data) => getRunner().cancel();
 
-/** Its size follows from the picture. It is a loop, as the clip above the button. */
-const sample = { picture: sampleImagePath, values: { prompt: samplePrompt, loop: true } };
+/** Its size follows from the picture. */
+const sample = { picture: sampleImagePath, values: { prompt: samplePrompt } };
 
 const noPredictions: readonly Prediction[] = [];
 
