@@ -80,7 +80,7 @@ export function latentFrame(values: Float32Array, size: LatentSize, f: number): 
 /**
  * Refuses numbers that cannot be shown.
  *
- * @param what the subject of the sentence, such as `The latent of the image`
+ * @param what the subject of the sentence, such as `Frame 3 of the decoded clip`
  * @throws KinoraError `LATENTS_NOT_FINITE`
  */
 export function requireFinite(values: Float32Array, what: string): void {

@@ -237,8 +237,8 @@ class Run {
     if (end && clip === this.#clips.length - 1) images.push({ frame: frames - 1, image: end });
     const { signal } = hooks.control;
     const conditions = await this.model.encodeImages(this.backend, images, frames, signal);
-    for (const [name, values] of Object.entries(conditions)) {
-      requireFinite(values, `The ${name} of the image`);
+    for (const values of Object.values(conditions)) {
+      requireFinite(values, 'What the model made of an image');
     }
     await this.#endStage();
     return conditions;
