@@ -117,6 +117,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
       sizeChosen: true,
       num_inference_steps: '8',
       duration: '6',
+      loop: false,
       guidance_scale: '2.5',
       flow_shift: '5',
       // Numbers of a video stay with every model.
