@@ -1,8 +1,16 @@
 import { chromium, type Page } from 'playwright';
-import { testLaunchOptions } from '../lib/cli/browser/launch';
+import { ensureBrowser } from '../lib/cli/browser/find';
+import { noAdapterFlags, testLaunchOptions } from '../lib/cli/browser/launch';
 import { ServePage } from './pages/serve-page';
 import { StudioPage } from './pages/studio-page';
-import { expect, full, test, withSilentConsole } from './support/fixtures';
+import {
+  expect,
+  full,
+  picturePath,
+  test,
+  withFixtureModel,
+  withSilentConsole,
+} from './support/fixtures';
 
 const note = (page: Page) => page.getByRole('complementary', { name: 'GPU check' });
 /** The badge of the header opens the note on an emulated GPU. */
@@ -84,3 +92,35 @@ test('a browser without WebGPU gets a notice that says so and what helps', async
   await expect(note(page)).toContainText(/Chrome or Edge/);
   await expect(note(page)).toContainText('The CPU computes here.');
 });
+
+test(
+  'a browser without a usable GPU gets a notice, and offers the CPU where it was told otherwise',
+  full,
+  async ({ baseURL }) => {
+    const browser = await chromium.launch({
+      executablePath: await ensureBrowser(),
+      args: [...noAdapterFlags],
+    });
+    try {
+      const page = await browser.newPage({ baseURL: baseURL ?? '' });
+      await withFixtureModel(page.context());
+      const studio = new StudioPage(page);
+      await studio.open();
+      await expect(note(page)).toContainText('found no usable GPU');
+      await studio.fill({ image: picturePath, prompt: 'A lamp flickers', steps: 1 });
+      await studio.chooseGpu();
+      await studio.generateButton.click();
+      const failed = studio.failure.locator('[data-code="ADAPTER_MISSING"]');
+      await expect(failed).toBeVisible();
+      await expect(page.getByText('found no usable GPU')).toHaveCount(1);
+      await failed.getByRole('button', { name: 'Use the CPU instead' }).click();
+      await expect(cpuOffer(page)).toHaveCount(0);
+      // The run that failed on the GPU is made again on the CPU, as the form says now.
+      await studio.failure.getByRole('button', { name: 'Run again' }).click();
+      await studio.waitForResult();
+      await expect(studio.result).toContainText('the CPU');
+    } finally {
+      await browser.close();
+    }
+  },
+);
