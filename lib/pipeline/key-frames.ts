@@ -8,7 +8,7 @@ export interface KeyFrame {
 }
 
 /** The latent frame that shows a frame: 0 for the first, then one for each `stride` frames. */
-export function latentOf({ frame }: Pick<KeyFrame, 'frame'>, stride: number): number {
+export function latentOf(frame: number, stride: number): number {
   return Math.ceil(frame / stride);
 }
 
@@ -28,10 +28,7 @@ export function fadeInto(
   frames: number,
   fade: number,
 ): Frame {
-  const weight = 1 - (frames - 1 - index) / fade;
-  if (weight <= 0) return frame;
-  const data = frame.data.map((value, i) => value + weight * ((end.data[i] as number) - value));
-  return { ...frame, data };
+  return shifted(frame, 1 - (frames - 1 - index) / fade, frame, end);
 }
 
 /**
@@ -50,10 +47,14 @@ export function goingOn(
   index: number,
   fade: number,
 ): Frame {
-  const weight = 1 - index / fade;
-  if (weight <= 0) return frame;
+  return shifted(frame, 1 - index / fade, first, last);
+}
+
+/** A frame with a share of what leads from one frame to another; as it is where the share is not over 0. */
+function shifted(frame: Frame, share: number, from: Frame, to: Frame): Frame {
+  if (share <= 0) return frame;
   const data = frame.data.map(
-    (value, i) => value + weight * ((last.data[i] as number) - (first.data[i] as number)),
+    (value, i) => value + share * ((to.data[i] as number) - (from.data[i] as number)),
   );
   return { ...frame, data };
 }

@@ -155,14 +155,13 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
   });
 
   test('a loop closes: from its last frame to its first is no larger step than others', async () => {
-    const { frames, first, last } = await video(samplePrompt, { ...longer, loop: true });
+    const { frames, first } = await video(samplePrompt, { ...longer, loop: true });
     expect(frames).toHaveLength(120);
     const middle = frames[60];
     if (!middle) throw new Error('frames are missing');
     const away = displacement(first, middle);
     expect(away.x).toBeLessThan(-1);
-    const differences = frames.slice(1).map((frame, i) => difference(frame, frames[i] ?? frame));
-    expect(difference(last, first) / medianOf(differences)).toBeLessThan(1.2);
+    expect(steps([...frames, first]).at(-1)).toBeLessThan(1.2);
   });
 
   test('zooming in has its direction', async () => {
@@ -221,6 +220,9 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
       prompt: 'The camera pans to the left',
       negativePrompt: '',
     });
+    expect(
+      psnr(frames[33] ?? pictures.landscape, frames[32] ?? pictures.landscape),
+    ).toBeGreaterThan(22);
     expect(steps(frames)[32]).toBeLessThan(2.5);
     const [start, middle, end] = [frames[0], frames[32], frames[64]];
     if (!start || !middle || !end) throw new Error('frames are missing');

@@ -167,12 +167,11 @@ export class Wan22 implements VideoModel {
     const { config, vae } = this.parts;
     const latents = new Map<Frame, Float32Array>();
     const named: Record<string, Float32Array> = {};
-    for (const keyFrame of images) {
-      const { image } = keyFrame;
+    for (const { frame, image } of images) {
       const latent =
         latents.get(image) ?? (await encodeFirstFrame(backend, config.vae, vae, image, { signal }));
       latents.set(image, latent);
-      named[givenName(latentOf(keyFrame, this.latents.strides.time))] = latent;
+      named[givenName(latentOf(frame, this.latents.strides.time))] = latent;
     }
     return named;
   }
