@@ -75,6 +75,7 @@ export const errorPlaces: Readonly<Record<ErrorCode, HelpPlace>> = {
   BUSY: 'run-queue',
   SERVER_UNREACHABLE: 'problems-server',
   VIDEO_UNREADABLE: 'problems-files',
+  AUDIO_UNREADABLE: 'run-sound',
   FILE_UNREADABLE: 'problems-files',
   FILE_UNWRITABLE: 'problems-files',
   NOTIFICATIONS_DENIED: 'problems-notifications',

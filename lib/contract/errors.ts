@@ -209,6 +209,10 @@ const table = {
     'This file is not a video made by Kinora.',
     'Use an MP4 that Kinora has made.',
   ],
+  AUDIO_UNREADABLE: [
+    'This file has no audio that the browser can read.',
+    'Use a complete MP3, M4A, WAV, FLAC, Ogg or Opus file without copy protection.',
+  ],
   FILE_UNREADABLE: ['A file could not be read.', 'Check that it exists and may be read.'],
   FILE_UNWRITABLE: ['A file cannot be written there.', 'Choose another place for it.'],
   NOTIFICATIONS_DENIED: [

@@ -1,5 +1,4 @@
 import type { FFmpeg as FFmpegClass } from '@ffmpeg/ffmpeg';
-import { BlobSource, EncodedPacketSink, Input, MP4 } from 'mediabunny';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
@@ -24,6 +23,7 @@ import {
   readVideoMetadata,
   type VideoMetadata,
 } from './metadata';
+import { packetsOf } from './testing/packets';
 
 const frameRate = 24;
 const [width, height] = [160, 96];
@@ -76,16 +76,6 @@ async function make(first: number, frames: number, size = width): Promise<Blob> 
     await writer.add(frame);
   }
   return writer.finish();
-}
-
-async function packetsOf(video: Blob): Promise<Uint8Array[]> {
-  const input = new Input({ source: new BlobSource(video), formats: [MP4] });
-  const track = await input.getPrimaryVideoTrack();
-  if (!track) throw new Error('no video track');
-  const packets: Uint8Array[] = [];
-  for await (const { data } of new EncodedPacketSink(track).packets()) packets.push(data);
-  input.dispose();
-  return packets;
 }
 
 /** Which frame of the joined video each frame is, by its grey. */

@@ -113,6 +113,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   BUSY: ['另一个生成正在运行。', '等它结束，或取消它。'],
   SERVER_UNREACHABLE: ['此页面的服务器没有响应。', '检查网络以及服务器是否在运行，然后重试。'],
   VIDEO_UNREADABLE: ['这个文件不是 Kinora 制作的视频。', '使用 Kinora 制作的 MP4。'],
+  AUDIO_UNREADABLE: [
+    '这个文件没有浏览器能读取的音频。',
+    '使用完整、没有版权保护的 MP3、M4A、WAV、FLAC、Ogg 或 Opus 文件。',
+  ],
   FILE_UNREADABLE: ['有文件无法读取。', '检查它是否存在、是否允许读取。'],
   FILE_UNWRITABLE: ['无法在那里写入文件。', '为它换一个位置。'],
   NOTIFICATIONS_DENIED: [

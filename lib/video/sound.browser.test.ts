@@ -1,0 +1,173 @@
+import { AudioSampleSink, BlobSource, Input, MP4 } from 'mediabunny';
+import { beforeAll, expect, test } from 'vitest';
+import { parseParameters } from '../contract';
+import { failureOf } from '../contract/testing/failure';
+import { createVideoWriter } from './encoder';
+import { inspectVideo } from './inspect';
+import { createVideoMetadata, readVideoMetadata } from './metadata';
+import { addSound, readSoundDuration, type SoundSettings } from './sound';
+import { packetsOf } from './testing/packets';
+
+const [width, height, frames, frameRate] = [160, 96, 61, 24];
+const seconds = frames / frameRate;
+const plain: SoundSettings = { start: 0, fadeIn: 0, fadeOut: 0, loop: false };
+const { signal } = new AbortController();
+const metadata = createVideoMetadata({
+  id: 'a',
+  model: 'tiny',
+  profile: 'standard',
+  backend: 'wasm',
+  parameters: parseParameters({ prompt: 'boat', seed: 7 }),
+  createdAt: '2026-01-02T03:04:05.678Z',
+});
+
+/** The amplitude of the tones: each second has a frequency of its own. */
+const toneAt = (second: number) =>
+  0.4 * Math.sin(2 * Math.PI * 300 * (1 + Math.floor(second)) * second);
+
+/** The tones as WAV with 16 bits: in both channels, in the second one half as loud. */
+function wav(duration: number, sampleRate: number): Blob {
+  const samples = new Int16Array(Math.round(duration * sampleRate) * 2);
+  for (let i = 0; i < samples.length; i += 2) {
+    const amplitude = 32767 * toneAt(i / 2 / sampleRate);
+    samples.set([amplitude, amplitude / 2], i);
+  }
+  const header = new DataView(new ArrayBuffer(44));
+  for (const [at, text] of [
+    [0, 'RIFF'],
+    [8, 'WAVE'],
+    [12, 'fmt '],
+    [36, 'data'],
+  ] as const) {
+    for (const [i, letter] of [...text].entries()) header.setUint8(at + i, letter.charCodeAt(0));
+  }
+  header.setUint32(4, 36 + samples.byteLength, true);
+  header.setUint32(16, 16, true);
+  header.setUint16(20, 1, true);
+  header.setUint16(22, 2, true);
+  header.setUint32(24, sampleRate, true);
+  header.setUint32(28, sampleRate * 4, true);
+  header.setUint16(32, 4, true);
+  header.setUint16(34, 16, true);
+  header.setUint32(40, samples.byteLength, true);
+  return new Blob([header, samples]);
+}
+
+/** The first channel of an MP4's sound from the video's start on, and its second one. */
+async function decode(file: Blob) {
+  const input = new Input({ source: new BlobSource(file), formats: [MP4] });
+  const track = await input.getPrimaryAudioTrack();
+  if (!track) throw new Error('no sound');
+  const rate = await track.getSampleRate();
+  const channels = [0, 1].map(() => new Float32Array(Math.ceil(seconds * rate)));
+  for await (const sample of new AudioSampleSink(track).samples()) {
+    const at = Math.round(sample.timestamp * rate);
+    for (const [planeIndex, channel] of channels.entries()) {
+      const plane = new Float32Array(sample.numberOfFrames);
+      sample.copyTo(plane, { planeIndex, format: 'f32-planar' });
+      channel.set(plane.subarray(Math.max(0, -at), channel.length - at), Math.max(0, at));
+    }
+    sample.close();
+  }
+  const end = await track.computeDuration();
+  input.dispose();
+  const [left, right] = channels as [Float32Array, Float32Array];
+  return { left, right, rate, end };
+}
+
+/** Root mean square of the amplitudes from one second to another. */
+function loudness(samples: Float32Array, rate: number, from: number, to: number): number {
+  const part = samples.subarray(Math.round(from * rate), Math.round(to * rate));
+  return Math.sqrt(part.reduce((sum, value) => sum + value * value, 0) / part.length);
+}
+
+/** Largest loudness of the difference to what is expected, in any 50 ms of the range. */
+function difference(
+  samples: Float32Array,
+  rate: number,
+  expected: (second: number) => number,
+  [from, to]: readonly [number, number],
+): number {
+  const off = samples.map((value, i) => value - expected(i / rate));
+  const windows = Math.floor((to - from) / 0.05);
+  return Math.max(
+    ...Array.from({ length: windows }, (_, i) =>
+      loudness(off, rate, from + i * 0.05, from + (i + 1) * 0.05),
+    ),
+  );
+}
+
+let video: Blob;
+beforeAll(async () => {
+  const writer = await createVideoWriter({ width, height, frameRate, frames, metadata });
+  for (let i = 0; i < frames; i++) {
+    await writer.add(new Uint8ClampedArray(width * height * 4).fill(4 * i));
+  }
+  video = await writer.finish();
+});
+
+test('sound starts where it is to start and ends with the video, which is copied', async () => {
+  const audio = wav(5, 44_100);
+  expect(await readSoundDuration(audio)).toBe(5);
+  const made = await addSound(video, audio, { ...plain, start: 1.5 }, signal);
+  expect(await packetsOf(made)).toEqual(await packetsOf(video));
+  expect(await inspectVideo(made)).toEqual(await inspectVideo(video));
+  expect(await readVideoMetadata(made)).toEqual(metadata);
+  const { left, right, rate, end } = await decode(made);
+  expect(rate).toBe(44_100);
+  expect(end).toBeGreaterThan(seconds - 0.03);
+  expect(end).toBeLessThanOrEqual(seconds);
+  // The pre-echo of a new tone; a sound that is off by 1 ms differs by 0.5.
+  const expected = (second: number) => toneAt(1.5 + second);
+  expect(difference(left, rate, expected, [0, 2.5])).toBeLessThan(0.1);
+  expect(difference(right, rate, (second) => expected(second) / 2, [0, 2.5])).toBeLessThan(0.05);
+
+  // This is AAC in a video file: as it is, its packets are copied.
+  const copied = await addSound(video, made, plain, signal);
+  expect(await packetsOf(copied, 'audio')).toEqual(await packetsOf(made, 'audio'));
+  expect(difference((await decode(copied)).left, rate, expected, [0, 2.5])).toBeLessThan(0.1);
+  expect(await packetsOf(copied)).toEqual(await packetsOf(video));
+});
+
+test('short sound is repeated or followed by silence; it fades in and out', async () => {
+  const audio = wav(1, 22_050);
+  const looped = await addSound(video, audio, { ...plain, start: 0.25, loop: true }, signal);
+  const { left, rate } = await decode(looped);
+  // Resampled for browsers that encode no other rate.
+  expect(rate).toBe(48_000);
+  for (const from of [0, 0.75, 1.5]) {
+    const inside = [from + 0.05, Math.min(from + 0.7, 2.5)] as const;
+    const expected = (second: number) => toneAt(0.25 + second - from);
+    expect(difference(left, rate, expected, inside), `from ${from}`).toBeLessThan(0.05);
+  }
+
+  const once = await addSound(video, audio, { ...plain, start: 0.25 }, signal);
+  const short = (await decode(once)).left;
+  expect(loudness(short, rate, 0.6, 0.74)).toBeGreaterThan(0.2);
+  expect(loudness(short, rate, 0.8, seconds)).toBeLessThan(0.001);
+
+  const faded = { ...plain, fadeIn: 0.5, fadeOut: 1, loop: true };
+  const { left: rising } = await decode(await addSound(video, audio, faded, signal));
+  const levels = Array.from({ length: 25 }, (_, i) => loudness(rising, rate, i / 10, (i + 1) / 10));
+  const [rise, held, fall] = [levels.slice(0, 6), levels.slice(5, 15), levels.slice(15)];
+  expect(rise).toEqual(rise.toSorted((a, b) => a - b));
+  expect(fall).toEqual(fall.toSorted((a, b) => b - a));
+  expect(Math.min(...held)).toBeGreaterThan(0.25);
+  expect(levels[0]).toBeLessThan(0.05);
+  expect(levels[24]).toBeLessThan(0.05);
+});
+
+test('what is no audio, or ends too early, is refused; an abort ends it', async () => {
+  const refused = { code: 'AUDIO_UNREADABLE' };
+  expect(await failureOf(addSound(video, new Blob(['text']), plain, signal))).toMatchObject(
+    refused,
+  );
+  expect(await failureOf(readSoundDuration(video))).toMatchObject(refused);
+  const audio = wav(1, 48_000);
+  const late = addSound(video, audio, { ...plain, start: 3 }, signal);
+  expect(await failureOf(late)).toMatchObject({ ...refused, message: /ends before 3 s/ });
+  const unreadable = addSound(new Blob(['text']), audio, plain, signal);
+  expect(await failureOf(unreadable)).toMatchObject({ code: 'VIDEO_UNREADABLE' });
+  const aborted = addSound(video, audio, plain, AbortSignal.abort());
+  expect(await failureOf(aborted)).toMatchObject({ code: 'CANCELLED' });
+});
