@@ -78,6 +78,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   BUSY: 'elsewhere',
   VIDEO_UNREADABLE: 'suspect',
   SERVER_UNREACHABLE: 'elsewhere',
+  AUDIO_UNREADABLE: 'never',
   FILE_UNREADABLE: 'suspect',
   FILE_UNWRITABLE: 'unfit',
   NOTIFICATIONS_DENIED: 'never',

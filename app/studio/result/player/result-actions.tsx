@@ -15,6 +15,7 @@ import { CompareDialog } from './compare-dialog';
 import { ExportDialog } from './export-dialog';
 import { FrameBar } from './frame-bar';
 import { LongerDialog } from './longer-dialog';
+import { SoundDialog } from './sound-dialog';
 import { TrimDialog } from './trim-dialog';
 import './player.css';
 
@@ -34,7 +35,9 @@ export function ResultActions(props: {
 }) {
   const { prediction, player, video, missing, blurred, busy, name, actions } = props;
   const { id, result, parts } = prediction;
-  const [dialog, setDialog] = useState<'longer' | 'trim' | 'compare' | 'export' | null>(null);
+  const [dialog, setDialog] = useState<'longer' | 'trim' | 'sound' | 'compare' | 'export' | null>(
+    null,
+  );
   const [more, setMore] = useState(false);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const chain =
@@ -122,6 +125,9 @@ export function ResultActions(props: {
               <button type="button" className="small" onClick={() => open('trim')}>
                 {chain.length > 1 ? t('result.joinAndTrim') : t('result.trim')}
               </button>
+              <button type="button" className="small" onClick={() => open('sound')}>
+                {t('result.sound.title')}
+              </button>
               <button type="button" className="small" onClick={() => open('compare')}>
                 {t('result.compare')}
               </button>
@@ -150,6 +156,7 @@ export function ResultActions(props: {
       {dialog === 'trim' && chain.length > 0 && (
         <TrimDialog chain={chain} onKept={actions.onKept} onClose={close} />
       )}
+      {dialog === 'sound' && video && <SoundDialog file={video.file} name={name} onClose={close} />}
       {dialog === 'export' && video && (
         <ExportDialog prediction={prediction} file={video.file} name={name} onClose={close} />
       )}
