@@ -3,6 +3,8 @@ import { BlobSource, Input, MP4 } from 'mediabunny';
 import type { Locator } from 'playwright';
 import { inspectVideo } from '../lib/video/inspect';
 import { sniffImage } from '../lib/video/sniff';
+import { packetsOf } from '../lib/video/testing/packets';
+import { wavOf } from '../lib/video/testing/wav';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 
 /** What a video says of how it was made. */
@@ -123,6 +125,31 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     const bytes = new Uint8Array(await (await openAsBlob(saved)).arrayBuffer());
     expect(sniffImage(bytes)).toMatchObject({ format: 'webp', width: 480, height: 270 });
     await expect(button('Export')).toBeFocused();
+  });
+
+  await test.step('add sound', async () => {
+    const before = await openAsBlob(await save(button('Download'), /\.mp4$/));
+    await button('Add sound').click();
+    const dialog = page.getByRole('dialog', { name: 'Add sound' });
+    const add = dialog.getByRole('button', { name: 'Add sound' });
+    const choose = (name: string, buffer: Buffer) =>
+      dialog.getByLabel('Audio file').setInputFiles({ name, mimeType: 'audio/wav', buffer });
+    await choose('broken.wav', Buffer.from('no audio'));
+    await expect(dialog.getByRole('alert')).toContainText('no audio that the browser can read');
+    await expect(add).toBeDisabled();
+    const wave = Int16Array.from({ length: 88_200 }, (_, i) => 9000 * Math.sin(i / 20));
+    await choose('tone.wav', Buffer.from(await wavOf(wave, 44_100).arrayBuffer()));
+    await expect(dialog.getByText(/^It has 1\.0 s/)).toBeVisible();
+    await dialog.getByLabel('Fade in (s)').fill('0.5');
+    await expectAccessible(page);
+    await add.click();
+    await expect(dialog.locator('video')).toBeVisible();
+    const saved = save(dialog.getByRole('button', { name: 'Download' }), /-sound\.mp4$/);
+    const made = await openAsBlob(await saved);
+    expect(await inspectVideo(made)).toEqual(await inspectVideo(before));
+    expect(await settingsIn(made)).toEqual(await settingsIn(before));
+    expect((await packetsOf(made, 'audio')).length).toBeGreaterThan(100);
+    await expect(button('Add sound')).toBeFocused();
   });
 
   await test.step('compare both', async () => {

@@ -7,6 +7,7 @@ import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata } from './metadata';
 import { addSound, readSoundDuration, type SoundSettings } from './sound';
 import { packetsOf } from './testing/packets';
+import { wavOf } from './testing/wav';
 
 const [width, height, frames, frameRate] = [160, 96, 61, 24];
 const seconds = frames / frameRate;
@@ -32,25 +33,7 @@ function wav(duration: number, sampleRate: number): Blob {
     const amplitude = 32767 * toneAt(i / 2 / sampleRate);
     samples.set([amplitude, amplitude / 2], i);
   }
-  const header = new DataView(new ArrayBuffer(44));
-  for (const [at, text] of [
-    [0, 'RIFF'],
-    [8, 'WAVE'],
-    [12, 'fmt '],
-    [36, 'data'],
-  ] as const) {
-    for (const [i, letter] of [...text].entries()) header.setUint8(at + i, letter.charCodeAt(0));
-  }
-  header.setUint32(4, 36 + samples.byteLength, true);
-  header.setUint32(16, 16, true);
-  header.setUint16(20, 1, true);
-  header.setUint16(22, 2, true);
-  header.setUint32(24, sampleRate, true);
-  header.setUint32(28, sampleRate * 4, true);
-  header.setUint16(32, 4, true);
-  header.setUint16(34, 16, true);
-  header.setUint32(40, samples.byteLength, true);
-  return new Blob([header, samples]);
+  return wavOf(samples, sampleRate);
 }
 
 /** The first channel of an MP4's sound from the video's start on, and its second one. */
