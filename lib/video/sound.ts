@@ -88,28 +88,25 @@ export async function addSound(
     const aac = sound ? await encodeAac(sound, durationSeconds, settings, signal) : audio;
     return await withAudio(aac, (track) => mux(video, track, facts, signal));
   } catch (thrown) {
-    throw withCode(thrown, 'ENCODER_FAILED', 'The sound could not be written');
+    throw withCode('ENCODER_FAILED', thrown);
   }
 }
 
-/** Errors that have no code of their own get this one. */
-function withCode(thrown: unknown, code: ErrorCode, sentence: string): KinoraError {
-  const error = toKinoraError(thrown);
-  if (error.code !== 'INTERNAL') return error;
-  const detail = thrown instanceof Error ? thrown.message : String(thrown);
-  return new KinoraError(code, `${sentence}: ${detail}.`, { cause: thrown });
+/** What was thrown, with a code where it has none. */
+function withCode(code: ErrorCode, cause: unknown): KinoraError {
+  const error = toKinoraError(cause);
+  return error.code === 'INTERNAL' ? new KinoraError(code, undefined, { cause }) : error;
 }
 
 async function withAudio<T>(file: Blob, use: (track: InputAudioTrack) => Promise<T>): Promise<T> {
   const input = new Input({ source: new BlobSource(file), formats });
   try {
     const track = await input.getPrimaryAudioTrack();
-    if (!track) throw new KinoraError('AUDIO_UNREADABLE', 'The file has no audio.');
     // Copy protection hides the codec.
-    if ((await track.getCodec()) === null) throw new KinoraError('AUDIO_UNREADABLE');
+    if (!track || (await track.getCodec()) === null) throw new KinoraError('AUDIO_UNREADABLE');
     return await use(track);
   } catch (thrown) {
-    throw withCode(thrown, 'AUDIO_UNREADABLE', 'The audio file cannot be read');
+    throw withCode('AUDIO_UNREADABLE', thrown);
   } finally {
     input.dispose();
   }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../../lib/contract/errors';
 import { Problem } from '../../../shared/messages';
 
@@ -14,12 +14,13 @@ export interface FileTask {
   ) => void;
 }
 
+const idle = { share: null, problem: null };
+
 export function useFileTask(): FileTask {
-  const idle = { share: null, problem: null };
   const [state, setState] = useState<Omit<FileTask, 'run'>>(idle);
   const running = useRef<AbortController>(null);
   useEffect(() => () => running.current?.abort(), []);
-  const run: FileTask['run'] = (work) => {
+  const run: FileTask['run'] = useCallback((work) => {
     running.current?.abort();
     const control = new AbortController();
     const { signal } = control;
@@ -32,7 +33,7 @@ export function useFileTask(): FileTask {
       () => set(idle),
       (thrown: unknown) => set({ share: null, problem: toKinoraError(thrown).toRecord() }),
     );
-  };
+  }, []);
   return { ...state, run };
 }
 

@@ -74,10 +74,12 @@ export function SoundDialog(props: {
           <Seconds name="fadeIn" />
           <Seconds name="fadeOut" initial={1} />
         </div>
-        <label className="check">
-          <input type="checkbox" name="loop" defaultChecked />
-          {t('result.sound.loop')}
-        </label>
+        <div className="field">
+          <label className="check">
+            <input type="checkbox" name="loop" defaultChecked />
+            {t('result.sound.loop')}
+          </label>
+        </div>
         {url && (
           <>
             {/* biome-ignore lint/a11y/useMediaCaption: the user has just chosen the sound. */}

@@ -1,5 +1,4 @@
-import { useEffect, useId, useReducer, useRef, useState } from 'react';
-import { toKinoraError } from '../../../../lib/contract/errors';
+import { useEffect, useId, useRef, useState } from 'react';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
@@ -10,9 +9,10 @@ import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
-import { cutParts, openParts, type VideoPart } from './cut-parts';
+import { cutParts, openParts } from './cut-parts';
+import { TaskStatus, useFileTask } from './file-task';
 import { keepVideo } from './keep-video';
-import { changeTrim } from './trim-state';
+import { withEnd, withStart } from './trim-state';
 import { frameTime, useShownFrame } from './use-shown-frame';
 
 /** Trims a finished video, and joins it with the ones that it continues. */
@@ -57,12 +57,13 @@ function Trimmer(props: {
   const { onKept, onClose } = props;
   const [id] = useState(newPredictionId);
   const [videos] = useState(props.videos);
-  const [state, change] = useReducer(changeTrim, { status: 'opening' });
-  const parts = useRef<readonly VideoPart[]>([]);
-  const writing = useRef<AbortController>(null);
+  const [opened, setOpened] = useState<Awaited<ReturnType<typeof openVideo>> | null>(null);
+  const [range, setRange] = useState({ from: 0, to: 0 });
+  const { from, to } = range;
+  const task = useFileTask();
+  const { run } = task;
   const player = useRef<HTMLVideoElement>(null);
-  const open = state.status === 'ready' || state.status === 'writing';
-  const url = useObjectUrl(open ? state.video : null);
+  const url = useObjectUrl(opened?.video);
   // Those that continue each other are of one model.
   const frameRate = videos[0]?.result.frameRate ?? 1;
   const shown = useShownFrame(player, url, frameRate);
@@ -71,36 +72,26 @@ function Trimmer(props: {
   const reason = videos.slice(0, -1).map(safetyReason).find(Boolean) ?? null;
 
   useEffect(() => {
-    const opening = new AbortController();
-    openVideo(videos, id, opening.signal).then(
-      (opened) => {
-        if (opening.signal.aborted) return;
-        parts.current = opened.parts;
-        const { video, frames, reasonFor } = opened;
-        change({ type: 'opened', video, frames, reasonFor });
-      },
-      (thrown: unknown) => {
-        if (opening.signal.aborted) return;
-        change({ type: 'failed', error: toKinoraError(thrown).toRecord() });
-      },
-    );
-    return () => {
-      opening.abort();
-      writing.current?.abort();
-    };
-  }, [videos, id]);
+    run(async (signal) => {
+      const found = await openVideo(videos, id, signal);
+      if (signal.aborted) return;
+      setOpened(found);
+      setRange({ from: 0, to: found.frames });
+    });
+  }, [videos, id, run]);
 
   useEffect(() => {
     // It plays what is kept, again and again.
     const video = player.current;
-    if (!open || !video || video.paused) return;
-    if (shown < state.from || shown >= state.to)
-      video.currentTime = frameTime(state.from, frameRate);
-  }, [open, shown, state, frameRate]);
+    if (!opened || !video || video.paused) return;
+    if (shown < from || shown >= to) video.currentTime = frameTime(from, frameRate);
+  }, [opened, shown, from, to, frameRate]);
 
-  if (state.status === 'failed') return <Problem error={state.error} />;
-  if (!open) return <p className="dialog-text">{t('result.opening')}</p>;
-  const { from, to, frames } = state;
+  if (!opened) {
+    if (task.problem) return <Problem error={task.problem} />;
+    return <p className="dialog-text">{t('result.opening')}</p>;
+  }
+  const { parts, frames, reasonFor } = opened;
   const isWhole = to - from === frames;
   const show = (frame: number) => {
     const video = player.current;
@@ -108,26 +99,17 @@ function Trimmer(props: {
     video.pause();
     video.currentTime = frameTime(frame, frameRate);
   };
-  async function save(): Promise<void> {
-    if (!open) return;
-    const running = new AbortController();
-    writing.current = running;
-    change({ type: 'started' });
-    try {
-      const { signal } = running;
-      const onFrame = (done: number) => change({ type: 'progressed', done });
+  const save = () =>
+    run(async (signal, onShare) => {
+      const onFrame = (done: number) => onShare(done / (to - from));
       const video = isWhole
-        ? state.video
-        : (await cutParts(parts.current, state, { id, signal, onFrame })).video;
-      const kept = await keepVideo(getRunner().store, video, videos, !state.reasonFor(from, to));
+        ? opened.video
+        : (await cutParts(parts, range, { id, signal, onFrame })).video;
+      const kept = await keepVideo(getRunner().store, video, videos, !reasonFor(from, to));
       onClose();
       onKept(kept);
-    } catch (thrown) {
-      if (running.signal.aborted) return;
-      change({ type: 'failed', error: toKinoraError(thrown).toRecord() });
-    }
-  }
-  const busy = state.status === 'writing';
+    });
+  const busy = task.share !== null;
   return (
     <>
       <div className="screen" data-size={videos[0]?.result.size}>
@@ -149,7 +131,7 @@ function Trimmer(props: {
         frameRate={frameRate}
         busy={busy}
         onChange={(first) => {
-          change({ type: 'startMoved', first });
+          setRange(withStart(range, first));
           show(Math.min(first, to - 1));
         }}
       />
@@ -160,7 +142,7 @@ function Trimmer(props: {
         frameRate={frameRate}
         busy={busy}
         onChange={(last) => {
-          change({ type: 'endMoved', last });
+          setRange(withEnd(range, last, frames));
           show(Math.max(last, from));
         }}
       />
@@ -170,26 +152,16 @@ function Trimmer(props: {
           frames,
           seconds: ((to - from) / frameRate).toFixed(2),
         })}{' '}
-        {t(`result.trimmed.${state.reasonFor(from, to) ?? 'copied'}`)}
+        {t(`result.trimmed.${reasonFor(from, to) ?? 'copied'}`)}
       </p>
-      {state.status === 'ready' && state.problem && (
-        <div role="alert">
-          <Problem error={state.problem} />
-        </div>
-      )}
-      {busy && (
-        <label className="dialog-text">
-          {t('result.writing')}
-          <progress value={state.done} max={to - from} />
-        </label>
-      )}
+      <TaskStatus task={task} name={t('result.writing')} />
       <div className="actions">
         <button
           type="button"
           className="primary"
           // Nothing is left out of it, and nothing joined.
           disabled={busy || (isWhole && videos.length === 1)}
-          onClick={() => void save()}
+          onClick={save}
         >
           {t('result.keep')}
         </button>
