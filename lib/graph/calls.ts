@@ -114,6 +114,8 @@ export function wholeOperands({ call, operands }: Value): readonly Value[] {
 
 /** GELU in its tanh form (Hendrycks & Gimpel 2016), `gelu_new` of transformers. */
 export const gelu = (x: Value): Value => call({ op: 'gelu' }, [x]);
+/** GELU itself, `x·Φ(x)` with the error function. */
+export const geluErf = (x: Value): Value => call({ op: 'geluErf' }, [x]);
 /** `x·sigmoid(x)`. */
 export const silu = (x: Value): Value => call({ op: 'silu' }, [x]);
 /** `a + b`, both of one shape, or b one row. */

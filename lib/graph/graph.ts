@@ -47,7 +47,7 @@ export type Call =
       readonly lastBias: string | null;
     }
   | { readonly op: 'gatherHeads' }
-  | { readonly op: 'gelu' | 'silu' | 'add' | 'sub' | 'mul' }
+  | { readonly op: 'gelu' | 'geluErf' | 'silu' | 'add' | 'sub' | 'mul' }
   | { readonly op: 'weightedSum'; readonly coefficients: readonly Coefficient[] }
   | { readonly op: 'row'; readonly index: number };
 

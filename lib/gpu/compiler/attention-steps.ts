@@ -86,7 +86,11 @@ class AttentionSteps {
 
   exact(): void {
     const { scope, value, lastBias, bias } = this;
-    const y = scope.make(value);
+    // What is summed is summed in f32.
+    const isSummed = scope.graph.values.some(
+      ({ call, operands }) => call.op === 'add' && operands.includes(value),
+    );
+    const y = isSummed ? scope.make(value, 'f32') : scope.make(value);
     const placed = [this.q, this.k, this.v].flatMap(({ place }) => slotsOf(place));
     const reads = bias ? [...placed, bias] : placed;
     scope.step(value, reads, slotsOf(y), (listing) =>

@@ -34,7 +34,8 @@ export class ImageProgram {
   /**
    * Compiles graphs; no device is needed for it.
    *
-   * @param graphs in the order in which a clip's frames go through them; the last one computes all later frames
+   * @param graphs in the order in which a clip's frames go through them, some more than once; the last one computes
+   *   all later frames
    * @param weights sizes of a match's weights
    * @throws Refusal where no kernel computes a call, or a binding would be larger than the device allows
    */
@@ -47,7 +48,7 @@ export class ImageProgram {
     const lifetimes = new Lifetimes();
     const tensors = new Map<string, number>();
     const matches = new Map<string, ImageMatch>();
-    for (const graph of graphs) {
+    for (const graph of new Set(graphs)) {
       this.#steps.set(graph, compileImages(graph, options, lifetimes));
       const inputs = graph.values.flatMap((value) =>
         value.call.op === 'input' ? [[value.call.name, value] as const] : [],

@@ -127,6 +127,7 @@ function longest(
       return { kind: 'attention', value };
     case 'gatherHeads':
       return { kind: 'gatherHeads', value };
+    case 'geluErf':
     case 'silu':
     case 'weightedSum':
       return { kind: 'pointwise', value };

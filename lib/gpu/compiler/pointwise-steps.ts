@@ -2,6 +2,7 @@ import { columns, type Value } from '../../graph';
 import {
   type Formula,
   gatherHeadsDispatch,
+  geluErfFormula,
   type HeadRowsShape,
   headRowsDispatch,
   pointwiseDispatch,
@@ -38,6 +39,8 @@ export function pointwiseStep(scope: GraphScope, value: Value): void {
 /** The formula of a call, and its numbers or the names under which they are bound. */
 function formulaOf({ call }: Value): readonly [Formula, readonly (number | string)[]] {
   switch (call.op) {
+    case 'geluErf':
+      return [geluErfFormula, []];
     case 'silu':
       return [siluFormula, []];
     case 'weightedSum':

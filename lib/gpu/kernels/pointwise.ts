@@ -271,6 +271,25 @@ export const siluFormula: Formula = {
   expression: 'v0 / (1.0 + exp(-clamp(v0, vec4<f32>(-80.0), vec4<f32>(80.0))))',
 };
 
+/**
+ * `x·Φ(x)`, with Φ by formula 7.1.26 of Abramowitz and Stegun: its largest error is 8e-8.
+ */
+export const geluErfFormula: Formula = {
+  name: 'gelu with erf',
+  expression: geluErfText(),
+};
+
+function geluErfText(): string {
+  const vec = (value: number) => `vec4<f32>(${value})`;
+  const z = `abs(v0) * ${Math.SQRT1_2}`;
+  const t = `(1.0 / (1.0 + 0.3275911 * ${z}))`;
+  const terms = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
+  const series = terms.map(vec).reduce((sum, term) => `(${sum} * ${t} + ${term})`);
+  // Φ of a negative number is half of erfc itself, so that small values keep their digits.
+  const tail = `0.5 * ${series} * ${t} * exp(-0.5 * min(v0 * v0, ${vec(160)}))`;
+  return `v0 * select(1.0 - ${tail}, ${tail}, v0 < vec4<f32>(0.0))`;
+}
+
 /** `Σ cᵢ·xᵢ` */
 export function weightedSumFormula(terms: number): Formula {
   const products = Array.from({ length: terms }, (_, i) => `uniforms.c${i} * v${i}`);

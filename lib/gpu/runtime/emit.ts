@@ -138,6 +138,8 @@ class Emitter {
       }
       case 'gelu':
         return onnx.geluTanh(at(0));
+      case 'geluErf':
+        return onnx.gelu(at(0));
       case 'silu':
         return onnx.silu(at(0));
       case 'add':

@@ -63,13 +63,10 @@ export class RuntimeImages implements ImageExecutor {
       }
       // Waiting bounds the work that is submitted, so that cancelling works within a frame.
       if (match.kind === 'convolution' && (match.upsample || match.shuffle)) await backend.settle();
-      if (!results.has(value)) {
-        if (!lastReads.has(value)) this.#images.give(y);
-        continue;
-      }
-      const data = await backend.read(y);
-      this.#images.give(y);
-      yield data;
+      const data = results.has(value) ? await backend.read(y) : null;
+      // What is read again is freed by its last reader.
+      if (!lastReads.has(value)) this.#images.give(y);
+      if (data) yield data;
     }
   }
 

@@ -109,17 +109,28 @@ export class LayerLoader {
    * The linear layer `name.weight` with `name.bias` where there is one.
    *
    * @param options `f32` keeps it plain; `rows` reorders the outputs of a plain layer (row i is row
-   * `rows[i]` of the file)
+   * `rows[i]` of the file); `columns` takes a part of the inputs of a plain layer, to whose first one the bias belongs
    * @throws as {@link readLayer} does
    */
   async linear(
     name: string,
-    options: { precision?: Precision; rows?: readonly number[] } = {},
+    options: {
+      precision?: Precision;
+      rows?: readonly number[];
+      columns?: { readonly first: number; readonly count: number };
+    } = {},
   ): Promise<Linear> {
     const { placement } = this;
-    const preferred = options.rows ? 'f32' : (options.precision ?? this.options.precision);
-    const spec = specOf(this.checkpoint, name, { ...this.options, precision: preferred });
-    const { inFeatures, outFeatures } = spec;
+    const { columns } = options;
+    const isPlain = options.rows || columns;
+    const preferred = isPlain ? 'f32' : (options.precision ?? this.options.precision);
+    const whole = specOf(this.checkpoint, name, { ...this.options, precision: preferred });
+    const { outFeatures } = whole;
+    const inFeatures = columns?.count ?? whole.inFeatures;
+    const bias = whole.bias && !columns?.first;
+    const spec = { ...whole, inFeatures, bias };
+    const part = (data: Float32Array) =>
+      columns ? takeColumns(data, whole.inFeatures, columns.first, columns.count) : data;
     const reorder = (data: Float32Array, width: number) =>
       options.rows ? permuteRows(data, width, options.rows) : data;
     const weight = await this.#take(`${name}.weight`, spec.precision);
@@ -129,7 +140,7 @@ export class LayerLoader {
       tensors[role] = placement.place(`${name}.${role}`, 'float32', dims, category, data);
     };
     if (weight instanceof Float32Array) {
-      place('weight', [outFeatures, inFeatures], reorder(weight, inFeatures));
+      place('weight', [outFeatures, inFeatures], reorder(part(weight), inFeatures));
     } else {
       const { bits, values, scales } = weight;
       const dims = [outFeatures, inFeatures / 32, 4 * bits];
@@ -142,7 +153,7 @@ export class LayerLoader {
     }
     const branch = this.options.lora?.branches.get(name);
     if (branch) {
-      place('down', [branch.rank, inFeatures], branch.down);
+      place('down', [branch.rank, inFeatures], part(branch.down));
       place('up', [outFeatures, branch.rank], reorder(branch.up, branch.rank));
     }
     return { spec, tensors };
@@ -156,6 +167,22 @@ export class LayerLoader {
     if (!read) throw new KinoraError('TENSOR_MISSING', `The tensor ${name} was not read.`);
     return read;
   }
+}
+
+/** Columns of a matrix with `width` of them. */
+function takeColumns(
+  data: Float32Array,
+  width: number,
+  first: number,
+  count: number,
+): Float32Array {
+  const rows = data.length / width;
+  const out = new Float32Array(rows * count);
+  for (let row = 0; row < rows; row++) {
+    const start = row * width + first;
+    out.set(data.subarray(start, start + count), row * count);
+  }
+  return out;
 }
 
 function permuteRows(data: Float32Array, width: number, rows: readonly number[]): Float32Array {

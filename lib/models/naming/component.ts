@@ -29,9 +29,16 @@ export interface ComponentArchitecture {
 }
 
 /** Parts of a name and what replaces them, in order. */
-export type Renames = readonly (readonly [from: string | RegExp, to: string])[];
+export type Renames = readonly (readonly [
+  from: string | RegExp,
+  to: string | ((found: string, ...groups: string[]) => string),
+])[];
 
 /** A name after some replacements, each of the first occurrence. */
 export function renamed(name: string, renames: Renames): string {
-  return renames.reduce((result, [from, to]) => result.replace(from, to), name);
+  return renames.reduce(
+    (result, [from, to]) =>
+      typeof to === 'string' ? result.replace(from, to) : result.replace(from, to),
+    name,
+  );
 }

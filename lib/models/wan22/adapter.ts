@@ -2,7 +2,7 @@ import { type KinoraError, toKinoraError } from '../../contract';
 import { type Checkpoint, type ModelFolder, openSafetensors, parseModelJson } from '../../weights';
 import { openStoredComponent, type StoreFolder } from '../../weights/store';
 import { checkLora, type Lora, parseLora } from '../layers/lora';
-import type { TransformerConfig } from './config';
+import type { TransformerConfig } from '../wan/config';
 import { loraArchitecture } from './lora';
 
 /** File beside a stored adapter with the metadata that its own file had. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { diskFolder, goldens, patchedFolder } from '../../weights/testing/files';
-import { decoderBlocks, encoderBlocks, readModelConfig, transformerDim } from './config';
+import { decoderBlocks, encoderBlocks, transformerDim } from '../wan/config';
+import { readModelConfig } from './config';
 import { realFolder } from './testing/model';
 
 const folder = diskFolder(`${goldens}model`);

@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { relativeRms } from '../../gpu';
 import { longestClip } from '../../pipeline/memory/plan';
 import { diskFolder, goldens, openGolden, patchedFolder } from '../../weights/testing/files';
+import { collect, openGoldens } from '../wan/vae/testing';
 import { nodeBackend, openTiny, tinyFolder } from './testing/model';
 import { makeVideo, smoothImage } from './testing/video';
-import { collect, openGoldens } from './vae/testing';
 import { Wan22 } from './wan22';
 
 const backend = nodeBackend();

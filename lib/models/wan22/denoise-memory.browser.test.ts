@@ -6,7 +6,9 @@ import { exhaustMemory } from '../../gpu/testing';
 import { DenoiseInterrupted } from '../../pipeline/denoise';
 import { allResident, type Residency } from '../../pipeline/memory/plan';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
-import { readModelConfig, type TransformerConfig } from './config';
+import type { TransformerConfig } from '../wan/config';
+import { Transformer } from '../wan/transformer';
+import { readModelConfig } from './config';
 import {
   denoiseTokens,
   perFrame,
@@ -15,7 +17,6 @@ import {
   tokens,
   width,
 } from './testing/denoise';
-import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 /** Bytes of the latents without the conditioning frame. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../gpu';
 import { httpFolder, openCheckpoint } from '../../weights';
+import { Transformer } from '../wan/transformer';
 import { type ModelConfig, readModelConfig } from './config';
 import {
   denoiseTokens,
@@ -12,7 +13,6 @@ import {
   width,
 } from './testing/denoise';
 import { checkReuse } from './testing/reuse';
-import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 

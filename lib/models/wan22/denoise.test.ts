@@ -9,12 +9,13 @@ import { createScheduler } from '../../pipeline/schedulers';
 import { heun } from '../../pipeline/schedulers/testing/heun';
 import { openCheckpoint } from '../../weights';
 import type { LoraBranches } from '../layers/lora';
-import { readModelConfig, type TransformerConfig, transformerDim } from './config';
-import { usualChoice } from './plan';
+import { type TransformerConfig, transformerDim } from '../wan/config';
+import { usualChoice } from '../wan/plan';
+import { planDenoising, Transformer } from '../wan/transformer';
+import { readModelConfig } from './config';
 import { deepened } from './testing/deep';
 import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { tinyFolder } from './testing/model';
-import { planDenoising, Transformer } from './transformer';
 
 /** A device that has memory for some more tensors only. */
 class ScarceBackend extends CountingBackend {

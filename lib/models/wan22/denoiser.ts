@@ -6,8 +6,8 @@ import type {
   Denoiser,
   NamedTensors,
 } from '../../pipeline/model';
-import { latentsToTokens, tokenOrder, tokensToLatents } from './tokens';
-import { type Clip, type TextContext, type Transformer, tokenWidth } from './transformer';
+import { latentsToTokens, tokenOrder, tokensToLatents } from '../wan/tokens';
+import { type Clip, type TextContext, type Transformer, tokenWidth } from '../wan/transformer';
 
 type Tensor = DeviceTensor<'float32'>;
 

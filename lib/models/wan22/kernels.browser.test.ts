@@ -7,13 +7,14 @@ import { familyOf, type KernelChoice, type Storage } from '../../gpu/kernels';
 import type { Residency } from '../../pipeline/memory/plan';
 import type { ParityLine } from '../../pipeline/parity';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
-import { readModelConfig, type TransformerConfig } from './config';
+import type { TransformerConfig } from '../wan/config';
+import { planDenoising, Transformer } from '../wan/transformer';
+import { readModelConfig } from './config';
 import { openGolden, type ParityContext } from './parity/golden';
 import { stages } from './parity/stages';
 import { denoiseTokens, tokenRequest, tokens } from './testing/denoise';
 import { parityContext } from './testing/parity';
 import { checkReuse } from './testing/reuse';
-import { planDenoising, Transformer } from './transformer';
 
 /** Small tiles: a large one takes seconds to compile on a CPU. */
 const choice = {

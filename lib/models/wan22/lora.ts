@@ -1,7 +1,7 @@
 import type { LoraArchitecture } from '../layers/lora';
-import type { TransformerConfig } from './config';
-import { originalTransformerName } from './naming/original';
-import { transformerTensors } from './tensors';
+import type { TransformerConfig } from '../wan/config';
+import { originalTransformerName } from '../wan/original-names';
+import { transformerTensors } from '../wan/tensors';
 
 /** Hidden and feed-forward widths by which a base is known. */
 const bases: readonly (readonly [name: string, widths: readonly number[]])[] = [

@@ -6,12 +6,12 @@ import { type Backend, createBackend } from '../../gpu';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
 import { httpFolder } from '../../weights';
 import { loadTokenizer } from '../umt5/tokenizer';
-import { measureChunkTokens } from './chunk-size';
+import { measureChunkTokens } from '../wan/chunk-size';
+import { planWan } from '../wan/plan';
+import { tokensPerFrame } from '../wan/tokens';
 import { openParts, type Wan22Parts } from './parts';
-import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
 import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
-import { tokensPerFrame } from './tokens';
 
 /** As many as do not all fit the least budget, which the decode decides. */
 const blocks = 28;
@@ -36,7 +36,7 @@ beforeAll(async () => {
   reference = await createBackend('wasm');
   const { encodePrompt } = await loadTokenizer(folder);
   const perFrame = tokensPerFrame(transformer, { frames: 2, height: 2, width: 4 });
-  planner = await planWan22(model.config, model.precision, {
+  planner = await planWan(model.config, model.precision, {
     native,
     kernels: null,
     chunkTokens: await measureChunkTokens(backend, transformer, 2 * perFrame),

@@ -4,8 +4,8 @@ import type { Frame } from '../../pipeline/latents';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
 import type { ImageToVideoRequest } from '../../pipeline/run';
 import { loadTokenizer } from '../umt5/tokenizer';
+import { planWan } from '../wan/plan';
 import type { Wan22Parts } from './parts';
-import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
 import { nodeBackend, openTiny } from './testing/model';
 import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
@@ -25,7 +25,7 @@ beforeAll(async () => {
     transformer: deepened(tiny.transformer, blocks),
   };
   const { encodePrompt } = await loadTokenizer(model.folder);
-  planner = await planWan22(model.config, model.precision, {
+  planner = await planWan(model.config, model.precision, {
     native,
     kernels: null,
     chunkTokens: 4096,

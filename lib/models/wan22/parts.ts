@@ -1,4 +1,4 @@
-import { KinoraError, type ModelManifest, type Precision } from '../../contract';
+import type { ModelManifest } from '../../contract';
 import {
   type Checkpoint,
   checkTensors,
@@ -6,31 +6,26 @@ import {
   openCheckpoint,
   withAliases,
 } from '../../weights';
-import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '../../weights/store';
+import type { StoreFolder } from '../../weights/store';
 import { installedConfiguration } from '../umt5/install';
 import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
+import type { WanParts } from '../wan/model';
+import {
+  bundledTinyDecoder,
+  checkSizes,
+  openConverted,
+  requireInstalled,
+  storedTinyDecoder,
+} from '../wan/parts';
+import { transformerTensors, vaeTensors } from '../wan/tensors';
 import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';
-import { tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
 
-/** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
-export interface Wan22Parts {
-  readonly manifest: ModelManifest;
-  /** Tells its weights from others'. */
-  readonly fingerprint: string;
-  /** Configuration and tokenizer; a bundled model's weights too. */
-  readonly folder: ModelFolder;
+/** Its parts, opened and checked. */
+export interface Wan22Parts extends WanParts {
   readonly config: ModelConfig;
-  /** How the linear layers are to be held on the device. */
-  readonly precision: Precision;
-  /** Whether each layer is one contiguous read, already in its precision: then it can be streamed. */
-  readonly packed: boolean;
   readonly transformer: Checkpoint;
-  readonly textEncoder: Checkpoint;
-  readonly vae: Checkpoint;
-  /** The small decoder; null where the model comes without one. */
-  readonly tinyDecoder: Checkpoint | null;
   /** The LoRA of a profile of few steps; null where the model comes without one. */
   readonly adapter: Wan22Adapter | null;
 }
@@ -54,27 +49,13 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
   checkTensors(transformer, transformerTensors(config.transformer), 'transformer');
   checkTensors(textEncoder, textEncoderTensors(config.text_encoder), 'text encoder');
   checkTensors(vae, vaeTensors(config.vae), 'VAE');
-  const tinyDecoder = (await folder.exists(bundledFiles.tinyDecoder))
-    ? await openCheckpoint(folder, 'tiny_decoder')
-    : null;
-  if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
+  const tinyDecoder = await bundledTinyDecoder(folder, config.vae);
   const { precision } = manifest;
   const adapter = await bundledAdapter(folder, config.transformer);
   const weights = { transformer, textEncoder, vae, tinyDecoder, adapter };
   // A bundled model's weights come with this version of Kinora.
   const fingerprint = JSON.stringify([manifest.id, precision]);
   return { manifest, fingerprint, folder, config, precision, packed: false, ...weights };
-}
-
-/** Where a bundled model has the parts that it can run without. */
-const bundledFiles = {
-  tinyDecoder: 'tiny_decoder/diffusion_pytorch_model.safetensors',
-} as const;
-
-/** @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE` */
-function checkTinyDecoder(checkpoint: Checkpoint, { vae }: ModelConfig): void {
-  const shapeOf = (name: string) => (checkpoint.has(name) ? checkpoint.shape(name) : undefined);
-  checkTensors(checkpoint, tinyDecoderTensors(vae, shapeOf), 'tiny decoder');
 }
 
 /** What has to be in the store for a model to run. */
@@ -92,21 +73,18 @@ export async function openStoredParts(
   manifest: ModelManifest,
   folder: StoreFolder,
 ): Promise<Wan22Parts> {
-  for (const component of storedComponents) {
-    if (await folder.folder(component).open('manifest.json')) continue;
-    const sentence = `The model "${manifest.name}" is not completely in this browser yet.`;
-    throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
-  }
+  await requireInstalled(manifest, folder, storedComponents);
   const files = await installedConfiguration(folder);
   const config = await readModelConfig(files);
   checkSizes(manifest, config);
+  const open = (component: ConvertedComponent) =>
+    openConverted(folder, component, (of) => componentRecipe(component, config, of));
   const [transformer, textEncoder, vae] = await Promise.all([
-    openConverted(folder, 'transformer', config),
-    openConverted(folder, 'text_encoder', config),
-    openConverted(folder, 'vae', config),
+    open('transformer'),
+    open('text_encoder'),
+    open('vae'),
   ]);
-  const tinyDecoder = await openStoredPart(folder, 'tiny_decoder');
-  if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
+  const tinyDecoder = await storedTinyDecoder(folder, config.vae);
   const adapter = await storedAdapter(folder, config.transformer);
   const { precision } = transformer.stored;
   const sources = [transformer, textEncoder, vae].map(({ stored }) => stored.sources);
@@ -123,56 +101,4 @@ export async function openStoredParts(
     tinyDecoder,
     adapter,
   };
-}
-
-/** A part that a model can run without; null where it is not installed. */
-async function openStoredPart(
-  folder: StoreFolder,
-  component: 'tiny_decoder',
-): Promise<StoredCheckpoint | null> {
-  const part = folder.folder(component);
-  return (await part.open('manifest.json')) ? openStoredComponent(part) : null;
-}
-
-/** Opens a component of the store and checks it against what would be installed today. */
-async function openConverted(
-  folder: StoreFolder,
-  component: ConvertedComponent,
-  config: ModelConfig,
-): Promise<StoredCheckpoint> {
-  const checkpoint = await openStoredComponent(folder.folder(component));
-  const { tensors } = componentRecipe(component, config, checkpoint.stored.precision);
-  const shapes = tensors.map(
-    ({ name, shape, reorder }) => [name, reorder?.shape ?? shape] as const,
-  );
-  checkTensors(checkpoint, new Map(shapes), component.replace('_', ' '));
-  return checkpoint;
-}
-
-/** Refuses native sizes that are not whole tokens, and clips that are not whole latent frames. */
-function checkSizes(manifest: ModelManifest, { transformer, vae }: ModelConfig): void {
-  const [, patchHeight, patchWidth] = transformer.patch_size;
-  const unit = {
-    width: vae.scale_factor_spatial * patchWidth,
-    height: vae.scale_factor_spatial * patchHeight,
-  };
-  for (const [size, native] of Object.entries(manifest.nativeSizes)) {
-    for (const side of ['width', 'height'] as const) {
-      if (native[side] % unit[side] !== 0) {
-        throw invalidManifest(
-          `nativeSizes.${size}.${side} is ${native[side]}, but this model needs a multiple of ${unit[side]}`,
-        );
-      }
-    }
-  }
-  const stride = vae.scale_factor_temporal;
-  if (manifest.frameStride % stride !== 0) {
-    throw invalidManifest(
-      `frameStride is ${manifest.frameStride}, but this model needs a multiple of ${stride}`,
-    );
-  }
-}
-
-function invalidManifest(what: string): KinoraError {
-  return new KinoraError('MODEL_MANIFEST_INVALID', `The model manifest does not fit: ${what}.`);
 }

@@ -8,18 +8,18 @@ import {
   type MemoryPlanner,
   memoryReport,
 } from '../../pipeline/memory/plan';
+import { planWan, usualChoice, type WanPlanRequest } from '../wan/plan';
 import { readModelConfig } from './config';
-import { planWan22, usualChoice, type Wan22PlanRequest } from './plan';
 import { realFolder } from './testing/model';
 
 const models = new URL('../../../public/models/', import.meta.url).pathname;
 const gibibyte = 2 ** 30;
 
-async function plannerOf(precision: Precision, more: Partial<Wan22PlanRequest> = {}) {
+async function plannerOf(precision: Precision, more: Partial<WanPlanRequest> = {}) {
   const text = await readFile(`${models}wan2.2-ti2v-5b.json`, 'utf8');
   const native = longestClip(parseManifest(JSON.parse(text)), '1280*720');
   const config = await readModelConfig(realFolder);
-  return planWan22(config, precision, { native, ...more });
+  return planWan(config, precision, { native, ...more });
 }
 
 const stageOf = (plan: MemoryPlan, name: string) =>

@@ -11,6 +11,11 @@ import {
 } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFile, diskFolder, goldens } from '../../weights/testing/files';
+import { decoderGraphs } from '../wan/vae/decoder';
+import { matchesOf } from '../wan/vae/images';
+import { encoderFrame } from '../wan/vae/network';
+import { runtimeWeights } from '../wan/vae/runtime-weights';
+import { VaeReader } from '../wan/vae/weights';
 import { readModelConfig } from './config';
 import { openComponent } from './naming';
 import { openFile, openGolden } from './parity/golden';
@@ -20,11 +25,6 @@ import { componentRecipe } from './recipes';
 import { nodeBackend, realFolder, tinyFolder, tinyManifest } from './testing/model';
 import { parityContext } from './testing/parity';
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
-import { decoderGraphs } from './vae/decoder';
-import { matchesOf } from './vae/images';
-import { encoderFrame } from './vae/network';
-import { runtimeWeights } from './vae/runtime-weights';
-import { VaeReader } from './vae/weights';
 
 const root = temporaryFolder();
 let store: StoreFolder;

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { relativeRms } from '../../gpu';
 import type { StepCache } from '../../pipeline/caches';
 import { openCheckpoint } from '../../weights';
+import { planDenoising, Transformer } from '../wan/transformer';
 import { readModelConfig } from './config';
 import { denoiseTokens, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { nodeBackend, tinyFolder } from './testing/model';
 import { checkReuse } from './testing/reuse';
-import { planDenoising, Transformer } from './transformer';
 
 const backend = nodeBackend();
 const config = await readModelConfig(tinyFolder);

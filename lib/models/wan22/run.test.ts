@@ -10,9 +10,13 @@ import { checkpointFrom, f32, openGolden, patchedFolder } from '../../weights/te
 import { combineLoras, parseLora } from '../layers/lora';
 import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
+import { usualChoice } from '../wan/plan';
+import { latentsToTokens, tokensToLatents } from '../wan/tokens';
+import { Transformer } from '../wan/transformer';
+import { createVaeDecoder, encodeFirstFrame } from '../wan/vae';
+import { collect } from '../wan/vae/testing';
 import { loraArchitecture } from './lora';
 import type { Wan22Parts } from './parts';
-import { usualChoice } from './plan';
 import { denoiseTokens } from './testing/denoise';
 import { nodeBackend, openTiny } from './testing/model';
 import {
@@ -22,10 +26,6 @@ import {
   type VideoRun,
   videoDefaults,
 } from './testing/video';
-import { latentsToTokens, tokensToLatents } from './tokens';
-import { Transformer } from './transformer';
-import { createVaeDecoder, encodeFirstFrame } from './vae';
-import { collect } from './vae/testing';
 import { Wan22 } from './wan22';
 
 const backend = nodeBackend();

@@ -3,7 +3,8 @@
 import { afterAll, beforeAll } from 'vitest';
 import { type Backend, createBackend } from '../../gpu';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
-import { readModelConfig, type TransformerConfig } from './config';
+import type { TransformerConfig } from '../wan/config';
+import { readModelConfig } from './config';
 import { streamingTests } from './testing/streaming';
 
 let backend: Backend;

@@ -7,11 +7,12 @@ import { benchmarkModel, type StageResult } from '../../../pipeline/benchmark';
 import { metered } from '../../../pipeline/benchmark/meter';
 import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
 import { textEncoderTensors } from '../../umt5/tensors';
-import { decoderBlocks, readModelConfig } from '../config';
-import { transformerTensors } from '../tensors';
-import { decoderLevel } from '../vae/network';
+import { decoderBlocks } from '../../wan/config';
+import { encoderLayerFlops, passFlops } from '../../wan/flops';
+import { transformerTensors } from '../../wan/tensors';
+import { decoderLevel } from '../../wan/vae/network';
+import { readModelConfig } from '../config';
 import { clipOfTokens, frameOfTokens } from './blocks';
-import { encoderLayerFlops, passFlops } from './flops';
 import { wan22BenchmarkStages } from './stages';
 import { syntheticCheckpoint } from './synthetic';
 

@@ -1,10 +1,11 @@
 import { type Backend, Scope } from '../../../gpu';
 import type { BenchmarkOptions } from '../../../pipeline/benchmark';
 import type { LatentSize } from '../../../pipeline/latents';
-import type { ModelConfig, TransformerConfig } from '../config';
-import { transformerTensors } from '../tensors';
-import { tokensPerFrame } from '../tokens';
-import { Transformer, type TransformerWeights } from '../transformer';
+import type { TransformerConfig } from '../../wan/config';
+import { transformerTensors } from '../../wan/tensors';
+import { tokensPerFrame } from '../../wan/tokens';
+import { Transformer, type TransformerWeights } from '../../wan/transformer';
+import type { ModelConfig } from '../config';
 import { noise, syntheticCheckpoint } from './synthetic';
 
 /** One frame of 1280×704. */

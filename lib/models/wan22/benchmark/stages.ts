@@ -10,18 +10,19 @@ import {
 import { metered, type RunRecord } from '../../../pipeline/benchmark/meter';
 import { textEncoderTensors } from '../../umt5/tensors';
 import { encodePrompts } from '../../umt5/text-encoder';
-import { decoderBlocks, type ModelConfig } from '../config';
-import { vaeTensors } from '../tensors';
-import { createTinyDecoder } from '../tiny-decoder';
-import { tinyGraphs } from '../tiny-decoder/weights';
-import type { TransformerWeights } from '../transformer';
-import { decodeCost } from '../vae';
-import { imageKernels, openImages } from '../vae/images';
-import { decoderLevel } from '../vae/network';
+import { decoderBlocks } from '../../wan/config';
+import { encoderLayerFlops, transformerBlockFlops } from '../../wan/flops';
+import { vaeTensors } from '../../wan/tensors';
+import { createTinyDecoder } from '../../wan/tiny-decoder';
+import { publishedTinyDecoder } from '../../wan/tiny-decoder/published';
+import { tinyGraphs } from '../../wan/tiny-decoder/weights';
+import type { TransformerWeights } from '../../wan/transformer';
+import { decodeCost } from '../../wan/vae';
+import { imageKernels, openImages } from '../../wan/vae/images';
+import { decoderLevel } from '../../wan/vae/network';
+import type { ModelConfig } from '../config';
 import { frameOfTokens, openBlocks } from './blocks';
-import { encoderLayerFlops, transformerBlockFlops } from './flops';
 import { noise, syntheticCheckpoint } from './synthetic';
-import { publishedTinyDecoder } from './work';
 
 type Stage = (
   backend: Backend,

@@ -3,10 +3,11 @@ import { expect, test } from 'vitest';
 import { parseManifest } from '../../../contract';
 import { elementCount } from '../../../gpu';
 import { diskFolder, publicModels } from '../../../weights/testing/files';
+import { publishedTinyDecoder } from '../../wan/tiny-decoder/published';
+import { tinyGraphs } from '../../wan/tiny-decoder/weights';
+import { decodeCost, decoderGraphs } from '../../wan/vae';
 import { readModelConfig } from '../config';
-import { tinyGraphs } from '../tiny-decoder/weights';
-import { decodeCost, decoderGraphs } from '../vae';
-import { profileWork, publishedTinyDecoder } from './work';
+import { profileWork } from './work';
 
 const config = await readModelConfig(diskFolder(`${publicModels}wan2.2-ti2v-5b`));
 const text = await readFile(`${publicModels}wan2.2-ti2v-5b.json`, 'utf8');

@@ -3,14 +3,13 @@ import { magCacheSkips } from '../../../pipeline/caches';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { ModelAdapter } from '../../../pipeline/model';
 import { type ResolvedSampling, resolveSampling } from '../../../pipeline/profiles';
-import type { TensorShapes } from '../../layers/tensors';
 import { maxPromptTokens } from '../../umt5/config';
+import { loraFlops, passFlops } from '../../wan/flops';
+import { publishedTinyDecoder } from '../../wan/tiny-decoder/published';
+import { tinyGraphs } from '../../wan/tiny-decoder/weights';
+import { tokensPerFrame } from '../../wan/tokens';
+import { decodeCost, decoderGraphs } from '../../wan/vae';
 import type { ModelConfig } from '../config';
-import { tinyDecoderTensors } from '../tensors';
-import { tinyGraphs } from '../tiny-decoder/weights';
-import { tokensPerFrame } from '../tokens';
-import { decodeCost, decoderGraphs } from '../vae';
-import { loraFlops, passFlops } from './flops';
 
 /** Floating-point operations of a video under a profile. */
 export interface ProfileWork {
@@ -61,15 +60,4 @@ export function profileWork(name: ProfileName, request: WorkRequest): ProfileWor
     sampling: passes * (pass + loraFlops(config.transformer, tokens, rank)),
     decode: decodeCost(graphs, size.frames).flops,
   };
-}
-
-/** The tensors of `taew2_2` (../tiny-decoder/README.md). */
-export function publishedTinyDecoder({ vae }: Pick<ModelConfig, 'vae'>): TensorShapes {
-  const widths: Readonly<Record<string, readonly number[]>> = {
-    'decoder.1.weight': [256],
-    'decoder.8.weight': [128],
-    'decoder.14.weight': [64],
-    'decoder.20.weight': [64],
-  };
-  return tinyDecoderTensors(vae, (name) => widths[name]);
 }

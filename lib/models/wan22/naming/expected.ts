@@ -1,8 +1,8 @@
 import { type ComponentArchitecture, diffusersNaming } from '../../naming/component';
 import { textEncoderArchitecture } from '../../umt5/naming';
+import { originalTransformerName, originalVaeName } from '../../wan/original-names';
+import { tinyDecoderTensors, transformerTensors, vaeTensors } from '../../wan/tensors';
 import type { ModelConfig } from '../config';
-import { tinyDecoderTensors, transformerTensors, vaeTensors } from '../tensors';
-import { originalTransformerName, originalVaeName } from './original';
 
 /** The components whose tensors have names and shapes of their own; an adapter has those of a LoRA. */
 export const weightComponents = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'] as const;

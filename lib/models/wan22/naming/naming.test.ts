@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { openTensorFile, type TensorFile } from '../../../weights';
 import { diskFile, goldens } from '../../../weights/testing/files';
 import { llamaCppTextEncoderName, originalTextEncoderName } from '../../umt5/naming';
+import { originalTransformerName, originalVaeName } from '../../wan/original-names';
 import { type ModelConfig, readModelConfig } from '../config';
 import { dit, ggufOf, renamed, type Shapes, safetensorsOf, t5, vae } from '../testing/checkpoints';
 import { realFolder, tinyFolder } from '../testing/model';
 import { locateComponent, openComponent, type WeightComponent } from './index';
-import { originalTransformerName, originalVaeName } from './original';
 
 const config = await readModelConfig(realFolder);
 const untied = renamed(t5, (name) => (name.startsWith('encoder.embed') ? null : name));

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { openTensorFile } from '../../../weights';
 import { diskFile, goldens } from '../../../weights/testing/files';
 import { llamaCppTextEncoderName } from '../../umt5/naming';
+import { originalTransformerName, originalVaeName } from '../../wan/original-names';
 import { readModelConfig } from '../config';
 import { dit, ggufOf, renamed, type Shapes, safetensorsOf, t5, vae } from '../testing/checkpoints';
 import { realFolder } from '../testing/model';
 import { locateComponent, recognise, type WeightComponent } from './index';
-import { originalTransformerName, originalVaeName } from './original';
 
 const config = await readModelConfig(realFolder);
 const loraFiles = await readdir(`${goldens}loras`);

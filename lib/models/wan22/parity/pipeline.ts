@@ -9,9 +9,9 @@ import type { Precision } from '../../layers/linear';
 import type { LoraBranches } from '../../layers/lora';
 import { encodePrompts } from '../../umt5/text-encoder';
 import { loadTokenizer } from '../../umt5/tokenizer';
+import { Transformer } from '../../wan/transformer';
+import { type ClipDecoder, createVaeDecoder, encodeFirstFrame } from '../../wan/vae';
 import { givenName, Wan22Denoiser } from '../denoiser';
-import { Transformer } from '../transformer';
-import { type ClipDecoder, createVaeDecoder, encodeFirstFrame } from '../vae';
 import type { ParityContext } from './golden';
 
 /** Embeddings of the golden prompt and negative prompt, 512 rows each. */

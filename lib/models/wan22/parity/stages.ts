@@ -6,11 +6,11 @@ import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { createScheduler, Solver } from '../../../pipeline/schedulers';
 import { combineLoras, parseLora } from '../../layers/lora';
 import { cleanPrompt, loadTokenizer } from '../../umt5/tokenizer';
+import { createTinyDecoder } from '../../wan/tiny-decoder';
+import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../../wan/tokens';
+import { type Transformer, tokenWidth } from '../../wan/transformer';
 import { givenName } from '../denoiser';
 import { loraArchitecture } from '../lora';
-import { createTinyDecoder } from '../tiny-decoder';
-import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
-import { type Transformer, tokenWidth } from '../transformer';
 import { elementTypes, publicFormats } from './formats';
 import { openFile, type ParityContext } from './golden';
 import {

@@ -5,10 +5,10 @@ import { type DenoiseState, denoise, type Prediction } from '../../../pipeline/d
 import type { LatentSize } from '../../../pipeline/latents';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { createScheduler, type Scheduler } from '../../../pipeline/schedulers';
-import type { TransformerConfig } from '../config';
+import type { TransformerConfig } from '../../wan/config';
+import { latentsToTokens, tokensToLatents } from '../../wan/tokens';
+import type { Transformer } from '../../wan/transformer';
 import { givenName, Wan22Denoiser } from '../denoiser';
-import { latentsToTokens, tokensToLatents } from '../tokens';
-import type { Transformer } from '../transformer';
 
 export interface TokenDenoising {
   readonly size: LatentSize;

@@ -2,10 +2,10 @@
 import { expect } from 'vitest';
 import { type Backend, relativeRms, Scope } from '../../../gpu';
 import type { BlockWork } from '../../../pipeline/model';
-import type { TransformerConfig } from '../config';
+import type { TransformerConfig } from '../../wan/config';
+import { tokensToLatents } from '../../wan/tokens';
+import type { Transformer } from '../../wan/transformer';
 import { givenName, Wan22Denoiser } from '../denoiser';
-import { tokensToLatents } from '../tokens';
-import type { Transformer } from '../transformer';
 import { perFrame, tokens, values, width } from './denoise';
 
 /** A clip with guidance, and its velocities by what is done with the blocks of each branch. */

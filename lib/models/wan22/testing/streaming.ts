@@ -6,8 +6,8 @@ import { DenoiseInterrupted, type DenoiseState } from '../../../pipeline/denoise
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
 import type { LoraBranches } from '../../layers/lora';
-import type { TransformerConfig } from '../config';
-import { planDenoising, Transformer } from '../transformer';
+import type { TransformerConfig } from '../../wan/config';
+import { planDenoising, Transformer } from '../../wan/transformer';
 import { deepened } from './deep';
 import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest, values } from './denoise';
 

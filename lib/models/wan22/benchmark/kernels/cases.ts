@@ -35,7 +35,8 @@ import {
   mul,
   multiHeadAttention,
 } from '../../../../onnx';
-import { decoderBlocks, type ModelConfig, transformerDim } from '../../config';
+import { decoderBlocks, transformerDim } from '../../../wan/config';
+import type { ModelConfig } from '../../config';
 import { noise, noiseBlocks } from '../synthetic';
 import type { Contender, KernelCase } from './measure';
 

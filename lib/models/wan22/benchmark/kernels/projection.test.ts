@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { diskFolder, publicModels } from '../../../../weights/testing/files';
+import { passFlops } from '../../../wan/flops';
+import { decodeCost, decoderGraphs } from '../../../wan/vae';
 import { readModelConfig } from '../../config';
-import { decodeCost, decoderGraphs } from '../../vae';
-import { passFlops } from '../flops';
 import { caseNames, kernelCases } from './cases';
 import type { KernelLine } from './measure';
 import { project } from './projection';

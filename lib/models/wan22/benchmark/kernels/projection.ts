@@ -1,6 +1,6 @@
+import { transformerDim } from '../../../wan/config';
+import { decodeCost, decoderGraphs } from '../../../wan/vae';
 import type { ModelConfig } from '../../config';
-import { transformerDim } from '../../config';
-import { decodeCost, decoderGraphs } from '../../vae';
 import { caseNames, nativeTokens, textTokens } from './cases';
 import type { KernelFamily, KernelLine } from './measure';
 

@@ -1,0 +1,74 @@
+import type { Precision } from '../../contract';
+import type { LatentSize } from '../../pipeline/latents';
+import type { ModelCounts } from '../../pipeline/model';
+import { storedBytes } from '../../weights/store';
+import type { ComponentRecipe } from '../../weights/store/recipe';
+import type { TensorShapes } from '../layers/tensors';
+import { maxPromptTokens } from '../umt5/config';
+import { passFlops } from './flops';
+import type { WanConfig } from './model';
+import { planWan, usualChoice, type WanPlanRequest } from './plan';
+import { publishedTinyDecoder } from './tiny-decoder/published';
+import { tinyGraphs } from './tiny-decoder/weights';
+import { tokensPerFrame } from './tokens';
+import { decodeCost, decoderGraphs } from './vae';
+
+/**
+ * What a pass over a clip and its decode compute.
+ *
+ * @param tinyDecoder tensors of the tiny decoder; null where the VAE decodes
+ */
+export function clipComputation(
+  { transformer, vae }: WanConfig,
+  size: LatentSize,
+  tinyDecoder: TensorShapes | null,
+) {
+  const tokens = size.frames * tokensPerFrame(transformer, size);
+  const frame = { latentHeight: size.height, latentWidth: size.width };
+  return {
+    pass: {
+      flops: passFlops(transformer, tokens, maxPromptTokens),
+      // Of the runtime, without chunks: three passes of each block over its rows; embedding and head.
+      calls: 3 * transformer.num_layers + 2,
+    },
+    decode: decodeCost(
+      tinyDecoder ? tinyGraphs(tinyDecoder, frame) : decoderGraphs(vae, frame),
+      size.frames,
+    ),
+  };
+}
+
+/** A model that is not opened, counted by its configuration. Its tiny decoder is taken for the published one. */
+export function countWan(
+  config: WanConfig,
+  precision: Precision,
+  weights: Readonly<Record<'text' | 'denoise', ComponentRecipe>>,
+  options: Partial<WanPlanRequest> = {},
+): ModelCounts {
+  const { vae } = config;
+  const tinyDecoder = publishedTinyDecoder(config);
+  const bytes = {
+    text: storedBytes(withoutEmbeddings(weights.text)),
+    denoise: storedBytes(weights.denoise),
+  };
+  return {
+    latents: {
+      strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
+    },
+    computation: (size, decoder) =>
+      clipComputation(config, size, decoder === 'tiny' ? tinyDecoder : null),
+    weightBytes: (stage) => bytes[stage],
+    planMemory: ({ kernels, decoder, ...request }) =>
+      planWan(config, precision, {
+        ...request,
+        ...options,
+        ...(kernels && { kernels: usualChoice(kernels) }),
+        ...(decoder === 'tiny' && { tinyDecoder }),
+      }),
+  };
+}
+
+/** Of the embedding table a prompt reads its own rows only. */
+function withoutEmbeddings(recipe: ComponentRecipe): ComponentRecipe {
+  return { ...recipe, tensors: recipe.tensors.filter(({ name }) => name !== 'shared.weight') };
+}

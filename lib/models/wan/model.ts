@@ -1,0 +1,197 @@
+import { type DecoderKind, KinoraError, type ModelManifest, type Precision } from '../../contract';
+import type { PromptLength } from '../../contract/optimizer';
+import type { Backend } from '../../gpu';
+import {
+  type LatentSize,
+  type LatentSpace,
+  latentFrame,
+  latentSizeOf,
+} from '../../pipeline/latents';
+import type { MemoryPlanner } from '../../pipeline/memory/plan';
+import type { ClipToDecode, Loading, PlanRequest, TokenIds } from '../../pipeline/model';
+import type { Checkpoint, ModelFolder } from '../../weights';
+import type { LoraBranches } from '../layers/lora';
+import type { TensorShapes } from '../layers/tensors';
+import type { TextEncoderConfig } from '../umt5/config';
+import { encodePrompts } from '../umt5/text-encoder';
+import { loadTokenizer } from '../umt5/tokenizer';
+import { measureChunkTokens } from './chunk-size';
+import type { TransformerConfig, VaeConfig } from './config';
+import { clipComputation } from './counts';
+import { planWan, usualChoice, type WanPlanRequest } from './plan';
+import { previewOf } from './preview';
+import { createTinyDecoder } from './tiny-decoder';
+import { tokensPerFrame } from './tokens';
+import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder } from './vae';
+
+/** What every Wan model has in its configuration. */
+export interface WanConfig {
+  readonly transformer: TransformerConfig;
+  readonly vae: VaeConfig;
+  readonly text_encoder: TextEncoderConfig;
+}
+
+/** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
+export interface WanParts {
+  readonly manifest: ModelManifest;
+  /** Tells its weights from others'. */
+  readonly fingerprint: string;
+  /** Configuration and tokenizer; a bundled model's weights too. */
+  readonly folder: ModelFolder;
+  readonly config: WanConfig;
+  /** How the linear layers are to be held on the device. */
+  readonly precision: Precision;
+  /** Whether each layer is one contiguous read, already in its precision: then it can be streamed. */
+  readonly packed: boolean;
+  readonly textEncoder: Checkpoint;
+  readonly vae: Checkpoint;
+  /** The small decoder; null where the model comes without one. */
+  readonly tinyDecoder: Checkpoint | null;
+}
+
+/** What the models of all families do alike: prompts, memory plan, and decode. */
+export abstract class WanModel<Parts extends WanParts> {
+  readonly decoders: readonly DecoderKind[];
+  readonly latents: LatentSpace;
+
+  constructor(
+    readonly parts: Parts,
+    /** What tells its adapters from others. */
+    readonly adapterIds: readonly string[],
+  ) {
+    const { vae, transformer } = parts.config;
+    const channels = transformer.out_channels;
+    this.decoders = parts.tinyDecoder ? ['full', 'tiny'] : ['full'];
+    this.latents = {
+      channels,
+      strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
+      preview: previewOf(parts.manifest, channels),
+    };
+  }
+
+  get manifest(): ModelManifest {
+    return this.parts.manifest;
+  }
+
+  get fingerprint(): string {
+    return JSON.stringify([this.parts.fingerprint, ...this.adapterIds]);
+  }
+
+  get installed(): boolean {
+    return this.parts.packed;
+  }
+
+  /** The weights that a pass of the denoiser reads. */
+  protected abstract readonly transformer: Checkpoint;
+  /** The adapters that take most memory; null without any. */
+  protected abstract readonly lora: LoraBranches | null;
+  /** What differs between families in a memory plan. */
+  protected planOptions(): Pick<WanPlanRequest, 'given' | 'imageRows' | 'imageEncoder'> {
+    return {};
+  }
+
+  computation(size: LatentSize, decoder: DecoderKind) {
+    const tiny = decoder === 'tiny' ? shapesOf(this.#tinyDecoder) : null;
+    return clipComputation(this.parts.config, size, tiny);
+  }
+
+  weightBytes(stage: 'text' | 'denoise'): number {
+    const checkpoint = stage === 'text' ? this.parts.textEncoder : this.transformer;
+    let bytes = 0;
+    for (const name of checkpoint.names()) {
+      // Of the embedding table a prompt reads its own rows only.
+      if (name !== 'shared.weight' && name !== 'encoder.embed_tokens.weight') {
+        bytes += checkpoint.bytes(name);
+      }
+    }
+    return bytes;
+  }
+
+  async tokenize(prompts: readonly string[]): Promise<TokenIds[]> {
+    const { encodePrompt } = await loadTokenizer(this.parts.folder);
+    return prompts.map(encodePrompt);
+  }
+
+  async promptMeter(): Promise<(prompt: string) => PromptLength> {
+    return (await loadTokenizer(this.parts.folder)).measure;
+  }
+
+  async planMemory({ backend, kernels, decoder, ...rest }: PlanRequest): Promise<MemoryPlanner> {
+    const { config, precision } = this.parts;
+    const { native } = rest;
+    const { lora } = this;
+    const request = {
+      ...rest,
+      ...this.planOptions(),
+      ...(kernels && { kernels: usualChoice(kernels) }),
+      ...(lora && { lora }),
+      ...(decoder === 'tiny' && { tinyDecoder: shapesOf(this.#tinyDecoder) }),
+    };
+    if (!backend) return planWan(config, precision, request);
+    const size = latentSizeOf(this.latents, native);
+    const tokens = size.frames * tokensPerFrame(config.transformer, size);
+    const chunkTokens = await measureChunkTokens(backend, config.transformer, tokens);
+    await backend.trim();
+    const largestBuffer = backend.maxBufferBytes;
+    return planWan(config, precision, {
+      ...request,
+      chunkTokens,
+      largestBuffer,
+      kernels: backend.kernels,
+      compute: backend.compute,
+    });
+  }
+
+  encodeText(
+    backend: Backend,
+    prompts: readonly TokenIds[],
+    loading: Loading,
+  ): Promise<Float32Array[]> {
+    const { textEncoder, config, precision } = this.parts;
+    const reading = { ...loading, precision };
+    return encodePrompts(backend, textEncoder, config.text_encoder, prompts, reading);
+  }
+
+  async *decode(
+    backend: Backend,
+    clip: ClipToDecode,
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    const { size, latents } = clip;
+    const decoder = await this.#openDecoder(backend, clip);
+    const [black, white] = decoder.range;
+    const scale = 2 / (white - black);
+    try {
+      const latentFrames = Array.from({ length: size.frames }, (_, f) =>
+        latentFrame(latents, size, f),
+      );
+      for await (const frame of decoder.decodeClip(latentFrames)) {
+        yield scale === 1 ? frame : frame.map((value) => (value - black) * scale - 1);
+      }
+    } finally {
+      decoder.dispose();
+    }
+  }
+
+  async #openDecoder(
+    backend: Backend,
+    { size, decoder, tiles, signal, onTile }: ClipToDecode,
+  ): Promise<ClipDecoder> {
+    const { config, vae } = this.parts;
+    const options = { latentHeight: size.height, latentWidth: size.width, signal };
+    if (decoder === 'tiny') return createTinyDecoder(backend, this.#tinyDecoder, options);
+    if (tiles === 'full') return createVaeDecoder(backend, config.vae, vae, options);
+    return createTiledVaeDecoder(backend, config.vae, vae, { ...options, tiles, onTile });
+  }
+
+  get #tinyDecoder(): Checkpoint {
+    const { tinyDecoder, manifest } = this.parts;
+    if (tinyDecoder) return tinyDecoder;
+    throw new KinoraError('MODEL_FILE_MISSING', `${manifest.name} has no tiny decoder here.`, {
+      remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
+    });
+  }
+}
+
+function shapesOf(checkpoint: Checkpoint): TensorShapes {
+  return new Map([...checkpoint.names()].map((name) => [name, checkpoint.shape(name)]));
+}

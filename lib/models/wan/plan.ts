@@ -1,0 +1,142 @@
+import type { KernelSetting, Precision } from '../../contract';
+import { type DeviceBytes, kernelSet, Refusal } from '../../gpu';
+import { integerDots, type KernelChoice } from '../../gpu/kernels';
+import { defaultChoice } from '../../gpu/kernels/variants';
+import { type ClipSize, latentFrames } from '../../pipeline/latents';
+import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/plan';
+import { zeroCheckpoint } from '../layers/shape-checkpoint';
+import type { TensorShapes } from '../layers/tensors';
+import { maxPromptTokens } from '../umt5/config';
+import { countTextEncoder } from '../umt5/memory';
+import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
+import type { WanConfig } from './model';
+import { tinyDecoderGraphs } from './tiny-decoder/network';
+import { tinyConfig, tinyWeights } from './tiny-decoder/weights';
+import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
+import { type DenoisePlanOptions, planDenoising } from './transformer';
+import {
+  decodeOptions,
+  type LatentFrameSize,
+  measureEncoder,
+  measureGraphs,
+  type VaePlanOptions,
+} from './vae';
+
+/**
+ * What the memory is planned for. By default exact kernels of a usual device compute, for two of the longest prompts.
+ */
+export interface WanPlanRequest extends Partial<Omit<DenoisePlanOptions, 'precision'>> {
+  /** The size at which the model runs, and frames of a clip, 4n+1. */
+  readonly native: ClipSize;
+  /** What the runtime's attention kernel sustains; decides its chunk size. */
+  readonly flopsPerSecond?: number;
+  /** Most tokens that go through a block together, where that was measured. */
+  readonly chunkTokens?: number;
+  /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
+  readonly tinyDecoder?: TensorShapes;
+  /** What an encoder of images takes beside the VAE's; none when absent. */
+  readonly imageEncoder?: DeviceBytes | null;
+}
+
+/** What every device with WebGPU has. */
+const usualDevice = {
+  features: new Set([integerDots]),
+  limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 },
+};
+
+/** What computes on a usual device; null where the runtime does. `matrix` takes the memory of `exact`. */
+export function usualChoice(setting: KernelSetting): KernelChoice | null {
+  if (setting === 'runtime') return null;
+  return defaultChoice(usualDevice, setting === 'fast' ? 'fast' : 'exact');
+}
+
+/** What a common GPU's attention sustains, where none was measured. */
+const usualFlopsPerSecond = 3e12;
+
+/**
+ * Counts what the stages of a clip take. Denoising is compiled, without a device where none is given; the other stages
+ * run the engine's own code on a backend that only counts.
+ *
+ * @throws Refusal where kernels of our own are to compute and do not
+ */
+export async function planWan(
+  config: WanConfig,
+  precision: Precision,
+  request: WanPlanRequest,
+): Promise<MemoryPlanner> {
+  const { width, height, frames } = request.native;
+  const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config.vae;
+  const size = {
+    frames: latentFrames(frames, stride),
+    height: height / scale,
+    width: width / scale,
+  };
+  const perFrame = tokensPerFrame(config.transformer, size);
+  const tokens = size.frames * perFrame;
+  const kernels = request.kernels === undefined ? usualChoice('exact') : request.kernels;
+  const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
+  const usual = kernelSet(kernels)
+    ? mostTokens
+    : queryChunkTokens(config.transformer, tokens, flops);
+  const wanted = request.chunkTokens ?? usual;
+  const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
+  const { largestBuffer } = request;
+  const options = { ...request, precision, promptTokens, kernels };
+  const latent = { latentHeight: size.height, latentWidth: size.width };
+  const { given = [0] } = request;
+  const cut = (most: number) => largestChunk(size.frames, perFrame, given.length, most);
+  const denoising: DenoiseCosts[] = [];
+  let refused: Refusal | undefined;
+  for (const chunkTokens of new Set([wanted, ...chunkLadder(wanted)].map(cut))) {
+    try {
+      denoising.push(await planDenoising(config.transformer, size, chunkTokens, options));
+    } catch (error) {
+      // A binding may hold the rows of a smaller chunk.
+      if (!(error instanceof Refusal)) throw error;
+      refused ??= error;
+    }
+  }
+  const [first, ...smaller] = denoising;
+  if (!first) throw refused;
+  const tiny =
+    request.tinyDecoder && (await measureTinyDecoder(request.tinyDecoder, latent, options));
+  return new MemoryPlanner(
+    {
+      native: request.native,
+      precision,
+      tokens,
+      blocks: config.transformer.num_layers,
+      text: await countTextEncoder(config.text_encoder, precision, promptTokens, kernels),
+      image: larger(await measureEncoder(config.vae, latent, options), request.imageEncoder),
+      denoising: [first, ...smaller],
+      decoding: tiny
+        ? [{ tiles: 'full', bytes: tiny, work: 1 }]
+        : await decodeOptions(config.vae, latent, options),
+      // A preview is decoded as the clip is, by a decoder whose work hardly counts.
+      ...(tiny && { preview: tiny }),
+    },
+    largestBuffer,
+  );
+}
+
+/** Tokens of the largest chunk of a clip; as a bound it cuts alike. */
+function largestChunk(frames: number, perFrame: number, given: number, most: number): number {
+  return Math.max(...cutTokens(frames, perFrame, given, most).map(({ count }) => count));
+}
+
+/** The tiny decoder takes whole frames only. */
+async function measureTinyDecoder(
+  shapes: TensorShapes,
+  size: LatentFrameSize,
+  options: VaePlanOptions,
+): Promise<DeviceBytes> {
+  const checkpoint = zeroCheckpoint(shapes, 'f32');
+  const config = tinyConfig(checkpoint);
+  const graphs = tinyDecoderGraphs(config, size);
+  return measureGraphs(graphs, tinyWeights(checkpoint, config), options);
+}
+
+/** What two parts of a stage take that run one after the other. */
+function larger(a: DeviceBytes, b: DeviceBytes | null | undefined): DeviceBytes {
+  return b && b.peak > a.peak ? { ...b, largest: Math.max(a.largest, b.largest) } : a;
+}

@@ -1,0 +1,124 @@
+import type { Precision } from '../../contract';
+import type { StoredForm, TensorRecipe } from '../../weights/store/recipe';
+import { layerRecipe, packOf, tensorRecipes } from '../layers/recipes';
+import { shapeOfTensor } from '../layers/tensors';
+import {
+  decoderBlocks,
+  encoderBlocks,
+  type TransformerConfig,
+  type VaeBlock,
+  type VaeConfig,
+} from './config';
+import { transformerTensors, vaeTensors } from './tensors';
+import { blockLinears } from './transformer/network';
+import { allPhases, derived, newestFirst, transposed } from './vae/weights';
+
+/** One pack per block: its linears in the wanted precision, then its vectors; one for all around. */
+export function transformerRecipe(
+  transformer: TransformerConfig,
+  precision: Precision,
+): TensorRecipe[] {
+  const shapes = transformerTensors(transformer);
+  const recipe = tensorRecipes(shapes);
+  const all: TensorRecipe[] = [];
+  for (const name of shapes.keys()) {
+    if (!name.startsWith('blocks.')) all.push(recipe(name, 'f32', 'around.bin'));
+  }
+  for (let i = 0; i < transformer.num_layers; i++) {
+    const name = `blocks.${i}`;
+    const linears = new Set(blockLinears(transformer).map((role) => `${name}.${role}.weight`));
+    const isLinear = (tensor: string) => linears.has(tensor);
+    all.push(...layerRecipe(shapes, name, isLinear, precision, packOf('block', i)));
+  }
+  return all;
+}
+
+/** One pack per level of the encoder and of the decoder; kernels in the order that the graphs want. */
+export function vaeRecipe(vae: VaeConfig): TensorRecipe[] {
+  const shapes = vaeTensors(vae);
+  const recipe = tensorRecipes(shapes);
+  const all: TensorRecipe[] = [];
+
+  /** `name.weight` in another order, then its bias. */
+  const kernel = (
+    name: string,
+    pack: string,
+    form: StoredForm,
+    storedName: string,
+    reorder: TensorRecipe['reorder'],
+  ) => {
+    const weight = recipe(`${name}.weight`, form, pack);
+    all.push({ ...weight, name: storedName, ...(reorder && { reorder }) });
+    all.push(recipe(`${name}.bias`, 'compact', pack));
+  };
+  const plain = (name: string, pack: string) =>
+    kernel(name, pack, 'compact', `${name}.weight`, undefined);
+  // An encoder of one frame sees no past.
+  const seen = vae.is_residual ? 1 : 3;
+  /** @param taps the newest ones, that are used */
+  const convolution = (name: string, pack: string, taps: 1 | 3) => {
+    const [filters = 0, inputs = 0, depth = 1, ...size] = shapeOfTensor(shapes, `${name}.weight`);
+    const area = size.reduce((product, n) => product * n, 1);
+    kernel(name, pack, 'compact', derived.taps(name), {
+      shape: [taps, filters, inputs, ...size],
+      apply: (data) => newestFirst(data, filters * inputs, depth, area, taps),
+    });
+  };
+  const shortcut = (name: string, pack: string) => {
+    const [filters = 0, inputs = 0] = shapeOfTensor(shapes, `${name}.weight`);
+    kernel(name, pack, 'compact', derived.transposed(name), {
+      shape: [inputs, filters],
+      apply: (data) => transposed(data, filters, inputs),
+    });
+  };
+  const norm = (name: string, pack: string) => all.push(recipe(`${name}.gamma`, 'compact', pack));
+  const residual = (name: string, pack: string, taps: 1 | 3) => {
+    convolution(`${name}.conv1`, pack, taps);
+    norm(`${name}.norm1`, pack);
+    convolution(`${name}.conv2`, pack, taps);
+    norm(`${name}.norm2`, pack);
+    if (shapes.has(`${name}.conv_shortcut.weight`)) shortcut(`${name}.conv_shortcut`, pack);
+  };
+  const resnets = (block: VaeBlock, pack: string, taps: 1 | 3) => {
+    for (const name of block.resnets) residual(name, pack, taps);
+  };
+  const middle = (name: string, pack: string, taps: 1 | 3) => {
+    residual(`${name}.resnets.0`, pack, taps);
+    plain(`${name}.attentions.0.to_qkv`, pack);
+    norm(`${name}.attentions.0.norm`, pack);
+    plain(`${name}.attentions.0.proj`, pack);
+    residual(`${name}.resnets.1`, pack, taps);
+  };
+
+  convolution('encoder.conv_in', 'encoder-in.bin', seen);
+  for (const [i, block] of encoderBlocks(vae).entries()) {
+    const pack = packOf('encoder', i);
+    resnets(block, pack, seen);
+    if (block.space) plain(`${block.resampler}.resample.1`, pack);
+    if (block.time && !block.shortcut) convolution(`${block.resampler}.time_conv`, pack, 3);
+  }
+  middle('encoder.mid_block', 'encoder-out.bin', seen);
+  convolution('encoder.conv_out', 'encoder-out.bin', seen);
+  norm('encoder.norm_out', 'encoder-out.bin');
+  plain('quant_conv', 'encoder-out.bin');
+
+  plain('post_quant_conv', 'decoder-in.bin');
+  convolution('decoder.conv_in', 'decoder-in.bin', 3);
+  middle('decoder.mid_block', 'decoder-in.bin', 3);
+  convolution('decoder.conv_out', 'decoder-in.bin', 3);
+  norm('decoder.norm_out', 'decoder-in.bin');
+  for (const [i, block] of decoderBlocks(vae).entries()) {
+    const pack = packOf('decoder', i);
+    resnets(block, pack, 3);
+    if (!block.space) continue;
+    const upsample = `${block.resampler}.resample.1`;
+    const [filters = 0, inputs = 0] = shapeOfTensor(shapes, `${upsample}.weight`);
+    // Sums, which need not be exact in 16 bits.
+    kernel(upsample, pack, 'f32', derived.phases(upsample), {
+      shape: [4, filters, inputs, 2, 2],
+      apply: (data) => allPhases(data, filters * inputs),
+    });
+    if (block.time) convolution(`${block.resampler}.time_conv`, pack, 3);
+  }
+  return all;
+}

@@ -1,0 +1,23 @@
+export {
+  type ClipDecoder,
+  createVaeDecoder,
+  decodeCost,
+  decoderGraphs,
+  type LatentFrameSize,
+  type VaeDecoderOptions,
+} from './decoder';
+export { encodeClip, encodeFirstFrame, type PlanarImage } from './encoder';
+export {
+  decodeOptions,
+  decodeWork,
+  measureDecoder,
+  measureEncoder,
+  measureGraphs,
+  type VaePlanOptions,
+} from './plan';
+export {
+  createTiledVaeDecoder,
+  type TiledVaeDecoderOptions,
+  tiledClipBytes,
+} from './tiled-decoder';
+export { exactOverlap, tileSize } from './tiles';

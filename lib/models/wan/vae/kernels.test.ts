@@ -1,0 +1,95 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { ImageProgram } from '../../../gpu';
+import { wrongAccesses } from '../../../gpu/compiler/testing/provenance';
+import { type Dispatch, hash, type Storage } from '../../../gpu/kernels';
+import { completeDevice } from '../../../gpu/kernels/testing/texts';
+import { defaultChoice } from '../../../gpu/kernels/variants';
+import type { Graph } from '../../../graph';
+import { readModelConfig } from '../../wan22/config';
+import { realFolder } from '../../wan22/testing/model';
+import type { VaeConfig } from '../config';
+import { decoderGraphs } from './decoder';
+import { compileImages, imageKernels, matchesOf } from './images';
+import { kernelWeightSizes } from './kernel-weights';
+import { tileGraphs } from './tiled-decoder';
+
+let config: VaeConfig;
+beforeAll(async () => {
+  config = (await readModelConfig(realFolder)).vae;
+});
+
+interface Setting {
+  readonly bindingBytes: number;
+  readonly storage: Storage;
+}
+
+function compiled(graphs: readonly Graph[], { bindingBytes, storage }: Setting) {
+  const kernels = imageKernels({ ...defaultChoice(completeDevice, 'exact'), storage });
+  if (!kernels) throw new Error('the device has no kernels');
+  const limits = { workgroupBytes: 2 ** 14, threads: 256, bindingBytes, storageBuffers: 8 };
+  return compileImages(kernels, limits, graphs);
+}
+
+/** Dispatches of the first four latent frames of a clip. */
+function dispatchesOf(program: ImageProgram, graphs: readonly Graph[], storage: Storage) {
+  const [first, other] = graphs;
+  if (!first || !other) throw new Error('a clip has a first frame and others');
+  const weights = new Map(
+    [...matchesOf(graphs)].map(([key, match]) => [key, kernelWeightSizes(match, storage)]),
+  );
+  return program.listWithoutDevice([first, other, other, other], weights);
+}
+
+/** How many there are, and a hash of their texts, uniforms and grids in order. */
+function summaryOf(jobs: readonly Dispatch[]): string {
+  const texts = jobs.map(({ kernel, uniforms, groups }) =>
+    JSON.stringify([kernel.key, Object.entries(uniforms).sort(), groups]),
+  );
+  return `${texts.length}, ${hash(texts.join())}`;
+}
+
+/** Those of the attention, which the runtime computed when the others were recorded. */
+const isOfAttention = ({ kernel: { name } }: Dispatch) => /plain|softmax|filters→/.test(name);
+
+const whole = { latentHeight: 44, latentWidth: 80 };
+
+describe("the 5B's decoder at 1280×704 as dispatches", () => {
+  // Recorded from the code that made them by hand, before there was a compiler. Only another kernel text, or another
+  // best guess of a variant, may change them.
+  test.each([
+    [
+      { bindingBytes: 2 ** 27, storage: 'f16' },
+      ['67, 3f7e5b6f', '182, c5699c94', '182, e575478d', '182, f5b0d369'],
+      '473, 244e6104',
+    ],
+    [
+      { bindingBytes: 2 ** 30, storage: 'f16' },
+      ['63, e8d451b9', '166, 293debc9', '166, 368838e1', '166, dfe20835'],
+      '473, 244e6104',
+    ],
+    [
+      { bindingBytes: 2 ** 30, storage: 'f32' },
+      ['63, 57de8c4c', '166, 824e1c59', '166, 64428e73', '166, 034cc733'],
+      '473, acc693b1',
+    ],
+  ] as const)('%o: as they were, in whole frames and in tiles', (setting, frames, tiles) => {
+    const graphs = decoderGraphs(config, whole);
+    const lists = dispatchesOf(compiled(graphs, setting), graphs, setting.storage);
+    const own = lists.map((jobs) => jobs.filter((job) => !isOfAttention(job)));
+    expect(own.map(summaryOf)).toEqual(frames);
+    expect(lists.map((jobs) => jobs.filter(isOfAttention).length)).toEqual([8, 8, 8, 8]);
+    const tile = tileGraphs(config, { latentHeight: 20, latentWidth: 24 });
+    const program = compiled(tile, setting);
+    expect(summaryOf(dispatchesOf(program, tile, setting.storage).flat())).toBe(tiles);
+  });
+
+  test('447 MB of images, 3,686 of frames of the past, and every read sees what was written for it', () => {
+    const graphs = decoderGraphs(config, whole);
+    const setting = { bindingBytes: 2 ** 27, storage: 'f16' } as const;
+    const program = compiled(graphs, setting);
+    const megabytes = (all: readonly number[]) => all.reduce((sum, bytes) => sum + bytes, 0) / 1e6;
+    expect(megabytes(program.bins.map(({ bytes }) => bytes))).toBeLessThan(447.1);
+    expect(megabytes(program.frames)).toBeLessThan(3686.3);
+    expect(wrongAccesses(dispatchesOf(program, graphs, setting.storage).flat())).toEqual([]);
+  });
+});

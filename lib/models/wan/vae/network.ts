@@ -1,0 +1,296 @@
+import { at } from '../../../contract';
+import {
+  add,
+  average,
+  causal,
+  channelNorm,
+  convolution,
+  Graph,
+  memoised,
+  pixelAttention,
+  repeat,
+  silu,
+  upsample,
+  type Value,
+} from '../../../graph';
+import { decoderBlocks, encoderBlocks, type VaeBlock, type VaeConfig } from '../config';
+
+/*
+ * The VAE's equations, each once. Images are [H, W, C]; h and w are sizes of the latents, z their channels. In time,
+ * layers are causal: the decoder's are given a clip's frames one after another.
+ */
+
+/** How a network sees the time: the frames before, or the newest tap only, as for a first frame, whose past is zero. */
+type Taps = 1 | 3;
+
+const activated = (x: Value, norm: string): Value => silu(channelNorm(x, norm));
+
+/** A 1×1 convolution of single frames. */
+const pointwise = (x: Value, name: string, filters: number): Value =>
+  convolution(x, name, filters, { kernel: 1 });
+
+/** `x + conv₂(silu(norm₂(conv₁(silu(norm₁(x))))))`, x through a 1×1 convolution where the channels change. */
+function residualBlock(x: Value, name: string, filters: number, taps: Taps): Value {
+  const hidden = convolution(activated(x, `${name}.norm1`), `${name}.conv1`, filters, { taps }); // [H, W, filters]
+  const main = convolution(activated(hidden, `${name}.norm2`), `${name}.conv2`, filters, { taps }); // [H, W, filters]
+  const keepsChannels = x.dims[2] === filters;
+  return add(main, keepsChannels ? x : pointwise(x, `${name}.conv_shortcut`, filters)); // [H, W, filters]
+}
+
+/** `x + W·softmax(q·kᵀ/√C)·v` of the normed x, over the pixels of a frame. */
+function attention(x: Value, name: string, channels: number): Value {
+  const y = channelNorm(x, `${name}.norm`); // [H, W, C]
+  const project = (index: number) =>
+    convolution(y, `${name}.to_qkv`, channels, { kernel: 1, part: { index, of: 3 } });
+  const [q, k, v] = [project(0), project(1), project(2)]; // [H, W, C] each
+  return add(x, pointwise(pixelAttention(q, k, v), `${name}.proj`, channels)); // [H, W, C]
+}
+
+/** The parts of the middle block, each [H, W, C] → [H, W, C]. */
+const middleParts = (name: string, channels: number, taps: Taps) =>
+  [
+    (x: Value) => residualBlock(x, `${name}.resnets.0`, channels, taps),
+    (x: Value) => attention(x, `${name}.attentions.0`, channels),
+    (x: Value) => residualBlock(x, `${name}.resnets.1`, channels, taps),
+  ] as const;
+
+/** `conv_in(post_quant_conv(z))`, [h, w, z] → [h, w, C]. */
+function quantised(z: Value, { z_dim }: VaeConfig, channels: number): Value {
+  const x = convolution(z, 'post_quant_conv', z_dim, { kernel: 1, precise: true }); // [h, w, z]
+  return causal(x, 'decoder.conv_in', channels, { precise: true }); // [h, w, C]
+}
+
+/** Nearest ×2 and a convolution, plus the level's input, repeated, where it has shortcuts: [H, W, C] → [2H, 2W, C′]. */
+function grow(
+  x: Value,
+  input: Value,
+  { resampler, next_dim, time, shortcut }: VaeBlock,
+  frame: 0 | 1,
+): Value {
+  const large = convolution(upsample(x), `${resampler}.resample.1`, next_dim); // [2H, 2W, C′]
+  if (!shortcut) return large;
+  return add(large, repeat(input, next_dim, { time: frame, factorTime: time ? 2 : 1 })); // [2H, 2W, C′]
+}
+
+/** One of the two frames that a frame becomes: half of a causal convolution over time, C → 2C. */
+function timeConvolution(x: Value, { resampler, out_dim }: VaeBlock, frame: 0 | 1): Value {
+  const options = { kernel: 1, part: { index: frame, of: 2 } } as const;
+  return causal(x, `${resampler}.time_conv`, out_dim, options); // [H, W, C]
+}
+
+/**
+ * The decoder's levels from `index` on, depth first: of two frames that a frame becomes, the first leaves before the
+ * second one is begun. The first frame of a clip becomes one frame: it skips the time convolutions, whose past then
+ * starts empty with the second one, and has the later half of the shortcut.
+ */
+function levels(g: Graph, config: VaeConfig, index: number, input: Value, first: boolean): void {
+  const block = decoderBlocks(config)[index];
+  if (!block) {
+    const y = causal(
+      activated(input, 'decoder.norm_out'),
+      'decoder.conv_out',
+      config.out_channels,
+      {
+        precise: true,
+      },
+    ); // [H, W, 3·p²]
+    g.output(`frame ${g.outputs.size}`, y);
+    return;
+  }
+  let x = input;
+  for (const name of block.resnets) x = residualBlock(x, name, block.out_dim, 3); // [H, W, C]
+  grown(g, config, index, x, input, first);
+}
+
+/** {@link levels} behind the residual blocks of the level `index`, of which `x` is the result and `input` the input. */
+function grown(
+  g: Graph,
+  config: VaeConfig,
+  index: number,
+  x: Value,
+  input: Value,
+  first: boolean,
+): void {
+  const block = at(decoderBlocks(config), index);
+  const { space, time } = block;
+  if (!space) levels(g, config, index + 1, x, first);
+  else if (!time || first) {
+    levels(g, config, index + 1, grow(x, input, block, time ? 1 : 0), first);
+  } else {
+    for (const frame of [0, 1] as const) {
+      const y = timeConvolution(x, block, frame); // [H, W, C]
+      levels(g, config, index + 1, grow(y, input, block, frame), first);
+    }
+  }
+}
+
+/**
+ * The decoder for one latent frame.
+ *
+ * Input: latent [h, w, z] in the VAE's space. Outputs: frames [16h/p, 16w/p, 3·p²], p×p pixels folded into channels;
+ * one of the first latent frame, and as many as the time grows by of each later one.
+ *
+ * @param first whether it is the clip's first
+ */
+export const decoderFrame = memoised(
+  (config: VaeConfig, h: number, w: number, first: boolean): Graph => {
+    const g = new Graph('vae decoder');
+    const { in_dim: top } = at(decoderBlocks(config), 0);
+    let x = quantised(g.input('latent', [h, w, config.z_dim]), config, top); // [h, w, C]
+    for (const part of middleParts('decoder.mid_block', top, 3)) x = part(x); // [h, w, C]
+    levels(g, config, 0, x, first);
+    return g;
+  },
+);
+
+/**
+ * The part of {@link decoderFrame} that sees tiles: all behind the first level's residual blocks.
+ *
+ * Inputs: main [h, w, C], their result, and with shortcuts middle [h, w, C₀], their input.
+ */
+export const decoderTile = memoised(
+  (config: VaeConfig, h: number, w: number, first: boolean): Graph => {
+    const g = new Graph('vae decoder tile');
+    const { in_dim, out_dim, shortcut } = at(decoderBlocks(config), 0);
+    const main = g.input('main', [h, w, out_dim]);
+    const middle = shortcut ? g.input('middle', [h, w, in_dim]) : main;
+    grown(g, config, 0, main, middle, first);
+    return g;
+  },
+);
+
+/**
+ * One of the decoder's levels, for benchmarks.
+ *
+ * Input: x [h, w, C]. Outputs: what it becomes, [2h, 2w, C′] where it grows.
+ */
+export const decoderLevel = memoised((block: VaeBlock, h: number, w: number): Graph => {
+  const { out_dim, resnets, space, time } = block;
+  const g = new Graph('vae decoder level');
+  const input = g.input('x', [h, w, block.in_dim]);
+  let x = input;
+  for (const name of resnets) x = residualBlock(x, name, out_dim, 3); // [h, w, C′]
+  if (!space) g.output('frame 0', x);
+  else if (!time) g.output('frame 0', grow(x, input, block, 0));
+  else
+    for (const frame of [0, 1] as const) {
+      g.output(`frame ${frame}`, grow(timeConvolution(x, block, frame), input, block, frame));
+    }
+  return g;
+});
+
+/**
+ * What is before {@link decoderTile}, a graph for each group of layers: first those whose result is its `middle`, then
+ * those that make `main` of it.
+ *
+ * Input: x [h, w, C]. Output: y [h, w, C′].
+ */
+export const latentGraphs = memoised((config: VaeConfig, h: number, w: number) => {
+  const { in_dim: top, out_dim, resnets } = at(decoderBlocks(config), 0);
+  const graphOf = (inputs: number) => (part: (x: Value) => Value, index: number) => {
+    const g = new Graph(`vae latent part ${index}`);
+    g.output('y', part(g.input('x', [h, w, index === 0 ? inputs : out_dim])));
+    return g;
+  };
+  const first = [(x: Value) => quantised(x, config, top)].map(graphOf(config.z_dim));
+  const middle = middleParts('decoder.mid_block', top, 3).map((part) => graphOf(top)(part, 0));
+  const blocks = resnets.map((name) => (x: Value) => residualBlock(x, name, out_dim, 3));
+  return { middle: [...first, ...middle], main: blocks.map(graphOf(top)) };
+});
+
+/** End of an encoder's level: 3×3 convolution with stride 2 where it halves the size, plus the mean of its input. */
+function shrink(x: Value, input: Value, { resampler, out_dim, space, time }: VaeBlock): Value {
+  const side = average(input, out_dim, space ? 2 : 1, time ? 2 : 1); // [H/2, W/2, C]
+  if (!space) return add(side, x);
+  const main = convolution(x, `${resampler}.resample.1`, out_dim, { stride: 2 }); // [H/2, W/2, C]
+  return add(main, side); // [H/2, W/2, C]
+}
+
+/**
+ * The encoder for the first frame of a clip.
+ *
+ * Input: image [16h/p, 16w/p, 3·p²], p×p pixels folded into channels. Output: mean [h, w, z] in the VAE's space.
+ */
+export const encoderFrame = memoised((config: VaeConfig, h: number, w: number): Graph => {
+  const g = new Graph('vae encoder');
+  const { in_channels, base_dim, patch_size: p, scale_factor_spatial: scale, z_dim } = config;
+  const image = g.input('image', [(h * scale) / p, (w * scale) / p, in_channels]);
+  let x = convolution(image, 'encoder.conv_in', base_dim); // [H, W, C]
+  let top = base_dim;
+  for (const block of encoderBlocks(config)) {
+    const input = x;
+    for (const name of block.resnets) x = residualBlock(x, name, block.out_dim, 1); // [H, W, C]
+    x = shrink(x, input, block); // [H/2, W/2, C]
+    top = block.out_dim;
+  }
+  g.output('mean', meanOf(x, top, z_dim, 1)); // [h, w, z]
+  return g;
+});
+
+/** What is behind the encoder's levels: [h, w, C] → [h, w, z]. */
+function meanOf(features: Value, channels: number, z: number, taps: Taps): Value {
+  let x = features;
+  for (const part of middleParts('encoder.mid_block', channels, taps)) x = part(x); // [h, w, C]
+  const y = activated(x, 'encoder.norm_out'); // [h, w, C]
+  const moments = convolution(y, 'encoder.conv_out', 2 * z, { taps }); // [h, w, 2z]
+  // Of mean and logarithm of the variance only the mean is used.
+  return convolution(moments, 'quant_conv', z, { kernel: 1, part: { index: 0, of: 2 } }); // [h, w, z]
+}
+
+/** A level of the encoder for clips; the last one has what is behind the levels, too. */
+export interface EncoderPart {
+  /** Of the clip's first frame, and of the frames of each further latent frame. */
+  readonly graphs: readonly [first: Graph, later: Graph];
+  /** A result depends on its own frame and so many before it. */
+  readonly reach: number;
+}
+
+/**
+ * The encoder for clips, without shortcuts.
+ *
+ * Inputs of a part: `frame 0`, … [H, W, C], in the first one pixels. Outputs: frames [H/2, W/2, C′], half as many where
+ * a level halves the time; of the last part the mean [h, w, z] in the VAE's space.
+ */
+export const encoderParts = memoised((config: VaeConfig, h: number, w: number): EncoderPart[] => {
+  const blocks = encoderBlocks(config);
+  let [height, width] = [h * config.scale_factor_spatial, w * config.scale_factor_spatial];
+  let frames = config.scale_factor_temporal;
+  return blocks.map((block, index) => {
+    const ends = index === blocks.length - 1;
+    const size = { height, width };
+    const graphs = [
+      encoderPart(config, block, { ...size, frames: 1 }, true),
+      encoderPart(config, block, { ...size, frames }, false),
+    ] as const;
+    // Each causal convolution sees two frames more; the one that halves the time steps over one.
+    const convolutions = 2 * block.resnets.length + (index === 0 ? 1 : 0) + (ends ? 5 : 0);
+    if (block.space) [height, width] = [height / 2, width / 2];
+    if (block.time) frames /= 2;
+    return { graphs, reach: 2 * convolutions + (block.time ? 2 : 0) };
+  });
+});
+
+function encoderPart(
+  config: VaeConfig,
+  block: VaeBlock,
+  { frames, height, width }: { frames: number; height: number; width: number },
+  first: boolean,
+): Graph {
+  const { resnets, resampler, in_dim, out_dim, space, time } = block;
+  const { base_dim, in_channels, z_dim } = config;
+  const begins = resnets[0] === encoderBlocks(config)[0]?.resnets[0];
+  const g = new Graph(`vae encoder of clips, ${block.name}`);
+  for (let f = 0; f < frames; f++) {
+    let x = g.input(`frame ${f}`, [height, width, begins ? in_channels : in_dim]); // [H, W, C]
+    if (begins) x = causal(x, 'encoder.conv_in', base_dim); // [H, W, C]
+    for (const name of resnets) x = residualBlock(x, name, out_dim, 3); // [H, W, C′]
+    if (space) x = convolution(x, `${resampler}.resample.1`, out_dim, { stride: 2 }); // [H/2, W/2, C′]
+    // The clip's first frame stays as it is; of all others the later one of two is what both become.
+    const halved = time && causal(x, `${resampler}.time_conv`, out_dim, { kernel: 1 }); // [H/2, W/2, C′]
+    if (!space)
+      g.output('mean', meanOf(x, out_dim, z_dim, 3)); // [h, w, z]
+    else if (!halved || first) g.output(`frame ${g.outputs.size}`, x);
+    else if (f % 2 === 1) g.output(`frame ${g.outputs.size}`, halved);
+  }
+  return g;
+}

@@ -1,6 +1,0 @@
-export { streamedBlocks } from './blocks';
-export type { Clip, ClipOptions, TextContext, TimeEmbedding, Times, TokenRows } from './clip';
-export { type DenoisePlanOptions, planDenoising } from './plan';
-export { tokenWidth } from './sizes';
-export { Transformer } from './transformer';
-export type { TransformerWeights } from './weights';
