@@ -10,6 +10,8 @@ export interface DenoiseRequest extends ClipConditions {
   readonly scheduler: Scheduler;
   /** Over 1 with two texts, 1 with one. */
   readonly guidanceScale: number;
+  /** Where it depends on the timestep; then {@link guidanceScale} is the largest. */
+  readonly guidanceAt?: ((timestep: number) => number) | undefined;
   /** Steps from the first one that run with guidance; all when absent. */
   readonly guidedSteps?: number | undefined;
   /** None when absent. */
@@ -107,7 +109,8 @@ export async function denoise(
         const { timestep, predict } = evaluation;
         await cached.velocity(index++, timestep, solver.sample, wanted, signal);
         const fresh = predict.noise === 0 ? undefined : clip.pack(noise(step + 1));
-        await solver.apply(evaluation, fresh, guided);
+        const scale = request.guidanceAt?.(timestep) ?? guidanceScale;
+        await solver.apply(evaluation, fresh, guided ? scale : 1);
       }
       rows = await backend.read(solver.prediction);
       solver.commit(step + 1);

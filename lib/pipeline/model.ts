@@ -206,8 +206,17 @@ export interface VideoModel extends ModelCounts {
     frames: number,
     signal: AbortSignal,
   ): Promise<NamedTensors>;
-  /** Brings the denoiser's weights to the device, as far as the plan keeps them there. */
-  loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser>;
+  /**
+   * Brings the denoiser's weights to the device, as far as the plan keeps them there.
+   *
+   * @param timestep at which it computes first: weights for others may come later
+   */
+  loadDenoiser(
+    backend: Backend,
+    plan: MemoryPlan,
+    loading: Loading,
+    timestep: number,
+  ): Promise<Denoiser>;
   /**
    * Decodes a clip: its frames in order, planar RGB [3, height, width] in −1…1.
    *

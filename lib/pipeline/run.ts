@@ -271,7 +271,9 @@ class Run {
     this.#phase('load', clip);
     await memory.freeSessionsFor('denoise');
     const { plan } = memory;
-    const denoiser = await model.loadDenoiser(backend, plan, this.#loading('denoise'));
+    const [first] = this.#scheduler.step(Math.min(resume?.step ?? 0, request.steps - 1));
+    const loading = this.#loading('denoise');
+    const denoiser = await model.loadDenoiser(backend, plan, loading, first?.timestep ?? 0);
     try {
       this.#phase('denoise', clip);
       this.#stepClock.start();

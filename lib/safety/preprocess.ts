@@ -7,8 +7,11 @@ export interface Preprocessing {
   /** Side of the square in pixels. */
   readonly size: number;
   readonly kernel: Kernel;
-  /** `cover` keeps the ratio and cuts squares out; `stretch` makes one square of the whole image. */
-  readonly fit: 'cover' | 'stretch';
+  /**
+   * `cover` keeps the ratio and cuts squares out, `middle` the one in the middle; `stretch` makes one square of the
+   * whole image.
+   */
+  readonly fit: 'cover' | 'middle' | 'stretch';
   /** By channel, of values in 0…1. */
   readonly mean: readonly number[];
   readonly std: readonly number[];
@@ -57,9 +60,11 @@ export function layOutSquares(
   if (fit === 'stretch') return { width: size, height: size, offsets: [[0, 0]] };
   const long = Math.floor((size * Math.max(width, height)) / Math.min(width, height));
   const count = Math.min(maxSquares, Math.ceil(long / size));
-  const starts = Array.from({ length: count }, (_, k) =>
+  const middle = [Math.floor((long - size) / 2)];
+  const all = Array.from({ length: count }, (_, k) =>
     count === 1 ? 0 : Math.round((k * (long - size)) / (count - 1)),
   );
+  const starts = fit === 'middle' ? middle : all;
   return width >= height
     ? { width: long, height: size, offsets: starts.map((x) => [x, 0] as const) }
     : { width: size, height: long, offsets: starts.map((y) => [0, y] as const) };

@@ -109,7 +109,7 @@ export function vitGraph(vit: Architecture, batch: number, traced = false): Grap
  */
 export function patchify(
   pixels: Float32Array,
-  { imageSize, patchSize }: Architecture,
+  { imageSize, patchSize }: Pick<Architecture, 'imageSize' | 'patchSize'>,
 ): Float32Array {
   const perSide = imageSize / patchSize;
   const plane = imageSize * imageSize;

@@ -50,6 +50,8 @@ export interface LoraArchitecture {
   readonly originalName: (module: string) => string;
   /** Names the model that a LoRA was made for, by the shape of a tensor that does not fit. */
   readonly baseOf?: (shape: readonly number[]) => string | undefined;
+  /** Whether a key is of parts that the model does not have and the file is good without; it is left out. */
+  readonly ignores?: (key: string) => boolean;
   /** The rest of a sentence on a LoRA with an unknown key: which base it was made for, where the key tells. */
   readonly baseOfKey?: (key: string) => string | undefined;
 }
@@ -93,7 +95,7 @@ export function checkLora(
   for (const key of checkpoint.names()) {
     const understood = readKey(key);
     if (!understood || !hasTarget(shapes, understood)) {
-      unknown.push(key);
+      if (!architecture.ignores?.(key)) unknown.push(key);
       continue;
     }
     const { target, role } = understood;

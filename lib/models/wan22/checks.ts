@@ -1,6 +1,6 @@
 import type { BenchmarkFamily } from '../../pipeline/benchmark';
 import type { ParityFamily } from '../../pipeline/parity';
-import { wan22BenchmarkStages } from './benchmark/stages';
+import { wanBenchmarkStages } from '../wan/benchmark/stages';
 import { readModelConfig } from './config';
 import { wan22ParityStages } from './parity';
 
@@ -10,6 +10,6 @@ export const wan22Checks: ParityFamily & BenchmarkFamily = {
   recognises: (golden) => typeof golden === 'object' && golden !== null && 'dit_timestep' in golden,
   parityStages: wan22ParityStages,
   async benchmarkStages(configuration, options) {
-    return wan22BenchmarkStages(await readModelConfig(configuration), options);
+    return wanBenchmarkStages(await readModelConfig(configuration), options);
   },
 };

@@ -209,10 +209,14 @@ export class Solver {
    * Takes the velocities of an evaluation, which lie in `conditional` and `unconditional`.
    *
    * @param noise standard normal values, where the evaluation adds noise
-   * @param guided whether it takes `unconditional` into account, where there is one
+   * @param guidanceScale 1 leaves `unconditional` out; that of the sampling when absent
    * @throws TypeError where noise is needed and absent
    */
-  async apply(evaluation: Evaluation, noise?: Float32Array, guided = true): Promise<void> {
+  async apply(
+    evaluation: Evaluation,
+    noise?: Float32Array,
+    guidanceScale = this.guidanceScale,
+  ): Promise<void> {
     const { sigma, correct, predict } = evaluation;
     const {
       last: lastFactor,
@@ -220,7 +224,7 @@ export class Solver {
       previous: previousFactor,
       beforePrevious,
     } = correct ?? uncorrected;
-    const guidance = guided && this.unconditional ? this.guidanceScale : 1;
+    const guidance = this.unconditional ? guidanceScale : 1;
     const factors = {
       conditional_factor: -sigma * guidance,
       unconditional_factor: -sigma * (1 - guidance),

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import * as ort from 'onnxruntime-web';
 import { KinoraError, type ModelManifest, parameterRanges, parseManifest } from '../../../contract';
 import { createBackend, type Runtime } from '../../../gpu';
-import { measureTinyDecoder, wan22BenchmarkStages } from '../../../models/wan22/benchmark/stages';
+import { measureTinyDecoder, wanBenchmarkStages } from '../../../models/wan/benchmark/stages';
 import {
   type ProfileWork,
   profileWork,
@@ -131,7 +131,7 @@ function rankIn(file: string): number {
 async function measureRates(config: ModelConfig): Promise<Rates> {
   ort.env.logLevel = 'error';
   const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
-  const stages = wan22BenchmarkStages(config, measured);
+  const stages = wanBenchmarkStages(config, measured);
   const results = await benchmarkModel(backend, stages, () => undefined);
   const tiny = await measureTinyDecoder(backend, config, measured);
   await backend.dispose();

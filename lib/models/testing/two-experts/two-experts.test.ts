@@ -151,7 +151,7 @@ test('the experts take turns by timestep, each with its LoRA beside its weights'
   const velocityOf = async (model: VideoModel, timestep: number) => {
     const planner = await model.planMemory({ native: { ...image, frames: 17 } });
     const loading = { signal, onBytes: () => undefined };
-    const denoiser = await model.loadDenoiser(backend, planner.full, loading);
+    const denoiser = await model.loadDenoiser(backend, planner.full, loading, timestep);
     const scope = new Scope(backend);
     const clip = await denoiser.prepare({ size, image: conditions, texts });
     const [sample, velocity] = [

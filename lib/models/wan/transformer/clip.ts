@@ -145,6 +145,12 @@ export class Clip {
     return this.of.conditioningTokens;
   }
 
+  /** @param rows what the clip is conditioned by beside its latents, [S, C·ph·pw] */
+  setCondition(rows: Float32Array): void {
+    if (!this.condition) throw new TypeError('nothing conditions the clip');
+    this.backend.write(this.condition, rows);
+  }
+
   /** Patch embedding of tokens into stream 0. Tokens that are left out have no defined content then. */
   async embed(tokens: TokenRows): Promise<void> {
     const { patchEmbedding } = this.weights;

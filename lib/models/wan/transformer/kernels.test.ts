@@ -11,7 +11,7 @@ import {
 } from '../../../gpu/kernels';
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
-import { syntheticCheckpoint } from '../../wan22/benchmark/synthetic';
+import { syntheticCheckpoint } from '../benchmark/synthetic';
 import { readModelConfig } from '../../wan22/config';
 import { denoiseTokens, tokenRequest } from '../../wan22/testing/denoise';
 import { realFolder } from '../../wan22/testing/model';

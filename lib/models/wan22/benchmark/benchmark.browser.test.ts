@@ -6,7 +6,7 @@ import { assignKernels } from '../../../gpu/kernels/assign';
 import { benchmarkModel } from '../../../pipeline/benchmark';
 import { httpFolder } from '../../../weights';
 import { readModelConfig } from '../config';
-import { wan22BenchmarkStages } from './stages';
+import { wanBenchmarkStages } from '../../wan/benchmark/stages';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 
@@ -31,7 +31,7 @@ test.each([
     } as const;
     const results = await benchmarkModel(
       backend,
-      wan22BenchmarkStages(config, { ...options, level, maxChunkTokens: 64, kernels }),
+      wanBenchmarkStages(config, { ...options, level, maxChunkTokens: 64, kernels }),
       () => undefined,
     );
     const stages = results.map(({ stage }) => stage);

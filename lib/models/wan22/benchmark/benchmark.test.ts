@@ -12,9 +12,9 @@ import { encoderLayerFlops, passFlops } from '../../wan/flops';
 import { transformerTensors } from '../../wan/tensors';
 import { decoderLevel } from '../../wan/vae/network';
 import { readModelConfig } from '../config';
-import { clipOfTokens, frameOfTokens } from './blocks';
-import { wan22BenchmarkStages } from './stages';
-import { syntheticCheckpoint } from './synthetic';
+import { clipOfTokens, frameOfTokens } from '../../wan/benchmark/blocks';
+import { wanBenchmarkStages } from '../../wan/benchmark/stages';
+import { syntheticCheckpoint } from '../../wan/benchmark/synthetic';
 
 const tiny = await readModelConfig(diskFolder(`${root}model`));
 const real = await readModelConfig(diskFolder(`${publicModels}wan2.2-ti2v-5b`));
@@ -113,7 +113,7 @@ test('every stage of the tiny model is measured and leaves nothing behind', asyn
   const lines: StageResult[] = [];
   const results = await benchmarkModel(
     backend,
-    wan22BenchmarkStages(tiny, {
+    wanBenchmarkStages(tiny, {
       layers: 2,
       tokens: 16,
       textTokens: 12,

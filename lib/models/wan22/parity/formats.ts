@@ -1,7 +1,8 @@
 import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { checkpointOf, locateTensors, openTensorFile } from '../../../weights';
 import { openComponent, type WeightComponent } from '../naming';
-import { openFile, type ParityContext, readFile } from './golden';
+import { openFile, readFile } from '../../wan/parity';
+import type { ParityContext } from './golden';
 import {
   decodeVideo,
   encodeGoldenImage,

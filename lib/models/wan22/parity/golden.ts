@@ -3,15 +3,13 @@ import { KinoraError } from '../../../contract';
 import type { Backend } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import {
-  blobFile,
   type Checkpoint,
   type ModelFolder,
   openCheckpoint,
-  openSafetensors,
   subfolder,
-  type WeightFile,
 } from '../../../weights';
 import type { Precision } from '../../layers/linear';
+import { openFile } from '../../wan/parity';
 import { type ModelConfig, readModelConfig } from '../config';
 
 const goldenSchema = z.looseObject({
@@ -70,18 +68,6 @@ async function readSettings(folder: ModelFolder) {
     'MODEL_FILE_INVALID',
     `golden.json is not valid at ${issue?.path.join('.') || 'its root'}: ${issue?.message}.`,
   );
-}
-
-/** Opens a safetensors file of the folder. */
-export async function openFile(folder: ModelFolder, path: string) {
-  return openSafetensors(await readFile(folder, path));
-}
-
-/** A file of the folder, read whole: it is small and read many times. */
-export async function readFile(folder: ModelFolder, path: string): Promise<WeightFile> {
-  const file = await folder.open(path);
-  const bytes = await file.read(0, file.size);
-  return blobFile(path, new Blob([bytes as Uint8Array<ArrayBuffer>]));
 }
 
 /** What every stage is given. */

@@ -1,7 +1,7 @@
 /** The steps of the pipeline on the goldens, for stages to put together. */
-import { at, KinoraError } from '../../../contract';
+import { KinoraError } from '../../../contract';
 import { denoise } from '../../../pipeline/denoise';
-import { type LatentSize, latentFrame } from '../../../pipeline/latents';
+import type { LatentSize } from '../../../pipeline/latents';
 import type { NamedTensors } from '../../../pipeline/model';
 import { createScheduler } from '../../../pipeline/schedulers';
 import type { Checkpoint } from '../../../weights';
@@ -10,8 +10,9 @@ import type { LoraBranches } from '../../layers/lora';
 import { encodePrompts } from '../../umt5/text-encoder';
 import { loadTokenizer } from '../../umt5/tokenizer';
 import { Transformer } from '../../wan/transformer';
-import { type ClipDecoder, createVaeDecoder, encodeFirstFrame } from '../../wan/vae';
+import { createVaeDecoder, encodeFirstFrame } from '../../wan/vae';
 import { givenName, Wan22Denoiser } from '../denoiser';
+import { decodeFrames, goldenImage, videoOf } from '../../wan/parity';
 import type { ParityContext } from './golden';
 
 /** Embeddings of the golden prompt and negative prompt, 512 rows each. */
@@ -25,19 +26,6 @@ export async function encodeGoldenPrompts(context: ParityContext, precision: Pre
     precision,
   });
   return embeds as [Float32Array, Float32Array];
-}
-
-/** A picture [H, W, 3] of bytes as planar [3, H, W] in −1…1. */
-async function goldenImage(tensors: Checkpoint, name: string) {
-  const [height = 0, width = 0] = tensors.shape(name);
-  const bytes = await tensors.read(name);
-  const data = new Float32Array(3 * height * width);
-  for (let i = 0; i < height * width; i++) {
-    for (let c = 0; c < 3; c++) {
-      data[c * height * width + i] = (bytes[i * 3 + c] as number) / 127.5 - 1;
-    }
-  }
-  return { data, height, width };
 }
 
 /** Latents [C, 1, h, w] of the golden image, or of another picture of the references. */
@@ -109,30 +97,6 @@ export async function decodeVideo(
     latentHeight: size.height,
     latentWidth: size.width,
   });
-  const frames = await decodeFrames(decoder, values, size);
-  const plane = at(frames, 0).length / 3;
-  const video = new Float32Array(3 * frames.length * plane);
-  for (const [t, frame] of frames.entries()) {
-    for (let c = 0; c < 3; c++) {
-      const source = frame.subarray(c * plane, (c + 1) * plane);
-      video.set(source, (c * frames.length + t) * plane);
-    }
-  }
-  return video;
+  return videoOf(await decodeFrames(decoder, values, size));
 }
 
-/** Decodes latents [C, F, h, w]: every frame, in order. */
-export async function decodeFrames(
-  decoder: ClipDecoder,
-  values: Float32Array,
-  size: LatentSize,
-): Promise<Float32Array[]> {
-  const frames: Float32Array[] = [];
-  try {
-    const clip = Array.from({ length: size.frames }, (_, f) => latentFrame(values, size, f));
-    for await (const frame of decoder.decodeClip(clip)) frames.push(frame);
-  } finally {
-    decoder.dispose();
-  }
-  return frames;
-}

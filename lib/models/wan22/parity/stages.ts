@@ -12,9 +12,17 @@ import { type Transformer, tokenWidth } from '../../wan/transformer';
 import { givenName } from '../denoiser';
 import { loraArchitecture } from '../lora';
 import { elementTypes, publicFormats } from './formats';
-import { openFile, type ParityContext } from './golden';
 import {
+  adaptersOf,
+  combinations,
   decodeFrames,
+  int8Tolerance,
+  labelOf,
+  openFile,
+  promptRows,
+} from '../../wan/parity';
+import type { ParityContext } from './golden';
+import {
   decodeVideo,
   encodeGoldenImage,
   encodeGoldenPrompts,
@@ -30,9 +38,6 @@ export interface Stage {
   readonly checks: readonly RegExp[];
   run(context: ParityContext): AsyncGenerator<ParityLine>;
 }
-
-/** Tolerance of the loop with weights in 8-bit blocks of 32. */
-const int8Tolerance = 5e-2;
 
 export const stages: readonly Stage[] = [
   { name: 'tokenizer', checks: [/^/], run: tokenizer },
@@ -99,13 +104,7 @@ async function goldenEmbeds(
     const [prompt, negative] = await encodeGoldenPrompts(context, 'f32');
     return name === 'prompt_embeds' ? prompt : negative;
   }
-  const embeds = await golden.tensors.read(name);
-  const width = golden.config.transformer.text_dim;
-  let length = embeds.length / width;
-  const empty = (row: number) =>
-    embeds.subarray(row * width, (row + 1) * width).every((value) => value === 0);
-  while (length > 1 && empty(length - 1)) length -= 1;
-  return embeds.slice(0, length * width);
+  return promptRows(await golden.tensors.read(name), golden.config.transformer.text_dim);
 }
 
 /** One forward pass on `dit_input`; reads the blocks too where `onBlock` is given. */
@@ -322,15 +321,6 @@ async function* keyFrames(context: ParityContext): AsyncGenerator<ParityLine> {
   yield compare('keyframes.first_last_video', frames, expected, tolerance);
 }
 
-/** `…_lora_a08_b17` in a golden's name: adapter a at 0.8 and b at 1.7. */
-function adaptersOf(name: string): { letter: string; scale: number }[] {
-  const tail = name.split('_lora_')[1] ?? '';
-  return [...tail.matchAll(/([a-z]+)(\d+)/g)].map(([, letter = '', digits = '']) => ({
-    letter,
-    scale: Number(digits) / 10,
-  }));
-}
-
 async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
   const { golden, stageTolerance, loopTolerance } = context;
   const { tensors, settings } = golden;
@@ -359,7 +349,7 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
         const actual = whole
           ? await loop(context, model, await inputs(), settings.guidance_scale)
           : await forward(context, model);
-        const stage = `${whole ? 'latents' : 'velocity'}, ${choice.map(label).join(' + ')}`;
+        const stage = `${whole ? 'latents' : 'velocity'}, ${choice.map(labelOf).join(' + ')}`;
         yield compare(stage, actual, expected, whole ? loopTolerance : stageTolerance);
       } finally {
         model.dispose();
@@ -370,9 +360,6 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
     if (file.startsWith('wrong')) yield await refused(context, file);
   }
 }
-
-const label = ({ file, scale }: { file: string; scale: number }) =>
-  `${file.replace('.safetensors', '')} ${scale}`;
 
 /** A LoRA of another base must be refused with a sentence that names both shapes. */
 async function refused({ golden }: ParityContext, file: string): Promise<ParityLine> {
@@ -386,22 +373,6 @@ async function refused({ golden }: ParityContext, file: string): Promise<ParityL
     if (!right) return failure(stage, 0, String(error));
     return { stage, relativeRms: 0, maxAbsolute: 0, tolerance: 0, ok: true };
   }
-}
-
-/** Every way to take one file per adapter; a file belongs to the adapter whose letter it starts with. */
-function combinations(
-  adapters: readonly { letter: string; scale: number }[],
-  files: readonly string[],
-): { file: string; scale: number }[][] {
-  return adapters.reduce<{ file: string; scale: number }[][]>(
-    (choices, { letter, scale }) =>
-      choices.flatMap((choice) =>
-        files
-          .filter((file) => file.startsWith(`${letter}_`))
-          .map((file) => [...choice, { file, scale }]),
-      ),
-    [[]],
-  );
 }
 
 async function* tinyDecoders(context: ParityContext): AsyncGenerator<ParityLine> {

@@ -11,7 +11,7 @@ import { modesOf } from '../../../../gpu/kernels/variants';
 import type { ModelFolder } from '../../../../weights';
 import { passFlops } from '../../../wan/flops';
 import { type ModelConfig, readModelConfig } from '../../config';
-import { openBlocks } from '../blocks';
+import { openBlocks } from '../../../wan/benchmark/blocks';
 import { kernelCases, textTokens } from './cases';
 import { type KernelLine, type MeasureOptions, measureCase } from './measure';
 import { type Projection, project } from './projection';

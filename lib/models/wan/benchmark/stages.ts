@@ -10,23 +10,23 @@ import {
 import { metered, type RunRecord } from '../../../pipeline/benchmark/meter';
 import { textEncoderTensors } from '../../umt5/tensors';
 import { encodePrompts } from '../../umt5/text-encoder';
-import { decoderBlocks } from '../../wan/config';
-import { encoderLayerFlops, transformerBlockFlops } from '../../wan/flops';
-import { vaeTensors } from '../../wan/tensors';
-import { createTinyDecoder } from '../../wan/tiny-decoder';
-import { publishedTinyDecoder } from '../../wan/tiny-decoder/published';
-import { tinyGraphs } from '../../wan/tiny-decoder/weights';
-import type { TransformerWeights } from '../../wan/transformer';
-import { decodeCost } from '../../wan/vae';
-import { imageKernels, openImages } from '../../wan/vae/images';
-import { decoderLevel } from '../../wan/vae/network';
-import type { ModelConfig } from '../config';
+import { decoderBlocks } from '../config';
+import { encoderLayerFlops, transformerBlockFlops } from '../flops';
+import { vaeTensors } from '../tensors';
+import { createTinyDecoder } from '../tiny-decoder';
+import { publishedTinyDecoder } from '../tiny-decoder/published';
+import { tinyGraphs } from '../tiny-decoder/weights';
+import type { TransformerWeights } from '../transformer';
+import { decodeCost } from '../vae';
+import { imageKernels, openImages } from '../vae/images';
+import { decoderLevel } from '../vae/network';
+import type { WanConfig } from '../model';
 import { frameOfTokens, openBlocks } from './blocks';
 import { noise, syntheticCheckpoint } from './synthetic';
 
 type Stage = (
   backend: Backend,
-  config: ModelConfig,
+  config: WanConfig,
   options: BenchmarkOptions,
 ) => Promise<StageResult[]>;
 
@@ -141,7 +141,7 @@ const benchUpBlock: Stage = async (backend, config, options) => {
 /** The published tiny decoder with random weights, on two latent frames. */
 export async function measureTinyDecoder(
   backend: Backend,
-  config: ModelConfig,
+  config: WanConfig,
   { latent, passes: count }: Required<Pick<BenchmarkOptions, 'latent' | 'passes'>>,
 ): Promise<StageResult> {
   const meter = metered(backend);
@@ -165,8 +165,8 @@ export async function measureTinyDecoder(
 }
 
 /** One block of the transformer, one layer of the text encoder and one level of the VAE's decoder. */
-export function wan22BenchmarkStages(
-  config: ModelConfig,
+export function wanBenchmarkStages(
+  config: WanConfig,
   options: BenchmarkOptions,
 ): BenchmarkStage[] {
   return Object.entries({

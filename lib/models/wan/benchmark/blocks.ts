@@ -1,12 +1,15 @@
 import { type Backend, Scope } from '../../../gpu';
 import type { BenchmarkOptions } from '../../../pipeline/benchmark';
 import type { LatentSize } from '../../../pipeline/latents';
-import type { TransformerConfig } from '../../wan/config';
-import { transformerTensors } from '../../wan/tensors';
-import { tokensPerFrame } from '../../wan/tokens';
-import { Transformer, type TransformerWeights } from '../../wan/transformer';
-import type { ModelConfig } from '../config';
+import type { TransformerConfig } from '../config';
+import { transformerTensors } from '../tensors';
+import { tokensPerFrame } from '../tokens';
+import { conditionWidth, Transformer, type TransformerWeights, tokenWidth } from '../transformer';
+import type { WanConfig } from '../model';
 import { noise, syntheticCheckpoint } from './synthetic';
+
+/** Rows of an image's features: those of CLIP ViT-H. */
+const imageFeatureRows = 257;
 
 /** One frame of 1280×704. */
 const native: LatentSize = { frames: 1, height: 44, width: 80 };
@@ -65,7 +68,7 @@ export type BlockOptions = Pick<
  */
 export async function openBlocks(
   backend: Backend,
-  config: ModelConfig,
+  config: WanConfig,
   options: BlockOptions,
 ): Promise<SyntheticBlocks> {
   const { layers, tokens, textTokens, precision, maxChunkTokens } = options;
@@ -79,15 +82,26 @@ export async function openBlocks(
     await backend.releaseSessions();
   };
   try {
-    const clipOptions = { given: [0], maxChunkTokens, guided: false };
+    const conditioned = conditionWidth(transformer) > 0;
+    const imageRows = transformer.image_dim ? imageFeatureRows : undefined;
+    const given = conditioned ? [] : [0];
+    const clipOptions = { given, maxChunkTokens, guided: false, imageRows };
     const clip = await model.createClip(clipOfTokens(transformer, tokens), clipOptions);
     owned.push(clip);
-    const width = transformer.in_channels * 4;
+    const width = tokenWidth(transformer);
     const rows = (name: string, count: number) =>
       scope.float32([count, width], 'latents', noise(name, count * width, 1));
-    const given = clip.conditioningTokens;
-    const latents = { conditioning: rows('frame', given), free: rows('tokens', tokens - given) };
-    const free = scope.float32([tokens - given, width], 'latents');
+    const held = clip.conditioningTokens;
+    const latents = {
+      conditioning: held > 0 ? rows('frame', held) : null,
+      free: rows('tokens', tokens - held),
+    };
+    const free = scope.float32([tokens - held, width], 'latents');
+    if (conditioned) {
+      clip.setCondition(noise('condition', tokens * conditionWidth(transformer), 1));
+    }
+    const { image_dim: features } = transformer;
+    if (features) await model.embedImage(clip, noise('image', imageFeatureRows * features, 1));
     const conditioning = model.createTimeEmbedding(scope);
     const noisy = model.createTimeEmbedding(scope);
     await model.embedTime(clip, 0, conditioning);
