@@ -1,4 +1,5 @@
 import type { Precision } from '../../contract';
+import type { KernelChoice } from '../../gpu/kernels';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
@@ -43,7 +44,7 @@ export function countWan(
   config: WanConfig,
   precision: Precision,
   weights: Readonly<Record<'text' | 'denoise', ComponentRecipe>>,
-  options: Partial<WanPlanRequest> = {},
+  options: (kernels: KernelChoice | null) => Promise<Partial<WanPlanRequest>> = async () => ({}),
 ): ModelCounts {
   const { vae } = config;
   const tinyDecoder = publishedTinyDecoder(config);
@@ -58,13 +59,15 @@ export function countWan(
     computation: (size, decoder) =>
       clipComputation(config, size, decoder === 'tiny' ? tinyDecoder : null),
     weightBytes: (stage) => bytes[stage],
-    planMemory: ({ kernels, decoder, ...request }) =>
-      planWan(config, precision, {
+    async planMemory({ kernels = 'exact', decoder, ...request }) {
+      const chosen = usualChoice(kernels);
+      return planWan(config, precision, {
         ...request,
-        ...options,
-        ...(kernels && { kernels: usualChoice(kernels) }),
+        ...(await options(chosen)),
+        kernels: chosen,
         ...(decoder === 'tiny' && { tinyDecoder }),
-      }),
+      });
+    },
   };
 }
 

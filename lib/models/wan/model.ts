@@ -1,6 +1,7 @@
 import { type DecoderKind, KinoraError, type ModelManifest, type Precision } from '../../contract';
 import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
+import type { KernelChoice } from '../../gpu/kernels';
 import {
   type LatentSize,
   type LatentSpace,
@@ -85,8 +86,10 @@ export abstract class WanModel<Parts extends WanParts> {
   protected abstract readonly transformer: Checkpoint;
   /** The adapters that take most memory; null without any. */
   protected abstract readonly lora: LoraBranches | null;
-  /** What differs between families in a memory plan. */
-  protected planOptions(): Pick<WanPlanRequest, 'given' | 'imageRows' | 'imageEncoder'> {
+  /** What differs between families in a memory plan. @param kernels that compute; null where the runtime does */
+  protected async planOptions(
+    _kernels: KernelChoice | null,
+  ): Promise<Pick<WanPlanRequest, 'given' | 'imageRows' | 'imageEncoder'>> {
     return {};
   }
 
@@ -120,10 +123,11 @@ export abstract class WanModel<Parts extends WanParts> {
     const { config, precision } = this.parts;
     const { native } = rest;
     const { lora } = this;
+    const chosen = backend ? backend.kernels : usualChoice(kernels ?? 'exact');
     const request = {
       ...rest,
-      ...this.planOptions(),
-      ...(kernels && { kernels: usualChoice(kernels) }),
+      ...(await this.planOptions(chosen)),
+      kernels: chosen,
       ...(lora && { lora }),
       ...(decoder === 'tiny' && { tinyDecoder: shapesOf(this.#tinyDecoder) }),
     };
@@ -137,7 +141,6 @@ export abstract class WanModel<Parts extends WanParts> {
       ...request,
       chunkTokens,
       largestBuffer,
-      kernels: backend.kernels,
       compute: backend.compute,
     });
   }

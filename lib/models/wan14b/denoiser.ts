@@ -130,9 +130,10 @@ class ExpertsClip implements ClipDenoiser {
     if (!condition) throw new TypeError('the clip has no condition');
     const scope = new Scope(backend);
     this.#resources = [scope];
-    const imageRows = config.image_encoder && features
-      ? features.length / config.image_encoder.hidden_size
-      : undefined;
+    const imageRows =
+      config.image_encoder && features
+        ? features.length / config.image_encoder.hidden_size
+        : undefined;
     const guided = texts.length > 1;
     const memory = await transformer.createClip(size, {
       given: [],
@@ -177,7 +178,10 @@ class ExpertsClip implements ClipDenoiser {
     timestep: number,
     sample: Tensor,
     velocities: readonly Tensor[],
-    { signal, blocks = [] }: { signal?: AbortSignal | undefined; blocks?: readonly BlockWork[] } = {},
+    {
+      signal,
+      blocks = [],
+    }: { signal?: AbortSignal | undefined; blocks?: readonly BlockWork[] } = {},
   ): Promise<void> {
     const { transformer, memory, texts, time } = await this.#at(timestep);
     await transformer.embedTime(memory, timestep, time);

@@ -57,7 +57,9 @@ const kinds: readonly unknown[] = ['wan21', 'a14b'];
 
 /** Whether references are of this family: their `kind` says so. */
 export function recognises14b(golden: unknown): boolean {
-  return typeof golden === 'object' && golden !== null && kinds.includes(Reflect.get(golden, 'kind'));
+  return (
+    typeof golden === 'object' && golden !== null && kinds.includes(Reflect.get(golden, 'kind'))
+  );
 }
 
 /** Adapters of each transformer. */
@@ -104,7 +106,14 @@ class Golden {
     const images: KeyFrame[] = [{ frame: 0, image }];
     if (last) images.push({ frame: settings.num_frames - 1, image: last });
     const { num_frames } = settings;
-    const condition = await encodeCondition(backend, config, await this.vae, images, num_frames, {});
+    const condition = await encodeCondition(
+      backend,
+      config,
+      await this.vae,
+      images,
+      num_frames,
+      {},
+    );
     const encoder = await this.imageEncoder();
     const made =
       config.image_encoder && encoder
@@ -140,7 +149,11 @@ class Golden {
     adapters,
     last,
     precision,
-  }: { adapters?: Adapters; last?: Frame; precision?: Precision } = {}): Promise<Float32Array> {
+  }: {
+    adapters?: Adapters;
+    last?: Frame;
+    precision?: Precision;
+  } = {}): Promise<Float32Array> {
     const { backend, config, settings } = this;
     const { num_inference_steps: steps, flow_shift: flowShift, guidance_scale: high } = settings;
     const low = settings.guidance_scale_2 ?? high;
@@ -183,9 +196,7 @@ class Golden {
       });
       try {
         const channels = sizes.in_channels - sizes.out_channels;
-        clip.setCondition(
-          latentsToTokens(condition ?? new Float32Array(0), channels, size, sizes),
-        );
+        clip.setCondition(latentsToTokens(condition ?? new Float32Array(0), channels, size, sizes));
         if (features) await model.embedImage(clip, features);
         const text = await model.prepareText(clip, at(await this.texts(), 0));
         const time = model.createTimeEmbedding(scope);
@@ -329,7 +340,12 @@ async function* lastImage(golden: Golden): AsyncGenerator<ParityLine> {
     yield failure(name, tolerance, 'there is neither last_rgb_u8 nor a last.png that can be read');
     return;
   }
-  yield compare('latents, last image', await golden.latents({ last }), await tensors.read(name), tolerance);
+  yield compare(
+    'latents, last image',
+    await golden.latents({ last }),
+    await tensors.read(name),
+    tolerance,
+  );
 }
 
 async function* video(golden: Golden): AsyncGenerator<ParityLine> {
@@ -361,7 +377,9 @@ function choicesOf(name: string, files: readonly string[]): ScaledFile[][] {
     pairs.set(layout, [...(pairs.get(layout) ?? []), file]);
   }
   return combinations(adaptersOf(name), [...pairs.keys()]).map((choice) =>
-    choice.flatMap(({ file, scale }) => (pairs.get(file) ?? []).map((each) => ({ file: each, scale }))),
+    choice.flatMap(({ file, scale }) =>
+      (pairs.get(file) ?? []).map((each) => ({ file: each, scale })),
+    ),
   );
 }
 

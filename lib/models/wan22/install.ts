@@ -1,18 +1,12 @@
 import { type ComponentId, KinoraError } from '../../contract';
-import type { CheckedPart, ModelInstallation, ModelPlan } from '../../pipeline/installation';
-import {
-  checkpointOf,
-  locateTensors,
-  type ModelFolder,
-  type SafetensorsCheckpoint,
-  type TensorFile,
-} from '../../weights';
+import type { ModelInstallation, ModelPlan } from '../../pipeline/installation';
+import type { ModelFolder, SafetensorsCheckpoint } from '../../weights';
 import { storedBytes } from '../../weights/store';
-import { checkLora, largestRank } from '../layers/lora';
+import { largestRank } from '../layers/lora';
 import { plainRecipe } from '../layers/recipes';
 import { embeddedTokenizer, tokenizerFiles } from '../umt5/install';
-import { adapterMetadata } from './adapter';
-import { type ModelConfig, readModelConfig } from './config';
+import { checkAdapter } from '../wan/adapter';
+import { readModelConfig } from './config';
 import { loraArchitecture } from './lora';
 import { locateComponent, recognise, type WeightComponent, weightComponents } from './naming';
 import { componentRecipe } from './recipes';
@@ -42,7 +36,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const hasTokenizer = found.every(Boolean);
   return {
     check(id, files, precision) {
-      if (id === 'adapter') return checkAdapter(files, config);
+      if (id === 'adapter') return checkAdapter(files, loraArchitecture(config.transformer));
       const component = componentOf(id);
       const tensors = locateComponent(component, files, config);
       if (component !== 'tiny_decoder') {
@@ -70,24 +64,6 @@ function componentOf(id: ComponentId): WeightComponent {
   if (known) return known;
   const sentence = `A Wan2.2-TI2V model has no component "${id}".`;
   throw new KinoraError('MODEL_MANIFEST_INVALID', sentence);
-}
-
-/**
- * Checks an adapter by its header: its tensors are kept as they come, with the metadata of the file.
- *
- * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
- */
-function checkAdapter(files: readonly TensorFile[], { transformer }: ModelConfig): CheckedPart {
-  const name = files.map(({ file }) => file.name).join(', ');
-  const tensors = locateTensors(files);
-  checkLora(checkpointOf(name, tensors), loraArchitecture(transformer), name);
-  const shapes = [...tensors].map(([tensor, { entry }]) => [tensor, entry] as const);
-  const metadata = Object.fromEntries(files.flatMap((file) => [...file.metadata]));
-  return {
-    recipe: plainRecipe('adapter', new Map(shapes)),
-    tensors,
-    files: [{ name: adapterMetadata, bytes: new TextEncoder().encode(JSON.stringify(metadata)) }],
-  };
 }
 
 async function inspectLora(

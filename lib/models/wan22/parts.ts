@@ -9,6 +9,7 @@ import {
 import type { StoreFolder } from '../../weights/store';
 import { installedConfiguration } from '../umt5/install';
 import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
+import { bundledAdapter, storedAdapter, type WanAdapter } from '../wan/adapter';
 import type { WanParts } from '../wan/model';
 import {
   bundledTinyDecoder,
@@ -18,8 +19,8 @@ import {
   storedTinyDecoder,
 } from '../wan/parts';
 import { transformerTensors, vaeTensors } from '../wan/tensors';
-import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
+import { loraArchitecture } from './lora';
 import { type ConvertedComponent, componentRecipe } from './recipes';
 
 /** Its parts, opened and checked. */
@@ -27,7 +28,7 @@ export interface Wan22Parts extends WanParts {
   readonly config: ModelConfig;
   readonly transformer: Checkpoint;
   /** The LoRA of a profile of few steps; null where the model comes without one. */
-  readonly adapter: Wan22Adapter | null;
+  readonly adapter: WanAdapter | null;
 }
 
 /**
@@ -51,7 +52,7 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
   checkTensors(vae, vaeTensors(config.vae), 'VAE');
   const tinyDecoder = await bundledTinyDecoder(folder, config.vae);
   const { precision } = manifest;
-  const adapter = await bundledAdapter(folder, config.transformer);
+  const adapter = await bundledAdapter(folder, loraArchitecture(config.transformer));
   const weights = { transformer, textEncoder, vae, tinyDecoder, adapter };
   // A bundled model's weights come with this version of Kinora.
   const fingerprint = JSON.stringify([manifest.id, precision]);
@@ -85,7 +86,7 @@ export async function openStoredParts(
     open('vae'),
   ]);
   const tinyDecoder = await storedTinyDecoder(folder, config.vae);
-  const adapter = await storedAdapter(folder, config.transformer);
+  const adapter = await storedAdapter(folder, loraArchitecture(config.transformer));
   const { precision } = transformer.stored;
   const sources = [transformer, textEncoder, vae].map(({ stored }) => stored.sources);
   return {

@@ -2,10 +2,10 @@ import { type Backend, Scope } from '../../../gpu';
 import type { BenchmarkOptions } from '../../../pipeline/benchmark';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { TransformerConfig } from '../config';
+import type { WanConfig } from '../model';
 import { transformerTensors } from '../tensors';
 import { tokensPerFrame } from '../tokens';
 import { conditionWidth, Transformer, type TransformerWeights, tokenWidth } from '../transformer';
-import type { WanConfig } from '../model';
 import { noise, syntheticCheckpoint } from './synthetic';
 
 /** Rows of an image's features: those of CLIP ViT-H. */

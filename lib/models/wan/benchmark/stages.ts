@@ -12,6 +12,7 @@ import { textEncoderTensors } from '../../umt5/tensors';
 import { encodePrompts } from '../../umt5/text-encoder';
 import { decoderBlocks } from '../config';
 import { encoderLayerFlops, transformerBlockFlops } from '../flops';
+import type { WanConfig } from '../model';
 import { vaeTensors } from '../tensors';
 import { createTinyDecoder } from '../tiny-decoder';
 import { publishedTinyDecoder } from '../tiny-decoder/published';
@@ -20,7 +21,6 @@ import type { TransformerWeights } from '../transformer';
 import { decodeCost } from '../vae';
 import { imageKernels, openImages } from '../vae/images';
 import { decoderLevel } from '../vae/network';
-import type { WanConfig } from '../model';
 import { frameOfTokens, openBlocks } from './blocks';
 import { noise, syntheticCheckpoint } from './synthetic';
 
@@ -165,10 +165,7 @@ export async function measureTinyDecoder(
 }
 
 /** One block of the transformer, one layer of the text encoder and one level of the VAE's decoder. */
-export function wanBenchmarkStages(
-  config: WanConfig,
-  options: BenchmarkOptions,
-): BenchmarkStage[] {
+export function wanBenchmarkStages(config: WanConfig, options: BenchmarkOptions): BenchmarkStage[] {
   return Object.entries({
     transformer: benchTransformer,
     'text encoder': benchTextEncoder,

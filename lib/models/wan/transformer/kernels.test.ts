@@ -11,10 +11,10 @@ import {
 } from '../../../gpu/kernels';
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
-import { syntheticCheckpoint } from '../benchmark/synthetic';
 import { readModelConfig } from '../../wan22/config';
 import { denoiseTokens, tokenRequest } from '../../wan22/testing/denoise';
 import { realFolder } from '../../wan22/testing/model';
+import { syntheticCheckpoint } from '../benchmark/synthetic';
 import type { TransformerConfig } from '../config';
 import { transformerTensors } from '../tensors';
 import { tokensOf } from './clip';

@@ -1,11 +1,11 @@
 import { at } from '../../../contract';
-import type { Backend, ImageExecutor } from '../../../gpu';
+import { type Backend, elementCount, type ImageExecutor } from '../../../gpu';
 import type { Graph } from '../../../graph';
 import type { VaeConfig } from '../config';
 import { openImages } from './images';
-import { type EncoderPart, encoderFrame, encoderParts } from './network';
+import { type EncoderPart, encoderFrame, encoderParts, pixelChannels } from './network';
 import { foldPixels } from './pixels';
-import type { VaeCheckpoint, VaeLoadOptions } from './weights';
+import { derived, type VaeCheckpoint, type VaeLoadOptions } from './weights';
 
 /** Planar RGB [3, height, width] in −1…1; sizes are multiples of the VAE's spatial factor. */
 export interface PlanarImage {
@@ -47,6 +47,55 @@ function requireSteps({ data, width, height }: PlanarImage, factor: number): voi
   if (data.length !== 3 * width * height || width % factor !== 0 || height % factor !== 0) {
     throw new TypeError(`not an image in steps of ${factor} pixels: ${width}×${height}`);
   }
+}
+
+/** [count, 3, size] with zeros as a fourth channel. */
+function paddedChannels(data: Float32Array, count: number, size: number): Float32Array {
+  const channels = data.length / (count * size);
+  const out = new Float32Array(count * pixelChannels * size);
+  for (let i = 0; i < count; i++) {
+    const own = data.subarray(i * channels * size, (i + 1) * channels * size);
+    out.set(own, i * pixelChannels * size);
+  }
+  return out;
+}
+
+/** The VAE's tensors with filters of the first convolution for {@link pixelChannels}. */
+function paddedInput(checkpoint: VaeCheckpoint): VaeCheckpoint {
+  const name = 'encoder.conv_in';
+  // Where the channels are among the sizes of the filters.
+  const axes = new Map([
+    [`${name}.weight`, 1],
+    [derived.taps(name), 2],
+  ]);
+  const read = async (tensor: string) => {
+    const axis = axes.get(tensor);
+    const data = await checkpoint.read(tensor);
+    if (axis === undefined) return data;
+    const shape = checkpoint.shape(tensor);
+    const inner = elementCount(shape.slice(axis + 1));
+    return paddedChannels(data, elementCount(shape.slice(0, axis)), inner);
+  };
+  const shape = (tensor: string) => {
+    const axis = axes.get(tensor);
+    return checkpoint.shape(tensor).map((size, i) => (i === axis ? pixelChannels : size));
+  };
+  return {
+    has: (tensor) => checkpoint.has(tensor),
+    bytes: (tensor) => checkpoint.bytes(tensor),
+    shape,
+    read,
+    async readRows(tensor, rows) {
+      if (!axes.has(tensor)) return checkpoint.readRows(tensor, rows);
+      const data = await read(tensor);
+      const width = elementCount(shape(tensor).slice(1));
+      const out = new Float32Array(rows.length * width);
+      for (const [i, row] of rows.entries()) {
+        out.set(data.subarray(row * width, (row + 1) * width), i * width);
+      }
+      return out;
+    },
+  };
 }
 
 /** A level of the encoder and what is known of the frames that went through it. */
@@ -123,12 +172,14 @@ export async function encodeClip(
       throw new TypeError('the pictures of a clip differ in size');
     }
     requireSteps(picture, factor);
-    folded.set(frame, foldPixels(picture.data, height, width, config.patch_size, 'column-row'));
+    const pixels = foldPixels(picture.data, height, width, 1, 'column-row'); // [H·W, 3]
+    folded.set(frame, paddedChannels(pixels, height * width, 1));
   }
-  const grey = new Float32Array(3 * height * width);
+  const grey = new Float32Array(pixelChannels * height * width);
   const [h, w] = [height / factor, width / factor];
   const graphs = clipEncoderGraphs(config, h, w);
-  const images = await openImages(backend, graphs, checkpoint, { ...options, storage: 'f32' });
+  const padded = paddedInput(checkpoint);
+  const images = await openImages(backend, graphs, padded, { ...options, storage: 'f32' });
   try {
     const levels = encoderParts(config, h, w).map((part) => new LevelRun(images, part));
     const latents = new Float32Array(z * latentFrames * h * w);

@@ -237,6 +237,9 @@ function meanOf(features: Value, channels: number, z: number, taps: Taps): Value
   return convolution(moments, 'quant_conv', z, { kernel: 1, part: { index: 0, of: 2 } }); // [h, w, z]
 }
 
+/** Channels of the pixels that the encoder for clips reads: kernels take four at a time, so that the last is zero. */
+export const pixelChannels = 4;
+
 /** A level of the encoder for clips; the last one has what is behind the levels, too. */
 export interface EncoderPart {
   /** Of the clip's first frame, and of the frames of each further latent frame. */
@@ -277,11 +280,11 @@ function encoderPart(
   first: boolean,
 ): Graph {
   const { resnets, resampler, in_dim, out_dim, space, time } = block;
-  const { base_dim, in_channels, z_dim } = config;
+  const { base_dim, z_dim } = config;
   const begins = resnets[0] === encoderBlocks(config)[0]?.resnets[0];
   const g = new Graph(`vae encoder of clips, ${block.name}`);
   for (let f = 0; f < frames; f++) {
-    let x = g.input(`frame ${f}`, [height, width, begins ? in_channels : in_dim]); // [H, W, C]
+    let x = g.input(`frame ${f}`, [height, width, begins ? pixelChannels : in_dim]); // [H, W, C]
     if (begins) x = causal(x, 'encoder.conv_in', base_dim); // [H, W, C]
     for (const name of resnets) x = residualBlock(x, name, out_dim, 3); // [H, W, C′]
     if (space) x = convolution(x, `${resampler}.resample.1`, out_dim, { stride: 2 }); // [H/2, W/2, C′]

@@ -1,4 +1,11 @@
-import { type Backend, type Bindings, type DeviceBytes, CountingBackend, openExecutor, Scope } from '../../../gpu';
+import {
+  type Backend,
+  type Bindings,
+  CountingBackend,
+  type DeviceBytes,
+  openExecutor,
+  Scope,
+} from '../../../gpu';
 import type { KernelChoice } from '../../../gpu/kernels';
 import {
   add,
@@ -75,8 +82,17 @@ const plain = (name: string, inFeatures: number, outFeatures: number, bias = tru
   layerOf(name, { inFeatures, outFeatures, precision: 'f32', bias, lora: false });
 
 /** A layer norm with the tensors of its name. */
-const norm = (g: Graph, x: Value, name: string, { hidden_size: d, layer_norm_eps }: ImageEncoderConfig) =>
-  affine(layerNorm(x, layer_norm_eps), g.input(`${name}.weight`, [d]), g.input(`${name}.bias`, [d]));
+const norm = (
+  g: Graph,
+  x: Value,
+  name: string,
+  { hidden_size: d, layer_norm_eps }: ImageEncoderConfig,
+) =>
+  affine(
+    layerNorm(x, layer_norm_eps),
+    g.input(`${name}.weight`, [d]),
+    g.input(`${name}.bias`, [d]),
+  );
 
 /**
  * `patches` [R, 3·p²], zeros for the class token, are added to `table` [R, D], which has class token and positions;
@@ -176,7 +192,10 @@ export async function encodeImage(
     for (let index = 0; index < usedLayers(config); index++) {
       const name = layerName(index);
       await within(async (loader) => {
-        const bound: Bindings[] = [await normOf(loader, 'layer_norm1', name), await normOf(loader, 'layer_norm2', name)];
+        const bound: Bindings[] = [
+          await normOf(loader, 'layer_norm1', name),
+          await normOf(loader, 'layer_norm2', name),
+        ];
         for (const role of layerLinears) {
           bound.push(bindLinear(role, await loader.linear(`${name}.${role}`)));
         }

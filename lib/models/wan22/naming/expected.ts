@@ -1,7 +1,6 @@
-import { type ComponentArchitecture, diffusersNaming } from '../../naming/component';
+import type { ComponentArchitecture } from '../../naming/component';
 import { textEncoderArchitecture } from '../../umt5/naming';
-import { originalTransformerName, originalVaeName } from '../../wan/original-names';
-import { tinyDecoderTensors, transformerTensors, vaeTensors } from '../../wan/tensors';
+import { wanArchitecture } from '../../wan/naming';
 import type { ModelConfig } from '../config';
 
 /** The components whose tensors have names and shapes of their own; an adapter has those of a LoRA. */
@@ -13,35 +12,6 @@ export function architectureOf(
   component: WeightComponent,
   config: ModelConfig,
 ): ComponentArchitecture {
-  switch (component) {
-    case 'transformer':
-      return {
-        name: 'transformer',
-        tensors: () => transformerTensors(config.transformer),
-        namings: [diffusersNaming, { name: 'original', rename: originalTransformerName }],
-        prefixes: ['', 'model.diffusion_model.', 'diffusion_model.', 'model.', 'transformer.'],
-      };
-    case 'text_encoder':
-      return textEncoderArchitecture(config.text_encoder);
-    case 'vae':
-      return {
-        name: 'VAE',
-        tensors: () => vaeTensors(config.vae),
-        namings: [
-          diffusersNaming,
-          { name: 'original', rename: (name) => originalVaeName(name, config.vae) },
-        ],
-        prefixes: ['', 'model.', 'vae.', 'first_stage_model.'],
-      };
-    case 'tiny_decoder':
-      return {
-        name: 'tiny decoder',
-        // It has no configuration: its widths come from its own tensors.
-        tensors: (shapeOf) => tinyDecoderTensors(config.vae, shapeOf),
-        namings: [diffusersNaming],
-        prefixes: ['', 'model.'],
-        // Only the decoding half of a tiny autoencoder is used.
-        harmless: [/^encoder\./],
-      };
-  }
+  if (component === 'text_encoder') return textEncoderArchitecture(config.text_encoder);
+  return wanArchitecture(component, config);
 }

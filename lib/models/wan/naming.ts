@@ -1,0 +1,197 @@
+import type { ComponentId } from '../../contract';
+import { KinoraError } from '../../contract';
+import type { TensorFile } from '../../weights';
+import { checkArchitecture } from '../naming/architecture';
+import { type ComponentTensors, canonicalise } from '../naming/canonicalise';
+import { type ComponentArchitecture, diffusersNaming } from '../naming/component';
+import type { Contents } from '../naming/contents';
+import {
+  byMark,
+  type FileKind,
+  foreign,
+  lora,
+  namedByItself,
+  type Recogniser,
+  recogniseBy,
+} from '../naming/kinds';
+import { umt5 } from '../umt5/naming';
+import type { WanConfig } from './model';
+import { originalTransformerName, originalVaeName } from './original-names';
+import { tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
+
+/** The components that Wan models name alike, as weight files may have them. */
+export function wanArchitecture(
+  component: 'transformer' | 'vae' | 'tiny_decoder',
+  { transformer, vae }: Pick<WanConfig, 'transformer' | 'vae'>,
+): ComponentArchitecture {
+  switch (component) {
+    case 'transformer':
+      return {
+        name: 'transformer',
+        tensors: () => transformerTensors(transformer),
+        namings: [diffusersNaming, { name: 'original', rename: originalTransformerName }],
+        prefixes: ['', 'model.diffusion_model.', 'diffusion_model.', 'model.', 'transformer.'],
+      };
+    case 'vae':
+      return {
+        name: 'VAE',
+        tensors: () => vaeTensors(vae),
+        namings: [
+          diffusersNaming,
+          { name: 'original', rename: (name) => originalVaeName(name, vae) },
+        ],
+        prefixes: ['', 'model.', 'vae.', 'first_stage_model.'],
+      };
+    case 'tiny_decoder':
+      return {
+        name: 'tiny decoder',
+        // It has no configuration: its widths come from its own tensors.
+        tensors: (shapeOf) => tinyDecoderTensors(vae, shapeOf),
+        namings: [diffusersNaming],
+        prefixes: ['', 'model.'],
+        // Only the decoding half of a tiny autoencoder is used.
+        harmless: [/^encoder\./],
+      };
+  }
+}
+
+/**
+ * The tensors of a component by diffusers' names, checked against its architecture.
+ *
+ * @param component as {@link Recogniser}s name it
+ * @param files one file, or the shards of one; only their headers are used
+ * @param model in messages, such as `a Wan2.2-TI2V model`
+ * @throws KinoraError `MODEL_WRONG_KIND` when the files are recognised as something else, and as {@link canonicalise}
+ * and {@link checkArchitecture} do
+ */
+export function locateAs(
+  component: ComponentId,
+  architecture: ComponentArchitecture,
+  kinds: readonly Recogniser[],
+  files: readonly TensorFile[],
+  model: string,
+): ComponentTensors {
+  const { name, component: found } = recogniseBy(kinds, files);
+  // What is not recognised passes.
+  if (name !== '' && found !== component) {
+    const label = files.map(({ file }) => file.name).join(', ');
+    throw new KinoraError(
+      'MODEL_WRONG_KIND',
+      `${label} is ${name}, but the ${architecture.name} of ${model} is wanted.`,
+    );
+  }
+  const located = canonicalise(architecture, files);
+  checkArchitecture(architecture, located);
+  return located;
+}
+
+/** What a Wan family takes for its own. */
+export interface OwnKinds {
+  /** Whether a transformer of this width, input channels and image branch may be its own. */
+  readonly transformer: (facts: TransformerFacts) => boolean;
+  /** Channels of its latents. */
+  readonly latentChannels: 16 | 48;
+}
+
+/** What tells transformers apart; what a shard does not have is undefined. */
+export interface TransformerFacts {
+  readonly width: number | undefined;
+  readonly inputs: number | undefined;
+  /** Whether blocks attend to an image. */
+  readonly image: boolean;
+}
+
+/** A shard may hold no more than the end of a block. */
+const transformerBlock =
+  /^(vace_)?blocks\.\d+\.(self_attn|cross_attn|attn1|attn2|ffn\.(net\.)?\d|norm3|modulation|scale_shift_table)\b/;
+const transformerEnds = /^(time_projection\.1|condition_embedder\.time_proj)\.weight$/;
+/** Tensors that show the transformer's width, and on which axis. */
+const widths: readonly (readonly [RegExp, number])[] = [
+  [/^blocks\.\d+\.(self_attn|cross_attn|attn1|attn2)\.norm_[qk]\.weight$/, 0],
+  [/^blocks\.\d+\.ffn\.(2|net\.2)\.(weight|bias)$/, 0],
+  [/^blocks\.\d+\.(modulation|scale_shift_table)$/, -1],
+  [/^patch_embedding\.(weight|bias)$/, 0],
+  [transformerEnds, -1],
+];
+
+/** Wan's transformers; the widths tell them apart. */
+function wanTransformer(contents: Contents, own: OwnKinds): FileKind | null {
+  if (!contents.has(transformerBlock) && !contents.has(transformerEnds)) return null;
+  const [width] = widths.flatMap(([name, axis]) => contents.shape(name)?.at(axis) ?? []);
+  const patch = contents.shape(/^patch_embedding\.weight$/);
+  // A patch is 1·2·2 in all of them. Some GGUF files join the kernel's dimensions.
+  const inputs =
+    patch && width ? patch.reduce((product, n) => product * n, 1) / (4 * width) : undefined;
+  const vace = contents.has(/^vace_/) ? ' VACE' : '';
+  const image = contents.has(
+    /\.(k_img|v_img|add_k_proj|add_v_proj)\.|^img_emb\.|\.image_embedder\./,
+  );
+  const facts = { width, inputs, image };
+  const name = transformerName(facts, vace);
+  return !vace && own.transformer(facts) ? { name, component: 'transformer' } : foreign(name);
+}
+
+function transformerName({ width, inputs, image }: TransformerFacts, vace: string): string {
+  if (width === 1536) return `the transformer of Wan2.1${vace}-1.3B`;
+  if (width === 5120 || inputs === 36) {
+    if (image) return `the transformer of Wan2.1-I2V-14B${vace}`;
+    if (inputs === 36) return 'a transformer of Wan2.2-I2V-A14B';
+    return `a transformer of Wan 14B${vace} (Wan2.1-14B or Wan2.2-A14B)`;
+  }
+  if (vace) return 'a VACE transformer of Wan2.2';
+  if (width === 3072 && Number.isInteger(inputs) && inputs !== 48) {
+    return `a variant of the Wan2.2-5B transformer with ${inputs} input channels`;
+  }
+  return 'a transformer of Wan2.2-TI2V';
+}
+
+const nestedVae =
+  /^encoder\.downsamples\.\d+\.downsamples\.|^decoder\.upsamples\.\d+\.upsamples\.|^encoder\.down_blocks\.\d+\.(resnets|downsampler)\.|^decoder\.up_blocks\.\d+\.upsampler\./;
+const flatVae =
+  /^encoder\.downsamples\.\d+\.(residual|resample|shortcut|time_conv)|^decoder\.upsamples\.\d+\.(residual|resample|shortcut|time_conv)|^encoder\.down_blocks\.\d+\.(norm1|conv1|resample)\.|^decoder\.up_blocks\.\d+\.upsamplers\.\d+\.(resample|time_conv)/;
+
+/** Wan's VAEs: three-dimensional kernels; the one of Wan2.1 has 16 latent channels. */
+function wanVae(contents: Contents, own: OwnKinds): FileKind | null {
+  const kernel = contents.shape(/^decoder\.(conv1|conv_in)\.weight$/);
+  const latent =
+    (kernel?.length === 5 ? kernel[1] : undefined) ??
+    contents.shape(/^(conv2|post_quant_conv)\.weight$/)?.at(0);
+  const nested = contents.has(nestedVae);
+  const flat = contents.has(flatVae);
+  if (!nested && !flat) return null;
+  if (kernel?.length === 4) return null;
+  const channels = flat || latent === 16 ? 16 : 48;
+  const name = channels === 16 ? 'the VAE of Wan2.1 with 16 latent channels' : 'the VAE of Wan2.2';
+  return { name, component: own.latentChannels === channels ? 'vae' : null };
+}
+
+/** Tiny autoencoders: numbered layers; their first one tells which latents they are for. */
+function tinyDecoder(contents: Contents, own: OwnKinds): FileKind | null {
+  if (!contents.has(/^decoder\.\d+\.conv\.\d+\.weight$/)) return null;
+  const first = contents.shape(/^decoder\.[01]\.weight$/);
+  if (first?.length !== 4) return null;
+  const { latentChannels: channels } = own;
+  if (first[1] !== channels) {
+    return foreign(`a tiny decoder for latents of ${first[1]} channels, not ${channels}`);
+  }
+  const version = channels === 48 ? 'Wan2.2' : 'Wan2.1';
+  return { name: `a tiny decoder of ${version}`, component: 'tiny_decoder' };
+}
+
+/**
+ * In order: what a file says of itself, what changes other weights, Wan's kinds, all others.
+ *
+ * @param others recognisers of the family's further parts
+ */
+export function wanKinds(own: OwnKinds, others: readonly Recogniser[] = []): readonly Recogniser[] {
+  return [
+    namedByItself(['wan', 't5encoder']),
+    lora,
+    (contents) => wanTransformer(contents, own),
+    umt5,
+    (contents) => wanVae(contents, own),
+    (contents) => tinyDecoder(contents, own),
+    ...others,
+    byMark,
+  ];
+}

@@ -1,0 +1,121 @@
+import { type ComponentId, KinoraError } from '../../contract';
+import type { ModelInstallation, ModelPlan } from '../../pipeline/installation';
+import type { ModelFolder, TensorFile } from '../../weights';
+import { storedBytes } from '../../weights/store';
+import { largestRank } from '../layers/lora';
+import { plainRecipe } from '../layers/recipes';
+import type { ComponentArchitecture } from '../naming/component';
+import { type Recogniser, recogniseBy } from '../naming/kinds';
+import { embeddedTokenizer, tokenizerFiles } from '../umt5/install';
+import { textEncoderArchitecture } from '../umt5/naming';
+import { checkAdapter } from '../wan/adapter';
+import { locateAs, wanArchitecture, wanKinds } from '../wan/naming';
+import { type ModelConfig, readModelConfig, readVideoConfig } from './config';
+import { expertOfLora } from './experts';
+import { processorFile } from './image-encoder/config';
+import { imageEncoderTensors } from './image-encoder/image-encoder';
+import { loraArchitecture } from './lora';
+import { componentRecipe, isExpert, type WeightComponent, weightComponentsOf } from './recipes';
+
+/** What only one of the models has: the second transformer, or the image encoder. */
+const ownFiles = ['transformer_2/config.json', 'image_encoder/config.json', processorFile] as const;
+
+/** Files of the diffusers layout that are no weights. */
+const configurationFiles = [
+  'model_index.json',
+  'scheduler/scheduler_config.json',
+  'text_encoder/config.json',
+  ...tokenizerFiles,
+  'transformer/config.json',
+  'vae/config.json',
+  ...ownFiles,
+] as const;
+
+/** The vision tower of CLIP, alone. */
+const clipVision: Recogniser = (contents) =>
+  contents.has(/^(vision_model\.)?embeddings\.class_embedding$/)
+    ? { name: 'the image encoder of Wan2.1', component: 'image_encoder' }
+    : null;
+
+const kinds = wanKinds(
+  {
+    transformer: ({ width, inputs }) =>
+      inputs === 36 || (inputs === undefined && width !== 3072 && width !== 1536),
+    latentChannels: 16,
+  },
+  [clipVision],
+);
+
+/** What the library has to know of the models. */
+export const wan14bInstallation: ModelInstallation = {
+  configurationFiles,
+  optionalFiles: [...tokenizerFiles, ...ownFiles],
+  recognise: (file) => recogniseBy(kinds, [file]),
+  plan: planModel,
+  inspectLora: async (checkpoint, name, configuration) =>
+    largestRank(checkpoint, loraArchitecture(await readVideoConfig(configuration)), name),
+};
+
+async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
+  const config = await readModelConfig(configuration);
+  const found = await Promise.all(tokenizerFiles.map((path) => configuration.exists(path)));
+  const hasTokenizer = found.every(Boolean);
+  return {
+    check(id, files, precision) {
+      if (id === 'adapter') {
+        const partOf = ({ file, metadata }: TensorFile) => expertOfLora(file, metadata);
+        return checkAdapter(files, loraArchitecture(config), partOf);
+      }
+      const component = componentOf(id, config);
+      const kind = isExpert(component) ? 'transformer' : component;
+      const architecture = architectureOf(component, config);
+      const tensors = locateAs(kind, architecture, kinds, files, 'a Wan 14B model');
+      if (component === 'tiny_decoder') {
+        const shapes = [...tensors].map(([name, { entry }]) => [name, entry] as const);
+        return { recipe: plainRecipe(component, new Map(shapes)), tensors };
+      }
+      const part = { recipe: componentRecipe(component, config, precision), tensors };
+      const own = component === 'text_encoder' && !hasTokenizer;
+      return own ? { ...part, files: embeddedTokenizer(files) } : part;
+    },
+    storedBytes(id, precision, blocks) {
+      if (id === 'adapter') return null;
+      const component = componentOf(id, config);
+      if (component === 'tiny_decoder') return null;
+      // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.
+      const type = blocks ? 'Q8_0' : undefined;
+      return storedBytes(componentRecipe(component, config, precision), () => type);
+    },
+  };
+}
+
+/** @throws KinoraError `MODEL_MANIFEST_INVALID` for a component that the model does not have */
+function componentOf(id: ComponentId, config: ModelConfig): WeightComponent | 'tiny_decoder' {
+  const known = [...weightComponentsOf(config), 'tiny_decoder' as const].find((own) => own === id);
+  if (known) return known;
+  throw new KinoraError('MODEL_MANIFEST_INVALID', `This Wan 14B model has no component "${id}".`);
+}
+
+/** A component by its configuration, as weight files may have it. */
+function architectureOf(
+  component: WeightComponent | 'tiny_decoder',
+  config: ModelConfig,
+): ComponentArchitecture {
+  if (component === 'text_encoder') return textEncoderArchitecture(config.text_encoder);
+  if (isExpert(component)) return wanArchitecture('transformer', config);
+  if (component !== 'image_encoder') return wanArchitecture(component, config);
+  const { image_encoder: encoder } = config;
+  return {
+    name: 'image encoder',
+    tensors: () => (encoder ? imageEncoderTensors(encoder) : new Map()),
+    namings: [{ name: 'transformers', rename: (name) => name }],
+    prefixes: ['', 'vision_model.', 'image_encoder.vision_model.'],
+    // The last layer and what is behind it are not read.
+    harmless: [
+      /^encoder\.layers\.\d+\./,
+      /^post_layernorm\./,
+      /visual_projection\./,
+      /position_ids$/,
+    ],
+  };
+}

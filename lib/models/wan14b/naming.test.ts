@@ -1,0 +1,84 @@
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { openTensorFiles } from '../../weights';
+import { diskFolder } from '../../weights/testing/files';
+import { ggufOf, renamed, safetensorsOf } from '../wan22/testing/checkpoints';
+import { recognise as recogniseWan22 } from '../wan22/naming';
+import { originalTransformerName, originalVaeName } from '../wan/original-names';
+import { transformerTensors, vaeTensors } from '../wan/tensors';
+import { readVideoConfig } from './config';
+import { imageEncoderTensors } from './image-encoder/image-encoder';
+import { wan14bInstallation } from './install';
+
+const { recognise } = wan14bInstallation;
+const modelOf = (name: string) =>
+  diskFolder(fileURLToPath(new URL(`./goldens/${name}/model/`, import.meta.url)));
+const [wan21, a14b] = [modelOf('tiny-wan21-i2v'), modelOf('tiny-wan22-a14b')];
+
+const real = { num_layers: 40, num_attention_heads: 40, attention_head_dim: 128, ffn_dim: 13_824 };
+const realTransformer = async (folder: typeof a14b) => ({
+  ...(await readVideoConfig(folder)).transformer,
+  ...real,
+  text_dim: 4096,
+  ...(folder === wan21 && { image_dim: 1280, added_kv_proj_dim: 5120 }),
+});
+
+test('the tensors of the real models are as many as are published', async () => {
+  expect(transformerTensors(await realTransformer(a14b)).size).toBe(1095);
+  const shapes = transformerTensors(await realTransformer(wan21));
+  expect(shapes.size).toBe(1303);
+  const parameters = [...shapes.values()].reduce(
+    (sum, shape) => sum + shape.reduce((product, n) => product * n, 1),
+    0,
+  );
+  expect(parameters).toBe(16_394_878_784);
+});
+
+test.each(['transformer', 'vae'])('the tensors of the %s are those of its file', async (part) => {
+  const config = await readVideoConfig(wan21);
+  const expected =
+    part === 'vae' ? vaeTensors(config.vae) : transformerTensors(config.transformer);
+  const [file] = await openTensorFiles(wan21, part);
+  const found = new Map([...(file?.tensors ?? [])].map(([name, { shape }]) => [name, shape]));
+  expect(new Map([...expected].sort())).toEqual(new Map([...found].sort()));
+});
+
+test('the original names of the plain VAE count all levels of a side in one sequence', async () => {
+  const { vae } = await readVideoConfig(a14b);
+  const names: Readonly<Record<string, string>> = {
+    'encoder.down_blocks.5.time_conv.weight': 'encoder.downsamples.5.time_conv.weight',
+    'encoder.down_blocks.3.conv_shortcut.bias': 'encoder.downsamples.3.shortcut.bias',
+    'encoder.down_blocks.0.norm1.gamma': 'encoder.downsamples.0.residual.0.gamma',
+    'decoder.up_blocks.1.resnets.0.conv1.weight': 'decoder.upsamples.4.residual.2.weight',
+    'decoder.up_blocks.0.upsamplers.0.resample.1.bias': 'decoder.upsamples.3.resample.1.bias',
+    'decoder.up_blocks.3.resnets.2.conv2.bias': 'decoder.upsamples.14.residual.6.bias',
+    'decoder.mid_block.attentions.0.proj.bias': 'decoder.middle.1.proj.bias',
+  };
+  for (const [name, original] of Object.entries(names)) {
+    expect(originalVaeName(name, vae)).toBe(original);
+  }
+});
+
+test('files are recognised by their tensors, each family knows its own', async () => {
+  const shapes = transformerTensors(await realTransformer(a14b));
+  const gguf = await ggufOf(renamed(shapes, originalTransformerName), 'wan');
+  expect(recognise(gguf)).toEqual({
+    name: 'a transformer of Wan2.2-I2V-A14B',
+    component: 'transformer',
+  });
+  expect(recogniseWan22(gguf).component).toBeNull();
+  const withImage = await safetensorsOf(transformerTensors(await realTransformer(wan21)));
+  expect(recognise(withImage)).toEqual({
+    name: 'the transformer of Wan2.1-I2V-14B',
+    component: 'transformer',
+  });
+  const { vae, image_encoder: encoder } = await readVideoConfig(wan21);
+  const vaeFile = await safetensorsOf(
+    renamed(vaeTensors(vae), (name) => originalVaeName(name, vae)),
+  );
+  expect(recognise(vaeFile).component).toBe('vae');
+  expect(recogniseWan22(vaeFile).component).toBeNull();
+  if (!encoder) throw new Error('the model has an image encoder');
+  const clip = renamed(imageEncoderTensors(encoder), (name) => `vision_model.${name}`);
+  expect(recognise(await safetensorsOf(clip)).component).toBe('image_encoder');
+});

@@ -1,0 +1,130 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { testManifest } from '../../contract/testing/manifest';
+import type { RunStorage } from '../../pipeline/checkpoints';
+import { RunControl } from '../../pipeline/control';
+import { imageToVideo } from '../../pipeline/run';
+import type { ModelFolder } from '../../weights';
+import { diskFolder } from '../../weights/testing/files';
+import { modelFamilies } from '..';
+import { nodeBackend, tinyFolder } from '../wan22/testing/model';
+import type { Wan14b } from './wan14b';
+
+const goldens = fileURLToPath(new URL('./goldens/', import.meta.url));
+const backend = nodeBackend();
+afterAll(() => backend.dispose());
+
+/** A twin, with text encoder and tokenizer of the 5B's. */
+function folderOf(name: string): ModelFolder {
+  const own = diskFolder(`${goldens}${name}/model/`);
+  const of = (path: string) => (/^(text_encoder|tokenizer)\//.test(path) ? tinyFolder : own);
+  return {
+    open: (path) => of(path).open(path),
+    json: (path) => of(path).json(path),
+    exists: (path) => of(path).exists(path),
+  };
+}
+
+const openTwin = (name: string) => {
+  const sizes = { '1280*720': { width: 64, height: 32 }, '720*1280': { width: 32, height: 64 } };
+  const manifest = testManifest({ id: name, family: 'wan14b', nativeSizes: sizes });
+  return modelFamilies.wan14b?.open(manifest, folderOf(name)) as Promise<Wan14b>;
+};
+
+/** Files in memory. */
+function memoryStorage(): RunStorage {
+  const saved = new Map<string, Blob>();
+  return {
+    read: async (name) => saved.get(name) ?? null,
+    write: async (name, data) => void saved.set(name, data),
+    remove: async (name) => void saved.delete(name),
+  };
+}
+
+const image = {
+  width: 64,
+  height: 32,
+  data: Float32Array.from({ length: 3 * 64 * 32 }, (_, i) => Math.sin(i / 500)),
+};
+
+async function make(model: Wan14b, storage: RunStorage, suspendAt?: number, resumes = false) {
+  const control = new RunControl();
+  const frames: Float32Array[] = [];
+  const steps: number[] = [];
+  const request = {
+    image,
+    prompt: 'a red fox',
+    negativePrompt: 'blur',
+    frames: 9,
+    seed: 3,
+    scheduler: { kind: 'unipc' },
+    steps: 4,
+    guidanceScale: 3,
+    flowShift: 5,
+    decoder: 'full',
+  } as const;
+  await imageToVideo(backend, model, request, {
+    control,
+    onProgress: (event) => {
+      if (event.type !== 'step') return;
+      steps.push(event.step);
+      if (event.step === suspendAt) control.suspend();
+    },
+    onFrame: async ({ data }) => void frames.push(data.slice()),
+    saving: { storage, intervalSeconds: 0, ...(resumes && { continuation: 'resume' }) },
+  });
+  return { frames, steps };
+}
+
+test('a video of two experts, which goes on in the second one where it was suspended', async () => {
+  const model = await openTwin('tiny-wan22-a14b');
+  const whole = await make(model, memoryStorage());
+  expect(whole.frames).toHaveLength(9);
+  const storage = memoryStorage();
+  // Two of four steps at shift 5 are above the boundary.
+  await expect(make(model, storage, 3)).rejects.toMatchObject({ code: 'PAUSED' });
+  const resumed = await make(model, storage, undefined, true);
+  expect(resumed.steps).toEqual([4]);
+  expect(resumed.frames).toEqual(whole.frames);
+  expect(backend.counters().liveBytes).toBe(0);
+}, 120_000);
+
+test('a LoRA for one expert changes only what that one computes', async () => {
+  const model = await openTwin('tiny-wan22-a14b');
+  const bytes = await readFile(`${goldens}tiny-wan22-a14b/loras/a_comfy.safetensors`);
+  const file = new File([new Uint8Array(bytes)], 'lora');
+  const withLora = (name: string) => model.withLoras([{ name, file, scale: 0.8 }]);
+  const [high, low, both] = [
+    await withLora('style_high_noise'),
+    await withLora('style_low_noise'),
+    await withLora('style'),
+  ];
+  const counts = ({ adapters }: Wan14b) =>
+    [...adapters.values()].map(({ branches }) => branches.size);
+  expect([high, low, both].map(counts)).toEqual([
+    [10, 0],
+    [0, 10],
+    [10, 10],
+  ]);
+  expect(new Set([high, low, both].map(({ fingerprint }) => fingerprint)).size).toBe(3);
+});
+
+test('a LoRA with an image branch fits A14B, which leaves the branch out', async () => {
+  const bytes = await readFile(`${goldens}tiny-wan21-i2v/loras/a_comfy.safetensors`);
+  const lora = { name: 'image', file: new File([new Uint8Array(bytes)], 'lora'), scale: 1 };
+  const adapted = async (name: string) => (await openTwin(name)).withLoras([lora]);
+  const branches = ({ adapters }: Wan14b) => adapters.get('transformer')?.branches.size;
+  expect(branches(await adapted('tiny-wan21-i2v'))).toBe(14);
+  expect(branches(await adapted('tiny-wan22-a14b'))).toBe(10);
+});
+
+test('what is counted by the configuration is what the opened model plans', async () => {
+  for (const name of ['tiny-wan22-a14b', 'tiny-wan21-i2v']) {
+    const model = await openTwin(name);
+    const counted = await modelFamilies.wan14b?.count('f32', folderOf(name));
+    const native = { ...image, frames: 9 };
+    const plan = await counted?.planMemory({ native });
+    expect(plan?.full).toEqual((await model.planMemory({ native })).full);
+  }
+});

@@ -1,0 +1,167 @@
+import { KinoraError, type LoraFile } from '../../contract';
+import type { Backend } from '../../gpu';
+import type { KernelChoice } from '../../gpu/kernels';
+import type { KeyFrame } from '../../pipeline/key-frames';
+import type { MemoryPlan } from '../../pipeline/memory/plan';
+import type {
+  Denoiser,
+  Loading,
+  ModelAdapter,
+  ModelFamily,
+  NamedTensors,
+  VideoModel,
+} from '../../pipeline/model';
+import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
+import { combineLoras, type Lora, type LoraBranches, readLoras } from '../layers/lora';
+import { countWan } from '../wan/counts';
+import { WanModel } from '../wan/model';
+import type { WanPlanRequest } from '../wan/plan';
+import { Transformer } from '../wan/transformer';
+import { encodeCondition } from './condition';
+import { readModelConfig, type VideoConfig } from './config';
+import { conditionName, ExpertsDenoiser, featuresName } from './denoiser';
+import { type Expert, expertOfLora, expertsOf } from './experts';
+import { featureRows } from './image-encoder/config';
+import { countImageEncoder, encodeImage, encoderPixels } from './image-encoder/image-encoder';
+import { wan14bInstallation } from './install';
+import { loraArchitecture } from './lora';
+import { openParts, openStoredParts, type Wan14bParts } from './parts';
+import { componentRecipe } from './recipes';
+
+/** Adapters by the transformer that they are for. */
+type Adapters = ReadonlyMap<Expert, LoraBranches>;
+
+/** Wan2.1-I2V-14B and Wan2.2-I2V-A14B as the pipeline sees them: see the README of this folder. */
+export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
+  constructor(
+    parts: Wan14bParts,
+    readonly adapters: Adapters = new Map(),
+    readonly triggerWords: readonly string[] = [],
+    adapterIds: readonly string[] = [],
+  ) {
+    super(parts, adapterIds);
+  }
+
+  protected get transformer(): Checkpoint {
+    return this.#weightsOf('transformer');
+  }
+
+  /** Of the transformer whose adapters have the highest ranks: only one is on the device at a time. */
+  protected get lora(): LoraBranches | null {
+    const ranks = ({ branches }: LoraBranches) =>
+      [...branches.values()].reduce((sum, { rank }) => sum + rank, 0);
+    const all = [...this.adapters.values()].sort((a, b) => ranks(b) - ranks(a));
+    return all[0] ?? null;
+  }
+
+  get adapter(): ModelAdapter | null {
+    return this.parts.adapter;
+  }
+
+  #weightsOf(expert: Expert): Checkpoint {
+    const checkpoint = this.parts.experts.get(expert);
+    if (!checkpoint) throw new TypeError(`there is no ${expert}`);
+    return checkpoint;
+  }
+
+  protected override planOptions(kernels: KernelChoice | null) {
+    return planOptions(this.parts.config, kernels);
+  }
+
+  async withLoras(files: readonly LoraFile[], adapterScale = 0): Promise<Wan14b> {
+    if (files.length === 0 && adapterScale === 0) return this;
+    const { config, adapter, manifest } = this.parts;
+    const architecture = loraArchitecture(config);
+    const ids: string[] = [];
+    if (adapterScale !== 0) {
+      if (!adapter) {
+        const sentence = `${manifest.name} has no few-step adapter here.`;
+        throw new KinoraError('MODEL_FILE_MISSING', sentence);
+      }
+      ids.push(JSON.stringify([adapter.source, adapterScale]));
+    }
+    const read = await readLoras(files, architecture);
+    const targets = await Promise.all(files.map((file) => targetOf(file, config)));
+    const adapters = new Map<Expert, LoraBranches>();
+    for (const expert of expertsOf(config)) {
+      const own: { lora: Lora; scale: number }[] = [];
+      if (adapter && adapterScale !== 0) {
+        own.push({ lora: await adapter.read(expert), scale: adapterScale });
+      }
+      own.push(...read.loras.filter((_, i) => [null, expert].includes(targets[i] ?? null)));
+      adapters.set(expert, combineLoras(own, architecture));
+    }
+    const readIds = read.ids.map((id, i) => JSON.stringify([id, targets[i]]));
+    return new Wan14b(this.parts, adapters, read.triggerWords, [...ids, ...readIds]);
+  }
+
+  /** `condition`: [4 + z, F, h, w]; `features` of the first picture with an image encoder. */
+  async encodeImages(
+    backend: Backend,
+    images: readonly KeyFrame[],
+    frames: number,
+    signal: AbortSignal,
+  ): Promise<NamedTensors> {
+    const { config, vae, imageEncoder } = this.parts;
+    const condition = await encodeCondition(backend, config, vae, images, frames, { signal });
+    const [first] = images;
+    const { image_encoder: encoder } = config;
+    if (!encoder || !imageEncoder || !first) return { [conditionName]: condition };
+    const pixels = encoderPixels(first.image, encoder);
+    return {
+      [conditionName]: condition,
+      [featuresName]: await encodeImage(backend, imageEncoder, encoder, pixels, signal),
+    };
+  }
+
+  async loadDenoiser(
+    backend: Backend,
+    plan: MemoryPlan,
+    loading: Loading,
+    timestep: number,
+  ): Promise<Denoiser> {
+    const { config, precision } = this.parts;
+    let first = true;
+    const load = (expert: Expert) => {
+      const lora = this.adapters.get(expert);
+      const { signal, onBytes } = loading;
+      const reading = { signal, precision, ...(first && { onBytes }), ...(lora && { lora }) };
+      first = false;
+      const weights = this.#weightsOf(expert);
+      return Transformer.load(backend, weights, config.transformer, reading, plan.residency);
+    };
+    return ExpertsDenoiser.create(backend, config, plan.chunkTokens, load, timestep);
+  }
+}
+
+/** The transformer that a LoRA is for, by the name and metadata of its file; null for all that there are. */
+async function targetOf(file: LoraFile, config: VideoConfig): Promise<Expert | null> {
+  if (config.boundary === null) return null;
+  const { metadata } = await openSafetensors(blobFile(file.name, file.file));
+  return expertOfLora(file, metadata);
+}
+
+/** What a plan has to know of the images: no frame of the clip is given, and the blocks may attend to features. */
+async function planOptions(
+  { image_encoder: encoder }: VideoConfig,
+  kernels: KernelChoice | null,
+): Promise<Pick<WanPlanRequest, 'given' | 'imageRows' | 'imageEncoder'>> {
+  if (!encoder) return { given: [] };
+  const imageEncoder = await countImageEncoder(encoder, kernels);
+  return { given: [], imageRows: featureRows(encoder), imageEncoder };
+}
+
+/** The family of image-to-video models of 14 billion parameters. */
+export const wan14bFamily: ModelFamily = {
+  installation: wan14bInstallation,
+  open: async (manifest, folder) => new Wan14b(await openParts(manifest, folder)),
+  openInstalled: async (manifest, folder) => new Wan14b(await openStoredParts(manifest, folder)),
+  async count(precision, configuration) {
+    const config = await readModelConfig(configuration);
+    const recipes = {
+      text: componentRecipe('text_encoder', config, precision),
+      denoise: componentRecipe('transformer', config, precision),
+    };
+    return countWan(config, precision, recipes, (kernels) => planOptions(config, kernels));
+  },
+};
