@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { openTensorFiles } from '../../weights';
 import { diskFolder } from '../../weights/testing/files';
-import { ggufOf, renamed, safetensorsOf } from '../wan22/testing/checkpoints';
-import { recognise as recogniseWan22 } from '../wan22/naming';
 import { originalTransformerName, originalVaeName } from '../wan/original-names';
 import { transformerTensors, vaeTensors } from '../wan/tensors';
+import { recognise as recogniseWan22 } from '../wan22/naming';
+import { ggufOf, renamed, safetensorsOf } from '../wan22/testing/checkpoints';
 import { readVideoConfig } from './config';
 import { imageEncoderTensors } from './image-encoder/image-encoder';
 import { wan14bInstallation } from './install';
@@ -36,8 +36,7 @@ test('the tensors of the real models are as many as are published', async () => 
 
 test.each(['transformer', 'vae'])('the tensors of the %s are those of its file', async (part) => {
   const config = await readVideoConfig(wan21);
-  const expected =
-    part === 'vae' ? vaeTensors(config.vae) : transformerTensors(config.transformer);
+  const expected = part === 'vae' ? vaeTensors(config.vae) : transformerTensors(config.transformer);
   const [file] = await openTensorFiles(wan21, part);
   const found = new Map([...(file?.tensors ?? [])].map(([name, { shape }]) => [name, shape]));
   expect(new Map([...expected].sort())).toEqual(new Map([...found].sort()));

@@ -77,7 +77,10 @@ async function make(model: Wan14b, storage: RunStorage, suspendAt?: number, resu
   return { frames, steps };
 }
 
-test('a video of two experts, which goes on in the second one where it was suspended', async () => {
+test('a video of two experts, which goes on in the second one where it was suspended', {
+  tags: ['full'],
+  timeout: 120_000,
+}, async () => {
   const model = await openTwin('tiny-wan22-a14b');
   const whole = await make(model, memoryStorage());
   expect(whole.frames).toHaveLength(9);
@@ -88,7 +91,7 @@ test('a video of two experts, which goes on in the second one where it was suspe
   expect(resumed.steps).toEqual([4]);
   expect(resumed.frames).toEqual(whole.frames);
   expect(backend.counters().liveBytes).toBe(0);
-}, 120_000);
+});
 
 test('a LoRA for one expert changes only what that one computes', async () => {
   const model = await openTwin('tiny-wan22-a14b');

@@ -21,7 +21,9 @@ const picture = (phase: number) => ({
 /** Grey, as another array for each frame: then nothing is taken for what it was before. */
 const grey = () => ({ width, height, data: new Float32Array(3 * width * height) });
 
-test('what repeats behind the picture is not computed again, and is the same bit for bit', async () => {
+test('what repeats behind the picture is not computed again, and is the same bit for bit', {
+  timeout: 120_000,
+}, async () => {
   const { vae: config } = await readVideoConfig(model);
   const checkpoint = await openCheckpoint(model, 'vae');
   // So long that even the last level repeats itself: 36 latent frames.
@@ -46,4 +48,4 @@ test('what repeats behind the picture is not computed again, and is the same bit
   const whole = await encodeClip(backend, config, checkpoint, all, frames);
   expect(short).toEqual(whole);
   expect(used).toBeLessThan(0.5 * runs);
-}, 120_000);
+});
