@@ -9,8 +9,9 @@ export * from './manifest-parts';
 const rgb = z.tuple([z.number(), z.number(), z.number()]);
 
 const nativeSize = z.object({
-  width: z.int().positive().multipleOf(32),
-  height: z.int().positive().multipleOf(32),
+  // Whole tokens of the models that need the fewest pixels for one; each checks its own.
+  width: z.int().positive().multipleOf(16),
+  height: z.int().positive().multipleOf(16),
 });
 
 export const licenceSchema = z.object({ name: z.string(), url: z.url().optional() });

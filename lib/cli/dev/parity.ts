@@ -15,12 +15,13 @@ import { withBarePage } from './bare-page';
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--kernels SETTING] [--tolerance X]
 
 Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens). DIR is
-laid out like lib/models/wan22/goldens, or like lib/safety/goldens for an image classifier.
+laid out like lib/models/wan22/goldens, like a folder of lib/models/wan14b/goldens, or like
+lib/safety/goldens for an image classifier.
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
   --kernels SETTING  with webgpu: ${kernelSettings.join(', ')} (default: runtime, ONNX Runtime's kernels)
-  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for a classifier, or 3e-3
+  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop, 1e-5 for a 14B model or a classifier, or 3e-3
                      with exact kernels and 5e-2 with others of our own; weights in f32 only
 `;
 

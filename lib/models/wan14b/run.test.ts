@@ -23,6 +23,7 @@ function folderOf(name: string): ModelFolder {
     open: (path) => of(path).open(path),
     json: (path) => of(path).json(path),
     exists: (path) => of(path).exists(path),
+    text: (path) => of(path).text(path),
   };
 }
 

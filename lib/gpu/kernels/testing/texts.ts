@@ -16,6 +16,7 @@ import {
   headRowsKernel,
   layerNormKernel,
   pointwiseKernel,
+  geluErfFormula,
   siluFormula,
   sumKernel,
   weightedSumFormula,
@@ -188,6 +189,7 @@ export function allKernels(): readonly Kernel[] {
     ]),
     gatherHeadsKernel(64),
     ...widths.flatMap((width) => [
+      pointwiseKernel({ ...geluErfFormula, width, inputs: 1, numbers: 0 }),
       pointwiseKernel({ ...siluFormula, width, inputs: 1, numbers: 0 }),
       pointwiseKernel({ ...weightedSumFormula(5), width, inputs: 5, numbers: 5 }),
     ]),
