@@ -62,6 +62,7 @@ test.each([
 ])(
   '%s is downloaded, stored, and makes of a picture what its references have',
   {
+    tags: ['full'],
     timeout: 120_000,
   },
   async (name, components) => {

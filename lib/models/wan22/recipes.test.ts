@@ -11,6 +11,7 @@ import {
 } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFile, diskFolder, goldens } from '../../weights/testing/files';
+import { openFile } from '../wan/parity';
 import { decoderGraphs } from '../wan/vae/decoder';
 import { matchesOf } from '../wan/vae/images';
 import { encoderFrame } from '../wan/vae/network';
@@ -18,7 +19,6 @@ import { runtimeWeights } from '../wan/vae/runtime-weights';
 import { VaeReader } from '../wan/vae/weights';
 import { readModelConfig } from './config';
 import { openComponent } from './naming';
-import { openFile } from '../wan/parity';
 import { openGolden } from './parity/golden';
 import { encodeGoldenImage, encodeGoldenPrompts, loop, openTransformer } from './parity/pipeline';
 import { openStoredParts } from './parts';

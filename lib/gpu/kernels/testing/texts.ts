@@ -13,10 +13,10 @@ import { type LinearShape, type LinearVariant, linearKernel } from '../linear';
 import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-dp4a';
 import { peakKernels } from '../peak';
 import {
+  geluErfFormula,
   headRowsKernel,
   layerNormKernel,
   pointwiseKernel,
-  geluErfFormula,
   siluFormula,
   sumKernel,
   weightedSumFormula,

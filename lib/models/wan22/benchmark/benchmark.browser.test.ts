@@ -5,8 +5,8 @@ import { createBackend } from '../../../gpu';
 import { assignKernels } from '../../../gpu/kernels/assign';
 import { benchmarkModel } from '../../../pipeline/benchmark';
 import { httpFolder } from '../../../weights';
-import { readModelConfig } from '../config';
 import { wanBenchmarkStages } from '../../wan/benchmark/stages';
+import { readModelConfig } from '../config';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 

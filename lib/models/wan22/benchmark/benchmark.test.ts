@@ -7,14 +7,14 @@ import { benchmarkModel, type StageResult } from '../../../pipeline/benchmark';
 import { metered } from '../../../pipeline/benchmark/meter';
 import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
 import { textEncoderTensors } from '../../umt5/tensors';
+import { clipOfTokens, frameOfTokens } from '../../wan/benchmark/blocks';
+import { wanBenchmarkStages } from '../../wan/benchmark/stages';
+import { syntheticCheckpoint } from '../../wan/benchmark/synthetic';
 import { decoderBlocks } from '../../wan/config';
 import { encoderLayerFlops, passFlops } from '../../wan/flops';
 import { transformerTensors } from '../../wan/tensors';
 import { decoderLevel } from '../../wan/vae/network';
 import { readModelConfig } from '../config';
-import { clipOfTokens, frameOfTokens } from '../../wan/benchmark/blocks';
-import { wanBenchmarkStages } from '../../wan/benchmark/stages';
-import { syntheticCheckpoint } from '../../wan/benchmark/synthetic';
 
 const tiny = await readModelConfig(diskFolder(`${root}model`));
 const real = await readModelConfig(diskFolder(`${publicModels}wan2.2-ti2v-5b`));

@@ -1,7 +1,7 @@
 import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { checkpointOf, locateTensors, openTensorFile } from '../../../weights';
-import { openComponent, type WeightComponent } from '../naming';
 import { openFile, readFile } from '../../wan/parity';
+import { openComponent, type WeightComponent } from '../naming';
 import type { ParityContext } from './golden';
 import {
   decodeVideo,

@@ -2,12 +2,7 @@ import { z } from 'zod';
 import { KinoraError } from '../../../contract';
 import type { Backend } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
-import {
-  type Checkpoint,
-  type ModelFolder,
-  openCheckpoint,
-  subfolder,
-} from '../../../weights';
+import { type Checkpoint, type ModelFolder, openCheckpoint, subfolder } from '../../../weights';
 import type { Precision } from '../../layers/linear';
 import { openFile } from '../../wan/parity';
 import { type ModelConfig, readModelConfig } from '../config';

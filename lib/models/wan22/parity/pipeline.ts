@@ -9,10 +9,10 @@ import type { Precision } from '../../layers/linear';
 import type { LoraBranches } from '../../layers/lora';
 import { encodePrompts } from '../../umt5/text-encoder';
 import { loadTokenizer } from '../../umt5/tokenizer';
+import { decodeFrames, goldenImage, videoOf } from '../../wan/parity';
 import { Transformer } from '../../wan/transformer';
 import { createVaeDecoder, encodeFirstFrame } from '../../wan/vae';
 import { givenName, Wan22Denoiser } from '../denoiser';
-import { decodeFrames, goldenImage, videoOf } from '../../wan/parity';
 import type { ParityContext } from './golden';
 
 /** Embeddings of the golden prompt and negative prompt, 512 rows each. */
@@ -99,4 +99,3 @@ export async function decodeVideo(
   });
   return videoOf(await decodeFrames(decoder, values, size));
 }
-

@@ -6,12 +6,6 @@ import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { createScheduler, Solver } from '../../../pipeline/schedulers';
 import { combineLoras, parseLora } from '../../layers/lora';
 import { cleanPrompt, loadTokenizer } from '../../umt5/tokenizer';
-import { createTinyDecoder } from '../../wan/tiny-decoder';
-import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../../wan/tokens';
-import { type Transformer, tokenWidth } from '../../wan/transformer';
-import { givenName } from '../denoiser';
-import { loraArchitecture } from '../lora';
-import { elementTypes, publicFormats } from './formats';
 import {
   adaptersOf,
   combinations,
@@ -21,6 +15,12 @@ import {
   openFile,
   promptRows,
 } from '../../wan/parity';
+import { createTinyDecoder } from '../../wan/tiny-decoder';
+import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../../wan/tokens';
+import { type Transformer, tokenWidth } from '../../wan/transformer';
+import { givenName } from '../denoiser';
+import { loraArchitecture } from '../lora';
+import { elementTypes, publicFormats } from './formats';
 import type { ParityContext } from './golden';
 import {
   decodeVideo,

@@ -35,9 +35,9 @@ import {
   mul,
   multiHeadAttention,
 } from '../../../../onnx';
+import { noise, noiseBlocks } from '../../../wan/benchmark/synthetic';
 import { decoderBlocks, transformerDim } from '../../../wan/config';
 import type { ModelConfig } from '../../config';
-import { noise, noiseBlocks } from '../../../wan/benchmark/synthetic';
 import type { Contender, KernelCase } from './measure';
 
 /** How large the operands are: `small` for a device that the CPU emulates. */
