@@ -36,7 +36,10 @@ const textTransformerSchema = transformerSchema.extend({
 });
 
 /** The residual VAE of Wan2.2. */
-const residualVaeSchema = vaeSchema.extend({ is_residual: z.literal(true) });
+const residualVaeSchema = vaeSchema.extend({
+  is_residual: z.literal(true),
+  patch_size: z.int().positive(),
+});
 
 /** Everything that a model folder's config files say, in the files' own names. */
 export interface ModelConfig {
