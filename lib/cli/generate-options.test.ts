@@ -28,6 +28,7 @@ describe('the options of generate', () => {
   it('have the defaults of the request and the bundled sample', () => {
     expect(options()).toEqual({
       image: undefined,
+      lastImage: undefined,
       parameters: parseParameters({ prompt: samplePrompt }),
       given: [],
       model: 'mini',
@@ -50,6 +51,7 @@ describe('the options of generate', () => {
       '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
+      lastImage: undefined,
       parameters: {
         prompt: 'p',
         negative_prompt: 'n',
@@ -89,6 +91,14 @@ describe('the options of generate', () => {
     expect(options('--fit', '#20A040').options.framing).toEqual({
       ...whole,
       background: '#20A040',
+    });
+  });
+
+  it('name an end image, framed by options of its own', () => {
+    const line = ['--fit', 'blur', '--last-image', 'b.png', '--last-crop', '1,0,2'];
+    expect(options(...line)).toMatchObject({
+      lastImage: { from: 'b.png', framing: { zoom: 2, x: 1, y: 0 } },
+      options: { framing: { zoom: 0 } },
     });
   });
 
@@ -149,6 +159,8 @@ describe('the options of generate', () => {
     ['--crop 0,0,1,1', 'PARAMETER_INVALID', '--crop must be X,Y or X,Y,ZOOM'],
     ['--fit red', 'PARAMETER_INVALID', '--fit must be blur or a colour'],
     ['--fit blur --crop 0,0', 'REQUEST_INVALID', '--crop and --fit exclude each other.'],
+    ['--last-fit blur', 'REQUEST_INVALID', '--last-crop and --last-fit need --last-image.'],
+    ['--loop --last-image a.png', 'LOOP_WITH_LAST_IMAGE', 'it takes no end image'],
     ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
     [
       '--kernels quick',

@@ -15,6 +15,7 @@ import {
   parseParameters,
   type RunOptions,
   parameterRanges as ranges,
+  requireOneEnd,
   sizes,
 } from '../contract';
 import { samplePrompt } from '../contract/request';
@@ -33,6 +34,8 @@ import {
 export interface GenerateOptions {
   /** File or URL; undefined for the bundled sample. */
   readonly image: string | undefined;
+  /** The end image, and how it lies in the frame. */
+  readonly lastImage: { readonly from: string; readonly framing: Framing | undefined } | undefined;
   readonly parameters: Parameters;
   /** Which of them were typed: the others are the model's own defaults, where it has some. */
   readonly given: readonly (keyof ModelManifest['defaults'])[];
@@ -57,6 +60,9 @@ const optionTypes = {
   image: { type: 'string' },
   crop: { type: 'string' },
   fit: { type: 'string' },
+  'last-image': { type: 'string' },
+  'last-crop': { type: 'string' },
+  'last-fit': { type: 'string' },
   prompt: { type: 'string' },
   'negative-prompt': { type: 'string' },
   size: { type: 'string' },
@@ -105,6 +111,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --crop X,Y[,ZOOM]       which part of the image fills the video: 0,0 the upper left, 0.5,0.5 the
                           centre (the default), 1,1 the lower right; a zoom from 1 to ${maxZoom}
   --fit blur|#RRGGBB      the whole image, with bars that show it blurred, or one colour
+  --last-image FILE|URL   the end image: the video ends in it; not together with --loop
+  --last-crop, --last-fit how it lies in the frame, like --crop and --fit
   --prompt TEXT           what should happen (default: a prompt for the sample)
   --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
   --negative-prompt TEXT  what should not appear (default: what the model's makers use, if anything);
@@ -159,14 +167,16 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   );
   if (values.help) return 'help';
   refuseMore('generate', positionals);
+  const parameters = readParameters(values);
   return {
     image: values.image,
-    parameters: readParameters(values),
+    lastImage: readLastImage(values, parameters),
+    parameters,
     given: givenParameters(values),
     model: values.model ?? demonstrationModel,
     profile: values.fast ? 'ultra-fast' : 'standard',
     options: {
-      framing: readFraming(values),
+      framing: readFraming(values, ''),
       decoder: oneOf('--decoder', decoderKinds, values.decoder),
       cache: values.cache,
       promptOptimizer: values['optimize-prompt'],
@@ -182,22 +192,33 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   };
 }
 
+/** @throws KinoraError `LOOP_WITH_LAST_IMAGE`, and those of {@link readFraming} */
+function readLastImage(values: Values, parameters: Parameters): GenerateOptions['lastImage'] {
+  const from = values['last-image'];
+  const framing = readFraming(values, 'last-');
+  requireOneEnd(parameters, from);
+  if (from !== undefined) return { from, framing };
+  if (!framing) return undefined;
+  throw usageError('generate', '--last-crop and --last-fit need --last-image.');
+}
+
 /** @throws KinoraError `PARAMETER_INVALID`, or `REQUEST_INVALID` for both options at once */
-function readFraming({ crop, fit }: Values): Framing | undefined {
+function readFraming(values: Values, prefix: '' | 'last-'): Framing | undefined {
+  const { [`${prefix}crop` as const]: crop, [`${prefix}fit` as const]: fit } = values;
   if (crop !== undefined && fit !== undefined) {
-    throw usageError('generate', '--crop and --fit exclude each other.');
+    throw usageError('generate', `--${prefix}crop and --${prefix}fit exclude each other.`);
   }
   if (fit !== undefined) {
     const { success, data } = framingSchema.safeParse({ ...centred, zoom: 0, background: fit });
     if (success) return data;
-    const sentence = `--fit must be blur or a colour such as #203040, not "${fit}".`;
+    const sentence = `--${prefix}fit must be blur or a colour such as #203040, not "${fit}".`;
     throw new KinoraError('PARAMETER_INVALID', sentence);
   }
   if (crop === undefined) return undefined;
   const [x, y, zoom = 1, ...more] = crop.split(',').map(readNumber);
   const { success, data } = framingSchema.safeParse({ ...centred, x, y, zoom });
   if (success && zoom >= 1 && more.length === 0) return data;
-  const sentence = `--crop must be X,Y or X,Y,ZOOM: a position from 0 to 1 and a zoom from 1 to ${maxZoom}, not "${crop}".`;
+  const sentence = `--${prefix}crop must be X,Y or X,Y,ZOOM: a position from 0 to 1 and a zoom from 1 to ${maxZoom}, not "${crop}".`;
   throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 

@@ -8,6 +8,7 @@ import {
   isBundled,
   KinoraError,
   type ModelManifest,
+  ofLastImage,
   resolveSeed,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
@@ -41,6 +42,9 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const bundled = listed !== null && isBundled(listed);
   const { loras, libraryLoras } = await sortLoras(line.parameters.loras, !bundled);
   const image = await readImage(line.image, command.signal);
+  const lastImage =
+    line.lastImage &&
+    (await ofLastImage(readImage(line.lastImage.from, command.signal, '--last-image')));
   const out = line.out === undefined ? undefined : fromUser(line.out);
   await checkWritable(out ?? path.resolve('out', 'video.mp4'));
 
@@ -60,7 +64,17 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const device = deviceOf(line.device, software);
   if (software) command.say(withoutGpu(device.backend, line.device.backend !== undefined));
 
-  const request = { image, loras, libraryLoras, parameters, model, profile, options, device };
+  const framing = line.lastImage?.framing;
+  const ends = lastImage && { lastImage: { name: lastImage.name, framing } };
+  const files = { image, lastImage, loras, libraryLoras };
+  const request = {
+    ...files,
+    parameters,
+    model,
+    profile,
+    options: { ...options, ...ends },
+    device,
+  };
   const result = await command.interruptible(
     () => page.generate(request),
     () => page.cancel(),

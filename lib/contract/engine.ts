@@ -22,6 +22,8 @@ export interface EngineRequest extends RunRequest {
   /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
+  /** What the video ends in; then it is no loop. */
+  readonly lastImage?: Blob | undefined;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   readonly device: DeviceOptions;

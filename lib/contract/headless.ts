@@ -72,7 +72,7 @@ declare global {
  * because browser drivers transfer nothing else of an error.
  */
 export interface HeadlessApi extends HeadlessLibraryApi {
-  /** Makes a video of the files in `#image` and `#loras`; resolves when it is on disk. */
+  /** Makes a video of the files in `#image`, `#last-image` and `#loras`; resolves when it is on disk. */
   generate(run: HeadlessRun): Promise<GenerationResult>;
   cancel(): void;
   probe(): Promise<DeviceReport>;

@@ -91,6 +91,15 @@ export function parseParameters(input: unknown): Parameters {
   throw new KinoraError('PARAMETER_INVALID', issue?.message ?? 'The request is not valid.');
 }
 
+/**
+ * Requires that a request asks for one end at most.
+ *
+ * @throws KinoraError `LOOP_WITH_LAST_IMAGE`
+ */
+export function requireOneEnd({ loop }: Pick<Parameters, 'loop'>, lastImage: unknown): void {
+  if (loop && lastImage !== undefined) throw new KinoraError('LOOP_WITH_LAST_IMAGE');
+}
+
 /** An invalid field and a sentence that says what is valid. */
 export interface FieldIssue {
   /** Dotted path such as `loras.0.scale`; empty for the whole request. */

@@ -4,14 +4,18 @@ import {
   centred,
   type DecoderKind,
   type EngineRequest,
+  type Framing,
   frameCount,
   framesInFile,
   type GenerationResult,
   isResumable,
   KinoraError,
   type LoraFile,
+  ofLastImage,
   type Phase,
+  type PixelSize,
   type ProgressEvent,
+  requireOneEnd,
   sizeInPixels,
   toKinoraError,
 } from '../contract';
@@ -107,6 +111,7 @@ export class Generation {
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
+    requireOneEnd(parameters, request.lastImage);
     const storage = openRunFiles(this.#runId);
     const toOptimise = options.promptOptimizer === true;
     const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
@@ -114,7 +119,10 @@ export class Generation {
     const optimising = toOptimise && !optimised;
     this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
-    const pixels = await decodeImage(request.image, backing(options.framing ?? centred));
+    const still = await readStill(request.image, options.framing);
+    const last =
+      request.lastImage &&
+      (await ofLastImage(readStill(request.lastImage, options.lastImage?.framing)));
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScale, applied, sentence } = resolved;
@@ -142,8 +150,8 @@ export class Generation {
     estimate.expectKernels(backend);
 
     const delivered = { width, height };
-    const data = frameImage(pixels, options.framing, native, delivered);
-    const image = { data, ...native };
+    const image = inFrame(still, native, delivered);
+    const lastImage = last && inFrame(last, native, delivered);
     const safety = await RunSafety.open({
       enabled: options.safetyChecker ?? false,
       modelId: request.model,
@@ -152,7 +160,7 @@ export class Generation {
       signal,
       report,
     });
-    const shown = () => ({ data: frameImage(pixels, options.framing, delivered), ...delivered });
+    const shown = (last ? [still, last] : [still]).map((one) => () => inFrame(one, delivered));
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
     if (!safety.checks) estimate.expectNoCheck();
     const steps: StepContext = { seed: parameters.seed, image, frames: inFile, signal };
@@ -166,7 +174,10 @@ export class Generation {
       ...request,
       backend: device.backend,
       framing: options.framing,
-      startImage: holdsImage ? await startImageOf(pixels) : undefined,
+      startImage: holdsImage ? await jpegOf(still) : undefined,
+      // Always there with an end image, so that the file says that it had one.
+      lastFraming: last?.framing,
+      lastImage: holdsImage && last ? await jpegOf(last) : undefined,
       loraFiles: await loraFilesOf(request.loras),
       promptOptimization: optimisation,
       licence,
@@ -201,6 +212,7 @@ export class Generation {
           image,
           // Absent where it is not asked for: the saved run knows the request by its fields.
           ...(loop && { loop }),
+          ...(lastImage && { lastImage }),
           frames,
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
@@ -295,8 +307,24 @@ function scaling(
   return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
 }
 
-/** The start image for the file: a JPEG in base64, without what a camera has written beside the pixels. */
-async function startImageOf(pixels: Pixels): Promise<string> {
+/** An image of the request, decoded. */
+interface Still {
+  readonly pixels: Pixels;
+  readonly framing: Framing;
+}
+
+async function readStill(file: Blob, framing = centred): Promise<Still> {
+  return { pixels: await decodeImage(file, backing(framing)), framing };
+}
+
+/** An image as it lies in the frame, planar RGB [3, height, width] in −1…1. */
+function inFrame({ pixels, framing }: Still, frame: PixelSize, video?: PixelSize): Frame {
+  const { width, height } = frame;
+  return { data: frameImage(pixels, framing, frame, video), width, height };
+}
+
+/** An image for the file: a JPEG in base64, without what a camera has written beside the pixels. */
+async function jpegOf({ pixels }: Still): Promise<string> {
   const jpeg = await toSmallJpeg(pixels, maxStartImageBytes);
   return base64(new Uint8Array(await jpeg.arrayBuffer()));
 }

@@ -39,6 +39,7 @@ export function continuationOf(
     options: {
       ...options,
       framing: undefined,
+      lastImage: undefined,
       promptOptimizer: keepsPrompt || promptOptimizer === true ? promptOptimizer : undefined,
       safetyChecker,
     },

@@ -11,6 +11,8 @@ import { type SourceLora, withScales } from './loras';
 export interface RunInput extends RunRequest<ParametersInput> {
   readonly image: Blob;
   readonly imageName: string;
+  /** The file of `options.lastImage`. */
+  readonly lastImage?: Blob | undefined;
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
   readonly device: DeviceOptions;
@@ -39,10 +41,11 @@ export async function createPrediction(
   id = newPredictionId(),
 ): Promise<Prediction> {
   // They are large: a page loads them with the first run.
-  const { parseParameters } = await import('../contract/request');
+  const { parseParameters, requireOneEnd } = await import('../contract/request');
   const { isRefusedPrompt } = await import('../contract/prompt-refusal');
   const parameters = parseParameters(input.parameters);
   if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
+  requireOneEnd(parameters, input.lastImage);
   withScales(input.loras, parameters);
   return {
     id,
@@ -64,12 +67,13 @@ export async function createPrediction(
  */
 export function requestOf(
   { id, parameters, model, profile, backend, options }: Prediction,
-  { image, loras }: Pick<Source, 'image' | 'loras'>,
+  { image, lastImage, loras }: Pick<Source, 'image' | 'lastImage' | 'loras'>,
   device: Partial<DeviceOptions>,
 ): EngineRequest {
   return {
     id,
     image,
+    ...(lastImage && { lastImage }),
     parameters,
     model,
     profile,

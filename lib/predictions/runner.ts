@@ -1,5 +1,5 @@
 import type { Continuation, EngineApi, EngineRequest } from '../contract/engine';
-import { KinoraError, toKinoraError } from '../contract/errors';
+import { KinoraError, ofLastImage, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import {
   type GenerationResult,
@@ -43,7 +43,7 @@ export class Runner {
     readonly store: PredictionStore,
     readonly engine: EngineClient,
     /** Rejects with a KinoraError if the bytes are not a usable image; does not decode it. */
-    readonly checkImage: (image: Blob) => Promise<unknown>,
+    private readonly checkImage: (image: Blob) => Promise<unknown>,
   ) {
     window.addEventListener('beforeunload', () => {
       // The inner timer starts after the browser's question whether to leave, which may stay open for long.
@@ -66,9 +66,10 @@ export class Runner {
   ): Promise<StartedRun> {
     const prediction = await createPrediction(input, id);
     return this.#begin(prediction, null, async (signal, onStarted) => {
-      const { image, imageName, loras } = input;
-      await this.checkImage(image);
-      await this.store.create(prediction, { image, imageName, loras });
+      const { image, imageName, lastImage, loras } = input;
+      await this.checkImages(input);
+      const files = { image, imageName, ...(lastImage && { lastImage }), loras };
+      await this.store.create(prediction, files);
       onStarted();
       const thumbnail = this.#saveThumbnail(prediction, image);
       const request = requestOf(prediction, input, input.device);
@@ -78,8 +79,14 @@ export class Runner {
     });
   }
 
+  /** Rejects with a KinoraError if an image of a request is not usable. */
+  async checkImages({ image, lastImage }: Pick<RunInput, 'image' | 'lastImage'>): Promise<void> {
+    await this.checkImage(image);
+    if (lastImage) await ofLastImage(this.checkImage(lastImage));
+  }
+
   /**
-   * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and options.
+   * Runs a prediction again as a new one, with the same images, adapters, parameters, seed and options.
    *
    * @param changes replace the prediction's options
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
@@ -91,10 +98,11 @@ export class Runner {
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     const { parameters, model, profile, backend, options, continues } = prediction;
-    const { image, imageName, loras } = source;
+    const { image, imageName, lastImage, loras } = source;
     return this.start({
       image,
       imageName,
+      lastImage,
       loras,
       parameters,
       model,

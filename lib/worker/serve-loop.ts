@@ -1,6 +1,6 @@
 import { type ErrorRecord, toKinoraError } from '../contract/errors';
 import { Signal } from '../contract/signal';
-import type { WorkerDeclaration, WorkerJob } from '../contract/v3/worker';
+import { needs, type WorkerDeclaration, type WorkerJob } from '../contract/v3/worker';
 import { gpuLock } from '../predictions/locks';
 import { Attempt, type AttemptDependencies } from './attempt';
 import { Fitness } from './failures';
@@ -68,7 +68,7 @@ export class ServeLoop {
       sizes: [...options.sizes],
       loras: true,
       max_duration: 10,
-      loops: true,
+      knows: [...needs],
     };
   }
 

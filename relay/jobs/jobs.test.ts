@@ -393,8 +393,10 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.takeIntake(10, 60)).toMatchObject([{ id, intakeAttempts: 1 }]);
       expect(await jobs.takeIntake(10, 60)).toEqual([]);
       const image = { key: 'images/b.png', type: 'image/png', bytes: 5 };
-      expect(await jobs.intakeDone(id, image, [])).toMatchObject({ ready: true, image });
-      expect(await jobs.intakeDone(id, image, [])).toBeNull();
+      expect(await jobs.imageStored(id, { image })).toMatchObject({ ready: false, image });
+      expect(await jobs.intakeDone(id, [])).toMatchObject({ ready: true, image });
+      expect(await jobs.imageStored(id, { image })).toBeNull();
+      expect(await jobs.intakeDone(id, [])).toBeNull();
 
       await jobs.submit(testJob(ada, { ready: false, image: null }));
       const [gone] = await jobs.takeIntake(10, 60);
@@ -432,7 +434,8 @@ describe.each(engines)('jobs', (engine) => {
       await unchanged();
       // What it brings is as good as the other's.
       const image = { key: 'images/b.png', type: 'image/png', bytes: 5 };
-      const ready = await jobs.intakeDone(id, image, []);
+      await jobs.imageStored(id, { image });
+      const ready = await jobs.intakeDone(id, []);
       expect(ready).toMatchObject({ ready: true, image });
       expect(await jobs.intakeFailed(late, 'It answered 404.')).toBeNull();
       await jobs.intakeReturned(late, 5);

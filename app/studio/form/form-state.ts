@@ -85,8 +85,13 @@ export interface ChosenLora {
 
 export interface FormFiles {
   readonly image: ChosenImage | null;
+  /** What the video ends in. While there is one the video is no loop, whatever `loop` says. */
+  readonly lastImage: ChosenImage | null;
   readonly loras: readonly ChosenLora[];
 }
+
+/** The images of the form. */
+export type ImageName = 'image' | 'lastImage';
 
 /** What was in the form before something replaced it that did not come from its fields. */
 export interface Replaced {
@@ -119,6 +124,8 @@ export type FormAction =
       readonly by: string;
       readonly values?: Partial<FormValues>;
       readonly image?: ChosenImage | undefined;
+      /** Null removes it. */
+      readonly lastImage?: ChosenImage | null | undefined;
       readonly loras?: readonly ChosenLora[] | undefined;
     }
   /** The last replacement is undone: these values and files come back. */
@@ -127,8 +134,11 @@ export type FormAction =
   | { readonly type: 'replacementsKept' }
   /** The form now shows this model. */
   | { readonly type: 'modelShown'; readonly defaults: ModelDefaults }
-  | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
-  | { readonly type: 'imageFramed'; readonly framing: Framing }
+  /** The start image, where no name is given. */
+  | { readonly type: 'imageSet'; readonly image: ChosenImage | null; readonly name?: ImageName }
+  | { readonly type: 'imageFramed'; readonly framing: Framing; readonly name?: ImageName }
+  /** Start and end image change places. */
+  | { readonly type: 'imagesSwapped' }
   | { readonly type: 'loraAdded'; readonly lora: ChosenLora }
   | { readonly type: 'loraScaled'; readonly key: string; readonly scale: string }
   | { readonly type: 'loraMoved'; readonly key: string; readonly by: 1 | -1 }
@@ -157,7 +167,7 @@ export const emptyForm: FormState = {
     safetyChecker: true,
     optimization: null,
   },
-  files: { image: null, loras: [] },
+  files: { image: null, lastImage: null, loras: [] },
   replaced: [],
   checked: false,
 };
@@ -189,14 +199,14 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     case 'modelShown':
       return { ...state, values: followModel(state.values, action.defaults) };
     case 'imageSet':
-      return {
-        ...state,
-        values: { ...state.values, size: sizeFor(action.image, state.values) },
-        files: { ...files, image: action.image },
-      };
-    case 'imageFramed':
-      if (!files.image) return state;
-      return { ...state, files: { ...files, image: { ...files.image, framing: action.framing } } };
+      return withImages(state, { [action.name ?? 'image']: action.image });
+    case 'imageFramed': {
+      const { framing, name = 'image' } = action;
+      const image = files[name];
+      return image ? withImages(state, { [name]: { ...image, framing } }) : state;
+    }
+    case 'imagesSwapped':
+      return withImages(state, { image: files.lastImage, lastImage: files.image });
     case 'loraAdded':
       if (files.loras.length >= maxLoras) return state;
       return withLoras(state, [...files.loras, action.lora]);
@@ -223,13 +233,16 @@ export function changeForm(state: FormState, action: FormAction): FormState {
 
 function replaced(
   state: FormState,
-  { by, values, image, loras }: Extract<FormAction, { type: 'replaced' }>,
+  { by, values, image, lastImage, loras }: Extract<FormAction, { type: 'replaced' }>,
 ): FormState {
   const before = { by, values: state.values, files: state.files };
   const actions: FormAction[] = [];
   if (values) actions.push({ type: 'changed', values });
   if (loras) actions.push({ type: 'lorasSet', loras });
   if (image) actions.push({ type: 'imageSet', image });
+  // A loop takes the place of an end image.
+  const end = lastImage === undefined && values?.loop ? null : lastImage;
+  if (end !== undefined) actions.push({ type: 'imageSet', image: end, name: 'lastImage' });
   return { ...actions.reduce(changeForm, state), replaced: [...state.replaced, before] };
 }
 
@@ -249,6 +262,13 @@ function followModel(values: FormValues, defaults: ModelDefaults): FormValues {
 function sizeFor(image: ChosenImage | null, { size, sizeChosen }: FormValues): Size {
   if (sizeChosen || !image?.pixels) return size;
   return image.pixels.height > image.pixels.width ? '720*1280' : '1280*720';
+}
+
+/** The form with other images; the size follows the start image. */
+function withImages(state: FormState, images: Partial<Pick<FormFiles, ImageName>>): FormState {
+  const files = { ...state.files, ...images };
+  const size = images.image === undefined ? state.values.size : sizeFor(files.image, state.values);
+  return { ...state, values: { ...state.values, size }, files };
 }
 
 function withLoras(state: FormState, loras: readonly ChosenLora[]): FormState {
@@ -271,7 +291,7 @@ export function toParameters({ values, files }: FormState): ParametersInput {
     size: values.size,
     num_inference_steps: toNumber(values.num_inference_steps),
     duration: toNumber(values.duration),
-    ...(values.loop && { loop: true }),
+    ...(values.loop && !files.lastImage && { loop: true }),
     guidance_scale: toNumber(values.guidance_scale),
     flow_shift: toNumber(values.flow_shift),
     seed: toNumber(values.seed),
@@ -325,6 +345,11 @@ export function typedPrompt(
 /** Like `Number`, but an empty text is NaN and not 0. */
 export function toNumber(text: string): number {
   return text.trim() === '' ? Number.NaN : Number(text);
+}
+
+/** The form's files from a draft, which an earlier version without an end image may have saved. */
+export function filesFromDraft(files: Partial<FormFiles>): FormFiles {
+  return { ...emptyForm.files, ...files };
 }
 
 /** The form's values from a draft, which an earlier version with fewer fields may have saved. */

@@ -107,16 +107,22 @@ export function SizeField({ fields: { values, set } }: { fields: FormFields }) {
   );
 }
 
-/** Whether the video ends where it begins. */
-export function LoopField({ fields: { values, set } }: { fields: FormFields }) {
+/** Whether the video ends where it begins. @param props.ends whether it ends in an end image, so that it cannot */
+export function LoopField(props: { fields: FormFields; ends: boolean }) {
+  const { fields, ends } = props;
+  const { values, set } = fields;
   return (
     <label className="check" title={t('form.loopHint')}>
       <input
         type="checkbox"
-        checked={values.loop}
+        checked={values.loop && !ends}
+        disabled={ends}
         onChange={(event) => set({ loop: event.target.checked })}
       />
-      {t('form.loop')}
+      <span>
+        {t('form.loop')}
+        {ends && <small>{t('form.noLoop')}</small>}
+      </span>
     </label>
   );
 }

@@ -16,6 +16,7 @@ import {
   type FormAction,
   type FormState,
   type FormValues,
+  type ImageName,
   type ModelDefaults,
   modelDefaults,
   showsOthers,
@@ -81,7 +82,7 @@ export function RequestForm(props: {
   waiting: number;
   /** One of them is in the form. */
   editing: boolean;
-  onFiles: (files: readonly File[]) => void;
+  onFiles: (files: readonly File[], to?: ImageName) => void;
   onImages: (images: readonly ChosenImage[]) => void;
   onPickLora: (name: string) => void;
   onExampleLora: () => void;
@@ -105,6 +106,23 @@ export function RequestForm(props: {
   const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   const fields: FormFields = { values, errors, model, resolved, set };
+  const imageField = (name: ImageName) => (
+    <ImageField
+      name={name}
+      image={files[name]}
+      error={errors[name]}
+      onFiles={(chosen) => props.onFiles(chosen, name)}
+      size={values.size}
+      frame={model?.manifest.nativeSizes[values.size]}
+      onFraming={(framing) => change({ type: 'imageFramed', framing, name })}
+      onRemove={() => change({ type: 'imageSet', image: null, name })}
+      {...(name === 'lastImage' && { onSwap: () => change({ type: 'imagesSwapped' }) })}
+    >
+      {name === 'lastImage' && resolved?.applied.adapter && (
+        <p className="field-hint">{t('form.endUntrained')}</p>
+      )}
+    </ImageField>
+  );
   return (
     <form
       ref={formRef}
@@ -129,15 +147,8 @@ export function RequestForm(props: {
             </Suspense>
           )}
         </div>
-        <ImageField
-          image={files.image}
-          error={errors.image}
-          onFiles={props.onFiles}
-          size={values.size}
-          frame={model?.manifest.nativeSizes[values.size]}
-          onFraming={(framing) => change({ type: 'imageFramed', framing })}
-          onRemove={() => change({ type: 'imageSet', image: null })}
-        />
+        {imageField('image')}
+        {imageField('lastImage')}
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
@@ -167,7 +178,7 @@ export function RequestForm(props: {
         />
         <SizeField fields={fields} />
         <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')}>
-          <LoopField fields={fields} />
+          <LoopField fields={fields} ends={files.lastImage !== null} />
         </NumberField>
         <details className="more">
           <summary>{t('form.advanced')}</summary>

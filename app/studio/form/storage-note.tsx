@@ -19,8 +19,9 @@ export function StorageNote(props: { form: FormState; frameRate: number; revisio
   const { min, max } = parameterRanges.duration;
   const seconds = Math.min(max, Math.max(min, toNumber(duration) || min));
   const rate = bitRateOf({ ...sizeInPixels(size), frameRate });
-  // The image is stored with it.
-  const bytes = (rate / 8) * seconds + (form.files.image?.file.size ?? 0);
+  // The images are stored with it.
+  const { image, lastImage } = form.files;
+  const bytes = (rate / 8) * seconds + (image?.file.size ?? 0) + (lastImage?.file.size ?? 0);
   const fits = useRoom(Math.ceil(bytes), revision);
   if (fits !== false) return null;
   return (

@@ -121,6 +121,9 @@ export function ResultCard(props: {
               {t('result.durationOf', { seconds: secondsOf(prediction), frames: result.frames })}
             </Fact>
             {parameters.loop && <Fact name={t('result.settings.loop')}>{t('result.yes')}</Fact>}
+            {prediction.options.lastImage && (
+              <Fact name={t('result.settings.lastImage')}>{endText(prediction)}</Fact>
+            )}
             <AppliedFacts result={result} parameters={parameters} />
             <Fact name={t('result.settings.flowShift')}>{flowShiftText(prediction)}</Fact>
             {parameters.loras.length > 0 && (
@@ -145,7 +148,7 @@ export function ResultCard(props: {
               })}
             </Fact>
             <Fact name={t('result.inside')}>
-              {t('result.insideOf', { image: String(prediction.options.imageInFile === true) })}
+              {t('result.insideOf', { image: imagesInside(prediction) })}
             </Fact>
             <Fact name={t('shared.model')}>
               {t(devices[result.backend], { model: result.model })}
@@ -200,6 +203,18 @@ function factsLine(prediction: Completed): string {
     ...(parameters.loras.length > 0 ? [loraText(parameters)] : []),
     t('result.madeIn', { time: formatTime(result.timings.total, true) }),
   ].join(' · ');
+}
+
+/** Which images the file holds. */
+function imagesInside({ options: { imageInFile, lastImage } }: Completed): string {
+  return imageInFile && lastImage ? 'both' : String(imageInFile === true);
+}
+
+/** The end image, and whether the video reaches it: one that was finished early may have no last clip. */
+function endText({ parameters, options, result, parts }: Completed): string {
+  const name = options.lastImage?.name ?? '';
+  const ends = parts || result.frames > result.frameRate * parameters.duration;
+  return ends ? name : t('result.endNotReached', { name });
 }
 
 /** Shows the seed, and copies it when clicked. */

@@ -224,6 +224,7 @@ export function useGenerate(options: {
 /** The form's request: the model is the one that is chosen now, or would be chosen. */
 async function formRequest(form: FormState, image: ChosenImage): Promise<WaitingInput> {
   const { values, files } = form;
+  const { lastImage } = files;
   const backend = await backendOfRun();
   const model = pickModel(await loadModels(), values.model);
   if (!model) throw new KinoraError('MODEL_UNKNOWN');
@@ -238,6 +239,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   return {
     image: image.file,
     imageName: image.name,
+    lastImage: lastImage?.file,
     // The form may not have shown the model yet.
     parameters: toParameters(
       changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) }),
@@ -247,6 +249,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     options: {
       ...chosenSampling(model, values),
       framing: image.framing,
+      ...(lastImage && { lastImage: { name: lastImage.name, framing: lastImage.framing } }),
       safetyChecker: values.safetyChecker,
       imageInFile,
       promptOptimizer: values.optimization ?? undefined,

@@ -15,7 +15,10 @@ const includeSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Size, length, steps, seed, and adapters of the hub.'),
-  image: z.boolean().default(false).describe('The start image, also as the poster.'),
+  image: z
+    .boolean()
+    .default(false)
+    .describe('The start image, also as the poster, and the end image.'),
 });
 
 /**
@@ -87,6 +90,8 @@ export const sharedRequestSchema = z.object({
   profile: z.enum(profileNames).optional(),
   /** Whether `GET /s/{id}/image` has the start image. */
   image: z.boolean(),
+  /** Whether `GET /s/{id}/last-image` has the end image; absent where it does not. */
+  last_image: z.literal(true).optional(),
 });
 export type SharedRequest = z.output<typeof sharedRequestSchema>;
 

@@ -12,6 +12,7 @@ type Setting =
   | 'size'
   | 'duration'
   | 'loop'
+  | 'lastImage'
   | 'steps'
   | 'guidance'
   | 'flowShift'
@@ -37,6 +38,7 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['size', ({ parameters }) => formatSize(parameters.size)],
   ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
   ['loop', ({ parameters }) => t(parameters.loop ? 'result.yes' : 'result.no')],
+  ['lastImage', ({ options }) => options.lastImage?.name ?? t('result.no')],
   ['steps', stepsText],
   [
     'guidance',
