@@ -22,6 +22,10 @@ export interface EngineRequest extends RunRequest {
   /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
+  /** Whether the image is the last frame of an earlier video. */
+  readonly continues?: boolean | undefined;
+  /** The file of that video's last latent frames, where its motion is kept. */
+  readonly before?: Blob | undefined;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   readonly device: DeviceOptions;

@@ -16,7 +16,13 @@ import {
   toKinoraError,
 } from '../contract';
 import { fileSha256 } from '../contract/file-sha256';
-import { type RunSaving, removeSaved, savedPromptOptimization } from '../pipeline/checkpoints';
+import {
+  encodeLastLatents,
+  type RunSaving,
+  readLastLatents,
+  removeSaved,
+  savedPromptOptimization,
+} from '../pipeline/checkpoints';
 import type { RunControl } from '../pipeline/control';
 import type { Frame } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
@@ -28,7 +34,7 @@ import {
   type FrameStepMaker,
   type StepContext,
 } from '../pipeline/steps';
-import { openRunFiles, removeRun, servedRun } from '../predictions/run-files';
+import { lastLatentsFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
   createVideoMetadata,
@@ -203,6 +209,9 @@ export class Generation {
           ...(loop && { loop }),
           frames,
           seed: parameters.seed,
+          ...(request.continues && { continues: true }),
+          before: request.before && (await readLastLatents(request.before, model, native)),
+          keepsColours: options.keepsColours,
           // Where the user set no budget the device is asked.
           memoryBudget: device.memoryBudget ?? 'probe',
           // Likewise.
@@ -233,6 +242,11 @@ export class Generation {
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
+      if (result.lastLatents.length > 0 && !isServedVideo(videoFile)) {
+        const file = await encodeLastLatents(result.lastLatents, model, native);
+        // On a full disk the video can be made longer from its last picture.
+        await storage.write(lastLatentsFile, file).catch(() => undefined);
+      }
       await estimate.keep();
       await context.kernels.succeeded(backend);
       const kernels = context.kernels.recordOf(backend);
@@ -254,6 +268,7 @@ export class Generation {
         finishedEarly: result.finishedEarly,
         ...(result.resumes > 0 && { resumes: result.resumes }),
         memory: result.memory,
+        ...(result.colours.length > 0 && { colours: result.colours }),
         safety: verdict,
         ...(optimisation && { promptOptimization: optimisation }),
         ...(Object.keys(findings).length > 0 ? { findings } : {}),

@@ -1,4 +1,4 @@
-import type { KernelSetting, MemoryReport, ProgressEvent } from '../contract';
+import type { ColourCorrection, KernelSetting, MemoryReport, ProgressEvent } from '../contract';
 import type { RunSaving } from './checkpoints';
 import type { RunControl } from './control';
 import type { Frame } from './latents';
@@ -12,6 +12,14 @@ export interface ImageToVideoRequest extends Sampling {
   readonly lastImage?: Frame | undefined;
   /** Whether the video ends where it begins, so that it can be played again and again. Then there is no `lastImage`. */
   readonly loop?: boolean | undefined;
+  /**
+   * The last latent frames of an earlier video, each [C, h, w]: this one keeps its motion, and begins with its last frame.
+   */
+  readonly before?: readonly Float32Array[] | undefined;
+  /** Whether the image is the last frame of an earlier video, whose colours and detail are led over into this one. */
+  readonly continues?: boolean | undefined;
+  /** Whether clips that go on from a picture are given the colours of the one before; true when absent. */
+  readonly keepsColours?: boolean | undefined;
   readonly prompt: string;
   readonly negativePrompt: string;
   /** One more than a multiple of the model's stride; more than its longest clip means several clips. */
@@ -50,6 +58,10 @@ export interface ImageToVideoResult {
   readonly finishedEarly: boolean;
   /** How often it was interrupted and resumed. */
   readonly resumes: number;
+  /** Of each clip that went on from a picture and was given the colours of the one before. */
+  readonly colours: readonly ColourCorrection[];
+  /** The last latent frames, each [C, h, w]; three at most, none of a video that ends in a given picture. */
+  readonly lastLatents: readonly Float32Array[];
   /** How it fitted the device in the end. */
   readonly memory: MemoryReport;
 }

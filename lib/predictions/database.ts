@@ -10,6 +10,8 @@ export interface Source {
   readonly image: Blob;
   readonly imageName: string;
   readonly loras: readonly SourceLora[];
+  /** The last latents of the video that it continues; absent where it goes on from the picture alone. */
+  readonly before?: Blob | undefined;
   /** Small JPEG of the image; absent until it is made, or if the image cannot be decoded. */
   readonly thumbnail?: Blob;
 }

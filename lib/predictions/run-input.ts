@@ -13,6 +13,8 @@ export interface RunInput extends RunRequest<ParametersInput> {
   readonly imageName: string;
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
+  /** The last latents of the video that it continues, where its motion is kept. */
+  readonly before?: Blob | undefined;
   readonly device: DeviceOptions;
   /** As in `Prediction`. */
   readonly continues?: string | undefined;
@@ -63,13 +65,15 @@ export async function createPrediction(
  * @param device what is absent is the row's, or usual
  */
 export function requestOf(
-  { id, parameters, model, profile, backend, options }: Prediction,
-  { image, loras }: Pick<Source, 'image' | 'loras'>,
+  { id, parameters, model, profile, backend, options, continues }: Prediction,
+  { image, loras, before }: Pick<Source, 'image' | 'loras' | 'before'>,
   device: Partial<DeviceOptions>,
 ): EngineRequest {
   return {
     id,
     image,
+    continues: continues !== undefined,
+    before,
     parameters,
     model,
     profile,

@@ -66,9 +66,9 @@ export class Runner {
   ): Promise<StartedRun> {
     const prediction = await createPrediction(input, id);
     return this.#begin(prediction, null, async (signal, onStarted) => {
-      const { image, imageName, loras } = input;
+      const { image, imageName, loras, before } = input;
       await this.checkImage(image);
-      await this.store.create(prediction, { image, imageName, loras });
+      await this.store.create(prediction, { image, imageName, loras, before });
       onStarted();
       const thumbnail = this.#saveThumbnail(prediction, image);
       const request = requestOf(prediction, input, input.device);
@@ -91,11 +91,12 @@ export class Runner {
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     const { parameters, model, profile, backend, options, continues } = prediction;
-    const { image, imageName, loras } = source;
+    const { image, imageName, loras, before } = source;
     return this.start({
       image,
       imageName,
       loras,
+      before,
       parameters,
       model,
       profile,
