@@ -13,7 +13,7 @@ import { makeVideo } from './testing/video';
 import { encodeFirstFrame } from './vae';
 import { Wan22 } from './wan22';
 
-const [width, height, bits] = [32, 32, 4];
+const [width, height, bits] = [32, 32, 3];
 const backend = nodeBackend();
 let parts: Wan22Parts;
 /** What the encoder makes of each number's picture. */
@@ -110,7 +110,6 @@ const upTo = (last: number) => Array.from({ length: last + 1 }, (_, number) => n
 test.each<[string, boolean, number]>([
   ['from the last picture', false, 1],
   ['by one latent frame', true, 1],
-  ['by two', true, 2],
   ['by three', true, 3],
 ])('clips that go on %s count without a gap', async (_, keeps, held) => {
   const { frames } = await count({ frames: 25 }, keeps, held);
