@@ -17,9 +17,9 @@ import {
 } from '../contract';
 import { fileSha256 } from '../contract/file-sha256';
 import {
-  encodeLastLatents,
+  encodeEnd,
   type RunSaving,
-  readLastLatents,
+  readEnd,
   removeSaved,
   savedPromptOptimization,
 } from '../pipeline/checkpoints';
@@ -34,7 +34,7 @@ import {
   type FrameStepMaker,
   type StepContext,
 } from '../pipeline/steps';
-import { lastLatentsFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
+import { endFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
   createVideoMetadata,
@@ -210,7 +210,7 @@ export class Generation {
           frames,
           seed: parameters.seed,
           ...(request.continues && { continues: true }),
-          before: request.before && (await readLastLatents(request.before, model, native)),
+          before: request.before && (await readEnd(request.before, model, native)),
           keepsColours: options.keepsColours,
           // Where the user set no budget the device is asked.
           memoryBudget: device.memoryBudget ?? 'probe',
@@ -242,10 +242,10 @@ export class Generation {
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
-      if (result.lastLatents.length > 0 && !isServedVideo(videoFile)) {
-        const file = await encodeLastLatents(result.lastLatents, model, native);
+      if (result.end && !isServedVideo(videoFile)) {
+        const file = await encodeEnd(result.end, model, native);
         // On a full disk the video can be made longer from its last picture.
-        await storage.write(lastLatentsFile, file).catch(() => undefined);
+        await storage.write(endFile, file).catch(() => undefined);
       }
       await estimate.keep();
       await context.kernels.succeeded(backend);

@@ -8,7 +8,7 @@ import {
 import type { Backend } from '../gpu';
 import { openCheckpoints, RunCheckpoints } from './checkpoints';
 import { type ClipJoin, joinOf, keptLatents, planClips } from './clips';
-import { ColourKeeper, ColourStatistics } from './colour';
+import { ColourKeeper, ColourStatistics, recoloured } from './colour';
 import { decodeClip } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
 import { fadeInto, goingOn } from './key-frames';
@@ -99,7 +99,7 @@ class Run {
   ) {
     this.#previews = new Previews(backend, model, request.previewShare);
     const { manifest, latents } = model;
-    this.#join = joinOf(manifest, request.before?.length);
+    this.#join = joinOf(manifest, request.before?.latents.length);
     const { frames } = request;
     this.#clips = planClips(frames, manifest.maxClipFrames, latents.strides.time, this.#join);
     const { length: clips } = this.#clips;
@@ -138,7 +138,8 @@ class Run {
     const wanted = framesInFile(request.frames, request.loop);
     const { framesPerSecond: second } = model.manifest;
     const { keepsMotion } = this.#join;
-    const { before = [], keepsColours = true } = request;
+    const { before, keepsColours = true } = request;
+    const earlier = before?.latents.length ?? 0;
     const lastClip = this.#clips.length - 1;
     const found: ColourCorrection[] = [];
     let start = request.image;
@@ -146,7 +147,9 @@ class Run {
     let end = request.lastImage;
     let framesDone = 0;
     /** Latent frames [C, h, w] that are decoded as one sequence: of a clip, or of all where the motion is kept. */
-    let sequence = before;
+    let sequence = before?.latents ?? [];
+    /** How colours of its latents are changed when they are shown. */
+    let change = before?.colours ?? null;
     /** Of the last second of the clip before. */
     let lastSecond: ColourStatistics | null = null;
     for (const [clip, { frames, shared }] of this.#clips.entries()) {
@@ -162,15 +165,16 @@ class Run {
         sequence = keepsMotion ? [...sequence, ...own.slice(held.length)] : own;
       }
       if (keepsMotion && !isEnd && !hooks.control.finishing) continue;
-      if (keepsMotion ? sequence.length === before.length : !latents) break;
+      if (keepsMotion ? sequence.length === earlier : !latents) break;
       const whole = { ...size, frames: sequence.length };
       const decodedFrames = 1 + (whole.frames - 1) * stride;
       // Frames of the clip before, or of the earlier video without its last one.
-      const repeated = keepsMotion ? Math.max(0, before.length - 1) * stride : shared;
-      const goesOn = !keepsMotion && (clip > 0 || request.continues === true);
+      const repeated = keepsMotion ? Math.max(0, earlier - 1) * stride : shared;
+      const isFirst = framesDone === 0;
+      const fromPicture = isFirst ? request.continues === true && !before : !keepsMotion;
       const last = start;
       const colours =
-        goesOn && keepsColours
+        fromPicture && keepsColours
           ? new ColourKeeper({ last, before: lastSecond, frames: decodedFrames, second })
           : null;
       lastSecond = isEnd || !keepsColours ? null : new ColourStatistics();
@@ -183,9 +187,10 @@ class Run {
         values,
         memory,
       )) {
-        let frame = colours?.next(decoded, index) ?? decoded;
+        let frame =
+          colours?.next(decoded, index) ?? (change ? recoloured(decoded, change) : decoded);
         first ??= frame;
-        if (goesOn) frame = goingOn(last, first, frame, index, fadedLatents * stride);
+        if (fromPicture) frame = goingOn(last, first, frame, index, fadedLatents * stride);
         start = frame;
         if (index >= decodedFrames - second) lastSecond?.add(frame);
         const isRepeated = index < repeated;
@@ -199,7 +204,10 @@ class Run {
         framesDone += 1;
         hooks.onProgress({ type: 'frame', frame: framesDone, frames: wanted });
       }
-      if (colours) found.push({ clip, ...colours.found });
+      if (colours) {
+        found.push({ clip, ...colours.found });
+        change = colours.found.encoding;
+      }
       if (isEnd || hooks.control.finishing) break;
     }
     // A request to finish that comes after the last step still gets the whole video.
@@ -207,9 +215,9 @@ class Run {
     const { resumes } = this.#checkpoints;
     // What ends in a given picture shows that, and not what its latents show.
     const isOpen = !request.loop && !request.lastImage;
-    const lastLatents = isOpen ? sequence.slice(-keptLatents) : [];
+    const last = isOpen ? { latents: sequence.slice(-keptLatents), colours: change } : null;
     const made = { frames: framesDone, finishedEarly, resumes, memory: memory.report };
-    return { ...made, colours: found, lastLatents };
+    return { ...made, colours: found, end: last };
   }
 
   /** Latents [C, F, h, w] of a clip that is not to be denoised any more. */

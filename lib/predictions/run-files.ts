@@ -6,8 +6,8 @@ import { isServedVideo, ownerOf, servedVideo } from './videos';
 /** Folder of the saved runs in the origin private file system (OPFS); each has a folder of its own. */
 const folderName = 'runs';
 
-/** The file of a finished video's last latent frames. */
-export const lastLatentsFile = 'last-latents';
+/** The file of the end of a finished video: its last latents. */
+export const endFile = 'end';
 
 /** The files of one saved run. */
 export interface RunFiles {

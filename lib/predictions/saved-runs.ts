@@ -1,7 +1,7 @@
 import type { Prediction } from '../contract/prediction';
 import { ifUnlocked } from './locks';
 import { isAtRest } from './prediction-state';
-import { isServedRun, lastLatentsFile, listRuns, openRunFiles, removeRun } from './run-files';
+import { endFile, isServedRun, listRuns, openRunFiles, removeRun } from './run-files';
 import type { PredictionStore } from './store';
 
 /**
@@ -28,9 +28,9 @@ export async function hasLatents(id: string): Promise<boolean> {
   return (await listRuns()).some((run) => run.id === id && run.latents);
 }
 
-/** The last latents of a finished video; null where they are not kept. */
-export function lastLatentsOf(id: string): Promise<Blob | null> {
-  return openRunFiles(id).read(lastLatentsFile);
+/** The end of a finished video, its last latents; null where it is not kept. */
+export function endOf(id: string): Promise<Blob | null> {
+  return openRunFiles(id).read(endFile);
 }
 
 /**

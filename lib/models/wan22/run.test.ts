@@ -290,7 +290,7 @@ describe('several clips', () => {
   test('that keep the motion hold latent frames of the one before, and are decoded as one sequence', async () => {
     const continuation = { latents: 2, keepsMotion: true };
     const parts = { ...short, manifest: { ...short.manifest, continuation } };
-    const { frames, events, result } = await make({ frames: 17 }, { model: parts });
+    const { frames, events } = await make({ frames: 17 }, { model: parts });
     expect(frames).toHaveLength(17);
     const phases = ['image', 'load', 'denoise'];
     expect(phasesOf(events)).toEqual([
@@ -304,17 +304,15 @@ describe('several clips', () => {
     for (const i of [0, 8]) expect(planesEqual(frames[i], one.frames[i])).toBe(true);
 
     // A video that goes on from a finished one begins with its last frame, and shows none of the others again.
-    const before = one.result.lastLatents;
-    expect(before).toHaveLength(3);
+    const before = one.result.end ?? undefined;
+    expect(before).toMatchObject({ latents: { length: 3 }, colours: null });
     const next = await make({ frames: 9, before, seed: 3 }, { model: short });
     expect(next.frames).toHaveLength(9);
     expect(planesEqual(next.frames[0], one.frames[8])).toBe(true);
     expect(phasesOf(next.events)).toEqual(phasesOf(one.events));
-    // Three latent frames are all of the first one: both are decoded as one sequence.
-    expect(result.lastLatents).toHaveLength(3);
     // What ends in a picture cannot be continued by its latents.
     const loop = await make({ loop: true }, { model: short });
-    expect(loop.result.lastLatents).toEqual([]);
+    expect(loop.result.end).toBeNull();
   });
 
   test('that go on from a picture are led over in their colours, or not where that is off', async () => {
@@ -328,6 +326,8 @@ describe('several clips', () => {
     const next = await make({ continues: true }, { model: short });
     expect(relativeRms(next.frames[0]?.data ?? [], image.data)).toBeLessThan(1e-6);
     expect(next.result.colours).toHaveLength(1);
+    // What goes on from its end is changed alike.
+    expect(next.result.end?.colours).toEqual(next.result.colours[0]?.encoding);
   });
 
   test('a number of frames that no clips make is refused', async () => {

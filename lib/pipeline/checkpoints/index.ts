@@ -9,7 +9,7 @@ import {
 import { joinOf } from '../clips';
 import type { Frame } from '../latents';
 import type { VideoModel } from '../model';
-import type { ImageToVideoRequest } from '../request';
+import type { ImageToVideoRequest, VideoEnd } from '../request';
 import {
   decodeFile,
   encodeFile,
@@ -24,41 +24,44 @@ import { CheckpointWriter } from './writer';
 export { RunCheckpoints } from './run-checkpoints';
 export { type RunStorage, removeSaved, savedPromptOptimization } from './saved-run';
 
-/** What the last latent frames of a video fit: the same model, frames of the same size. */
-function identityOfLatents(model: VideoModel, { width, height }: Omit<Frame, 'data'>): RunIdentity {
+type EndValues = Pick<VideoEnd, 'colours'>;
+
+/** What the end of a video fits: the same model, frames of the same size. */
+function identityOfEnd(model: VideoModel, { width, height }: Omit<Frame, 'data'>): RunIdentity {
   return { model: model.manifest.id, request: `last latents of ${width}×${height}` };
 }
 
 /**
- * The last latent frames of a finished video as a file.
+ * The end of a finished video as a file.
  *
- * @param latents each [C, h, w]
  * @param size pixels of a frame
  */
-export function encodeLastLatents(
-  latents: readonly Float32Array[],
+export function encodeEnd(
+  { latents, colours }: VideoEnd,
   model: VideoModel,
   size: Omit<Frame, 'data'>,
 ): Promise<Blob> {
-  return encodeFile({ run: identityOfLatents(model, size), values: {}, tensors: latents });
+  const run = identityOfEnd(model, size);
+  return encodeFile<EndValues>({ run, values: { colours }, tensors: latents });
 }
 
 /**
- * Reads the last latent frames of an earlier video.
+ * Reads the end of an earlier video.
  *
  * @throws KinoraError `CHECKPOINT_INVALID`
  */
-export async function readLastLatents(
+export async function readEnd(
   file: Blob,
   model: VideoModel,
   size: Omit<Frame, 'data'>,
-): Promise<readonly Float32Array[]> {
+): Promise<VideoEnd> {
   try {
-    return (await decodeFile(file, identityOfLatents(model, size))).tensors;
+    const { values, tensors } = await decodeFile<EndValues>(file, identityOfEnd(model, size));
+    return { ...values, latents: tensors };
   } catch (thrown) {
     if (!(thrown instanceof UnusableFile)) throw thrown;
     const sentence =
-      'The last latents of the video that this one continues are damaged, or of another model or version of Kinora.';
+      'What is kept of the end of the video that this one continues is damaged, or of another model or version of Kinora.';
     const remedy = 'Make that video longer again, from its last picture.';
     throw new KinoraError('CHECKPOINT_INVALID', sentence, { remedy });
   }
@@ -144,7 +147,7 @@ function isBefore(at: CheckpointInfo | null, other: CheckpointInfo): boolean {
 
 /** Fingerprints of all that the latents depend on. */
 async function identityOf(model: VideoModel, request: ImageToVideoRequest): Promise<RunIdentity> {
-  const { image, lastImage, before = [], decoder: _, memoryBudget: __, ...rest } = request;
+  const { image, lastImage, before, decoder: _, memoryBudget: __, ...rest } = request;
   const { width, height } = image;
   const hashOf = (values: Float32Array) => sha256(values as Float32Array<ArrayBuffer>);
   const pixelsOf = ({ data }: Frame) => hashOf(data);
@@ -156,9 +159,9 @@ async function identityOf(model: VideoModel, request: ImageToVideoRequest): Prom
     height,
     pixels,
     ...(lastPixels && { lastPixels }),
-    before: await Promise.all(before.map(hashOf)),
+    ...(before && { before: [await Promise.all(before.latents.map(hashOf)), before.colours] }),
     // How many latent frames its clips have.
-    join: joinOf(model.manifest, before.length),
+    join: joinOf(model.manifest, before?.latents.length),
   });
   const values = entries.sort(([a], [b]) => (a < b ? -1 : 1));
   const hash = (text: string) => sha256(new TextEncoder().encode(text));

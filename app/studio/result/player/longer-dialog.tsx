@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { maxPromptLength, parameterRanges } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
-import { lastLatentsOf } from '../../../../lib/predictions/saved-runs';
+import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
 import { loadModels } from '../../../shared/use-models';
 import { t } from '../../../texts';
@@ -127,7 +127,7 @@ function useLastLatents({ id, model }: Completed) {
   const [kept, setKept] = useState<{ latents: Blob | null; usual: boolean } | null>(null);
   useEffect(() => {
     let current = true;
-    Promise.all([lastLatentsOf(id), loadModels()]).then(
+    Promise.all([endOf(id), loadModels()]).then(
       ([latents, models]) => {
         const manifest = models.find((each) => each.manifest.id === model)?.manifest;
         if (current) setKept({ latents, usual: manifest?.continuation.keepsMotion ?? false });
