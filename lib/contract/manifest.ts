@@ -120,8 +120,8 @@ export const manifestSchema = z.object({
   /** How a clip goes on from the one before, and a video from a finished one. */
   continuation: z
     .object({
-      /** Latent frames of the clip before that the next one holds where it keeps the motion. */
-      latents: z.int().min(1).max(3).default(2),
+      /** Latent frames of the clip before that the next one holds where it keeps the motion; 0 where it cannot. */
+      latents: z.int().min(0).max(3).default(0),
       /** Whether it keeps the motion where nobody chooses; else it starts from the last picture alone. */
       keepsMotion: z.boolean().default(false),
     })

@@ -19,8 +19,11 @@ export interface ClipJoin {
   readonly fromFirst?: boolean;
 }
 
-/** So many of its last latent frames are kept of a video: the most that another one holds. */
-export const keptLatents = 3;
+/**
+ * So many of its last latent frames are kept of a video: what another one holds, and what the decoder has to know of the
+ * past. After five the bundled model's last frame differs by a seventh of a step of its video (README).
+ */
+export const keptLatents = 5;
 
 /**
  * How the clips of a run go on: as the model's manifest says.
@@ -29,9 +32,9 @@ export const keptLatents = 3;
  */
 export function joinOf({ continuation }: ModelManifest, before = 0): ClipJoin {
   const fromFirst = before > 0;
-  const keepsMotion = continuation.keepsMotion || fromFirst;
-  const most = fromFirst ? before : continuation.latents;
-  const shared = keepsMotion ? Math.min(continuation.latents, most) : 1;
+  const { latents } = continuation;
+  const keepsMotion = latents > 0 && (continuation.keepsMotion || fromFirst);
+  const shared = keepsMotion ? Math.min(latents, fromFirst ? before : latents) : 1;
   return { keepsMotion, shared, fromFirst };
 }
 

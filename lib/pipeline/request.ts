@@ -13,7 +13,7 @@ import type { Sampling } from './profiles';
 
 /** The end of a video, from which another one goes on and keeps its motion. */
 export interface VideoEnd {
-  /** The last latent frames, each [C, h, w]; three at most. */
+  /** The last latent frames, each [C, h, w]; five at most. */
   readonly latents: readonly Float32Array[];
   /** How the colours that they are decoded to were changed when they were shown; null where they were not. */
   readonly colours: ColourChange | null;
@@ -72,7 +72,7 @@ export interface ImageToVideoResult {
   readonly resumes: number;
   /** Of each clip that went on from a picture and was given the colours of the one before. */
   readonly colours: readonly ColourCorrection[];
-  /** Null where it ends in a given picture. */
+  /** Null where it ends in a given picture, or the model cannot keep a motion. */
   readonly end: VideoEnd | null;
   /** How it fitted the device in the end. */
   readonly memory: MemoryReport;

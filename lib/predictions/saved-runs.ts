@@ -6,7 +6,7 @@ import type { PredictionStore } from './store';
 
 /**
  * Limit of the latents of finished videos that are kept, in bytes: all for "Refine", 21 MB for 5 s of Wan2.2-TI2V-5B, and
- * the last ones for "Make it longer", 2 MB.
+ * the last ones for "Make it longer", 3.4 MB.
  */
 export const keptLatentsLimit = 1_000_000_000;
 

@@ -34,7 +34,8 @@ let model: Wan22Parts;
 let short: Wan22Parts;
 beforeAll(async () => {
   model = await openTiny();
-  short = { ...model, manifest: { ...model.manifest, maxClipFrames: 9 } };
+  const continuation = { latents: 2, keepsMotion: false };
+  short = { ...model, manifest: { ...model.manifest, maxClipFrames: 9, continuation } };
 });
 afterAll(() => backend.dispose());
 // Whatever a test did: nothing may stay on the device.
