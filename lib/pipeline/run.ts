@@ -214,8 +214,7 @@ class Run {
     const finishedEarly = this.#cutShort || framesDone < wanted;
     const { resumes } = this.#checkpoints;
     // What ends in a given picture shows that, and not what its latents show.
-    const isOpen =
-      model.manifest.continuation.latents > 0 && !request.loop && !request.lastImage;
+    const isOpen = model.manifest.continuation.latents > 0 && !request.loop && !request.lastImage;
     const last = isOpen ? { latents: sequence.slice(-keptLatents), colours: change } : null;
     const made = { frames: framesDone, finishedEarly, resumes, memory: memory.report };
     return { ...made, colours: found, end: last };
