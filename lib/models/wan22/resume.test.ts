@@ -190,6 +190,11 @@ type Configuration = Partial<ImageToVideoRequest> & {
   readonly adapter?: boolean;
   readonly keepsMotion?: boolean;
 };
+
+function keepMotion(keepsMotion: boolean): void {
+  parts = { ...parts, manifest: { ...parts.manifest, continuation: { latents: 2, keepsMotion } } };
+}
+
 const settings = { ratios: [0.99, 0.99], threshold: 0.06, mostSkips: 2, computedShare: 0.4 };
 const fewSteps: Configuration['scheduler'] = { kind: 'few-step', timesteps: [1000, 757, 522] };
 
@@ -216,10 +221,7 @@ describe('a run that is suspended and resumed gives the same bits', () => {
       '0:5',
     ],
   ])('%s', async (_, { adapter, keepsMotion = false, ...sampling }, at, next) => {
-    parts = {
-      ...parts,
-      manifest: { ...parts.manifest, continuation: { latents: 2, keepsMotion } },
-    };
+    keepMotion(keepsMotion);
     const request = { ...sampling, ...(adapter && { lora }) };
     const whole = await make(request, new MemoryStorage());
     const storage = await suspended(request, at);
@@ -368,14 +370,12 @@ test('finishing decodes what a run had predicted; what it keeps can be decoded a
 });
 
 test('where the motion is kept, a clip that was not begun leaves the finished one to be decoded', async () => {
-  const own = parts;
-  const continuation = { latents: 2, keepsMotion: true };
-  parts = { ...parts, manifest: { ...parts.manifest, continuation } };
+  keepMotion(true);
   const storage = await suspended({ frames: 17 }, '0:4');
   const early = await make({ frames: 17 }, storage, 'finish');
   expect(early).toMatchObject({ finishedEarly: true, frames: { length: 9 } });
   // As a picture it would be another clip.
-  parts = own;
+  keepMotion(false);
   const other = make({ frames: 17 }, storage, 'finish');
   await expect(other).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH' });
 });
