@@ -48,7 +48,7 @@ describe('the options of generate', () => {
       '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --loop --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
       '--lora b.safetensors:4 --model other --backend wasm --kernels fast --memory 7.5 ' +
-      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
+      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-colour-correction --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
       lastImage: undefined,
@@ -73,6 +73,7 @@ describe('the options of generate', () => {
       options: {
         framing: { zoom: 1.5, x: 0, y: 0.75, background: 'blur' },
         promptOptimizer: true,
+        keepsColours: false,
         safetyChecker: false,
         encoder: 'ffmpeg',
       },

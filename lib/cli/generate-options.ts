@@ -84,6 +84,7 @@ const optionTypes = {
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
   'optimize-prompt': { type: 'boolean' },
+  'no-colour-correction': { type: 'boolean' },
   'no-safety-check': { type: 'boolean' },
   'accept-terms': { type: 'boolean' },
   encoder: { type: 'string' },
@@ -135,6 +136,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --accept-terms          accepts the terms of use, which a real model needs once
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
   --hub URL               where models are fetched from; remembered
+  --no-colour-correction  leaves the colours of a second clip, which starts from the last picture of
+                          the first one, as they come out
   --no-safety-check       does not check image and video with the safety checker
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --kernels NAME          ${kernelSettings.join(', ')}: what computes on the GPU (default exact); fast is a
@@ -180,6 +183,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
       decoder: oneOf('--decoder', decoderKinds, values.decoder),
       cache: values.cache,
       promptOptimizer: values['optimize-prompt'],
+      keepsColours: values['no-colour-correction'] ? false : undefined,
       safetyChecker: !values['no-safety-check'],
       encoder: oneOf('--encoder', encoders, values.encoder),
     },

@@ -24,6 +24,10 @@ export interface EngineRequest extends RunRequest {
   readonly image: Blob;
   /** What the video ends in; then it is no loop. */
   readonly lastImage?: Blob | undefined;
+  /** Whether the image is the last frame of an earlier video. */
+  readonly continues?: boolean | undefined;
+  /** The file of that video's last latent frames, where its motion is kept. */
+  readonly before?: Blob | undefined;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   readonly device: DeviceOptions;

@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly decoder?: DecoderKind | undefined;
   /** Whether steps may reuse results of earlier ones: faster, nearly the same. The profile decides when absent. */
   readonly cache?: boolean | undefined;
+  /** Whether a clip that goes on from a picture is given the colours of the one before; true when absent. */
+  readonly keepsColours?: boolean | undefined;
   /** Whether image and frames are checked by the safety checker of this browser; false when absent. */
   readonly safetyChecker?: boolean | undefined;
   /**

@@ -12,6 +12,7 @@ import {
 } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
+import { joinOf, planClips } from '../pipeline/clips';
 import { forecastTime, stagesOf, type TimeForecast } from '../pipeline/estimate';
 import { longestClip, type MemoryPlan, MemoryPlanner } from '../pipeline/memory/plan';
 import type { ModelCounts, ModelFamilies } from '../pipeline/model';
@@ -104,9 +105,10 @@ async function plannerOf(
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
   const { scheduler, steps, flowShift } = sampling;
+  const clips = planClips(frames, manifest.maxClipFrames, manifest.frameStride, joinOf(manifest));
   const { stochastic, evaluations } = createScheduler({ ...scheduler, steps, flowShift });
   const { costs } = await counts.planMemory({
-    native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
+    native: longestClip(manifest, size, Math.max(...clips.map((clip) => clip.frames))),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
     stochastic,

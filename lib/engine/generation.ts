@@ -20,7 +20,13 @@ import {
   toKinoraError,
 } from '../contract';
 import { fileSha256 } from '../contract/file-sha256';
-import { type RunSaving, removeSaved, savedPromptOptimization } from '../pipeline/checkpoints';
+import {
+  encodeEnd,
+  type RunSaving,
+  readEnd,
+  removeSaved,
+  savedPromptOptimization,
+} from '../pipeline/checkpoints';
 import type { RunControl } from '../pipeline/control';
 import type { Frame } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
@@ -32,7 +38,7 @@ import {
   type FrameStepMaker,
   type StepContext,
 } from '../pipeline/steps';
-import { openRunFiles, removeRun, servedRun } from '../predictions/run-files';
+import { endFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
   createVideoMetadata,
@@ -215,6 +221,9 @@ export class Generation {
           ...(lastImage && { lastImage }),
           frames,
           seed: parameters.seed,
+          ...(request.continues && { continues: true }),
+          before: request.before && (await readEnd(request.before, model, native)),
+          keepsColours: options.keepsColours,
           // Where the user set no budget the device is asked.
           memoryBudget: device.memoryBudget ?? 'probe',
           // Likewise.
@@ -245,6 +254,11 @@ export class Generation {
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
+      if (result.end && !isServedVideo(videoFile)) {
+        const file = await encodeEnd(result.end, model, native);
+        // On a full disk the video can be made longer from its last picture.
+        await storage.write(endFile, file).catch(() => undefined);
+      }
       await estimate.keep();
       await context.kernels.succeeded(backend);
       const kernels = context.kernels.recordOf(backend);
@@ -266,6 +280,7 @@ export class Generation {
         finishedEarly: result.finishedEarly,
         ...(result.resumes > 0 && { resumes: result.resumes }),
         memory: result.memory,
+        ...(result.colours.length > 0 && { colours: result.colours }),
         safety: verdict,
         ...(optimisation && { promptOptimization: optimisation }),
         ...(Object.keys(findings).length > 0 ? { findings } : {}),

@@ -199,12 +199,14 @@ export interface VideoModel extends ModelCounts {
    *
    * @param images in the order of their frames
    * @param frames of the clip
+   * @param held latent frames that the clip begins with, those of a clip before, each [C, h, w]; none when absent
    */
   encodeImages(
     backend: Backend,
     images: readonly KeyFrame[],
     frames: number,
     signal: AbortSignal,
+    held?: readonly Float32Array[],
   ): Promise<NamedTensors>;
   /** Brings the denoiser's weights to the device, as far as the plan keeps them there. */
   loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser>;

@@ -15,6 +15,8 @@ export interface RunInput extends RunRequest<ParametersInput> {
   readonly lastImage?: Blob | undefined;
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
+  /** The last latents of the video that it continues, where its motion is kept. */
+  readonly before?: Blob | undefined;
   readonly device: DeviceOptions;
   /** As in `Prediction`. */
   readonly continues?: string | undefined;
@@ -66,14 +68,16 @@ export async function createPrediction(
  * @param device what is absent is the row's, or usual
  */
 export function requestOf(
-  { id, parameters, model, profile, backend, options }: Prediction,
-  { image, lastImage, loras }: Pick<Source, 'image' | 'lastImage' | 'loras'>,
+  { id, parameters, model, profile, backend, options, continues }: Prediction,
+  { image, lastImage, loras, before }: Pick<Source, 'image' | 'lastImage' | 'loras' | 'before'>,
   device: Partial<DeviceOptions>,
 ): EngineRequest {
   return {
     id,
     image,
     ...(lastImage && { lastImage }),
+    continues: continues !== undefined,
+    before,
     parameters,
     model,
     profile,

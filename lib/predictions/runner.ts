@@ -66,9 +66,9 @@ export class Runner {
   ): Promise<StartedRun> {
     const prediction = await createPrediction(input, id);
     return this.#begin(prediction, null, async (signal, onStarted) => {
-      const { image, imageName, lastImage, loras } = input;
+      const { image, imageName, lastImage, loras, before } = input;
       await this.checkImages(input);
-      const files = { image, imageName, ...(lastImage && { lastImage }), loras };
+      const files = { image, imageName, ...(lastImage && { lastImage }), loras, before };
       await this.store.create(prediction, files);
       onStarted();
       const thumbnail = this.#saveThumbnail(prediction, image);
@@ -98,12 +98,13 @@ export class Runner {
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     const { parameters, model, profile, backend, options, continues } = prediction;
-    const { image, imageName, lastImage, loras } = source;
+    const { image, imageName, lastImage, loras, before } = source;
     return this.start({
       image,
       imageName,
       lastImage,
       loras,
+      before,
       parameters,
       model,
       profile,

@@ -163,6 +163,15 @@ export function ResultCard(props: {
                 {t('result.resumedTimes', { count: result.resumes })}
               </Fact>
             )}
+            {result.colours?.map(({ clip, encoding: { gain } }) => (
+              <Fact key={clip} name={t('result.colours')}>
+                {t('result.coloursOf', {
+                  red: formatGain(gain[0]),
+                  green: formatGain(gain[1]),
+                  blue: formatGain(gain[2]),
+                })}
+              </Fact>
+            ))}
             {result.kernels && (
               <Fact name={t('result.kernels')}>
                 <span title={result.kernels.keys.join('\n')}>{kernelsText(result.kernels)}</span>
@@ -184,6 +193,11 @@ export function ResultCard(props: {
       <Refine prediction={prediction} busy={busy} onRefine={() => actions.onRefine(id)} />
     </section>
   );
+}
+
+/** A factor that colours were multiplied by. */
+function formatGain(gain = 1): string {
+  return gain.toFixed(2);
 }
 
 const encoders = {

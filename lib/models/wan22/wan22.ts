@@ -6,8 +6,8 @@ import {
   type Frame,
   type LatentSize,
   type LatentSpace,
-  latentFrame,
   latentSizeOf,
+  splitLatents,
 } from '../../pipeline/latents';
 import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
 import type {
@@ -157,16 +157,17 @@ export class Wan22 implements VideoModel {
     return encodePrompts(backend, textEncoder, config.text_encoder, prompts, reading);
   }
 
-  /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]. */
+  /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]; held frames as they are. */
   async encodeImages(
     backend: Backend,
     images: readonly KeyFrame[],
     _frames: number,
     signal: AbortSignal,
+    held: readonly Float32Array[] = [],
   ): Promise<NamedTensors> {
     const { config, vae } = this.parts;
     const latents = new Map<Frame, Float32Array>();
-    const named: Record<string, Float32Array> = {};
+    const named = Object.fromEntries(held.map((latent, f) => [givenName(f), latent]));
     for (const { frame, image } of images) {
       const latent =
         latents.get(image) ?? (await encodeFirstFrame(backend, config.vae, vae, image, { signal }));
@@ -194,10 +195,7 @@ export class Wan22 implements VideoModel {
     const [black, white] = decoder.range;
     const scale = 2 / (white - black);
     try {
-      const latentFrames = Array.from({ length: size.frames }, (_, f) =>
-        latentFrame(latents, size, f),
-      );
-      for await (const frame of decoder.decodeClip(latentFrames)) {
+      for await (const frame of decoder.decodeClip(splitLatents(latents, size))) {
         yield scale === 1 ? frame : frame.map((value) => (value - black) * scale - 1);
       }
     } finally {

@@ -198,6 +198,19 @@ test('measured paces are those of the device, with the kernels that it compiled'
   expect(remembered.denoise).toBeCloseTo((passes * device.pass + device.compile) / usual, 5);
 });
 
+test('clips that keep the motion are decoded as one, of all frames, after the last step', () => {
+  const join = { keepsMotion: true, shared: 2 };
+  const stages = stagesOf({ ...work, join }, 'gpu').slice(-5);
+  expect(stages.map(({ phase, clip }) => `${phase} ${clip}`)).toEqual([
+    'image 1',
+    'load 1',
+    'denoise 1',
+    'decode 1',
+    'finish 0',
+  ]);
+  expect(stages[3]?.frames).toBe(frames);
+});
+
 test('steps that take longer than before raise the time left', () => {
   const run = new Simulation(remembered);
   run.start(device);
