@@ -13,6 +13,10 @@ export interface RunOptions {
   readonly decoder?: DecoderKind | undefined;
   /** Whether steps may reuse results of earlier ones: faster, nearly the same. The profile decides when absent. */
   readonly cache?: boolean | undefined;
+  /** Whether the profile's guidance adapter computes what guidance does, in one pass a step; false when absent. */
+  readonly guidanceAdapter?: boolean | undefined;
+  /** Strength of the profile's adapter, one of `adapterStrengths`; 1 when absent. */
+  readonly adapterStrength?: number | undefined;
   /** Whether image and frames are checked by the safety checker of this browser; false when absent. */
   readonly safetyChecker?: boolean | undefined;
   /**
