@@ -10,11 +10,12 @@ import {
   type Precision,
 } from '../contract';
 import { formatBytes } from '../contract/format';
+import type { HeadlessEvent } from '../contract/headless';
 import { requireRoom } from '../library/plan';
 import type { Command } from './command';
 import { askToDownload, freeBytes, offerText, withDiskSpace } from './consent';
 import { DownloadReport } from './download-report';
-import type { LibrarySession } from './session';
+import { type LibrarySession, openLibrarySession } from './session';
 import { ensureTerms } from './terms';
 
 /** How long a paused download may take to save its progress. */
@@ -49,6 +50,18 @@ export async function fetchModel(
 ): Promise<ModelEntry> {
   await fetchEntry(command, session, await session.model(id), options);
   return session.model(id);
+}
+
+/** Opens the browser that stores a model, and downloads the model where it is missing. */
+export async function openWithModel(
+  command: Command,
+  home: string,
+  asked: FetchOptions & { readonly model: string; readonly hub: string | undefined },
+  onProgress: (event: HeadlessEvent) => void,
+): Promise<LibrarySession & Pick<ModelEntry, 'manifest'>> {
+  const session = await openLibrarySession(command, home, asked.hub, onProgress);
+  const { manifest } = await fetchModel(command, session, asked.model, asked);
+  return { ...session, manifest };
 }
 
 /** As {@link fetchModel}, for a video model or a language model. */
