@@ -67,10 +67,10 @@ const subjects: readonly Subject[] = [
     prompt:
       'A small sailing boat on a lake, {light}. The boat glides to the left, ripples spread over the water.',
     draw: (random, { sky }) => {
-      const water = sky.at(-1)?.split(' ')[1];
+      const water = sky[0]?.split(' ')[1];
       const ripple = () =>
         `<path d="M${random() * 1200} ${430 + random() * 270} h ${40 + random() * 160}" stroke="#fff" stroke-width="2" opacity=".35"/>`;
-      return `<rect y="420" width="1280" height="300" fill="${water}" opacity=".75"/><g filter="url(#ripple)">${many(60, ripple)}</g><path d="M560 500 H 780 L 740 545 H 600 Z" fill="#5a3826"/><path d="M662 490 V 250 L 560 490 Z" fill="#f5efe2"/><path d="M676 490 V 280 L 770 490 Z" fill="#d9c8ac"/><path d="M668 240 V 505" stroke="#3a2618" stroke-width="6"/>`;
+      return `<rect y="420" width="1280" height="300" fill="${water}"/><g filter="url(#ripple)">${many(60, ripple)}</g><path d="M560 500 H 780 L 740 545 H 600 Z" fill="#5a3826"/><path d="M662 490 V 250 L 560 490 Z" fill="#f5efe2"/><path d="M676 490 V 280 L 770 490 Z" fill="#d9c8ac"/><path d="M668 240 V 505" stroke="#3a2618" stroke-width="6"/>`;
     },
   },
   {
@@ -89,14 +89,14 @@ const subjects: readonly Subject[] = [
     name: 'tree',
     prompt:
       'A lone tree on a meadow, {light}. Wind moves its leaves and the grass, the camera stands still.',
-    draw: (random, { ground }) => {
+    draw: (random, { near }) => {
       const leaf = () => {
         const [angle, r] = [random() * Math.PI * 2, 150 * Math.sqrt(random())];
         return `<circle cx="${640 + Math.cos(angle) * r * 1.4}" cy="${270 + Math.sin(angle) * r}" r="${14 + random() * 16}" fill="hsl(${80 + random() * 40}, 35%, ${22 + random() * 18}%)"/>`;
       };
       const blade = () => {
         const x = random() * 1280;
-        return `<path d="M${x} 720 q ${-6 + random() * 12} -40 ${-14 + random() * 28} ${-50 - random() * 70}" stroke="${ground}" stroke-width="5" fill="none"/>`;
+        return `<path d="M${x} 720 q ${-6 + random() * 12} -40 ${-14 + random() * 28} ${-50 - random() * 70}" stroke="${near}" stroke-width="5" fill="none"/>`;
       };
       return `<path d="M610 600 Q 640 450 625 330 L 660 330 Q 650 450 690 600 Z" fill="#4a3524"/>${many(160, leaf)}${many(220, blade)}`;
     },
