@@ -18,7 +18,7 @@ export function useActions(options: {
   change: Dispatch<FormAction>;
   showError: FileInput['showError'];
   showInfo: FileInput['showInfo'];
-  runs: Pick<Generate, 'makeLonger' | 'runAgain' | 'resume' | 'finish' | 'refine'>;
+  runs: Pick<Generate, 'makeLonger' | 'runAgain' | 'makeStandard' | 'resume' | 'finish' | 'refine'>;
   remove: (id: string) => Promise<void>;
   show: (id: string) => void;
 }): PredictionActions {
@@ -62,6 +62,7 @@ export function useActions(options: {
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
     onMakeLonger: (prediction, choice) => void runs.makeLonger(prediction, choice),
     onRunAgain: (id) => void runs.runAgain(id),
+    onMakeStandard: (id) => void runs.makeStandard(id),
     onResume: (id, backend) => void runs.resume(id, backend),
     onFinish: (id) => void runs.finish(id),
     onRefine: (id) => void runs.refine(id),

@@ -18,6 +18,7 @@ import {
   requireOneEnd,
   sizes,
 } from '../contract';
+import { adapterStrengths as strengths } from '../contract/parameters';
 import { samplePrompt } from '../contract/request';
 import {
   type Arguments,
@@ -77,6 +78,8 @@ const optionTypes = {
   fast: { type: 'boolean' },
   decoder: { type: 'string' },
   cache: { type: 'boolean' },
+  'guidance-adapter': { type: 'boolean' },
+  'adapter-strength': { type: 'string' },
   backend: { type: 'string' },
   kernels: { type: 'string' },
   memory: { type: 'string' },
@@ -132,6 +135,10 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --fast                  the model's ultra-fast variant instead of its standard one
   --decoder NAME          ${decoderKinds.join(' or ')} (default the variant's)
   --cache                 lets steps reuse results of earlier ones: faster, nearly the same
+  --guidance-adapter      the adapter that computes in one pass a step what guidance takes two for:
+                          half the time, nearly the same; for the standard variant
+  --adapter-strength X    ${strengths.min} to ${strengths.max} (default ${strengths.default}): how strongly an adapter of the model acts; lower helps
+                          against slow motion and costs detail, higher is crisper and may look hard
   --yes                   agrees to the download beforehand
   --accept-terms          accepts the terms of use, which a real model needs once
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
@@ -182,6 +189,8 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
       framing: readFraming(values, ''),
       decoder: oneOf('--decoder', decoderKinds, values.decoder),
       cache: values.cache,
+      guidanceAdapter: values['guidance-adapter'],
+      adapterStrength: readStrength(values),
       promptOptimizer: values['optimize-prompt'],
       keepsColours: values['no-colour-correction'] ? false : undefined,
       safetyChecker: !values['no-safety-check'],
@@ -204,6 +213,16 @@ function readLastImage(values: Values, parameters: Parameters): GenerateOptions[
   if (from !== undefined) return { from, framing };
   if (!framing) return undefined;
   throw usageError('generate', '--last-crop and --last-fit need --last-image.');
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+function readStrength(values: Values): number | undefined {
+  const strength = readNumber(values['adapter-strength']);
+  if (strength === undefined || (strength >= strengths.min && strength <= strengths.max)) {
+    return strength;
+  }
+  const sentence = `--adapter-strength must be a number from ${strengths.min} to ${strengths.max}.`;
+  throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 
 /** @throws KinoraError `PARAMETER_INVALID`, or `REQUEST_INVALID` for both options at once */

@@ -7,7 +7,6 @@ import {
   framesInFile,
   isBundled,
   KinoraError,
-  type ModelManifest,
   ofLastImage,
   resolveSeed,
 } from '../contract';
@@ -15,7 +14,7 @@ import type { HeadlessEvent } from '../contract/headless';
 import { inspectVideo } from '../video/inspect';
 import { deviceOf } from './arguments';
 import { Command } from './command';
-import { fetchModel } from './fetch-model';
+import { openWithModel } from './fetch-model';
 import {
   type GenerateOptions,
   generateHelp,
@@ -26,7 +25,7 @@ import { addedIds, kinoraHome, notedSafetyChecker } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
 import { checkWritable, fromUser, makeFolders } from './paths';
 import { ProgressReport, summary } from './report';
-import { openLibrarySession, openSession, type Session } from './session';
+import { openSession } from './session';
 
 process.exitCode = await new Command().run(async (command) => {
   const options = parseGenerateOptions(process.argv.slice(2));
@@ -87,18 +86,6 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   await verify(file, result, frames, manifest.framesPerSecond);
   if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);
-}
-
-/** Opens the browser that stores the model, and downloads the model where it is missing. */
-async function openWithModel(
-  command: Command,
-  home: string,
-  { model, hub, precision, yes, acceptTerms }: GenerateOptions,
-  onProgress: (event: HeadlessEvent) => void,
-): Promise<Session & { manifest: ModelManifest }> {
-  const session = await openLibrarySession(command, home, hub, onProgress);
-  const { manifest } = await fetchModel(command, session, model, { precision, yes, acceptTerms });
-  return { ...session, manifest };
 }
 
 /** Where the work is done, on a machine without a GPU. */

@@ -176,11 +176,11 @@ function appliedRows({
   cache,
   decoder,
 }: Applied): Row[] {
-  const licence = adapter && ` (${adapter.licence.name})`;
+  const strength = adapter?.strength === undefined ? '' : ` at ${adapter.strength}`;
   const parts = [
     `${steps} steps by ${scheduler}`,
     guidance_scale === 1 ? 'no guidance' : `guidance ${guidance_scale}`,
-    adapter && adapter.name + licence,
+    adapter && `${adapter.name}${strength} (${adapter.licence.name})`,
     cache !== 'none' && cache,
     `${decoder} decoder`,
   ];

@@ -36,6 +36,9 @@ export const parameterRanges = {
   seed: { min: -1, max: maxSeed, step: 1, default: -1 },
 } as const;
 
+/** Strength of the adapters of a profile, as a factor of the scales that the manifest gives them. */
+export const adapterStrengths = { min: 0.5, max: 1.2, step: 0.05, default: 1 } as const;
+
 /** Parameters of a request that a profile may not use. */
 export const unusedParameters = ['num_inference_steps', 'guidance_scale', 'flow_shift'] as const;
 

@@ -25,6 +25,10 @@ export interface RunOptions {
   readonly cache?: boolean | undefined;
   /** Whether a clip that goes on from a picture is given the colours of the one before; true when absent. */
   readonly keepsColours?: boolean | undefined;
+  /** Whether the profile's guidance adapter computes what guidance does, in one pass a step; false when absent. */
+  readonly guidanceAdapter?: boolean | undefined;
+  /** Strength of the profile's adapter, one of `adapterStrengths`; 1 when absent. */
+  readonly adapterStrength?: number | undefined;
   /** Whether image and frames are checked by the safety checker of this browser; false when absent. */
   readonly safetyChecker?: boolean | undefined;
   /**

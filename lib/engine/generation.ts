@@ -131,9 +131,9 @@ export class Generation {
       (await ofLastImage(readStill(request.lastImage, options.lastImage?.framing)));
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
-    const { sampling, adapterScale, applied, sentence } = resolved;
+    const { sampling, adapterScales, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
-    const model = await plain.withLoras(request.loras, adapterScale);
+    const model = await plain.withLoras(request.loras, adapterScales);
     const { width, height } = sizeInPixels(parameters.size);
     const native = model.manifest.nativeSizes[parameters.size];
     const { framesPerSecond: frameRate } = model.manifest;

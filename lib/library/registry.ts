@@ -1,5 +1,5 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   type ComponentId,
   isBundled,
   KinoraError,
@@ -152,14 +152,11 @@ export class ModelRegistry {
     });
   }
 
-  /** Remembers which adapter of a model is to be had; null for none. */
-  async chooseAdapter(
-    { manifest: { id } }: ManagedModel,
-    chosen: Exclude<AdapterChoice, undefined>,
-  ): Promise<void> {
+  /** Remembers which adapters of a model are to be had. */
+  async chooseAdapters({ manifest: { id } }: ManagedModel, chosen: AdapterChoices): Promise<void> {
     await this.choose((choices) => ({
       ...choices,
-      adapter: { ...choices.adapter, [id]: chosen },
+      adapter: { ...choices.adapter, [id]: [...chosen] },
     }));
   }
 
@@ -230,7 +227,7 @@ export class ModelRegistry {
     for (const model of [...this.models, ...this.tools]) {
       const { id } = model.manifest;
       model.precision = choices.precision[id] ?? null;
-      model.adapter = choices.adapter[id];
+      model.adapters = choices.adapter[id];
       model.wanted = new Set(choices.wanted[id]);
     }
   }

@@ -1,9 +1,8 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   type ComponentId,
   KinoraError,
   type Licence,
-  type ModelManifest,
   type Precision,
   type SourceFile,
   sourcesFor,
@@ -38,12 +37,12 @@ export interface FilesContext {
 
 /** The files of a component on the hub; none where the manifest has no source for it. */
 export function filesOf(
-  manifest: Pick<ModelManifest, 'sources'>,
+  manifest: Parameters<typeof sourcesFor>[0],
   component: ComponentId,
   precision: Precision,
-  adapter?: AdapterChoice,
+  adapters?: AdapterChoices,
 ): readonly SourceFile[] {
-  return sourcesFor(manifest, precision, adapter)
+  return sourcesFor(manifest, precision, adapters)
     .filter((source) => source.component === component)
     .flatMap(({ files }) => files);
 }
@@ -66,7 +65,7 @@ export async function openFiles(
       source: localSource(file),
     }));
   }
-  const files = filesOf(model.manifest, component, precision, model.adapter);
+  const files = filesOf(model.manifest, component, precision, model.adapters);
   if (files.length === 0) {
     throw new KinoraError(
       'MODEL_FILE_MISSING',

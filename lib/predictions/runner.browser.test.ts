@@ -166,6 +166,8 @@ test('the next page finds an interrupted run, which runs again with the same inp
   expect(new Uint8Array((await engine.seen?.image.arrayBuffer()) ?? [])).toEqual(
     new Uint8Array(await requested.image.arrayBuffer()),
   );
+  const standard = await runner.runAgain(again.id, {}, { profile: 'standard' });
+  expect(await standard.ended).toMatchObject({ profile: 'standard', result: { seed: 77 } });
 });
 
 test('finishing early keeps the steps so far', async () => {

@@ -1,6 +1,7 @@
 import type { Continuation, EngineApi, EngineRequest } from '../contract/engine';
 import { KinoraError, ofLastImage, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
+import type { ProfileName } from '../contract/profile-names';
 import {
   type GenerationResult,
   type ProgressEvent,
@@ -88,16 +89,16 @@ export class Runner {
   /**
    * Runs a prediction again as a new one, with the same images, adapters, parameters, seed and options.
    *
-   * @param changes replace the prediction's options
+   * @param changes replace the prediction's profile and options
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
    */
   async runAgain(
     id: string,
     device: Partial<DeviceOptions> = {},
-    changes: RunOptions = {},
+    { profile, ...options }: RunOptions & { readonly profile?: ProfileName } = {},
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
-    const { parameters, model, profile, backend, options, continues } = prediction;
+    const { parameters, model, backend, continues } = prediction;
     const { image, imageName, lastImage, loras, before } = source;
     return this.start({
       image,
@@ -107,8 +108,8 @@ export class Runner {
       before,
       parameters,
       model,
-      profile,
-      options: { ...options, ...changes },
+      profile: profile ?? prediction.profile,
+      options: { ...prediction.options, ...options },
       device: { backend, ...device },
       continues,
     });

@@ -1,5 +1,6 @@
 import { KinoraError } from '../../../lib/contract/errors';
 import type { Framing } from '../../../lib/contract/framing';
+import { adapterStrengths } from '../../../lib/contract/parameters';
 import type { Parameters } from '../../../lib/contract/request';
 import type { SharedRequest } from '../../../lib/contract/v3/share';
 import type { SharedTags } from '../../../lib/video/metadata';
@@ -76,6 +77,8 @@ export async function readSettings(file: Blob): Promise<{
   const switches = {
     fullDecode: !isStandard && applied?.decoder === 'full',
     cache: isStandard && (applied?.cache ?? 'none') !== 'none',
+    guidanceAdapter: isStandard && Boolean(applied?.adapter),
+    adapterStrength: applied?.adapter?.strength ?? adapterStrengths.default,
   };
   const values = { ...parameters, backend, model, profile, optimization, ...switches };
   const { framing, start_image: image, loras, lora_files: files = [] } = metadata;

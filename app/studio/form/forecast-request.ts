@@ -56,7 +56,7 @@ export function forecastOfModel(
   const complete = {
     manifest,
     decoders: ['full', 'tiny'] as const,
-    adapter: { source: null, misfit: null },
+    adapters: { adapter: { source: null, misfit: null } },
   };
   return {
     manifest,

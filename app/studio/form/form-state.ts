@@ -1,6 +1,11 @@
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
 import type { ModelManifest } from '../../../lib/contract/manifest';
-import { parameterRanges, type Size, unusedParameters } from '../../../lib/contract/parameters';
+import {
+  adapterStrengths,
+  parameterRanges,
+  type Size,
+  unusedParameters,
+} from '../../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
@@ -51,6 +56,10 @@ export interface FormValues extends Record<NumberName, string> {
   readonly fullDecode: boolean;
   /** Whether steps of `standard` may reuse results of earlier ones. */
   readonly cache: boolean;
+  /** Whether the guidance adapter of `standard` takes the place of guidance. */
+  readonly guidanceAdapter: boolean;
+  /** Strength of the profile's adapter, one of `adapterStrengths`. */
+  readonly adapterStrength: number;
   readonly backend: Backend;
   /** Upper limit of GPU memory in GiB; empty means measured. */
   readonly memoryBudget: string;
@@ -162,6 +171,8 @@ export const emptyForm: FormState = {
     profile: 'standard',
     fullDecode: false,
     cache: false,
+    guidanceAdapter: false,
+    adapterStrength: adapterStrengths.default,
     backend: 'webgpu',
     memoryBudget: '',
     safetyChecker: true,
@@ -321,7 +332,7 @@ export function fromRun(
   run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters' | 'options'>,
 ): Partial<FormValues> {
   const { model, profile, backend } = run;
-  const { decoder, cache, promptOptimizer } = run.options;
+  const { decoder, cache, guidanceAdapter, adapterStrength, promptOptimizer } = run.options;
   return {
     ...fromParameters(run.parameters),
     model,
@@ -329,6 +340,8 @@ export function fromRun(
     backend,
     fullDecode: decoder === 'full',
     cache: cache === true,
+    guidanceAdapter: guidanceAdapter === true,
+    adapterStrength: adapterStrength ?? adapterStrengths.default,
     optimization: typeof promptOptimizer === 'object' ? promptOptimizer : null,
   };
 }

@@ -5,6 +5,8 @@ const presetFields = [
   'profile',
   'fullDecode',
   'cache',
+  'guidanceAdapter',
+  'adapterStrength',
   'size',
   'num_inference_steps',
   'duration',

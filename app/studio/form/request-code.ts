@@ -1,4 +1,5 @@
 import { centred, type Framing } from '../../../lib/contract/framing';
+import { adapterStrengths } from '../../../lib/contract/parameters';
 import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
@@ -250,6 +251,8 @@ function command(form: FormState): string {
     parameters[name] === undefined ? [] : [option(flag, String(parameters[name]))],
   );
   const isFast = values.profile === 'ultra-fast';
+  const hasStrength =
+    (isFast || values.guidanceAdapter) && values.adapterStrength !== adapterStrengths.default;
   const budget = values.memoryBudget.trim();
   const parts = [
     'npm run generate --',
@@ -263,6 +266,8 @@ function command(form: FormState): string {
     ...(isFast ? ['--fast'] : []),
     ...(isFast && values.fullDecode ? ['--decoder full'] : []),
     ...(!isFast && values.cache ? ['--cache'] : []),
+    ...(!isFast && values.guidanceAdapter ? ['--guidance-adapter'] : []),
+    ...(hasStrength ? [`--adapter-strength ${values.adapterStrength}`] : []),
     ...(values.safetyChecker ? [] : ['--no-safety-check']),
     ...(values.backend === 'wasm' ? ['--backend wasm'] : []),
     ...(budget ? [option('--memory', budget)] : []),

@@ -11,6 +11,7 @@ import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
 import { t } from '../../texts';
 import '../../texts/en/result';
+import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 import { AppliedFacts } from './applied-facts';
 import type { LongerChoice } from './player/longer-dialog';
@@ -30,6 +31,8 @@ export interface PredictionActions {
   /** Makes a video that goes on where this one ends. */
   onMakeLonger: (prediction: Completed, choice: LongerChoice) => void;
   onRunAgain: (id: string) => void;
+  /** Makes a draft in `standard`, with its seed. */
+  onMakeStandard: (id: string) => void;
   /** Goes on with an interrupted run. */
   /** @param backend that computes the rest; the one that has begun it when absent */
   onResume: (id: string, backend?: Backend) => void;
@@ -188,6 +191,14 @@ export function ResultCard(props: {
       {problem && (
         <div role="alert">
           <Problem error={problem} />
+        </div>
+      )}
+      {prediction.profile === 'ultra-fast' && !parts && (
+        <div className="refine">
+          <p className="field-hint">{t('run.standardHint')}</p>
+          <button type="button" disabled={busy} onClick={() => actions.onMakeStandard(id)}>
+            {t('run.makeStandard')}
+          </button>
         </div>
       )}
       <Refine prediction={prediction} busy={busy} onRefine={() => actions.onRefine(id)} />

@@ -45,6 +45,8 @@ export interface Generate {
   /** Adds a request to the queue that continues a finished video from its last frame. */
   readonly makeLonger: (prediction: Completed, choice: LongerChoice) => Promise<void>;
   readonly runAgain: (id: string) => Promise<void>;
+  /** Runs a prediction again in `standard`, with its seed. */
+  readonly makeStandard: (id: string) => Promise<void>;
   /** @param backend that computes the rest; the one that has begun it when absent */
   readonly resume: (id: string, backend?: Backend) => Promise<void>;
   readonly finish: (id: string) => Promise<void>;
@@ -200,16 +202,21 @@ export function useGenerate(options: {
     }
   }
 
+  function runAgain(id: string, changes: Parameters<Runner['runAgain']>[2]): Promise<void> {
+    return start(async (runner) => {
+      const backend = await backendOfRun();
+      return runner.runAgain(id, { ...device(), backend }, { ...changes, safetyChecker });
+    });
+  }
+
   return {
     generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
     enqueue,
     enqueueImages,
     makeLonger,
-    runAgain: (id) =>
-      start(async (runner) => {
-        const backend = await backendOfRun();
-        return runner.runAgain(id, { ...device(), backend }, { safetyChecker });
-      }),
+    runAgain: (id) => runAgain(id, {}),
+    makeStandard: (id) =>
+      runAgain(id, { profile: 'standard', decoder: undefined, adapterStrength: undefined }),
     resume: (id, on) =>
       start(
         (runner) => runner.resumeInterrupted(id, { ...device(), ...(on && { backend: on }) }),

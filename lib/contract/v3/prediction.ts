@@ -255,7 +255,7 @@ export const predictionSchema = z.object({
   applied: appliedSchema
     .optional()
     .describe(
-      'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the few-step adapter with its licence. Only when completed, and if the worker told it.',
+      'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the model’s own adapter that ran, with its licence, and its `strength` where that is not 1. Only when completed, and if the worker told it.',
     ),
   seed: seedSchema,
   progress: progressSchema,

@@ -1,4 +1,4 @@
-import { type KinoraError, toKinoraError } from '../../contract';
+import { type AdapterPart, adapterParts, type KinoraError, toKinoraError } from '../../contract';
 import { type Checkpoint, type ModelFolder, openSafetensors, parseModelJson } from '../../weights';
 import { openStoredComponent, type StoreFolder } from '../../weights/store';
 import { checkLora, type Lora, parseLora } from '../layers/lora';
@@ -8,10 +8,7 @@ import { loraArchitecture } from './lora';
 /** File beside a stored adapter with the metadata that its own file had. */
 export const adapterMetadata = 'metadata.json';
 
-/** Where a bundled model has its adapter. */
-const bundledFile = 'adapter/adapter.safetensors';
-
-/** The LoRA that comes with a model, for a profile of few steps. */
+/** A LoRA that comes with a model, for its profiles. */
 export interface Wan22Adapter {
   /** `owner/name/path@revision` of an installed one or the name of its local file; null in a bundled model. */
   readonly source: string | null;
@@ -21,35 +18,54 @@ export interface Wan22Adapter {
   read(): Promise<Lora>;
 }
 
-/** The adapter of a bundled model; null where it has none. */
-export async function bundledAdapter(
+/** The adapters that a model has, by their parts. */
+export type Wan22Adapters = Readonly<Partial<Record<AdapterPart, Wan22Adapter>>>;
+
+/** The adapters of a bundled model, each `adapter.safetensors` in the folder of its part. */
+export function bundledAdapters(
   folder: ModelFolder,
   config: TransformerConfig,
-): Promise<Wan22Adapter | null> {
-  if (!(await folder.exists(bundledFile))) return null;
-  return adapterOf(await openSafetensors(await folder.open(bundledFile)), null, config);
+): Promise<Wan22Adapters> {
+  return adaptersOf(async (part) => {
+    const file = `${part}/adapter.safetensors`;
+    if (!(await folder.exists(file))) return null;
+    return adapterOf(await openSafetensors(await folder.open(file)), null, file, config);
+  });
 }
 
-/** The adapter of an installed model; null where none is installed. */
-export async function storedAdapter(
+/** The adapters of an installed model. */
+export function storedAdapters(
   folder: StoreFolder,
   config: TransformerConfig,
-): Promise<Wan22Adapter | null> {
-  const part = folder.folder('adapter');
-  if (!(await part.open('manifest.json'))) return null;
-  const checkpoint = await openStoredComponent(part);
-  const text = (await part.readText(adapterMetadata)) ?? '{}';
-  const metadata = new Map(Object.entries(parseModelJson(adapterMetadata, text) as object));
-  const source = checkpoint.stored.sources[0]?.name ?? '';
-  return adapterOf({ ...checkpoint, metadata }, source, config);
+): Promise<Wan22Adapters> {
+  return adaptersOf(async (id) => {
+    const part = folder.folder(id);
+    if (!(await part.open('manifest.json'))) return null;
+    const checkpoint = await openStoredComponent(part);
+    const text = (await part.readText(adapterMetadata)) ?? '{}';
+    const metadata = new Map(Object.entries(parseModelJson(adapterMetadata, text) as object));
+    const source = checkpoint.stored.sources[0]?.name ?? '';
+    return adapterOf({ ...checkpoint, metadata }, source, source, config);
+  });
+}
+
+async function adaptersOf(
+  open: (part: AdapterPart) => Promise<Wan22Adapter | null>,
+): Promise<Wan22Adapters> {
+  const found: Partial<Record<AdapterPart, Wan22Adapter>> = {};
+  for (const part of adapterParts) {
+    const adapter = await open(part);
+    if (adapter) found[part] = adapter;
+  }
+  return found;
 }
 
 function adapterOf(
   checkpoint: Checkpoint & { readonly metadata: ReadonlyMap<string, string> },
   source: string | null,
+  name: string,
   config: TransformerConfig,
 ): Wan22Adapter {
-  const name = source ?? bundledFile;
   return {
     source,
     misfit: misfitOf(() => checkLora(checkpoint, loraArchitecture(config), name)),

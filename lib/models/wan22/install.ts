@@ -1,4 +1,4 @@
-import { type ComponentId, KinoraError } from '../../contract';
+import { type ComponentId, isAdapterPart, KinoraError } from '../../contract';
 import type { CheckedPart, ModelInstallation, ModelPlan } from '../../pipeline/installation';
 import {
   checkpointOf,
@@ -42,7 +42,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const hasTokenizer = found.every(Boolean);
   return {
     check(id, files, precision) {
-      if (id === 'adapter') return checkAdapter(files, config);
+      if (isAdapterPart(id)) return checkAdapter(id, files, config);
       const component = componentOf(id);
       const tensors = locateComponent(component, files, config);
       if (component !== 'tiny_decoder') {
@@ -54,7 +54,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       return { recipe: plainRecipe(component, new Map(shapes)), tensors };
     },
     storedBytes(id, precision, blocks) {
-      if (id === 'adapter' || id === 'tiny_decoder') return null;
+      if (isAdapterPart(id)) return null;
       const component = componentOf(id);
       if (component === 'tiny_decoder') return null;
       // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.
@@ -77,14 +77,18 @@ function componentOf(id: ComponentId): WeightComponent {
  *
  * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
  */
-function checkAdapter(files: readonly TensorFile[], { transformer }: ModelConfig): CheckedPart {
+function checkAdapter(
+  id: ComponentId,
+  files: readonly TensorFile[],
+  { transformer }: ModelConfig,
+): CheckedPart {
   const name = files.map(({ file }) => file.name).join(', ');
   const tensors = locateTensors(files);
   checkLora(checkpointOf(name, tensors), loraArchitecture(transformer), name);
   const shapes = [...tensors].map(([tensor, { entry }]) => [tensor, entry] as const);
   const metadata = Object.fromEntries(files.flatMap((file) => [...file.metadata]));
   return {
-    recipe: plainRecipe('adapter', new Map(shapes)),
+    recipe: plainRecipe(id, new Map(shapes)),
     tensors,
     files: [{ name: adapterMetadata, bytes: new TextEncoder().encode(JSON.stringify(metadata)) }],
   };

@@ -9,7 +9,7 @@ import {
 import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '../../weights/store';
 import { installedConfiguration } from '../umt5/install';
 import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
-import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';
+import { bundledAdapters, storedAdapters, type Wan22Adapters } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';
 import { tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
@@ -31,8 +31,8 @@ export interface Wan22Parts {
   readonly vae: Checkpoint;
   /** The small decoder; null where the model comes without one. */
   readonly tinyDecoder: Checkpoint | null;
-  /** The LoRA of a profile of few steps; null where the model comes without one. */
-  readonly adapter: Wan22Adapter | null;
+  /** The LoRAs that the model comes with, for its profiles. */
+  readonly adapters: Wan22Adapters;
 }
 
 /**
@@ -59,8 +59,8 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
     : null;
   if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
   const { precision } = manifest;
-  const adapter = await bundledAdapter(folder, config.transformer);
-  const weights = { transformer, textEncoder, vae, tinyDecoder, adapter };
+  const adapters = await bundledAdapters(folder, config.transformer);
+  const weights = { transformer, textEncoder, vae, tinyDecoder, adapters };
   // A bundled model's weights come with this version of Kinora.
   const fingerprint = JSON.stringify([manifest.id, precision]);
   return { manifest, fingerprint, folder, config, precision, packed: false, ...weights };
@@ -107,7 +107,7 @@ export async function openStoredParts(
   ]);
   const tinyDecoder = await openStoredPart(folder, 'tiny_decoder');
   if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
-  const adapter = await storedAdapter(folder, config.transformer);
+  const adapters = await storedAdapters(folder, config.transformer);
   const { precision } = transformer.stored;
   const sources = [transformer, textEncoder, vae].map(({ stored }) => stored.sources);
   return {
@@ -121,7 +121,7 @@ export async function openStoredParts(
     textEncoder,
     vae,
     tinyDecoder,
-    adapter,
+    adapters,
   };
 }
 

@@ -1,4 +1,11 @@
-import { type DecoderKind, KinoraError, type LoraFile, type ModelManifest } from '../../contract';
+import {
+  adapterParts,
+  type DecoderKind,
+  KinoraError,
+  type LoraFile,
+  type ModelManifest,
+} from '../../contract';
+import { componentName } from '../../contract/format';
 import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
 import { type KeyFrame, latentOf } from '../../pipeline/key-frames';
@@ -11,10 +18,10 @@ import {
 } from '../../pipeline/latents';
 import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
 import type {
+  AdapterScales,
   ClipToDecode,
   Denoiser,
   Loading,
-  ModelAdapter,
   ModelFamily,
   NamedTensors,
   PlanRequest,
@@ -26,6 +33,7 @@ import { combineLoras, type LoraBranches, readLoras } from '../layers/lora';
 import type { TensorShapes } from '../layers/tensors';
 import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
+import type { Wan22Adapters } from './adapter';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
 import { clipComputation, countWan22 } from './counts';
@@ -91,24 +99,27 @@ export class Wan22 implements VideoModel {
     return bytes;
   }
 
-  get adapter(): ModelAdapter | null {
-    return this.parts.adapter;
+  get adapters(): Wan22Adapters {
+    return this.parts.adapters;
   }
 
-  async withLoras(files: readonly LoraFile[], adapterScale = 0): Promise<Wan22> {
-    if (files.length === 0 && adapterScale === 0) return this;
-    const architecture = loraArchitecture(this.parts.config.transformer);
+  async withLoras(files: readonly LoraFile[], scales: AdapterScales = {}): Promise<Wan22> {
+    const { adapters: own, manifest, config } = this.parts;
+    const architecture = loraArchitecture(config.transformer);
     const adapters = [];
     const ids: string[] = [];
-    if (adapterScale !== 0) {
-      const { adapter, manifest } = this.parts;
+    for (const part of adapterParts) {
+      const scale = scales[part];
+      if (scale === undefined) continue;
+      const adapter = own[part];
       if (!adapter) {
-        const sentence = `${manifest.name} has no few-step adapter here.`;
-        throw new KinoraError('MODEL_FILE_MISSING', sentence);
+        const what = componentName(part, manifest).toLowerCase();
+        throw new KinoraError('MODEL_FILE_MISSING', `${manifest.name} has no ${what} here.`);
       }
-      adapters.push({ lora: await adapter.read(), scale: adapterScale });
-      ids.push(JSON.stringify([adapter.source, adapterScale]));
+      adapters.push({ lora: await adapter.read(), scale });
+      ids.push(JSON.stringify([part, adapter.source, scale]));
     }
+    if (files.length + adapters.length === 0) return this;
     const read = await readLoras(files, architecture);
     const lora = combineLoras([...adapters, ...read.loras], architecture);
     return new Wan22(this.parts, lora, read.triggerWords, [...ids, ...read.ids]);

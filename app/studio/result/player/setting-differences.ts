@@ -2,6 +2,7 @@ import { formatSize } from '../../../../lib/contract/format';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
+import { adapterText } from '../../form/profile-text';
 import { flowShiftText, loraText, secondsOf, stepsText } from '../video-facts';
 
 type Setting =
@@ -18,6 +19,7 @@ type Setting =
   | 'flowShift'
   | 'seed'
   | 'loras'
+  | 'adapter'
   | 'decoder'
   | 'reused'
   | 'device';
@@ -47,6 +49,11 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['flowShift', flowShiftText],
   ['seed', ({ result }) => String(result.seed)],
   ['loras', ({ parameters }) => loraText(parameters)],
+  [
+    'adapter',
+    ({ result: { applied } }) =>
+      applied?.adapter ? adapterText(applied.adapter) : t('shared.none'),
+  ],
   [
     'decoder',
     ({ result }) => t(result.applied?.decoder === 'tiny' ? 'result.tiny' : 'result.full'),
