@@ -12,7 +12,8 @@ function picture(shift = 0, change = (value: number) => value): Pixels {
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {
       const u = x - shift;
-      const value = 128 + 40 * Math.sin(u / 9 + y / 23) + 30 * Math.cos(u / 31 - y / 7) + 40 * Math.sin(u / 2);
+      const value =
+        128 + 40 * Math.sin(u / 9 + y / 23) + 30 * Math.cos(u / 31 - y / 7) + 40 * Math.sin(u / 2);
       for (let k = 0; k < 3; k++) data[4 * (y * width + x) + k] = change(value);
     }
   }
@@ -90,8 +91,20 @@ test('the figures are those of their definitions', () => {
 test('there are twenty start images, each drawn otherwise; the summary is of one clip a scene and column', () => {
   expect(new Set(compareScenes.map(({ name }) => name)).size).toBe(20);
   expect(new Set(compareScenes.map(({ svg }) => svg)).size).toBe(20);
-  const clip = (scene: string, column: string, flow: number) =>
-    ({ scene, column, seconds: { total: 1 }, measures: { sharpness: [1], flow } }) as ComparedClip;
+  const measures = { first_frame_ssim: 1, sharpness: [1], flicker: 0, colour_drift: 0 };
+  const clip = (scene: string, column: string, flow: number): ComparedClip => ({
+    scene,
+    column,
+    prompt: '',
+    seed: 1,
+    image_sha256: '',
+    profile: column,
+    applied: null,
+    seconds: { total: 1, sampling: 1, decode: 0 },
+    image: '',
+    video: '',
+    measures: { ...measures, flow, end_psnr: null, loop_seam: null },
+  });
   const clips = [clip('a', 'x', 9), clip('b', 'x', 4), clip('a', 'y', 1), clip('a', 'x', 2)].reduce(
     withClip,
     [] as ComparedClip[],
