@@ -91,8 +91,20 @@ test('the figures are those of their definitions', () => {
 test('there are twenty start images, each drawn otherwise; the summary is of one clip a scene and column', () => {
   expect(new Set(compareScenes.map(({ name }) => name)).size).toBe(20);
   expect(new Set(compareScenes.map(({ svg }) => svg)).size).toBe(20);
-  const clip = (scene: string, column: string, flow: number) =>
-    ({ scene, column, seconds: { total: 1 }, measures: { sharpness: [1], flow } }) as ComparedClip;
+  const measures = { first_frame_ssim: 1, sharpness: [1], flicker: 0, colour_drift: 0 };
+  const clip = (scene: string, column: string, flow: number): ComparedClip => ({
+    scene,
+    column,
+    prompt: '',
+    seed: 1,
+    image_sha256: '',
+    profile: column,
+    applied: null,
+    seconds: { total: 1, sampling: 1, decode: 0 },
+    image: '',
+    video: '',
+    measures: { ...measures, flow, end_psnr: null, loop_seam: null },
+  });
   const clips = [clip('a', 'x', 9), clip('b', 'x', 4), clip('a', 'y', 1), clip('a', 'x', 2)].reduce(
     withClip,
     [] as ComparedClip[],
