@@ -82,7 +82,7 @@ const convolutionShapes = combinations<ConvolutionShape>({
   residual: ['none', 'stored', 'same', 'repeated', 'linear'],
   side: storages,
   bias: [true],
-  relu: [false],
+  activation: [null],
   shuffled: [false],
   wholeVectors: [true, false],
 });
@@ -95,7 +95,7 @@ const activatedShapes = combinations<ConvolutionShape>({
   residual: ['none', 'stored', 'same'],
   side: storages,
   bias: [true],
-  relu: [true],
+  activation: ['relu', 'prelu'],
   shuffled: [false, true],
   wholeVectors: [true],
 });
