@@ -19,3 +19,8 @@ async function stages(name: string) {
 test('the upscaler gives the picture of the reference, and it halved', async () => {
   expect(await stages('tiny-realesr')).toEqual(['x4', 'x2']);
 });
+
+test('the interpolator gives features, flows and the frame of the reference', async () => {
+  const flows = [0, 1, 2, 3, 4].map((i) => `flow_block${i}`);
+  expect(await stages('tiny-rife')).toEqual(['features0', 'features1', ...flows, 'middle']);
+});

@@ -9,21 +9,28 @@ import {
 } from '../pipeline/parity';
 import { blobFile, type Checkpoint, type ModelFolder, openSafetensors } from '../weights';
 import { openUpscaler } from './realesr/upscaler';
+import { openRife } from './rife/interpolator';
 
 const upscalerSchema = z.looseObject({ convolutions: z.int(), upscale: z.literal(4) });
+const interpolatorSchema = z.looseObject({ widths: z.array(z.int()), timestep: z.literal(0.5) });
+const goldenSchema = z.union([upscalerSchema, interpolatorSchema]);
 
 /** References of the networks of this folder, laid out like the folders of `lib/finishing/goldens`. */
 export const finishingParity: ParityFamily = {
-  recognises: (golden) => upscalerSchema.safeParse(golden).success,
-  parityStages: async (folder, backend, options) => [await upscalerStage(folder, backend, options)],
+  recognises: (golden) => goldenSchema.safeParse(golden).success,
+  async parityStages(folder, backend, options) {
+    const golden = goldenSchema.parse(await folder.json('golden.json'));
+    const stage = 'upscale' in golden ? upscalerStage : interpolatorStage;
+    return [stage(folder, backend, options)];
+  },
 };
 
 /** The picture of four times the size, and the one that is halved. */
-async function upscalerStage(
+function upscalerStage(
   folder: ModelFolder,
   backend: Backend,
   { tolerance = backend.kernels?.convolution ? 3e-3 : 1e-5 }: ParityOptions,
-): Promise<ParityStage> {
+): ParityStage {
   return {
     name: 'upscaler',
     tolerance,
@@ -40,6 +47,41 @@ async function upscalerStage(
         yield compare('x2', fromZero(half), halved({ ...large, data: x4 }), tolerance);
       } finally {
         upscaler.dispose();
+      }
+    },
+  };
+}
+
+/** Features of both frames, what each block adds to the flow, and the frame in the middle. */
+function interpolatorStage(
+  folder: ModelFolder,
+  backend: Backend,
+  { tolerance = 1e-5 }: ParityOptions,
+): ParityStage {
+  return {
+    name: 'interpolator',
+    tolerance,
+    async *run() {
+      const tensors = await openGolden(folder, 'golden.safetensors');
+      const [a, b] = [await readFrame(tensors, 'image0_u8'), await readFrame(tensors, 'image1_u8')];
+      const stages = new Map<string, Float32Array>();
+      let before: Float32Array | undefined;
+      const { signal } = new AbortController();
+      const rife = await openRife(backend, await wholeFile(folder, 'model.safetensors'));
+      try {
+        const middle = await rife.middle(a, b, signal, async (stage, tensor) => {
+          const values = await backend.read(tensor);
+          const isFlow = stage.startsWith('flow');
+          const flow = before;
+          stages.set(stage, isFlow ? values.map((value, i) => value - (flow?.[i] ?? 0)) : values);
+          if (isFlow) before = values;
+        });
+        stages.set('middle', fromZero(middle));
+      } finally {
+        rife.dispose();
+      }
+      for (const [stage, actual] of stages) {
+        yield compare(stage, actual, await tensors.read(stage), tolerance);
       }
     },
   };
