@@ -95,10 +95,14 @@ const activatedShapes = combinations<ConvolutionShape>({
   residual: ['none', 'stored', 'same'],
   side: storages,
   bias: [true],
-  activation: ['relu', 'prelu'],
+  activation: ['relu'],
   shuffled: [false, true],
   wholeVectors: [true],
 });
+
+const slopedShapes = activatedShapes
+  .filter(({ frames, residual, shuffled }) => frames === 1 && residual === 'none' && !shuffled)
+  .map((shape) => ({ ...shape, activation: 'prelu' as const }));
 
 /** The kernels of the shapes that are not refused. */
 function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
@@ -167,7 +171,7 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made([...convolutionShapes, ...activatedShapes], (shape) =>
+      made([...convolutionShapes, ...activatedShapes, ...slopedShapes], (shape) =>
         convolutionKernel(variant, shape),
       ),
     ),
