@@ -24,6 +24,7 @@ async function nextAttempt(origin: string, token: string, id: string): Promise<n
     loras: true,
     max_duration: 10,
     loops: true,
+    finishing: ['upscale'],
     safety_checker: 'demonstration',
     prompt_optimizer: false,
   };

@@ -16,6 +16,7 @@ import {
   type RunOptions,
   parameterRanges as ranges,
   sizes,
+  upscalers,
 } from '../contract';
 import { samplePrompt } from '../contract/request';
 import {
@@ -62,6 +63,9 @@ const optionTypes = {
   size: { type: 'string' },
   duration: { type: 'string' },
   loop: { type: 'boolean' },
+  upscale: { type: 'string' },
+  upscaler: { type: 'string' },
+  smooth: { type: 'boolean' },
   steps: { type: 'string' },
   guidance: { type: 'string' },
   'flow-shift': { type: 'string' },
@@ -93,6 +97,8 @@ const optionOfField: Readonly<Record<string, string>> = {
   duration: '--duration',
   seed: '--seed',
   size: '--size',
+  upscale: '--upscale',
+  upscaler: '--upscaler',
   loras: '--lora',
 };
 
@@ -112,6 +118,10 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
   --duration SECONDS      ${between('duration')}
   --loop                  the video ends where it begins, to be played again and again
+  --upscale 2             enlarges it to 2560×1440 or 1440×2560
+  --upscaler NAME         ${upscalers.join(' or ')} (default lanczos); the second is
+                          sharper, may flicker, and is a download
+  --smooth                twice as many frames a second, by a network that is a download
   --steps N               ${between('num_inference_steps')}
   --guidance X            ${between('guidance_scale')}
   --flow-shift X          ${between('flow_shift')}
@@ -252,6 +262,9 @@ function readParameters(values: Values): Parameters {
     size: values.size,
     duration: readNumber(values.duration),
     loop: values.loop,
+    upscale: readNumber(values.upscale),
+    upscaler: values.upscaler,
+    smooth: values.smooth,
     num_inference_steps: readNumber(values.steps),
     guidance_scale: readNumber(values.guidance),
     flow_shift: readNumber(values['flow-shift']),

@@ -60,9 +60,52 @@ export function frameCount(
   return 1 + frameStride * Math.round((framesPerSecond * durationSeconds) / frameStride);
 }
 
-/** Frames of the file that a video of so many frames becomes: a loop leaves out its last one, which is the first again. */
-export function framesInFile(frames: number, loop = false): number {
-  return loop ? frames - 1 : frames;
+/** How frames are enlarged: by interpolation, or by a network that is a download of its own. */
+export const upscalers = ['lanczos', 'realesr-general-x4v3'] as const;
+export type Upscaler = (typeof upscalers)[number];
+
+/** What is made of the decoded frames before they are encoded, as a request names it. */
+export interface Finishing {
+  readonly upscale?: 1 | 2 | undefined;
+  /** `lanczos` when absent. */
+  readonly upscaler?: Upscaler | undefined;
+  /** Whether a frame is put between each two. */
+  readonly smooth?: boolean | undefined;
+}
+
+/** What a device may be able to do for {@link Finishing}: a network that is a download has its own name. */
+export const finishingAbilities = ['upscale', 'realesr-general-x4v3', 'smooth'] as const;
+export type FinishingAbility = (typeof finishingAbilities)[number];
+
+/** What a device has to be able to do for a request. */
+export function finishingNeeds({ upscale, upscaler, smooth }: Finishing): FinishingAbility[] {
+  const needs: FinishingAbility[] = [];
+  if (upscale === 2) needs.push(upscaler === 'realesr-general-x4v3' ? upscaler : 'upscale');
+  if (smooth) needs.push('smooth');
+  return needs;
+}
+
+/**
+ * Frames of the file that a video of so many frames becomes: a loop leaves out its last one, which is the first again;
+ * a smooth video has another one between each two, a loop also between its last and its first.
+ */
+export function framesInFile(frames: number, loop = false, smooth = false): number {
+  const kept = loop ? frames - 1 : frames;
+  if (!smooth) return kept;
+  return loop ? 2 * kept : 2 * kept - 1;
+}
+
+/** Width and height in pixels and frames per second of the file. @param framesPerSecond of the model */
+export function formatOfFile(
+  { size, upscale = 1, smooth }: Finishing & { readonly size: Size },
+  framesPerSecond: number,
+): { width: number; height: number; frameRate: number } {
+  const { width, height } = sizeInPixels(size);
+  return {
+    width: upscale * width,
+    height: upscale * height,
+    frameRate: (smooth ? 2 : 1) * framesPerSecond,
+  };
 }
 
 /** The seed itself, or for −1 a random one in [0, {@link maxSeed}]. */

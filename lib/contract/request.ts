@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { maxPromptLength, maxSeed, parameterRanges, sizes } from './parameters';
+import { maxPromptLength, maxSeed, parameterRanges, sizes, upscalers } from './parameters';
 
 export * from './parameters';
 
@@ -52,6 +52,23 @@ export const parametersSchema = z.object({
     .describe(
       'The video ends where it begins, one frame short, so that it can be played again and again.',
     ),
+  // Likewise.
+  upscale: z
+    .literal([1, 2])
+    .optional()
+    .describe(
+      '2 enlarges the video to 2560×1440 or 1440×2560; it has the `size` as it is without.',
+    ),
+  upscaler: z
+    .enum(upscalers)
+    .optional()
+    .describe(
+      'How it is enlarged: `lanczos`, also when absent, adds no detail; `realesr-general-x4v3` is sharper and may flicker.',
+    ),
+  smooth: z
+    .boolean()
+    .optional()
+    .describe('Twice as many frames a second, as 48 for 24: a computed one lies between each two.'),
   guidance_scale: z
     .number()
     .min(1)

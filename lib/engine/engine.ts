@@ -3,6 +3,7 @@ import {
   type Backend as BackendKind,
   type EngineApi,
   type EngineRequest,
+  type EnhanceRequest,
   type GenerationResult,
   isDeviceFault,
   type KernelSetting,
@@ -22,6 +23,7 @@ import { readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
 import { modelLock, openModelStore } from '../weights/store';
 import { EngineDevice } from './device';
+import { enhanceVideo } from './enhance';
 import { Generation } from './generation';
 import { EngineKernels } from './kernels';
 import { requireNoChild } from './prompt';
@@ -102,6 +104,10 @@ export class Engine implements EngineApi {
       if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);
       return safety;
     });
+  }
+
+  enhance(request: EnhanceRequest, onProgress: (event: ProgressEvent) => void): Promise<Blob> {
+    return this.#work(({ signal }) => enhanceVideo(request, null, signal, onProgress));
   }
 
   tune(setting: KernelSetting, onProgress: (event: ProgressEvent) => void): Promise<void> {

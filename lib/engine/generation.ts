@@ -4,6 +4,7 @@ import {
   centred,
   type DecoderKind,
   type EngineRequest,
+  formatOfFile,
   frameCount,
   framesInFile,
   type GenerationResult,
@@ -18,23 +19,16 @@ import {
 import { fileSha256 } from '../contract/file-sha256';
 import { type RunSaving, removeSaved, savedPromptOptimization } from '../pipeline/checkpoints';
 import type { RunControl } from '../pipeline/control';
-import type { Frame } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
 import { resolveSampling } from '../pipeline/profiles';
 import { imageToVideo } from '../pipeline/run';
-import {
-  FrameChain,
-  type FrameStep,
-  type FrameStepMaker,
-  type StepContext,
-} from '../pipeline/steps';
+import { FrameChain, type FrameStepMaker, type StepContext } from '../pipeline/steps';
 import { openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
   createVideoMetadata,
   createVideoWriter,
   decodeImage,
-  FrameScaler,
   frameImage,
   maxStartImageBytes,
   type Pixels,
@@ -43,6 +37,7 @@ import {
   type VideoWriter,
 } from '../video';
 import type { EngineDevice } from './device';
+import { Finisher } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
@@ -120,12 +115,12 @@ export class Generation {
     const { sampling, adapterScale, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScale);
-    const { width, height } = sizeInPixels(parameters.size);
+    const delivered = sizeInPixels(parameters.size);
     const native = model.manifest.nativeSizes[parameters.size];
-    const { framesPerSecond: frameRate } = model.manifest;
+    const format = formatOfFile(parameters, model.manifest.framesPerSecond);
     const frames = frameCount(model.manifest, parameters.duration);
-    const { loop } = parameters;
-    const inFile = framesInFile(frames, loop);
+    const { loop, smooth } = parameters;
+    const decoded = framesInFile(frames, loop);
     const { control } = context;
     const counted = { request, model, sampling, frames, optimises: optimising };
     const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
@@ -141,7 +136,6 @@ export class Generation {
     await context.kernels.use(backend, device.kernels, report, signal);
     estimate.expectKernels(backend);
 
-    const delivered = { width, height };
     const data = frameImage(pixels, options.framing, native, delivered);
     const image = { data, ...native };
     const safety = await RunSafety.open({
@@ -155,11 +149,11 @@ export class Generation {
     const shown = () => ({ data: frameImage(pixels, options.framing, delivered), ...delivered });
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
     if (!safety.checks) estimate.expectNoCheck();
-    const steps: StepContext = { seed: parameters.seed, image, frames: inFile, signal };
-    const chain = new FrameChain(
-      [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
-      scaling(native, delivered),
-    );
+    const steps: StepContext = { seed: parameters.seed, image, frames: decoded, signal };
+    const chain = new FrameChain([
+      ...context.frameSteps.map((make) => make(steps)),
+      ...safety.steps,
+    ]);
     const { licence } = model.manifest;
     const holdsImage = options.imageInFile && !isServedVideo(videoFileOf(request));
     const metadata = {
@@ -183,14 +177,21 @@ export class Generation {
     let writer: VideoWriter | undefined;
     try {
       const output = await createVideoWriter({
-        width,
-        height,
-        frameRate,
-        frames: inFile,
+        ...format,
+        frames: framesInFile(frames, loop, smooth),
         metadata: createVideoMetadata(metadata),
         encoder: options.encoder ?? 'auto',
       });
       writer = output;
+      const finisher = new Finisher({
+        source: native,
+        target: format,
+        upscale: parameters.upscale === 2,
+        frames: decoded,
+        loop: loop === true,
+        interpolator: null,
+        write: (pixels) => output.add(pixels),
+      });
       const result = await imageToVideo(
         backend,
         model,
@@ -212,15 +213,16 @@ export class Generation {
           control: context.control,
           onProgress: report,
           onPlan: (plan) => estimate.plan(plan),
-          onFrame: async (frame) => output.add(await chain.next(frame)),
+          onFrame: async (frame) => finisher.add(await chain.next(frame)),
           saving,
         },
       );
+      const written = await finisher.end();
       const verdict = await safety.verdict();
       if (verdict.status === 'flagged') requireNoChild('video', texts);
       this.#phase('finish');
       const video = await output.finish(
-        result.frames,
+        written,
         createVideoMetadata({ ...metadata, safety: verdict }),
       );
       const findings = await chain.finish();
@@ -240,10 +242,8 @@ export class Generation {
         videoFile,
         videoBytes: video.size,
         size: parameters.size,
-        width,
-        height,
-        frames: result.frames,
-        frameRate,
+        ...format,
+        frames: written,
         seed: parameters.seed,
         model: request.model,
         profile: request.profile,
@@ -284,15 +284,6 @@ export class Generation {
 
 export function videoFileOf(request: EngineRequest): string {
   return request.videoFile ?? `${request.id}.mp4`;
-}
-
-/** The frame step that makes what the encoder takes: RGBA of exactly the delivered size. */
-function scaling(
-  native: { readonly width: number; readonly height: number },
-  delivered: { readonly width: number; readonly height: number },
-): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
-  const scaler = new FrameScaler(native, delivered);
-  return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
 }
 
 /** The start image for the file: a JPEG in base64, without what a camera has written beside the pixels. */

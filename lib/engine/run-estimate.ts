@@ -70,6 +70,7 @@ export class RunEstimate {
       manifest: model.manifest,
       counts: model,
       size: parameters.size,
+      finishing: parameters,
       decodesOnly: continuation === 'finish' || continuation === 'refine',
       checkedFrames: request.options.safetyChecker ? sampledFrames(options.frames).length : 0,
     };

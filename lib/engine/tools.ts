@@ -42,6 +42,7 @@ export function installedAbilities(modelId: string): () => Promise<WorkerAbiliti
     bundled ??= isBundledModel(modelId);
     const without = (await bundled) ? 'demonstration' : 'none';
     return {
+      finishing: ['upscale'],
       safety_checker: checker ? 'ready' : without,
       prompt_optimizer: (await findLanguageModel()) !== null,
     };

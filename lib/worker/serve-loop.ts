@@ -14,7 +14,10 @@ import {
 } from './transport-error';
 
 /** What a worker declares besides its model. */
-export type WorkerAbilities = Pick<WorkerDeclaration, 'safety_checker' | 'prompt_optimizer'>;
+export type WorkerAbilities = Pick<
+  WorkerDeclaration,
+  'finishing' | 'safety_checker' | 'prompt_optimizer'
+>;
 
 /** What the loop works with. */
 export interface ServeDependencies extends AttemptDependencies {

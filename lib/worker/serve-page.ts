@@ -55,6 +55,7 @@ const skipSentences: Readonly<Record<SkipReason, string>> = {
   precision: 'this server does not assign its jobs to this precision',
   duration: 'this worker takes only shorter videos',
   loop: 'this worker makes no loops',
+  finishing: 'what enlarges it or makes it smoother is a download that this browser does not have',
   checker: 'the safety checker is asked for, which this browser does not have',
   optimizer: 'another connected worker has the language model that is asked for',
   'back-off': 'an attempt failed, and the next one begins after a pause',

@@ -48,6 +48,7 @@ const waitsForOptimizer = sql`(${jobs.needsOptimizer} and exists (
     and (${workers.declaration} ->> 'max_duration')::int >= ${jobs.duration}
     and (not ${jobs.needsLora} or ${workers.declaration} @> '{"loras": true}')
     and (not ${jobs.needsLoop} or ${workers.declaration} @> '{"loops": true}')
+    and coalesce(${workers.declaration} -> 'finishing', '[]') @> ${jobs.finishing}
     and (not ${jobs.needsChecker} or ${workers.declaration} ->> 'safety_checker' <> 'none')
     and ${jobs.failedWorker} is distinct from ${workers.tokenId} || ' ' || ${workers.id}))`;
 
@@ -62,6 +63,7 @@ function mismatches(
     ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
     ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
     ...(worker.loops ? [] : ([['loop', sql`${jobs.needsLoop}`]] as const)),
+    ['finishing', sql`not (${JSON.stringify(worker.finishing)}::jsonb @> ${jobs.finishing})`],
     ...(worker.loras ? [] : ([['loras', sql`${jobs.needsLora}`]] as const)),
     ...(worker.safety_checker === 'none'
       ? ([['checker', sql`${jobs.needsChecker}`]] as const)

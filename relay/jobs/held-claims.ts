@@ -196,7 +196,8 @@ export type HeldClaims = ReturnType<typeof createHeldClaims>;
 function kindOf({ caller, worker }: HeldClaim): string {
   const { owner, shared } = caller;
   const { model, precision, sizes, safety_checker, prompt_optimizer } = worker;
-  const { loras, loops, max_duration } = worker;
-  const video = [model, precision, [...sizes].sort(), loras, loops, max_duration];
+  const { loras, loops, finishing, max_duration } = worker;
+  const able = [[...sizes].sort(), loras, loops, [...finishing].sort(), max_duration];
+  const video = [model, precision, ...able];
   return JSON.stringify([owner, shared, ...video, safety_checker, prompt_optimizer]);
 }

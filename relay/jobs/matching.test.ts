@@ -29,6 +29,8 @@ it('says of a worker what its claim says', async () => {
             size: usually('1280*720', '720*1280'),
             duration: usually(5, 8),
             loop: usually(false, true),
+            upscale: usually(1, 2),
+            smooth: usually(false, true),
             enable_safety_checker: flip(),
           },
         }),
@@ -39,6 +41,7 @@ it('says of a worker what its claim says', async () => {
         loras: flip(),
         max_duration: usually(10, 5),
         loops: usually(true, false),
+        finishing: usually(['upscale', 'smooth'], ['upscale']),
         safety_checker: usually('ready', 'demonstration', 'none'),
       });
       const owner = usually('ada', 'bob');

@@ -30,14 +30,16 @@ export function takesFor(worker: ConnectedWorker, jobs: KeyJobs): boolean {
  */
 export function canTake(
   worker: ConnectedWorker,
-  job: KeyJobs & Pick<JobRow, 'size' | 'duration' | 'needsLoop' | 'needsLora' | 'needsChecker'>,
+  job: KeyJobs &
+    Pick<JobRow, 'size' | 'duration' | 'finishing' | 'needsLoop' | 'needsLora' | 'needsChecker'>,
 ): boolean {
-  const { sizes, max_duration, loops, loras, safety_checker } = worker.declaration;
+  const { sizes, max_duration, loops, finishing, loras, safety_checker } = worker.declaration;
   return (
     takesFor(worker, job) &&
     sizes.some((size) => size === job.size) &&
     job.duration <= max_duration &&
     (loops || !job.needsLoop) &&
+    job.finishing.every((step) => finishing.includes(step)) &&
     (loras || !job.needsLora) &&
     (safety_checker !== 'none' || !job.needsChecker)
   );

@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { resolveSeed } from '../../lib/contract/request';
+import { finishingNeeds, resolveSeed } from '../../lib/contract/request';
 import { ApiError, type PredictionInput } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type JobImage, type JobLora, type JobRow, jobs, type NewJobRow } from '../store/schema';
@@ -160,6 +160,7 @@ function newRow(job: NewJob, config: JobsDependencies['config']): NewJobRow {
     ready: job.ready,
     size: input.size,
     duration: input.duration,
+    finishing: finishingNeeds(input),
     needsLora: loras.length > 0,
     models: config.KINORA_SERVING_MODELS,
     precisions: config.KINORA_SERVING_PRECISIONS,

@@ -10,7 +10,13 @@ import {
   timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { Applied, PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
+import type {
+  Applied,
+  FinishingAbility,
+  PromptOptimization,
+  Safety,
+  SafetyStatus,
+} from '../../lib/contract';
 import type {
   PredictionCode,
   PredictionInput,
@@ -117,6 +123,8 @@ export const jobs = pgTable(
     size: text('size').notNull(),
     duration: integer('duration').notNull(),
     needsLora: boolean('needs_lora').notNull().default(false),
+    /** What its frames need after they are decoded. */
+    finishing: jsonb('finishing').$type<readonly FinishingAbility[]>().notNull().default([]),
     /** The switches of `input`, in columns of their own, as an input may have 80 kB. */
     needsLoop: boolean('needs_loop')
       .notNull()

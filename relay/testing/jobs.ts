@@ -89,6 +89,7 @@ export function testWorker(settings: Partial<WorkerDeclaration> = {}): WorkerDec
     loras: true,
     max_duration: 10,
     loops: true,
+    finishing: ['upscale'],
     safety_checker: 'ready',
     prompt_optimizer: true,
     ...settings,

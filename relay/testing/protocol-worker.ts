@@ -43,6 +43,7 @@ export class ProtocolWorker {
       loras: true,
       max_duration: 10,
       loops: true,
+      finishing: ['upscale', 'smooth'],
       safety_checker: 'ready',
       prompt_optimizer: false,
     };

@@ -1,6 +1,12 @@
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
 import type { ModelManifest } from '../../../lib/contract/manifest';
-import { parameterRanges, type Size, unusedParameters } from '../../../lib/contract/parameters';
+import {
+  type Finishing,
+  parameterRanges,
+  type Size,
+  type Upscaler,
+  unusedParameters,
+} from '../../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
@@ -44,6 +50,11 @@ export interface FormValues extends Record<NumberName, string> {
   readonly sizeChosen: boolean;
   /** Whether the video ends where it begins. */
   readonly loop: boolean;
+  /** Whether it is enlarged to twice its size, and how. */
+  readonly upscale: boolean;
+  readonly upscaler: Upscaler;
+  /** Whether frames are put between its frames. */
+  readonly smooth: boolean;
   /** Empty until a model is selected. */
   readonly model: string;
   readonly profile: ProfileName;
@@ -144,6 +155,9 @@ export const emptyForm: FormState = {
     size: '1280*720',
     sizeChosen: false,
     loop: false,
+    upscale: false,
+    upscaler: 'lanczos',
+    smooth: false,
     ...modelDefaults(),
     samplingDefaults: modelDefaults(),
     duration: String(parameterRanges.duration.default),
@@ -272,10 +286,24 @@ export function toParameters({ values, files }: FormState): ParametersInput {
     num_inference_steps: toNumber(values.num_inference_steps),
     duration: toNumber(values.duration),
     ...(values.loop && { loop: true }),
+    ...finishingOf(values),
     guidance_scale: toNumber(values.guidance_scale),
     flow_shift: toNumber(values.flow_shift),
     seed: toNumber(values.seed),
     loras: files.loras.map(({ name, scale }) => ({ path: name, scale: toNumber(scale) })),
+  };
+}
+
+/** What is made of the decoded frames: nothing in the most cases. */
+export function finishingOf({
+  upscale,
+  upscaler,
+  smooth,
+}: Pick<FormValues, 'upscale' | 'upscaler' | 'smooth'>): Finishing {
+  return {
+    ...(upscale && { upscale: 2 }),
+    ...(upscale && upscaler !== 'lanczos' && { upscaler }),
+    ...(smooth && { smooth }),
   };
 }
 
@@ -289,6 +317,9 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     num_inference_steps: String(parameters.num_inference_steps),
     duration: String(parameters.duration),
     loop: parameters.loop === true,
+    upscale: parameters.upscale === 2,
+    upscaler: parameters.upscaler ?? 'lanczos',
+    smooth: parameters.smooth === true,
     guidance_scale: String(parameters.guidance_scale),
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),

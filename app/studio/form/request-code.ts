@@ -215,6 +215,8 @@ const options = {
   guidance_scale: '--guidance',
   flow_shift: '--flow-shift',
   seed: '--seed',
+  upscale: '--upscale',
+  upscaler: '--upscaler',
 } as const;
 
 function command(form: FormState): string {
@@ -237,6 +239,7 @@ function command(form: FormState): string {
     option('--prompt', values.prompt),
     ...given,
     ...(values.loop ? ['--loop'] : []),
+    ...(values.smooth ? ['--smooth'] : []),
     ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
     ...(isFast ? ['--fast'] : []),
     ...(isFast && values.fullDecode ? ['--decoder full'] : []),

@@ -28,10 +28,10 @@ import { NegativePromptField } from './negative-prompt-field';
 import {
   AdvancedFields,
   type FormFields,
-  LoopField,
   NumberField,
   SeedField,
   SizeField,
+  SwitchField,
 } from './parameter-fields';
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
@@ -167,7 +167,8 @@ export function RequestForm(props: {
         />
         <SizeField fields={fields} />
         <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')}>
-          <LoopField fields={fields} />
+          <SwitchField name="loop" fields={fields} />
+          <SwitchField name="smooth" fields={fields} />
         </NumberField>
         <details className="more">
           <summary>{t('form.advanced')}</summary>

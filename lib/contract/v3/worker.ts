@@ -4,7 +4,7 @@ import { precisions } from '../manifest';
 import { backends } from '../prediction';
 import { phases } from '../progress';
 import { promptOptimizationSchema } from '../prompt-optimization';
-import { maxSeed, type Parameters, sizes } from '../request';
+import { finishingAbilities, maxSeed, type Parameters, sizes } from '../request';
 import { safetySchema } from '../safety';
 
 /**
@@ -29,6 +29,8 @@ const workerDeclarationSchema = z.object({
   max_duration: z.int().min(5).max(10).default(10),
   /** Whether it makes loops. Tabs of earlier versions do not say so, and do not. */
   loops: z.boolean().default(false),
+  /** What it does with decoded frames; likewise. */
+  finishing: z.array(z.enum(finishingAbilities)).max(finishingAbilities.length).default([]),
   /**
    * `ready`: it has the downloaded checker. `demonstration`: its model is the bundled one, whose videos the
    * quick checker judges. `none`: it is not given jobs that ask for the check.
@@ -59,6 +61,7 @@ const skipReasons = [
   'precision',
   'duration',
   'loop',
+  'finishing',
   'checker',
   'optimizer',
   'back-off',

@@ -1,4 +1,10 @@
-import { type ModelManifest, type Phase, type Size, sizeInPixels } from '../../contract';
+import {
+  type Finishing,
+  formatOfFile,
+  type ModelManifest,
+  type Phase,
+  type Size,
+} from '../../contract';
 import { easyCacheLimits, magCacheSkips, type StepCache } from '../caches';
 import { planClips } from '../clips';
 import { latentSizeOf } from '../latents';
@@ -27,6 +33,7 @@ export interface CountedRun {
   readonly sampling: Sampling;
   readonly size: Size;
   readonly frames: number;
+  readonly finishing: Finishing;
   readonly optimises: boolean;
   /** Whether it only decodes latents that an earlier run has made; false when absent. */
   readonly decodesOnly?: boolean;
@@ -36,10 +43,13 @@ export interface CountedRun {
 
 /** The stages of a run with their work, in order. */
 export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
-  const { manifest, counts, sampling, size, frames, optimises, decodesOnly, checkedFrames } = run;
+  const { manifest, counts, sampling, size, frames, finishing, optimises } = run;
+  const { decodesOnly, checkedFrames } = run;
   const { optimise, open, byte, pixel, pass, decode, frame, check } = usualRates[device];
   const native = manifest.nativeSizes[size];
-  const { width, height } = sizeInPixels(size);
+  const format = formatOfFile({ ...finishing, size }, manifest.framesPerSecond);
+  const perFrame = format.frameRate / manifest.framesPerSecond;
+  const pixels = perFrame * format.width * format.height;
   const passes = passesOfSteps(sampling);
   const ofSteps = sum(passes);
   const seconds = (rate: { operation: number; call: number }, { flops, calls }: Computation) =>
@@ -68,13 +78,13 @@ export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
       phase: 'decode',
       clip,
       cost: sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode',
-      seconds: seconds(decode, work.decode) + decode.pixel * handedOut * width * height,
+      seconds: seconds(decode, work.decode) + decode.pixel * handedOut * pixels,
       frames: handedOut,
     });
   }
   if (checkedFrames > 0)
     stages.push({ phase: 'check', clip: 0, cost: 'check', seconds: check * checkedFrames });
-  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames });
+  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames * perFrame });
   return stages;
 }
 

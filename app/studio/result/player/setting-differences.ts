@@ -12,6 +12,7 @@ type Setting =
   | 'size'
   | 'duration'
   | 'loop'
+  | 'frameRate'
   | 'steps'
   | 'guidance'
   | 'flowShift'
@@ -34,9 +35,10 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['negativePrompt', ({ parameters }) => parameters.negative_prompt],
   ['model', ({ model }) => model],
   ['speed', ({ profile }) => t(`names.profile.${profile}`)],
-  ['size', ({ parameters }) => formatSize(parameters.size)],
+  ['size', ({ result }) => formatSize(`${result.width}*${result.height}`)],
   ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
   ['loop', ({ parameters }) => t(parameters.loop ? 'result.yes' : 'result.no')],
+  ['frameRate', ({ result }) => String(result.frameRate)],
   ['steps', stepsText],
   [
     'guidance',

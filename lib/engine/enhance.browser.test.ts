@@ -1,0 +1,116 @@
+import * as Comlink from 'comlink';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { centred, type EngineApi, type ProgressEvent, parseParameters } from '../contract';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { failureOf } from '../contract/testing/failure';
+import { readVideo, removeVideo } from '../predictions/videos';
+import {
+  coverCrop,
+  createVideoMetadata,
+  createVideoWriter,
+  decodeImage,
+  FrameScaler,
+  inspectVideo,
+  readVideoMetadata,
+} from '../video';
+import { readFrame } from '../video/frames';
+import { lanczos3 } from '../video/resample';
+import { fetchBlob, fetchStill, generate, makeRequest } from './testing/runs';
+
+installErrorTransfer();
+
+let worker: Worker;
+let engine: Comlink.Remote<EngineApi>;
+beforeAll(() => {
+  // One frame per second.
+  worker = new Worker(new URL('./testing/short-engine.ts', import.meta.url), {
+    type: 'module',
+    name: '1',
+  });
+  engine = Comlink.wrap<EngineApi>(worker);
+});
+afterAll(() => worker.terminate());
+
+const size = { width: 1280, height: 720 };
+const [oldId, newId] = ['a'.repeat(32), 'b'.repeat(32)] as const;
+
+/** The sample image, moved by two pixels a frame. */
+async function makeVideo(frames: number): Promise<Blob> {
+  const picture = await decodeImage(await fetchBlob('/samples/still.jpg'), centred.background);
+  const wide = coverCrop(picture, size.width + 2 * frames, size.height);
+  const metadata = createVideoMetadata({
+    id: oldId,
+    model: 'tiny',
+    profile: 'standard',
+    backend: 'wasm',
+    parameters: parseParameters({ prompt: 'A boat on a lake', seed: 7 }),
+    createdAt: '2026-01-02T03:04:05.678Z',
+  });
+  const writer = await createVideoWriter({ ...size, frames, frameRate: 24, metadata });
+  const scaler = new FrameScaler(size, size);
+  for (let index = 0; index < frames; index++) {
+    const frame = new Float32Array(3 * size.width * size.height);
+    for (let row = 0; row < 3 * size.height; row++) {
+      const from = row * (size.width + 2 * frames) + 2 * index;
+      frame.set(wide.subarray(from, from + size.width), row * size.width);
+    }
+    await writer.add(scaler.scale(frame));
+  }
+  return writer.finish();
+}
+
+/** Peak signal to noise of RGB, in dB. */
+function psnr(a: Uint8ClampedArray, b: Uint8ClampedArray): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) {
+    if (i % 4 !== 3) sum += ((a[i] ?? 0) - (b[i] ?? 0)) ** 2;
+  }
+  return 10 * Math.log10(255 ** 2 / (sum / (0.75 * a.length)));
+}
+
+const common = { id: newId, loop: false, backend: 'wasm' } as const;
+
+test('a finished video is enlarged: size, level, every frame, and what it was made of', async () => {
+  const file = await makeVideo(5);
+  const events: ProgressEvent[] = [];
+  const video = await engine.enhance(
+    { ...common, file, finishing: { upscale: 2 } },
+    Comlink.proxy((event: ProgressEvent) => void events.push(event)),
+  );
+  expect(await inspectVideo(video)).toMatchObject({
+    width: 2560,
+    height: 1440,
+    frames: 5,
+    frameRate: 24,
+    // Level 5.
+    codec: expect.stringMatching(/^avc1\.64..32$/),
+  });
+  expect(events).toContainEqual({ type: 'frame', frame: 5, frames: 5 });
+  expect(await readVideoMetadata(video)).toMatchObject({
+    id: newId,
+    upscale: 2,
+    seed: 7,
+    parts: [{ id: oldId, from: 0, to: 5 }],
+  });
+  const source = await readFrame(file, 3);
+  const scaler = new FrameScaler(size, { width: 2560, height: 1440 }, lanczos3);
+  const wanted = scaler.scale(coverCrop(source, size.width, size.height));
+  expect(psnr((await readFrame(video, 3)).data, wanted)).toBeGreaterThan(38);
+});
+
+test('a file that is no video is refused', async () => {
+  const file = new Blob(['no video']);
+  const asked = { ...common, file, finishing: { upscale: 2 } } as const;
+  const nothing = Comlink.proxy(() => undefined);
+  expect((await failureOf(engine.enhance(asked, nothing))).code).toBe('VIDEO_UNREADABLE');
+});
+
+test('a run makes an enlarged video from its own frames', async () => {
+  const asked = makeRequest(await fetchStill(), { upscale: 2, size: '720*1280' });
+  const result = await generate(engine, asked);
+  expect(result).toMatchObject({ width: 1440, height: 2560, frames: 5, size: '720*1280' });
+  const video = await readVideo(result.videoFile);
+  expect(await inspectVideo(video)).toMatchObject({ width: 1440, height: 2560, frames: 5 });
+  expect(await readVideoMetadata(video)).toMatchObject({ upscale: 2 });
+  await removeVideo(result.videoFile);
+});

@@ -1,0 +1,1 @@
+ALTER TABLE "jobs" ADD COLUMN "finishing" jsonb DEFAULT '[]'::jsonb NOT NULL;
