@@ -16,7 +16,6 @@ import {
   type RunOptions,
   parameterRanges as ranges,
   sizes,
-  upscalers,
 } from '../contract';
 import { samplePrompt } from '../contract/request';
 import {
@@ -64,7 +63,6 @@ const optionTypes = {
   duration: { type: 'string' },
   loop: { type: 'boolean' },
   upscale: { type: 'string' },
-  upscaler: { type: 'string' },
   smooth: { type: 'boolean' },
   steps: { type: 'string' },
   guidance: { type: 'string' },
@@ -98,7 +96,6 @@ const optionOfField: Readonly<Record<string, string>> = {
   seed: '--seed',
   size: '--size',
   upscale: '--upscale',
-  upscaler: '--upscaler',
   loras: '--lora',
 };
 
@@ -119,8 +116,6 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --duration SECONDS      ${between('duration')}
   --loop                  the video ends where it begins, to be played again and again
   --upscale 2             enlarges it to 2560×1440 or 1440×2560
-  --upscaler NAME         ${upscalers.join(' or ')} (default lanczos); the second is
-                          sharper, may flicker, and is a download
   --smooth                twice as many frames a second, by a network that is a download
   --steps N               ${between('num_inference_steps')}
   --guidance X            ${between('guidance_scale')}
@@ -263,7 +258,6 @@ function readParameters(values: Values): Parameters {
     duration: readNumber(values.duration),
     loop: values.loop,
     upscale: readNumber(values.upscale),
-    upscaler: values.upscaler,
     smooth: values.smooth,
     num_inference_steps: readNumber(values.steps),
     guidance_scale: readNumber(values.guidance),

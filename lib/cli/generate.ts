@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type Backend,
+  finishingNeeds,
   formatOfFile,
   frameCount,
   framesInFile,
@@ -47,9 +48,10 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
 
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
-  // A browser that forgets everything has neither language model nor safety checker.
+  // A browser that forgets everything has no language model, safety checker or network that finishes videos.
   const checked = options.safetyChecker && (await notedSafetyChecker(home));
-  const forgetting = bundled && !options.promptOptimizer && !checked;
+  const networks = finishingNeeds(line.parameters).some((need) => need !== 'upscale');
+  const forgetting = bundled && !options.promptOptimizer && !checked && !networks;
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, line, onProgress);

@@ -60,29 +60,21 @@ export function frameCount(
   return 1 + frameStride * Math.round((framesPerSecond * durationSeconds) / frameStride);
 }
 
-/** How frames are enlarged: by interpolation, or by a network that is a download of its own. */
-export const upscalers = ['lanczos', 'realesr-general-x4v3'] as const;
-export type Upscaler = (typeof upscalers)[number];
-
 /** What is made of the decoded frames before they are encoded, as a request names it. */
 export interface Finishing {
   readonly upscale?: 1 | 2 | undefined;
-  /** `lanczos` when absent. */
-  readonly upscaler?: Upscaler | undefined;
   /** Whether a frame is put between each two. */
   readonly smooth?: boolean | undefined;
 }
 
-/** What a device may be able to do for {@link Finishing}: a network that is a download has its own name. */
-export const finishingAbilities = ['upscale', 'realesr-general-x4v3', 'smooth'] as const;
+/** What a device may be able to do for {@link Finishing}. */
+export const finishingAbilities = ['upscale', 'smooth'] as const;
 export type FinishingAbility = (typeof finishingAbilities)[number];
 
 /** What a device has to be able to do for a request. */
-export function finishingNeeds({ upscale, upscaler, smooth }: Finishing): FinishingAbility[] {
-  const needs: FinishingAbility[] = [];
-  if (upscale === 2) needs.push(upscaler === 'realesr-general-x4v3' ? upscaler : 'upscale');
-  if (smooth) needs.push('smooth');
-  return needs;
+export function finishingNeeds({ upscale, smooth }: Finishing): FinishingAbility[] {
+  const asked = { upscale: upscale === 2, smooth: smooth === true };
+  return finishingAbilities.filter((ability) => asked[ability]);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { maxPromptLength, maxSeed, parameterRanges, sizes, upscalers } from './parameters';
+import { maxPromptLength, maxSeed, parameterRanges, sizes } from './parameters';
 
 export * from './parameters';
 
@@ -57,13 +57,7 @@ export const parametersSchema = z.object({
     .literal([1, 2])
     .optional()
     .describe(
-      '2 enlarges the video to 2560×1440 or 1440×2560; it has the `size` as it is without.',
-    ),
-  upscaler: z
-    .enum(upscalers)
-    .optional()
-    .describe(
-      'How it is enlarged: `lanczos`, also when absent, adds no detail; `realesr-general-x4v3` is sharper and may flicker.',
+      '2 enlarges the finished frames: `1280*720` becomes 2560×1440, `720*1280` becomes 1440×2560.',
     ),
   smooth: z
     .boolean()

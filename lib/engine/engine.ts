@@ -25,6 +25,7 @@ import { modelLock, openModelStore } from '../weights/store';
 import { EngineDevice } from './device';
 import { enhanceVideo } from './enhance';
 import { Generation } from './generation';
+import { openFinisher } from './finisher';
 import { EngineKernels } from './kernels';
 import { requireNoChild } from './prompt';
 import { checkBackends, checkVideo } from './run-safety';
@@ -107,7 +108,12 @@ export class Engine implements EngineApi {
   }
 
   enhance(request: EnhanceRequest, onProgress: (event: ProgressEvent) => void): Promise<Blob> {
-    return this.#work(({ signal }) => enhanceVideo(request, null, signal, onProgress));
+    return this.#work(async ({ signal }) => {
+      const { finishing, backend } = request;
+      const open = () => this.#device.open(backend);
+      const network = await openFinisher(finishing, this.#tools, open);
+      return enhanceVideo(request, network, signal, onProgress);
+    });
   }
 
   tune(setting: KernelSetting, onProgress: (event: ProgressEvent) => void): Promise<void> {

@@ -22,8 +22,8 @@ installErrorTransfer();
 let worker: Worker;
 let engine: Comlink.Remote<EngineApi>;
 beforeAll(() => {
-  // One frame per second.
-  worker = new Worker(new URL('./testing/short-engine.ts', import.meta.url), {
+  // Its name is the number of frames per second.
+  worker = new Worker(new URL('./testing/finishing-engine.ts', import.meta.url), {
     type: 'module',
     name: '1',
   });
@@ -31,11 +31,15 @@ beforeAll(() => {
 });
 afterAll(() => worker.terminate());
 
-const size = { width: 1280, height: 720 };
+interface PixelSize {
+  readonly width: number;
+  readonly height: number;
+}
+const size: PixelSize = { width: 1280, height: 720 };
 const [oldId, newId] = ['a'.repeat(32), 'b'.repeat(32)] as const;
 
 /** The sample image, moved by two pixels a frame. */
-async function makeVideo(frames: number): Promise<Blob> {
+async function makeVideo(frames: number, size: PixelSize): Promise<Blob> {
   const picture = await decodeImage(await fetchBlob('/samples/still.jpg'), centred.background);
   const wide = coverCrop(picture, size.width + 2 * frames, size.height);
   const metadata = createVideoMetadata({
@@ -71,7 +75,7 @@ function psnr(a: Uint8ClampedArray, b: Uint8ClampedArray): number {
 const common = { id: newId, loop: false, backend: 'wasm' } as const;
 
 test('a finished video is enlarged: size, level, every frame, and what it was made of', async () => {
-  const file = await makeVideo(5);
+  const file = await makeVideo(5, size);
   const events: ProgressEvent[] = [];
   const video = await engine.enhance(
     { ...common, file, finishing: { upscale: 2 } },
@@ -98,6 +102,25 @@ test('a finished video is enlarged: size, level, every frame, and what it was ma
   expect(psnr((await readFrame(video, 3)).data, wanted)).toBeGreaterThan(38);
 });
 
+test('a finished loop is made smoother: the frames that it has stay, and one lies between each two', async () => {
+  const [frames, small] = [4, { width: 128, height: 64 }] as const;
+  const file = await makeVideo(frames, small);
+  const asked = { ...common, loop: true, file, finishing: { smooth: true } };
+  const video = await engine.enhance(
+    asked,
+    Comlink.proxy(() => undefined),
+  );
+  expect(await inspectVideo(video)).toMatchObject({ ...small, frames: 8, frameRate: 48 });
+  expect(await readVideoMetadata(video)).toMatchObject({
+    smooth: true,
+    parts: [{ id: oldId, from: 0, to: frames }],
+  });
+  for (let frame = 0; frame < frames; frame++) {
+    const [before, after] = [await readFrame(file, frame), await readFrame(video, 2 * frame)];
+    expect(psnr(after.data, before.data)).toBeGreaterThan(34);
+  }
+});
+
 test('a file that is no video is refused', async () => {
   const file = new Blob(['no video']);
   const asked = { ...common, file, finishing: { upscale: 2 } } as const;
@@ -108,9 +131,10 @@ test('a file that is no video is refused', async () => {
 test('a run makes an enlarged video from its own frames', async () => {
   const asked = makeRequest(await fetchStill(), { upscale: 2, size: '720*1280' });
   const result = await generate(engine, asked);
-  expect(result).toMatchObject({ width: 1440, height: 2560, frames: 5, size: '720*1280' });
+  const made = { width: 1440, height: 2560, frames: 5 };
+  expect(result).toMatchObject({ ...made, size: '720*1280' });
   const video = await readVideo(result.videoFile);
-  expect(await inspectVideo(video)).toMatchObject({ width: 1440, height: 2560, frames: 5 });
+  expect(await inspectVideo(video)).toMatchObject(made);
   expect(await readVideoMetadata(video)).toMatchObject({ upscale: 2 });
   await removeVideo(result.videoFile);
 });

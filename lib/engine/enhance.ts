@@ -1,4 +1,5 @@
 import { type EnhanceRequest, framesInFile, type ProgressEvent } from '../contract';
+import type { Interpolator } from '../finishing/rife/interpolator';
 import {
   coverCrop,
   createVideoWriter,
@@ -7,7 +8,7 @@ import {
   readFrames,
   readVideoMetadata,
 } from '../video';
-import { Finisher, type Interpolator } from './finisher';
+import { Finisher } from './finisher';
 
 /**
  * Decodes a finished video, frame by frame, and encodes it enlarged or with frames in between.
@@ -38,16 +39,17 @@ export async function enhanceVideo(
     frameRate: (smooth ? 2 : 1) * frameRate,
   };
   const output = await createVideoWriter({ ...format, frames: inFile, metadata });
+  const finisher = new Finisher({
+    source: { width, height },
+    target: format,
+    upscale: upscale === 2,
+    frames,
+    loop,
+    interpolator,
+    signal,
+    write: (pixels) => output.add(pixels),
+  });
   try {
-    const finisher = new Finisher({
-      source: { width, height },
-      target: format,
-      upscale: upscale === 2,
-      frames,
-      loop,
-      interpolator,
-      write: (pixels) => output.add(pixels),
-    });
     const indices = Array.from({ length: frames }, (_, index) => index);
     for await (const { index, pixels } of readFrames(file, indices, frameRate)) {
       signal.throwIfAborted();
@@ -56,6 +58,7 @@ export async function enhanceVideo(
     }
     return await output.finish(await finisher.end());
   } finally {
+    finisher.dispose();
     await output.cancel();
   }
 }

@@ -11,7 +11,9 @@ const interpolator: FinisherOptions['interpolator'] = {
     ...a,
     data: a.data.map((value, i) => (value + (b.data[i] ?? 0)) / 2),
   }),
+  dispose: () => undefined,
 };
+const { signal } = new AbortController();
 
 /** The grey of each frame that is written for frames of 0, 0.2, 0.4 … */
 async function written(count: number, options: Partial<FinisherOptions>): Promise<number[]> {
@@ -23,6 +25,7 @@ async function written(count: number, options: Partial<FinisherOptions>): Promis
     frames: 3,
     loop: false,
     interpolator: null,
+    signal,
     write: async (pixels) => void greys.push(pixels[0] ?? -1),
     ...options,
   });

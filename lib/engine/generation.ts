@@ -37,7 +37,7 @@ import {
   type VideoWriter,
 } from '../video';
 import type { EngineDevice } from './device';
-import { Finisher } from './finisher';
+import { Finisher, openFinisher } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
@@ -110,6 +110,8 @@ export class Generation {
     this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
     const pixels = await decodeImage(request.image, backing(options.framing ?? centred));
+    const openBackend = () => context.device.open(device.backend, device.kernels ?? 'exact');
+    const interpolator = await openFinisher(parameters, context.tools, openBackend);
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScale, applied, sentence } = resolved;
@@ -131,7 +133,7 @@ export class Generation {
     const prompt = optimisation?.text ?? parameters.prompt;
     const texts = [parameters.prompt, prompt];
     if (optimising) this.#phase('load');
-    const backend = await context.device.open(device.backend, device.kernels ?? 'exact');
+    const backend = await openBackend();
     signal.throwIfAborted();
     await context.kernels.use(backend, device.kernels, report, signal);
     estimate.expectKernels(backend);
@@ -175,6 +177,7 @@ export class Generation {
       intervalSeconds: context.checkpointSeconds,
     };
     let writer: VideoWriter | undefined;
+    let finisher: Finisher | undefined;
     try {
       const output = await createVideoWriter({
         ...format,
@@ -183,15 +186,17 @@ export class Generation {
         encoder: options.encoder ?? 'auto',
       });
       writer = output;
-      const finisher = new Finisher({
+      const finishing = new Finisher({
         source: native,
         target: format,
         upscale: parameters.upscale === 2,
         frames: decoded,
         loop: loop === true,
-        interpolator: null,
+        interpolator,
+        signal,
         write: (pixels) => output.add(pixels),
       });
+      finisher = finishing;
       const result = await imageToVideo(
         backend,
         model,
@@ -213,11 +218,11 @@ export class Generation {
           control: context.control,
           onProgress: report,
           onPlan: (plan) => estimate.plan(plan),
-          onFrame: async (frame) => finisher.add(await chain.next(frame)),
+          onFrame: async (frame) => finishing.add(await chain.next(frame)),
           saving,
         },
       );
-      const written = await finisher.end();
+      const written = await finishing.end();
       const verdict = await safety.verdict();
       if (verdict.status === 'flagged') requireNoChild('video', texts);
       this.#phase('finish');
@@ -261,6 +266,7 @@ export class Generation {
       };
     } finally {
       chain.dispose();
+      finisher?.dispose();
       await writer?.cancel();
     }
   }

@@ -1,11 +1,16 @@
-import { isBundled, KinoraError } from '../contract';
+import { type FinisherPart, type FinishingAbility, isBundled, KinoraError } from '../contract';
 import { appUrl } from '../contract/site';
 import type { OptimizerParts } from '../language-model';
 import { fetchManifest } from '../pipeline/open';
 import { optimizePrompt } from '../prompts';
 import { openQuickChecker, openSafetyChecker, type SafetyChecker } from '../safety';
-import { httpFolder } from '../weights';
-import { findLanguageModel, findSafetyChecker, openModelStore } from '../weights/store';
+import { httpFolder, type WeightFile } from '../weights';
+import {
+  findFinisher,
+  findLanguageModel,
+  findSafetyChecker,
+  openModelStore,
+} from '../weights/store';
 import type { WorkerAbilities } from '../worker/serve-loop';
 
 /** What a browser may have besides a video model. */
@@ -16,6 +21,8 @@ export interface EngineTools {
    * @throws KinoraError of files that cannot be used
    */
   safetyChecker(modelId: string): Promise<SafetyChecker>;
+  /** The file of a network that finishes videos; null where it was not downloaded. */
+  finisher(part: FinisherPart): Promise<WeightFile | null>;
   /** The language model that optimises prompts, and how it is asked. */
   readonly optimizer: OptimizerParts;
 }
@@ -28,6 +35,7 @@ export const installedTools: EngineTools = {
     const { folder, model, sha256 } = checker;
     return openSafetyChecker(folder, { model, sha256 });
   },
+  finisher: (part) => findFinisher(part),
   optimizer: { find: findLanguageModel, optimize: optimizePrompt },
 };
 
@@ -42,11 +50,17 @@ export function installedAbilities(modelId: string): () => Promise<WorkerAbiliti
     bundled ??= isBundledModel(modelId);
     const without = (await bundled) ? 'demonstration' : 'none';
     return {
-      finishing: ['upscale'],
+      finishing: await finishingAbilities(),
       safety_checker: checker ? 'ready' : without,
       prompt_optimizer: (await findLanguageModel()) !== null,
     };
   };
+}
+
+async function finishingAbilities(): Promise<FinishingAbility[]> {
+  const abilities: FinishingAbility[] = ['upscale'];
+  if (await findFinisher('interpolator')) abilities.push('smooth');
+  return abilities;
 }
 
 /** Whether a model comes with Kinora; one that was added is not listed. */

@@ -12,6 +12,7 @@ import {
   type Precision,
   type StorageReport,
   type ToolEntry,
+  partOfTool,
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
 import { parseHub } from '../weights/hub';
@@ -167,7 +168,7 @@ export class Library implements LibraryApi {
     const installation = model.installationOf?.();
     const local: LocalFiles = installation
       ? await matchFiles(files, installation)
-      : new Map([['language_model', files]]);
+      : new Map([[partOfTool(model.manifest), files]]);
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {

@@ -8,6 +8,7 @@ import {
   type StoredComponent,
   type ToolManifest,
   type WorkElsewhere,
+  partOfTool,
 } from '../contract';
 import type { ModelInstallation } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
@@ -195,7 +196,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
 function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): ComponentId[] {
   const fetched = manifest.sources.filter(({ optional }) => !optional);
   const sourced = new Set(fetched.map(({ component }) => component));
-  const all = needed.includes('language_model') ? needed : componentIdsOf(manifest);
+  const all = needed.includes(partOfTool(manifest)) ? needed : componentIdsOf(manifest);
   return all.filter((component) => needed.includes(component) || sourced.has(component));
 }
 

@@ -85,7 +85,6 @@ test('parameters are unchanged by the form', () => {
     duration: 9,
     loop: true,
     upscale: 2,
-    upscaler: 'realesr-general-x4v3',
     smooth: true,
     guidance_scale: 1.5,
     flow_shift: 2.25,

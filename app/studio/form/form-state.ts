@@ -4,7 +4,6 @@ import {
   type Finishing,
   parameterRanges,
   type Size,
-  type Upscaler,
   unusedParameters,
 } from '../../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
@@ -50,9 +49,8 @@ export interface FormValues extends Record<NumberName, string> {
   readonly sizeChosen: boolean;
   /** Whether the video ends where it begins. */
   readonly loop: boolean;
-  /** Whether it is enlarged to twice its size, and how. */
+  /** Whether it is enlarged to twice its size. */
   readonly upscale: boolean;
-  readonly upscaler: Upscaler;
   /** Whether frames are put between its frames. */
   readonly smooth: boolean;
   /** Empty until a model is selected. */
@@ -156,7 +154,6 @@ export const emptyForm: FormState = {
     sizeChosen: false,
     loop: false,
     upscale: false,
-    upscaler: 'lanczos',
     smooth: false,
     ...modelDefaults(),
     samplingDefaults: modelDefaults(),
@@ -294,17 +291,12 @@ export function toParameters({ values, files }: FormState): ParametersInput {
   };
 }
 
-/** What is made of the decoded frames: nothing in the most cases. */
+/** What is made of the decoded frames. */
 export function finishingOf({
   upscale,
-  upscaler,
   smooth,
-}: Pick<FormValues, 'upscale' | 'upscaler' | 'smooth'>): Finishing {
-  return {
-    ...(upscale && { upscale: 2 }),
-    ...(upscale && upscaler !== 'lanczos' && { upscaler }),
-    ...(smooth && { smooth }),
-  };
+}: Pick<FormValues, 'upscale' | 'smooth'>): Finishing {
+  return { ...(upscale && { upscale: 2 }), ...(smooth && { smooth }) };
 }
 
 /** The form's values for parameters of an earlier prediction. */
@@ -318,7 +310,6 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     duration: String(parameters.duration),
     loop: parameters.loop === true,
     upscale: parameters.upscale === 2,
-    upscaler: parameters.upscaler ?? 'lanczos',
     smooth: parameters.smooth === true,
     guidance_scale: String(parameters.guidance_scale),
     flow_shift: String(parameters.flow_shift),

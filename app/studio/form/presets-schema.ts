@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sizes, upscalers } from '../../../lib/contract/parameters';
+import { sizes } from '../../../lib/contract/parameters';
 import { profileNames } from '../../../lib/contract/profile-names';
 import type { Preset } from './presets';
 
@@ -17,7 +17,6 @@ const presetsSchema: z.ZodType<Preset[]> = z.array(
       // Absent in presets of earlier versions.
       loop: z.boolean().default(false),
       upscale: z.boolean().default(false),
-      upscaler: z.enum(upscalers).default('lanczos'),
       smooth: z.boolean().default(false),
       guidance_scale: z.string(),
       flow_shift: z.string(),

@@ -10,7 +10,6 @@ const presetFields = [
   'duration',
   'loop',
   'upscale',
-  'upscaler',
   'smooth',
   'guidance_scale',
   'flow_shift',

@@ -216,7 +216,6 @@ const options = {
   flow_shift: '--flow-shift',
   seed: '--seed',
   upscale: '--upscale',
-  upscaler: '--upscaler',
 } as const;
 
 function command(form: FormState): string {

@@ -3,6 +3,7 @@ import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
+import { FinisherDownload } from '../../shared/finisher';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
@@ -169,6 +170,7 @@ export function RequestForm(props: {
         <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')}>
           <SwitchField name="loop" fields={fields} />
           <SwitchField name="smooth" fields={fields} />
+          {values.smooth && <FinisherDownload part="interpolator" />}
         </NumberField>
         <details className="more">
           <summary>{t('form.advanced')}</summary>

@@ -81,7 +81,6 @@ export const sharedRequestSchema = z.object({
     duration: parameters.duration.unwrap().optional(),
     loop: parameters.loop,
     upscale: parameters.upscale,
-    upscaler: parameters.upscaler,
     smooth: parameters.smooth,
     guidance_scale: parameters.guidance_scale.unwrap().optional(),
     flow_shift: parameters.flow_shift.unwrap().optional(),
@@ -104,14 +103,13 @@ export function sharedRequestOf(
 ): SharedRequest {
   const { prompt, negative_prompt, ...rest } = made.parameters;
   const { size, num_inference_steps, duration, loop, guidance_scale, flow_shift, seed } = rest;
-  const { upscale, upscaler, smooth } = rest;
+  const { upscale, smooth } = rest;
   const sampling = { num_inference_steps, guidance_scale, flow_shift, seed };
   const settings = {
     size,
     duration,
     ...(loop && { loop }),
     ...(upscale && { upscale }),
-    ...(upscaler && { upscaler }),
     ...(smooth && { smooth }),
     ...sampling,
   };

@@ -50,10 +50,10 @@ export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
   const format = formatOfFile({ ...finishing, size }, manifest.framesPerSecond);
   const perFrame = format.frameRate / manifest.framesPerSecond;
   const pixels = perFrame * format.width * format.height;
+  const flops = between.flops * native.width * native.height;
+  const network = finishing.smooth ? seconds(decode, { ...between, flops }) : 0;
   const passes = passesOfSteps(sampling);
   const ofSteps = sum(passes);
-  const seconds = (rate: { operation: number; call: number }, { flops, calls }: Computation) =>
-    rate.operation * flops + rate.call * calls;
   const stages: Stage[] = [];
   if (optimises) stages.push({ phase: 'optimise', clip: 0, cost: 'optimise', seconds: optimise });
   stages.push({ phase: 'open', clip: 0, cost: 'open', seconds: open });
@@ -78,7 +78,7 @@ export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
       phase: 'decode',
       clip,
       cost: sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode',
-      seconds: seconds(decode, work.decode) + decode.pixel * handedOut * pixels,
+      seconds: seconds(decode, work.decode) + handedOut * (network + decode.pixel * pixels),
       frames: handedOut,
     });
   }
@@ -87,6 +87,16 @@ export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
   stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames * perFrame });
   return stages;
 }
+
+function seconds(
+  rate: { readonly operation: number; readonly call: number },
+  { flops, calls }: Computation,
+): number {
+  return rate.operation * flops + rate.call * calls;
+}
+
+/** Computing a frame between each two (lib/finishing/README.md): operations a pixel, and graphs. */
+const between = { flops: 44_400, calls: 7 };
 
 /** Share of a stage that is done after so many of its steps. */
 export function shareOfSteps({ steps = [] }: Stage, done: number): number {

@@ -5,6 +5,7 @@ import type { Completed } from '../../../../lib/contract/prediction';
 import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
+import { FinisherDownload } from '../../../shared/finisher';
 import { Problem } from '../../../shared/messages';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
@@ -75,6 +76,7 @@ export function EnhanceDialog(props: {
           frameRate: 2 * frameRate,
         })}
       </p>
+      {kind === 'smooth' && !busy && <FinisherDownload part="interpolator" />}
       {state.status === 'choosing' && state.problem && (
         <div role="alert">
           <Problem error={state.problem} />

@@ -52,7 +52,8 @@ export function ResultActions(props: {
     setDialog(next);
   };
   const shown = !blurred && !missing;
-  const upscaled = prediction.parameters.upscale === 2;
+  const { smooth, upscale } = prediction.parameters;
+  const upscaled = upscale === 2;
   return (
     <>
       <div className="result-actions">
@@ -136,6 +137,17 @@ export function ResultActions(props: {
               <button type="button" className="small" onClick={() => open('export')}>
                 {t('result.export')}
               </button>
+              {!smooth && (
+                <button
+                  type="button"
+                  className="small"
+                  disabled={upscaled}
+                  title={upscaled ? t('result.smoothFirst') : undefined}
+                  onClick={() => open('smooth')}
+                >
+                  {t('result.enhance.smooth')}
+                </button>
+              )}
               {!upscaled && (
                 <button type="button" className="small" onClick={() => open('upscale')}>
                   {t('result.enhance.upscale')}
@@ -167,7 +179,7 @@ export function ResultActions(props: {
       {dialog === 'export' && video && (
         <ExportDialog prediction={prediction} file={video.file} name={name} onClose={close} />
       )}
-      {dialog === 'upscale' && video && (
+      {(dialog === 'upscale' || dialog === 'smooth') && video && (
         <EnhanceDialog
           kind={dialog}
           prediction={prediction}
