@@ -110,7 +110,8 @@ export class Finisher {
     } catch (cause) {
       if (toKinoraError(cause).code !== 'OUT_OF_MEMORY') throw cause;
       throw new KinoraError('OUT_OF_MEMORY', 'The device has no room to make the video smoother.', {
-        remedy: 'Make the video without that, then make the finished video smoother, on the CPU if need be.',
+        remedy:
+          'Make the video without that, then make the finished video smoother, on the CPU if need be.',
         cause,
       });
     }

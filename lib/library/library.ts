@@ -10,9 +10,9 @@ import {
   type ModelEntry,
   type ModelSource,
   type Precision,
+  partOfTool,
   type StorageReport,
   type ToolEntry,
-  partOfTool,
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
 import { parseHub } from '../weights/hub';

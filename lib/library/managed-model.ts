@@ -5,10 +5,10 @@ import {
   type LibraryEntry,
   type PartState,
   type Precision,
+  partOfTool,
   type StoredComponent,
   type ToolManifest,
   type WorkElsewhere,
-  partOfTool,
 } from '../contract';
 import type { ModelInstallation } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';

@@ -1,23 +1,17 @@
-import { useEffect, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../../lib/contract/errors';
 import type { Finishing } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { FinisherDownload } from '../../../shared/finisher';
-import { Problem } from '../../../shared/messages';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
+import { TaskStatus, useFileTask } from './file-task';
 import { keepVideo } from './keep-video';
 import './player.css';
 
 /** What can be made of a finished video. */
 export type Enhancement = 'upscale' | 'smooth';
-
-type EnhanceState =
-  | { readonly status: 'choosing'; readonly problem: ErrorRecord | null }
-  | { readonly status: 'writing'; readonly frame: number };
 
 /** Makes a larger or smoother video of a finished one, which stays. */
 export function EnhanceDialog(props: {
@@ -30,18 +24,11 @@ export function EnhanceDialog(props: {
 }) {
   const { kind, prediction, file, onKept, onClose } = props;
   const { parameters, parts, backend, result } = prediction;
-  const [state, setState] = useState<EnhanceState>({ status: 'choosing', problem: null });
-  const writing = useRef<AbortController>(null);
-  useEffect(() => () => writing.current?.abort(), []);
-
-  async function make(): Promise<void> {
-    const running = new AbortController();
-    const { signal } = running;
-    writing.current = running;
-    setState({ status: 'writing', frame: 0 });
-    const finishing: Finishing = kind === 'upscale' ? { upscale: 2 } : { smooth: true };
-    const { store } = getRunner();
-    try {
+  const task = useFileTask();
+  const make = () =>
+    task.run(async (signal, onShare) => {
+      const { store } = getRunner();
+      const finishing: Finishing = kind === 'upscale' ? { upscale: 2 } : { smooth: true };
       const video = await getRunner().enhance(
         {
           file,
@@ -53,19 +40,14 @@ export function EnhanceDialog(props: {
           backend,
         },
         signal,
-        (event) => event.type === 'frame' && setState({ status: 'writing', frame: event.frame }),
+        (event) => event.type === 'frame' && onShare(event.frame / event.frames),
       );
       const kept = await keepVideo(store, video, [prediction], false);
       onClose();
       onKept(kept);
-    } catch (thrown) {
-      if (signal.aborted) return;
-      setState({ status: 'choosing', problem: toKinoraError(thrown).toRecord() });
-    }
-  }
-
-  const busy = state.status === 'writing';
-  const { width, height, frames, frameRate } = result;
+    });
+  const busy = task.share !== null;
+  const { width, height, frameRate } = result;
   return (
     <Modal titleId="enhance-title" className="export-dialog" onClose={onClose}>
       <h2 id="enhance-title">{t(`result.enhance.${kind}`)}</h2>
@@ -77,19 +59,9 @@ export function EnhanceDialog(props: {
         })}
       </p>
       {kind === 'smooth' && !busy && <FinisherDownload part="interpolator" />}
-      {state.status === 'choosing' && state.problem && (
-        <div role="alert">
-          <Problem error={state.problem} />
-        </div>
-      )}
-      {busy && (
-        <label className="dialog-text">
-          {t('result.framesDone', { frame: state.frame, frames })}
-          <progress value={state.frame} max={frames} />
-        </label>
-      )}
+      <TaskStatus task={task} name={t('result.writing')} />
       <div className="actions">
-        <button type="button" className="primary" disabled={busy} onClick={() => void make()}>
+        <button type="button" className="primary" disabled={busy} onClick={make}>
           {t('result.make')}
         </button>
         <button type="button" onClick={onClose}>
