@@ -69,6 +69,8 @@ const optionTypes = {
   size: { type: 'string' },
   duration: { type: 'string' },
   loop: { type: 'boolean' },
+  upscale: { type: 'string' },
+  smooth: { type: 'boolean' },
   steps: { type: 'string' },
   guidance: { type: 'string' },
   'flow-shift': { type: 'string' },
@@ -103,6 +105,7 @@ const optionOfField: Readonly<Record<string, string>> = {
   duration: '--duration',
   seed: '--seed',
   size: '--size',
+  upscale: '--upscale',
   loras: '--lora',
 };
 
@@ -124,6 +127,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
   --duration SECONDS      ${between('duration')}
   --loop                  the video ends where it begins, to be played again and again
+  --upscale 2             enlarges it to 2560×1440 or 1440×2560
+  --smooth                twice as many frames a second, by a network that is a download
   --steps N               ${between('num_inference_steps')}
   --guidance X            ${between('guidance_scale')}
   --flow-shift X          ${between('flow_shift')}
@@ -296,6 +301,8 @@ function readParameters(values: Values): Parameters {
     size: values.size,
     duration: readNumber(values.duration),
     loop: values.loop,
+    upscale: readNumber(values.upscale),
+    smooth: values.smooth,
     num_inference_steps: readNumber(values.steps),
     guidance_scale: readNumber(values.guidance),
     flow_shift: readNumber(values['flow-shift']),

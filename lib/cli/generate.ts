@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type Backend,
+  formatOfFile,
   frameCount,
   framesInFile,
   isBundled,
@@ -11,7 +12,7 @@ import {
   resolveSeed,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
-import { inspectVideo } from '../video/inspect';
+import { inspectVideo, type VideoFacts } from '../video/inspect';
 import { deviceOf } from './arguments';
 import { Command } from './command';
 import { openWithModel } from './fetch-model';
@@ -49,9 +50,9 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
 
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
-  // A browser that forgets everything has neither language model nor safety checker.
+  // A browser that forgets everything has no language model, safety checker or network that finishes videos.
   const checked = options.safetyChecker && (await notedSafetyChecker(home));
-  const forgetting = bundled && !options.promptOptimizer && !checked;
+  const forgetting = bundled && !options.promptOptimizer && !checked && !line.parameters.smooth;
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, line, onProgress);
@@ -82,8 +83,9 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const file = out ?? path.resolve('out', result.videoFile);
   await makeFolders(file);
   await page.save(result.videoFile, file);
-  const frames = framesInFile(frameCount(manifest, parameters.duration), parameters.loop);
-  await verify(file, result, frames, manifest.framesPerSecond);
+  const { duration, loop, smooth } = parameters;
+  const frames = framesInFile(frameCount(manifest, duration), loop, smooth);
+  await verify(file, { ...formatOfFile(parameters, manifest.framesPerSecond), frames });
   if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);
 }
@@ -99,22 +101,25 @@ function withoutGpu(backend: Backend, asked: boolean): string {
 /** Checks that the file on disk is what was asked for, and deletes it where it is not. */
 async function verify(
   file: string,
-  asked: { width: number; height: number; finishedEarly: boolean },
-  frames: number,
-  frameRate: number,
+  {
+    width,
+    height,
+    frames,
+    frameRate,
+  }: Pick<VideoFacts, 'width' | 'height' | 'frames' | 'frameRate'>,
 ): Promise<void> {
   try {
     const facts = await inspectVideo(await openAsBlob(file));
     const right =
-      facts.width === asked.width &&
-      facts.height === asked.height &&
+      facts.width === width &&
+      facts.height === height &&
       facts.frames === frames &&
       Math.abs(facts.frameRate - frameRate) < 0.01;
     if (right) return;
     throw new KinoraError(
       'ENCODER_FAILED',
       `The video came out as ${facts.width}×${facts.height} with ${facts.frames} frames at ` +
-        `${facts.frameRate} per second, expected ${asked.width}×${asked.height} with ${frames} at ` +
+        `${facts.frameRate} per second, expected ${width}×${height} with ${frames} at ` +
         `${frameRate}.`,
     );
   } catch (error) {

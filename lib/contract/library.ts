@@ -1,5 +1,6 @@
 import type { ErrorRecord } from './errors';
 import type { AdapterChoices, ComponentId, Licence, ModelManifest, Precision } from './manifest';
+import { partOfTool } from './manifest-parts';
 import type { ToolManifest } from './tools';
 
 /** Status of one part of a model. */
@@ -93,8 +94,13 @@ export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
 }
 
 export type ModelEntry = LibraryEntry<ModelManifest>;
-/** A language model, for the prompt optimiser. */
+/** A language model for the prompt optimiser, or a network that finishes videos. */
 export type ToolEntry = LibraryEntry;
+
+/** Those for the prompt optimiser. */
+export function languageModelsOf(tools: readonly ToolEntry[]): readonly ToolEntry[] {
+  return tools.filter(({ manifest }) => partOfTool(manifest) === 'language_model');
+}
 
 /** Whether a model has a safety checker of its own. */
 export function hasSafetyChecker({ stored }: Pick<ModelEntry, 'stored'>): boolean {

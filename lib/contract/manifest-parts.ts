@@ -8,7 +8,7 @@ export type Precision = (typeof precisions)[number];
 /**
  * A part of a model that is downloaded and stored separately: one of the manifest's `components`, or one that
  * is the same for every model. `configuration` has all small files: the config.json of each component and
- * the files of scheduler and tokenizer. `language_model` is the only part of a tool.
+ * the files of scheduler and tokenizer. The only part of a tool is `language_model` or `interpolator`.
  */
 export type ComponentId = string;
 
@@ -164,4 +164,14 @@ export function licencesOf({
     licence,
     repositories: [...repositories],
   }));
+}
+
+/** Parts of tools that finish videos: a network that puts frames between frames. Each is one safetensors file. */
+export const finisherParts = ['interpolator'] as const;
+export type FinisherPart = (typeof finisherParts)[number];
+
+/** The part that a tool is. */
+export function partOfTool({ sources }: Pick<ModelManifest, 'sources'>): ComponentId {
+  // One that was added from this computer has no source, and is a language model.
+  return sources[0]?.component ?? 'language_model';
 }

@@ -52,6 +52,17 @@ export const parametersSchema = z.object({
     .describe(
       'The video ends where it begins, one frame short, so that it can be played again and again.',
     ),
+  // Likewise.
+  upscale: z
+    .literal([1, 2])
+    .optional()
+    .describe(
+      '2 enlarges the finished frames: `1280*720` becomes 2560×1440, `720*1280` becomes 1440×2560.',
+    ),
+  smooth: z
+    .boolean()
+    .optional()
+    .describe('Twice as many frames a second, as 48 for 24: a computed one lies between each two.'),
   guidance_scale: z
     .number()
     .min(1)

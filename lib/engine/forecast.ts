@@ -2,6 +2,7 @@ import * as Comlink from 'comlink';
 import {
   type DeviceOptions,
   type DeviceReport,
+  type Finishing,
   frameCount,
   KinoraError,
   type ModelManifest,
@@ -33,6 +34,7 @@ export interface ForecastRequest {
   readonly size: Size;
   /** Seconds. */
   readonly duration: number;
+  readonly finishing: Finishing;
   readonly device: DeviceOptions;
   /** The engine's report; null where there is none. */
   readonly gpu: DeviceReport | null;
@@ -69,7 +71,7 @@ export async function forecast(
   families: ModelFamilies,
   request: ForecastRequest,
 ): Promise<Forecast> {
-  const { manifest, precision, sampling, size, duration } = request;
+  const { manifest, precision, sampling, size, duration, finishing } = request;
   const family = familyOf(families, manifest);
   const configuration = await configurationOf(manifest);
   const counts = await family.count(precision, configuration);
@@ -79,7 +81,7 @@ export async function forecast(
   const plan = planner && planWithin(planner, request.device.memoryBudget);
   const { kind, paces } = await knownPaces(gpu, request.device, manifest.id);
   const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
-  const counted = { manifest, counts, sampling, size, frames, optimises: false, checkedFrames };
+  const counted = { manifest, counts, sampling, size, frames, finishing, checkedFrames };
   const installation = await family.installation.plan(configuration);
   const needed = manifest.components.filter(({ faster }) => !faster);
   const stored = needed.map(({ id: component }) => {
@@ -88,7 +90,7 @@ export async function forecast(
     return installation.storedBytes(component, precision, blocks) ?? 0;
   });
   return {
-    time: forecastTime(stagesOf(counted, kind), paces, plan?.decodeWork),
+    time: forecastTime(stagesOf({ ...counted, optimises: false }, kind), paces, plan?.decodeWork),
     memory: planner && {
       full: planner.full.peak,
       least: planner.least.peak,

@@ -5,6 +5,7 @@ import {
   type DecoderKind,
   type EngineRequest,
   type Framing,
+  formatOfFile,
   frameCount,
   framesInFile,
   type GenerationResult,
@@ -32,19 +33,13 @@ import type { Frame } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
 import { resolveSampling } from '../pipeline/profiles';
 import { imageToVideo } from '../pipeline/run';
-import {
-  FrameChain,
-  type FrameStep,
-  type FrameStepMaker,
-  type StepContext,
-} from '../pipeline/steps';
+import { FrameChain, type FrameStepMaker, type StepContext } from '../pipeline/steps';
 import { endFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
   createVideoMetadata,
   createVideoWriter,
   decodeImage,
-  FrameScaler,
   frameImage,
   maxStartImageBytes,
   type Pixels,
@@ -53,6 +48,7 @@ import {
   type VideoWriter,
 } from '../video';
 import type { EngineDevice } from './device';
+import { Finisher, openFinisher } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
@@ -129,17 +125,19 @@ export class Generation {
     const last =
       request.lastImage &&
       (await ofLastImage(readStill(request.lastImage, options.lastImage?.framing)));
+    const openBackend = () => context.device.open(device.backend, device.kernels ?? 'exact');
+    const interpolator = await openFinisher(parameters, context.tools, openBackend);
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScales, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScales);
-    const { width, height } = sizeInPixels(parameters.size);
+    const delivered = sizeInPixels(parameters.size);
     const native = model.manifest.nativeSizes[parameters.size];
-    const { framesPerSecond: frameRate } = model.manifest;
+    const format = formatOfFile(parameters, model.manifest.framesPerSecond);
     const frames = frameCount(model.manifest, parameters.duration);
-    const { loop } = parameters;
-    const inFile = framesInFile(frames, loop);
+    const { loop, smooth } = parameters;
+    const decoded = framesInFile(frames, loop);
     const { control } = context;
     const counted = { request, model, sampling, frames, optimises: optimising };
     const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
@@ -150,12 +148,11 @@ export class Generation {
     const prompt = optimisation?.text ?? parameters.prompt;
     const texts = [parameters.prompt, prompt];
     if (optimising) this.#phase('load');
-    const backend = await context.device.open(device.backend, device.kernels ?? 'exact');
+    const backend = await openBackend();
     signal.throwIfAborted();
     await context.kernels.use(backend, device.kernels, report, signal);
     estimate.expectKernels(backend);
 
-    const delivered = { width, height };
     const image = inFrame(still, native, delivered);
     const lastImage = last && inFrame(last, native, delivered);
     const safety = await RunSafety.open({
@@ -169,11 +166,11 @@ export class Generation {
     const shown = (last ? [still, last] : [still]).map((one) => () => inFrame(one, delivered));
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
     if (!safety.checks) estimate.expectNoCheck();
-    const steps: StepContext = { seed: parameters.seed, image, frames: inFile, signal };
-    const chain = new FrameChain(
-      [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
-      scaling(native, delivered),
-    );
+    const steps: StepContext = { seed: parameters.seed, image, frames: decoded, signal };
+    const chain = new FrameChain([
+      ...context.frameSteps.map((make) => make(steps)),
+      ...safety.steps,
+    ]);
     const { licence } = model.manifest;
     const holdsImage = options.imageInFile && !isServedVideo(videoFileOf(request));
     const metadata = {
@@ -198,16 +195,26 @@ export class Generation {
       intervalSeconds: context.checkpointSeconds,
     };
     let writer: VideoWriter | undefined;
+    let finisher: Finisher | undefined;
     try {
       const output = await createVideoWriter({
-        width,
-        height,
-        frameRate,
-        frames: inFile,
+        ...format,
+        frames: framesInFile(frames, loop, smooth),
         metadata: createVideoMetadata(metadata),
         encoder: options.encoder ?? 'auto',
       });
       writer = output;
+      const finishing = new Finisher({
+        source: native,
+        target: format,
+        upscale: parameters.upscale === 2,
+        frames: decoded,
+        loop: loop === true,
+        interpolator,
+        signal,
+        write: (pixels) => output.add(pixels),
+      });
+      finisher = finishing;
       const result = await imageToVideo(
         backend,
         model,
@@ -233,15 +240,16 @@ export class Generation {
           control: context.control,
           onProgress: report,
           onPlan: (plan) => estimate.plan(plan),
-          onFrame: async (frame) => output.add(await chain.next(frame)),
+          onFrame: async (frame) => finishing.add(await chain.next(frame)),
           saving,
         },
       );
+      const written = await finishing.end();
       const verdict = await safety.verdict();
       if (verdict.status === 'flagged') requireNoChild('video', texts);
       this.#phase('finish');
       const video = await output.finish(
-        result.frames,
+        written,
         createVideoMetadata({ ...metadata, safety: verdict }),
       );
       const findings = await chain.finish();
@@ -266,10 +274,8 @@ export class Generation {
         videoFile,
         videoBytes: video.size,
         size: parameters.size,
-        width,
-        height,
-        frames: result.frames,
-        frameRate,
+        ...format,
+        frames: written,
         seed: parameters.seed,
         model: request.model,
         profile: request.profile,
@@ -288,6 +294,7 @@ export class Generation {
       };
     } finally {
       chain.dispose();
+      finisher?.dispose();
       await writer?.cancel();
     }
   }
@@ -311,15 +318,6 @@ export class Generation {
 
 export function videoFileOf(request: EngineRequest): string {
   return request.videoFile ?? `${request.id}.mp4`;
-}
-
-/** The frame step that makes what the encoder takes: RGBA of exactly the delivered size. */
-function scaling(
-  native: { readonly width: number; readonly height: number },
-  delivered: { readonly width: number; readonly height: number },
-): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
-  const scaler = new FrameScaler(native, delivered);
-  return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
 }
 
 /** An image of the request, decoded. */

@@ -73,6 +73,7 @@ export class RunEstimate {
       // How many latent frames an earlier video has is not read yet; it hardly counts.
       ...(request.before && { join: joinOf(model.manifest, keptLatents) }),
       size: parameters.size,
+      finishing: parameters,
       decodesOnly: continuation === 'finish' || continuation === 'refine',
       checkedFrames: request.options.safetyChecker ? sampledFrames(options.frames).length : 0,
     };

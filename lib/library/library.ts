@@ -11,6 +11,7 @@ import {
   type ModelEntry,
   type ModelSource,
   type Precision,
+  partOfTool,
   type StorageReport,
   type ToolEntry,
 } from '../contract';
@@ -168,7 +169,7 @@ export class Library implements LibraryApi {
     const installation = model.installationOf?.();
     const local: LocalFiles = installation
       ? await matchFiles(files, installation)
-      : new Map([['language_model', files]]);
+      : new Map([[partOfTool(model.manifest), files]]);
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {

@@ -7,6 +7,7 @@ import {
   type LibraryEntry,
   type PartState,
   type Precision,
+  partOfTool,
   type StoredComponent,
   sourcesFor,
   type ToolManifest,
@@ -202,7 +203,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
 function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): ComponentId[] {
   const fetched = manifest.sources.filter(({ optional }) => !optional);
   const sourced = new Set(fetched.map(({ component }) => component));
-  const all = needed.includes('language_model') ? needed : componentIdsOf(manifest);
+  const all = needed.includes(partOfTool(manifest)) ? needed : componentIdsOf(manifest);
   return all.filter((component) => needed.includes(component) || sourced.has(component));
 }
 

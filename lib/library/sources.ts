@@ -1,6 +1,7 @@
 import {
   type AdapterChoices,
   type ComponentId,
+  finisherParts,
   KinoraError,
   type Licence,
   type Precision,
@@ -12,6 +13,7 @@ import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/fo
 import { type HubClient, hubByteSource, type Listing } from '../weights/hub';
 import {
   checkerWeights,
+  finisherFile,
   keepStart,
   languageModelFile,
   modelFolderOf,
@@ -92,6 +94,7 @@ export async function openFiles(
 /** Path under which a file is stored that is not converted. */
 function keptPath(component: ComponentId, path: string): string {
   if (component === 'language_model') return languageModelFile;
+  if (finisherParts.some((part) => part === component)) return finisherFile;
   if (component !== 'safety_checker') return path;
   return path.endsWith('.safetensors') ? checkerWeights : (path.split('/').at(-1) ?? path);
 }

@@ -1,4 +1,4 @@
-import type { Continuation, EngineApi, EngineRequest } from '../contract/engine';
+import type { Continuation, EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
 import { KinoraError, ofLastImage, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import type { ProfileName } from '../contract/profile-names';
@@ -12,7 +12,7 @@ import type { DeviceOptions, RunOptions } from '../contract/run';
 import type { Safety } from '../contract/safety';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
 import type { Source } from './database';
-import { checkVideo, type EngineClient, runEngine } from './engine-client';
+import { checkVideo, type EngineClient, enhanceVideo, runEngine } from './engine-client';
 import { withGpu } from './locks';
 import { savePoster } from './poster';
 import { endingWith } from './prediction-state';
@@ -219,6 +219,20 @@ export class Runner {
       }
       throw error;
     }
+  }
+
+  /**
+   * Enlarges a finished video or makes it smooth, once the GPU is free.
+   *
+   * @returns the new MP4, which is not stored yet
+   * @throws KinoraError of the engine's `enhance`, `CANCELLED` after an abort
+   */
+  enhance(request: EnhanceRequest, signal: AbortSignal, onProgress: OnProgress): Promise<Blob> {
+    return withGpu(
+      () => enhanceVideo(this.engine, request, signal, onProgress),
+      () => undefined,
+      signal,
+    );
   }
 
   /** The finished video of a prediction that could not be stored; it is in the memory of this page only. */

@@ -77,8 +77,8 @@ const videoMetadataSchema = parametersSchema.extend({
   /** Absent where no optimisation was asked for. */
   prompt_optimization: promptOptimizationSchema.optional(),
   /**
-   * Of which frames of which videos a file was cut and joined, in order: from the frame `from` to before the
-   * frame `to`. Absent in a video as it was made. The other fields are those of the first part.
+   * Of which frames of which videos a file was cut, joined, enlarged or made smooth, in order: from the frame `from`
+   * to before the frame `to`. Absent in a video as it was made. The other fields are those of the first part.
    */
   parts: z.array(partSchema).min(1).optional(),
   /** ISO 8601, UTC. */
@@ -127,11 +127,14 @@ export function createVideoMetadata(
   };
 }
 
-/** The tags of the MP4: the JSON as comment, and readable ones for other players. */
-export function toMetadataTags(metadata: VideoMetadata, frameRate: number): MetadataTags {
+/**
+ * The tags of the MP4: the JSON as comment, and readable ones for other players.
+ *
+ * @param seconds length of the file
+ */
+export function toMetadataTags(metadata: VideoMetadata, seconds: number): MetadataTags {
   const { model, profile, seed, size, parts } = metadata;
-  const frames = parts?.reduce((sum, { from, to }) => sum + to - from, 0);
-  const duration = frames ? (frames / frameRate).toFixed(2) : metadata.duration;
+  const duration = parts ? seconds.toFixed(2) : metadata.duration;
   const steps = metadata.applied?.steps ?? metadata.num_inference_steps;
   return {
     title: shorten(metadata.prompt, 120),

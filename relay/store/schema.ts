@@ -134,7 +134,7 @@ export const jobs = pgTable(
       .array()
       .notNull()
       .generatedAlwaysAs(
-        sql`array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end], null)`,
+        sql`array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end], null)`,
       ),
     needsChecker: boolean('needs_checker')
       .notNull()

@@ -84,6 +84,8 @@ test('parameters are unchanged by the form', () => {
     num_inference_steps: 7,
     duration: 9,
     loop: true,
+    upscale: 2,
+    smooth: true,
     guidance_scale: 1.5,
     flow_shift: 2.25,
     seed: 9_999_999_999,

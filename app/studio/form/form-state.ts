@@ -2,6 +2,7 @@ import type { Framing, PixelSize } from '../../../lib/contract/framing';
 import type { ModelManifest } from '../../../lib/contract/manifest';
 import {
   adapterStrengths,
+  type Finishing,
   parameterRanges,
   type Size,
   unusedParameters,
@@ -49,6 +50,10 @@ export interface FormValues extends Record<NumberName, string> {
   readonly sizeChosen: boolean;
   /** Whether the video ends where it begins. */
   readonly loop: boolean;
+  /** Whether it is enlarged to twice its size. */
+  readonly upscale: boolean;
+  /** Whether frames are put between its frames. */
+  readonly smooth: boolean;
   /** Empty until a model is selected. */
   readonly model: string;
   readonly profile: ProfileName;
@@ -163,6 +168,8 @@ export const emptyForm: FormState = {
     size: '1280*720',
     sizeChosen: false,
     loop: false,
+    upscale: false,
+    smooth: false,
     ...modelDefaults(),
     samplingDefaults: modelDefaults(),
     duration: String(parameterRanges.duration.default),
@@ -303,11 +310,20 @@ export function toParameters({ values, files }: FormState): ParametersInput {
     num_inference_steps: toNumber(values.num_inference_steps),
     duration: toNumber(values.duration),
     ...(values.loop && !files.lastImage && { loop: true }),
+    ...finishingOf(values),
     guidance_scale: toNumber(values.guidance_scale),
     flow_shift: toNumber(values.flow_shift),
     seed: toNumber(values.seed),
     loras: files.loras.map(({ name, scale }) => ({ path: name, scale: toNumber(scale) })),
   };
+}
+
+/** What is made of the decoded frames. */
+export function finishingOf({
+  upscale,
+  smooth,
+}: Pick<FormValues, 'upscale' | 'smooth'>): Finishing {
+  return { ...(upscale && { upscale: 2 }), ...(smooth && { smooth }) };
 }
 
 /** The form's values for parameters of an earlier prediction. */
@@ -320,6 +336,8 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     num_inference_steps: String(parameters.num_inference_steps),
     duration: String(parameters.duration),
     loop: parameters.loop === true,
+    upscale: parameters.upscale === 2,
+    smooth: parameters.smooth === true,
     guidance_scale: String(parameters.guidance_scale),
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),

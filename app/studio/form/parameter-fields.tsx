@@ -83,7 +83,8 @@ const sizeNames: Readonly<Record<Size, TextKey>> = {
 };
 
 /** Choice of the video's size. */
-export function SizeField({ fields: { values, set } }: { fields: FormFields }) {
+export function SizeField({ fields }: { fields: FormFields }) {
+  const { values, set } = fields;
   return (
     <fieldset className="field">
       <legend>{t('form.size')}</legend>
@@ -103,25 +104,34 @@ export function SizeField({ fields: { values, set } }: { fields: FormFields }) {
           </Choice>
         ))}
       </div>
+      <SwitchField name="upscale" fields={fields} />
     </fieldset>
   );
 }
 
-/** Whether the video ends where it begins. @param props.ends whether it ends in an end image, so that it cannot */
-export function LoopField(props: { fields: FormFields; ends: boolean }) {
-  const { fields, ends } = props;
+/**
+ * A switch of the video: whether it is enlarged, made smoother, or ends where it begins.
+ *
+ * @param props.refusal why it cannot be switched on; it is off then
+ */
+export function SwitchField(props: {
+  name: 'upscale' | 'smooth' | 'loop';
+  fields: FormFields;
+  refusal?: string | undefined;
+}) {
+  const { name, fields, refusal } = props;
   const { values, set } = fields;
   return (
-    <label className="check" title={t('form.loopHint')}>
+    <label className="check" title={t(`form.${name}Hint`)}>
       <input
         type="checkbox"
-        checked={values.loop && !ends}
-        disabled={ends}
-        onChange={(event) => set({ loop: event.target.checked })}
+        checked={values[name] && refusal === undefined}
+        disabled={refusal !== undefined}
+        onChange={(event) => set({ [name]: event.target.checked })}
       />
       <span>
-        {t('form.loop')}
-        {ends && <small>{t('form.noLoop')}</small>}
+        {t(`form.${name}`)}
+        {refusal && <small>{refusal}</small>}
       </span>
     </label>
   );

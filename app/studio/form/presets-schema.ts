@@ -22,6 +22,8 @@ const presetsSchema: z.ZodType<Preset[]> = z.array(
       size: z.enum(sizes),
       num_inference_steps: z.string(),
       duration: z.string(),
+      upscale: z.boolean().default(false),
+      smooth: z.boolean().default(false),
       guidance_scale: z.string(),
       flow_shift: z.string(),
       negative_prompt: z.string(),

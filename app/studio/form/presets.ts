@@ -11,6 +11,8 @@ const presetFields = [
   'num_inference_steps',
   'duration',
   'loop',
+  'upscale',
+  'smooth',
   'guidance_scale',
   'flow_shift',
   'negative_prompt',

@@ -28,6 +28,8 @@ function difficult(): FormState {
       num_inference_steps: '12',
       duration: '6',
       loop: true,
+      upscale: true,
+      smooth: true,
       guidance_scale: '3.5',
       flow_shift: '4',
       seed: '42',

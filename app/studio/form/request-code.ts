@@ -239,6 +239,7 @@ const options = {
   guidance_scale: '--guidance',
   flow_shift: '--flow-shift',
   seed: '--seed',
+  upscale: '--upscale',
 } as const;
 
 function command(form: FormState): string {
@@ -262,6 +263,7 @@ function command(form: FormState): string {
     option('--prompt', values.prompt),
     ...given,
     ...(values.loop && !files.lastImage ? ['--loop'] : []),
+    ...(values.smooth ? ['--smooth'] : []),
     ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
     ...(isFast ? ['--fast'] : []),
     ...(isFast && values.fullDecode ? ['--decoder full'] : []),

@@ -3,6 +3,7 @@ import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
+import { FinisherDownload } from '../../shared/finisher';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
@@ -29,10 +30,10 @@ import { NegativePromptField } from './negative-prompt-field';
 import {
   AdvancedFields,
   type FormFields,
-  LoopField,
   NumberField,
   SeedField,
   SizeField,
+  SwitchField,
 } from './parameter-fields';
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
@@ -178,7 +179,13 @@ export function RequestForm(props: {
         />
         <SizeField fields={fields} />
         <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')}>
-          <LoopField fields={fields} ends={files.lastImage !== null} />
+          <SwitchField
+            name="loop"
+            fields={fields}
+            refusal={files.lastImage ? t('form.noLoop') : undefined}
+          />
+          <SwitchField name="smooth" fields={fields} />
+          {values.smooth && <FinisherDownload part="interpolator" />}
         </NumberField>
         <details className="more">
           <summary>{t('form.advanced')}</summary>

@@ -106,6 +106,8 @@ function factsOf({
     ['duration', t('common.seconds', { seconds: numberOf('duration') })],
     ...(asked.loop ? ([['loop', t('queue.loop')]] as const) : []),
     ...(end ? ([['end', t('queue.end', { name: end.name })]] as const) : []),
+    ...(asked.upscale === 2 ? ([['upscale', t('queue.upscale')]] as const) : []),
+    ...(asked.smooth ? ([['smooth', t('queue.smooth')]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
     ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],
     ['guidance', t('queue.guidance', { guidance: numberOf('guidance_scale') })],

@@ -119,7 +119,7 @@ export function ResultCard(props: {
         <details>
           <summary>{factsLine(prediction)}</summary>
           <dl className="facts">
-            <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
+            <Fact name={t('result.size')}>{formatSize(`${result.width}*${result.height}`)}</Fact>
             <Fact name={t('result.duration')}>
               {t('result.durationOf', { seconds: secondsOf(prediction), frames: result.frames })}
             </Fact>
@@ -158,7 +158,10 @@ export function ResultCard(props: {
             </Fact>
             {parts && (
               <Fact name={t('result.madeOf')}>
-                {t('result.madeOfParts', { count: parts.length, frames: result.frames })}
+                {t('result.madeOfParts', {
+                  count: parts.length,
+                  frames: parts.reduce((sum, { from, to }) => sum + to - from, 0),
+                })}
               </Fact>
             )}
             {result.resumes && (
@@ -221,7 +224,7 @@ const devices = { webgpu: 'result.onWebgpu', wasm: 'result.onCpu' } as const;
 function factsLine(prediction: Completed): string {
   const { parameters, result } = prediction;
   return [
-    formatSize(result.size),
+    formatSize(`${result.width}*${result.height}`),
     t('common.seconds', { seconds: secondsOf(prediction) }),
     t('result.stepsOf', { steps: stepsText(prediction) }),
     t('result.seedOf', { seed: result.seed }),

@@ -83,6 +83,8 @@ export const sharedRequestSchema = z.object({
     num_inference_steps: parameters.num_inference_steps.unwrap().optional(),
     duration: parameters.duration.unwrap().optional(),
     loop: parameters.loop,
+    upscale: parameters.upscale,
+    smooth: parameters.smooth,
     guidance_scale: parameters.guidance_scale.unwrap().optional(),
     flow_shift: parameters.flow_shift.unwrap().optional(),
     seed: parameters.seed.unwrap().optional(),
@@ -106,8 +108,16 @@ export function sharedRequestOf(
 ): SharedRequest {
   const { prompt, negative_prompt, ...rest } = made.parameters;
   const { size, num_inference_steps, duration, loop, guidance_scale, flow_shift, seed } = rest;
+  const { upscale, smooth } = rest;
   const sampling = { num_inference_steps, guidance_scale, flow_shift, seed };
-  const settings = { size, duration, ...(loop && { loop }), ...sampling };
+  const settings = {
+    size,
+    duration,
+    ...(loop && { loop }),
+    ...(upscale && { upscale }),
+    ...(smooth && { smooth }),
+    ...sampling,
+  };
   return {
     parameters: {
       ...(include.prompt && { prompt, negative_prompt }),

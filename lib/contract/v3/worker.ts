@@ -13,8 +13,9 @@ import { safetySchema } from '../safety';
  * `Authorization: Bearer <worker token>`.
  */
 
-/** What not every worker knows: a job that asks for it is given to those only that say they do. */
-export const needs = ['loop', 'last_image'] as const;
+/** What not every worker knows or can do: a job that asks for it is given to those only that say they do. */
+export const needs = ['loop', 'last_image', 'upscale', 'smooth'] as const;
+export type Need = (typeof needs)[number];
 
 /** What a worker can run: claims are matched against it. */
 const workerDeclarationSchema = z.object({
@@ -30,7 +31,7 @@ const workerDeclarationSchema = z.object({
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
-  /** Which {@link needs} of jobs it knows. Tabs of earlier versions do not say so, and know none. */
+  /** Which {@link needs} of jobs it meets. Tabs of earlier versions do not say so, and know none. */
   knows: z.array(z.string().max(40)).max(20).default([]),
   /**
    * `ready`: it has the downloaded checker. `demonstration`: its model is the bundled one, whose videos the

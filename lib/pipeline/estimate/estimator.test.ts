@@ -51,6 +51,7 @@ const work: CountedRun = {
   sampling,
   size: '1280*720',
   frames,
+  finishing: {},
   optimises: false,
   checkedFrames: 0,
 };

@@ -1,4 +1,10 @@
-import { type ModelManifest, type Phase, type Size, sizeInPixels } from '../../contract';
+import {
+  type Finishing,
+  formatOfFile,
+  type ModelManifest,
+  type Phase,
+  type Size,
+} from '../../contract';
 import { easyCacheLimits, magCacheSkips, type StepCache } from '../caches';
 import { type ClipJoin, joinOf, planClips } from '../clips';
 import { latentSizeOf } from '../latents';
@@ -27,6 +33,7 @@ export interface CountedRun {
   readonly sampling: Sampling;
   readonly size: Size;
   readonly frames: number;
+  readonly finishing: Finishing;
   readonly optimises: boolean;
   /** Whether it only decodes latents that an earlier run has made; false when absent. */
   readonly decodesOnly?: boolean;
@@ -38,15 +45,17 @@ export interface CountedRun {
 
 /** The stages of a run with their work, in order. */
 export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
-  const { manifest, counts, sampling, size, frames, optimises, decodesOnly, checkedFrames } = run;
-  const { join = joinOf(manifest) } = run;
+  const { manifest, counts, sampling, size, frames, finishing, optimises } = run;
+  const { decodesOnly, checkedFrames, join = joinOf(manifest) } = run;
   const { optimise, open, byte, pixel, pass, decode, frame, check } = usualRates[device];
   const native = manifest.nativeSizes[size];
-  const { width, height } = sizeInPixels(size);
+  const format = formatOfFile({ ...finishing, size }, manifest.framesPerSecond);
+  const perFrame = format.frameRate / manifest.framesPerSecond;
+  const pixels = perFrame * format.width * format.height;
+  const flops = between.flops * native.width * native.height;
+  const network = finishing.smooth ? seconds(decode, { ...between, flops }) : 0;
   const passes = passesOfSteps(sampling);
   const ofSteps = sum(passes);
-  const seconds = (rate: { operation: number; call: number }, { flops, calls }: Computation) =>
-    rate.operation * flops + rate.call * calls;
   const stages: Stage[] = [];
   if (optimises) stages.push({ phase: 'optimise', clip: 0, cost: 'optimise', seconds: optimise });
   stages.push({ phase: 'open', clip: 0, cost: 'open', seconds: open });
@@ -75,15 +84,25 @@ export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
       phase: 'decode',
       clip,
       cost: sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode',
-      seconds: seconds(decode, work) + decode.pixel * handedOut * width * height,
+      seconds: seconds(decode, work) + handedOut * (network + decode.pixel * pixels),
       frames: handedOut,
     });
   }
   if (checkedFrames > 0)
     stages.push({ phase: 'check', clip: 0, cost: 'check', seconds: check * checkedFrames });
-  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames });
+  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames * perFrame });
   return stages;
 }
+
+function seconds(
+  rate: { readonly operation: number; readonly call: number },
+  { flops, calls }: Computation,
+): number {
+  return rate.operation * flops + rate.call * calls;
+}
+
+/** Computing a frame between each two (lib/finishing/README.md): operations a pixel, and graphs. */
+const between = { flops: 44_400, calls: 7 };
 
 /** Share of a stage that is done after so many of its steps. */
 export function shareOfSteps({ steps = [] }: Stage, done: number): number {

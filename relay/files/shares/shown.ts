@@ -1,4 +1,4 @@
-import { sizeInPixels } from '../../../lib/contract/request';
+import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
 import { isFlagged } from '../../../lib/contract/safety';
 import { profileOfModel, type SharedRequest, sharedRequestOf } from '../../../lib/contract/v3';
 import type { FoundShare } from './rows';
@@ -44,6 +44,7 @@ const maxTitle = 90;
  */
 export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: PageTexts): Shown {
   const { input } = job;
+  const { width, height } = formatOfFile(input, mostFramesPerSecond);
   const prompt = share.withPrompt ? input.prompt.trim() : null;
   const negative = share.withPrompt ? input.negative_prompt.trim() : '';
   const hasImage = share.withImage && job.image !== null;
@@ -54,7 +55,8 @@ export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: Pa
     prompt,
     negativePrompt: negative === '' ? null : negative,
     settings: share.withSettings ? settingsOf(job, texts) : [],
-    ...sizeInPixels(input.size),
+    width,
+    height,
     duration: input.duration,
     createdAt: job.createdAt,
     hasImage,
@@ -89,7 +91,7 @@ function settingsOf(job: OpenShare['job'], texts: PageTexts): [string, string][]
     ...loras.map(({ path, scale }) => `${path} (${scale})`),
     ...(others > 0 ? [texts.notPublic(others)] : []),
   ];
-  const { width, height } = sizeInPixels(input.size);
+  const { width, height } = formatOfFile(input, mostFramesPerSecond);
   return [
     [texts.model, [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model],
     [texts.profile, profileOfModel(job.model) === 'standard' ? texts.standard : texts.ultraFast],

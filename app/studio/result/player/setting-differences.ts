@@ -14,6 +14,7 @@ type Setting =
   | 'duration'
   | 'loop'
   | 'lastImage'
+  | 'frameRate'
   | 'steps'
   | 'guidance'
   | 'flowShift'
@@ -37,10 +38,11 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['negativePrompt', ({ parameters }) => parameters.negative_prompt],
   ['model', ({ model }) => model],
   ['speed', ({ profile }) => t(`names.profile.${profile}`)],
-  ['size', ({ parameters }) => formatSize(parameters.size)],
+  ['size', ({ result }) => formatSize(`${result.width}*${result.height}`)],
   ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
   ['loop', ({ parameters }) => t(parameters.loop ? 'result.yes' : 'result.no')],
   ['lastImage', ({ options }) => options.lastImage?.name ?? t('result.no')],
+  ['frameRate', ({ result }) => String(result.frameRate)],
   ['steps', stepsText],
   [
     'guidance',

@@ -80,5 +80,7 @@ test('without an adapter it is 17 passes, and standard with MagCache 34', () => 
   // Steps 4, 5, 7, 8, 10, 11, 13, 14, 16 of 20 are skipped, and guidance ends after step 12.
   expect(fallback.passes).toBe(11 + 6);
   expect(share(fallback)).toBeLessThan(0.3);
-  expect(profileWork('standard', { ...request, options: { cache: true } }).passes).toBe(2 * (30 - 13));
+  expect(profileWork('standard', { ...request, options: { cache: true } }).passes).toBe(
+    2 * (30 - 13),
+  );
 });
