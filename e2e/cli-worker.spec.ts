@@ -23,7 +23,7 @@ async function nextAttempt(origin: string, token: string, id: string): Promise<n
     sizes: ['1280*720'],
     loras: true,
     max_duration: 10,
-    loops: true,
+    knows: ['loop', 'last_image', 'upscale'],
     safety_checker: 'demonstration',
     prompt_optimizer: false,
   };

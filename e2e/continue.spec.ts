@@ -57,7 +57,10 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   await test.step('make it longer', async () => {
     await button('Make it longer').click();
     const dialog = page.getByRole('dialog', { name: 'Make it longer' });
+    await dialog.getByRole('checkbox', { name: 'Keep the motion' }).uncheck();
+    await expect(dialog.getByRole('checkbox', { name: 'Keep the colours' })).toBeChecked();
     await expectAccessible(page);
+    await dialog.getByRole('checkbox', { name: 'Keep the motion' }).check();
     await dialog.getByLabel('What happens next?').fill('The boat reaches the shore');
     await dialog.getByRole('button', { name: 'Continue the video' }).click();
     await expect(studio.progress).toBeVisible();

@@ -9,9 +9,16 @@ test('the form says what a level does and greys what it does not use', async ({ 
   await expect(form.getByLabel('Full decode')).toHaveCount(0);
   await form.getByLabel('Faster, nearly the same').check();
   await expect(form).toContainText('Standard: 12 steps, guidance 4.5, EasyCache, full decoder.');
+  await expect(form.getByRole('slider', { name: /^Strength/ })).toHaveCount(0);
+  await form.getByLabel('Half the time, nearly the same').check();
+  await form.getByRole('slider', { name: 'Strength of Tiny guidance' }).press('ArrowLeft');
+  await expect(form).toContainText(
+    'Standard: 12 steps with Tiny guidance at 0.95, no guidance, EasyCache, full decoder.',
+  );
+  await expect(guidance).toHaveAccessibleDescription('Tiny guidance takes the place of guidance.');
 
   await page.getByRole('radio', { name: 'Draft' }).check();
-  const sentence = 'Draft: 3 steps with Tiny few-step, no guidance, tiny decoder.';
+  const sentence = 'Draft: 3 steps with Tiny few-step at 0.95, no guidance, tiny decoder.';
   await expect(form).toContainText(sentence);
   await expect(studio.steps).toHaveValue('3');
   await expect(studio.steps).not.toBeEditable();
@@ -32,19 +39,29 @@ test('the form says what a level does and greys what it does not use', async ({ 
   });
 });
 
-test('the licence of an adapter is said before it is downloaded', async ({ models, page, hub }) => {
+test('the licences of adapters are said before they are downloaded', async ({
+  models,
+  page,
+  hub,
+}) => {
   await models.setHub(hub.url);
   const real = models.model('Wan2.2 TI2V 5B');
   await real.getByRole('button', { name: 'Download' }).click();
   const adapters = models.dialog.getByRole('group', { name: /^Few-step adapter/ });
   const choice = (name: string) => adapters.getByRole('radio', { name: new RegExp(`^${name}`) });
   await expect(choice('FastWan')).toBeChecked();
-  await expect(models.dialog).not.toContainText('Wan22-Turbo');
-  await choice('Turbo').check();
-  await expect(adapters).toContainText('CC BY-NC-SA 4.0: it may not be used commercially.');
-  await expect(models.dialog.getByRole('link', { name: 'CC BY-NC-SA 4.0' })).toBeVisible();
+  await expect(models.dialog).not.toContainText(/Turbo|5B-few-step|5B-cfg/);
+  await choice('LongLive-Plug').check();
+  await expect(adapters).toContainText('Licence: Apache-2.0.');
+  await expect(models.dialog).toContainText(/5B-few-step, \S+5B-cfg \(Licence: Apache-2\.0\)/);
+  const guidance = models.dialog.getByLabel('LongLive-Plug guidance');
+  // It runs beside the other one.
+  await expect(guidance).toBeChecked();
+  await expect(guidance).toBeDisabled();
   await expectAccessible(page);
   await choice('None').check();
-  await expect(choice('None')).toBeChecked();
-  await expect(models.dialog.getByRole('link', { name: 'CC BY-NC-SA 4.0' })).toHaveCount(0);
+  await expect(guidance).not.toBeChecked();
+  await expect(models.dialog).not.toContainText(/FastWan\/|5B-few-step|5B-cfg/);
+  await guidance.check();
+  await expect(models.dialog).toContainText('5B-cfg');
 });

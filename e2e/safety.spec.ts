@@ -112,7 +112,7 @@ test(
     await hub.close();
     await studio.generate();
     const notice = studio.progress.getByRole('alert');
-    await expect(notice).toContainText('flags the start image (score 0.99)');
+    await expect(notice).toContainText('flags an input image (score 0.99)');
     await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
     await expect(studio.progress.getByText('Check frames')).toBeVisible();
     await notice.getByRole('button', { name: 'Cancel this video' }).click();

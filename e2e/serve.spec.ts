@@ -1,7 +1,7 @@
 import { inspectVideo } from '../lib/video/inspect';
 import { ServePage } from './pages/serve-page';
 import { StudioPage } from './pages/studio-page';
-import { expectAccessible, full, loraPath, picturePath } from './support/fixtures';
+import { expectAccessible, full, loraPath, picture, picturePath } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 /**
@@ -31,7 +31,8 @@ test('a tab that a person connects makes the video of an API call, and lists it'
     'the quick check that comes with Kinora judges its videos',
   );
 
-  const id = await caller.submit({ ...long, loop: true });
+  const end = `data:image/png;base64,${picture().toString('base64')}`;
+  const id = await caller.submit({ ...long, last_image: end });
   const streamed = caller.events(id, (seen) => seen.has('step') && seen.has('preview'));
   await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible({ timeout: 90_000 });
   await expect(serve.connection).toHaveAccessibleName('Making a video');
@@ -51,7 +52,7 @@ test('a tab that a person connects makes the video of an API call, and lists it'
   const video = await fetch(String(outputs[0]));
   const file = await video.blob();
   const facts = await inspectVideo(file);
-  expect(facts).toMatchObject({ width: 1280, height: 720, frames: 120, frameRate: 24 });
+  expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
   // The model's own negative prompt is for the studio: a request that names none has none.
   expect(await file.text()).toContain('"negative_prompt":""');
 

@@ -224,7 +224,7 @@ test(
       await page.getByRole('link', { name: 'Settings' }).click();
       const kind = (name: string) =>
         page.getByRole('listitem').filter({ has: page.getByRole('heading', { name }) });
-      const latents = kind('Latents for Refine');
+      const latents = kind('Latents of videos');
       const nothing = (place: Locator) => place.getByText('0 B', { exact: true });
       await expect(latents).toContainText('kB');
       await latents.getByRole('button').click();

@@ -1,6 +1,6 @@
 import { openAsBlob } from 'node:fs';
 import { inspectVideo } from '../lib/video/inspect';
-import { expect, fixtureVideo, picturePath, test } from './support/fixtures';
+import { expect, fixtureVideo, picture, picturePath, test } from './support/fixtures';
 
 const prompt = 'A paper boat drifts over a quiet pond';
 
@@ -19,6 +19,18 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     await (await studio.field('Guidance')).fill('4.5');
     await (await studio.field('Seed')).fill('1234567890');
     await page.getByLabel('Loop').check();
+    const endFile = { name: 'end.png', mimeType: 'image/png', buffer: picture() };
+    await studio.lastImage.setInputFiles(endFile);
+    const end = page.getByRole('img', { name: /^End image: end\.png/ });
+    await expect(end).toBeVisible();
+    // The video has one end.
+    await expect(page.getByLabel('Loop')).toBeDisabled();
+    await expect(page.getByLabel('Loop')).not.toBeChecked();
+    const swap = page.getByRole('button', { name: 'Swap' });
+    await swap.click();
+    await expect(page.getByRole('img', { name: /^Start image: end\.png/ })).toBeVisible();
+    await swap.click();
+    await expect(end).toBeVisible();
     await studio.generate();
   });
 
@@ -27,7 +39,7 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     await expect(studio.generateButton).toBeEnabled();
     await expect(studio.progress.getByRole('progressbar')).toBeVisible();
     // Two steps of the tiny model pass between two looks at the page.
-    await studio.progress.getByText(/^Frame \d+ of 40$/).waitFor({ timeout: 180_000 });
+    await studio.progress.getByText(/^Frame \d+ of 41$/).waitFor({ timeout: 180_000 });
     await expect(page).toHaveTitle(/\d+% · Kinora/);
   });
 
@@ -37,8 +49,7 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     await expect(studio.result.getByRole('heading')).toBeFocused();
     const { width, height, seconds } = await studio.play();
     expect({ width, height }).toEqual({ width: 1280, height: 720 });
-    // A loop leaves out its last frame, which is the first again.
-    expect(Math.abs(seconds - 40 / 8)).toBeLessThan(0.05);
+    expect(Math.abs(seconds - 41 / 8)).toBeLessThan(0.05);
     await expect(studio.result).toContainText('1234567890');
     // A frame of the video: the start image is 320 pixels wide there.
     await expect(studio.history.locator('img')).toHaveJSProperty('naturalWidth', 480);
@@ -50,7 +61,7 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     await download.saveAs(file);
     expect(await inspectVideo(await openAsBlob(file))).toMatchObject({
       ...fixtureVideo,
-      frames: 40,
+      frames: 41,
       codec: expect.stringMatching(/^avc1/),
       fastStart: true,
     });
@@ -66,13 +77,15 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
   await test.step('the MP4 brings its settings back', async () => {
     await studio.prompt.fill('something else');
     await (await studio.field('Steps')).fill('30');
-    await page.getByLabel('Loop').uncheck();
+    await page.locator('#last-image-field').getByRole('button', { name: 'Remove' }).click();
+    await expect(page.getByLabel('Loop')).toBeChecked();
     await page.getByRole('button', { name: 'Fill', exact: true }).click();
     await studio.image.setInputFiles(file);
     await expect(page.getByText(/Settings restored from video\.mp4, with the image/)).toBeVisible();
     await expect(studio.prompt).toHaveValue(prompt);
     await expect(studio.steps).toHaveValue('2');
-    await expect(page.getByLabel('Loop')).toBeChecked();
+    await expect(page.getByRole('img', { name: /^End image/ })).toBeVisible();
+    await expect(page.getByLabel('Loop')).toBeDisabled();
     await expect(studio.zoom).toHaveValue('2.5');
     await expect(await studio.field('Negative prompt')).toHaveValue('rain');
     await expect(await studio.field('Guidance')).toHaveValue('4.5');

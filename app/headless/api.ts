@@ -27,6 +27,7 @@ export function installHeadlessApi(): HeadlessApi {
 async function generate(run: HeadlessRun): Promise<GenerationResult> {
   const { loraScales, libraryLoras = [], ...asked } = run;
   const [image] = filesOf('image');
+  const [lastImage] = filesOf('last-image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, libraryLoras);
   const parameters = {
@@ -34,7 +35,8 @@ async function generate(run: HeadlessRun): Promise<GenerationResult> {
     ...asked.parameters,
   };
   const options = { ...asked.options, imageInFile: true };
-  const input = { ...asked, options, parameters, image, imageName: image.name, loras };
+  const files = { image, imageName: image.name, lastImage, loras };
+  const input = { ...asked, options, parameters, ...files };
   const started = await getRunner().start(input, report);
   const ended = await started.ended;
   if (ended.status === 'completed') return ended.result;

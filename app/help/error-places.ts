@@ -29,6 +29,7 @@ export const errorPlaces: Readonly<Record<ErrorCode, HelpPlace>> = {
   PROMPT_REFUSED: 'safety-off',
   PARAMETER_INVALID: 'problems-values',
   REQUEST_INVALID: 'problems-values',
+  LOOP_WITH_LAST_IMAGE: 'settings-lastImage',
   MODEL_UNKNOWN: 'problems-model',
   MODEL_MANIFEST_INVALID: 'problems-otherModel',
   MODEL_FILE_MISSING: 'problems-model',

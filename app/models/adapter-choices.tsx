@@ -1,58 +1,104 @@
-import type { AdapterChoice, AdapterOffer } from '../../lib/contract/manifest';
+import type { ReactNode } from 'react';
+import type { ModelEntry } from '../../lib/contract/library';
+import {
+  type AdapterOffer,
+  adapterOffers,
+  type AdapterChoices as Choices,
+  guidanceOffers,
+} from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
+import { storedChoice } from './model-view';
 
-/** Which few-step adapter to fetch, with what its licence allows; nothing where a model has none. */
+/** Which adapters to fetch, with what their licences allow; nothing where a model has none. */
 export function AdapterChoices(props: {
-  offers: readonly AdapterOffer[];
-  chosen: AdapterChoice;
-  /** One that is stored can be replaced here, not removed. */
-  stored: AdapterOffer | undefined;
-  onChoose: (adapter: AdapterChoice) => void;
+  entry: ModelEntry;
+  chosen: Choices;
+  onChoose: (adapters: Choices) => void;
 }) {
-  const { offers, chosen, stored, onChoose } = props;
-  if (offers.length === 0) return null;
+  const { entry, chosen, onChoose } = props;
+  const offers = adapterOffers(entry.manifest);
+  const [guidance] = guidanceOffers(entry.manifest);
+  const withGuidance = chosen.filter((choice) => choice === guidance?.choice);
+  const fewStep = chosen.filter((choice) => choice !== guidance?.choice);
+  const runsBeside = offers.some(
+    ({ choice, adapter }) => adapter.guidanceAdapter && fewStep.includes(choice),
+  );
+  // What is stored can be replaced here, not removed.
+  const storedFewStep = storedChoice(entry, 'adapter');
+  const storedGuidance = storedChoice(entry, 'guidance_adapter');
   return (
-    <fieldset className="field">
-      <legend>{t('models.adapterFor')}</legend>
-      <div className="choices stacked">
-        {offers.map(({ choice, adapter, licence }) => (
-          <Choice
-            key={choice}
-            name="adapter"
-            value={choice}
-            checked={chosen === choice}
-            onChange={() => onChoose(choice)}
-          >
-            <span>
-              {adapter.name}
-              {stored?.choice === choice && ` ${t('models.here')}`}
-              <small>
-                {t.rich(
-                  adapter.licence.commercial
-                    ? 'models.adapterFacts'
-                    : 'models.adapterFactsRestricted',
-                  {
-                    steps: adapter.scheduler.timesteps.length,
-                    description: manifestText(adapter.description ?? ''),
-                    licence: licence.name,
-                    strong: (inside) => <strong>{inside}</strong>,
-                  },
-                )}
-              </small>
-            </span>
-          </Choice>
-        ))}
-        {!stored && (
-          <Choice name="adapter" value="" checked={chosen === null} onChange={() => onChoose(null)}>
-            <span>
-              {t('shared.none')}
-              <small>{t('models.noAdapter')}</small>
-            </span>
-          </Choice>
-        )}
-      </div>
-    </fieldset>
+    <>
+      {offers.length > 0 && (
+        <fieldset className="field">
+          <legend>{t('models.adapterFor')}</legend>
+          <div className="choices stacked">
+            {offers.map((offer) => (
+              <Choice
+                key={offer.choice}
+                name="adapter"
+                value={offer.choice}
+                checked={fewStep.includes(offer.choice)}
+                onChange={() => onChoose([offer.choice, ...withGuidance])}
+              >
+                <Offer {...offer} here={offer.choice === storedFewStep}>
+                  {t('models.adapterSteps', { steps: offer.adapter.scheduler.timesteps.length })}
+                </Offer>
+              </Choice>
+            ))}
+            {!storedFewStep && (
+              <Choice
+                name="adapter"
+                value=""
+                checked={fewStep.length === 0}
+                onChange={() => onChoose(withGuidance)}
+              >
+                <span>
+                  {t('shared.none')}
+                  <small>{t('models.noAdapter')}</small>
+                </span>
+              </Choice>
+            )}
+          </div>
+        </fieldset>
+      )}
+      {guidance && (
+        <fieldset className="field">
+          <legend>{t('models.guidanceFor')}</legend>
+          <label className="check">
+            <input
+              type="checkbox"
+              checked={runsBeside || withGuidance.length > 0}
+              disabled={runsBeside || storedGuidance !== undefined}
+              onChange={({ target }) =>
+                onChoose(target.checked ? [...fewStep, guidance.choice] : fewStep)
+              }
+            />
+            <Offer {...guidance} here={guidance.choice === storedGuidance}>
+              {t('models.guidanceHint')}
+            </Offer>
+          </label>
+        </fieldset>
+      )}
+    </>
+  );
+}
+
+/** An adapter's name, what it is for, and what its licence allows. */
+function Offer(props: AdapterOffer & { here: boolean; children: ReactNode }) {
+  const { adapter, licence, here, children } = props;
+  return (
+    <span>
+      {adapter.name}
+      {here && ` ${t('models.here')}`}
+      <small>
+        {children} {manifestText(adapter.description)}{' '}
+        {t.rich(adapter.licence.commercial ? 'models.adapterUse' : 'models.adapterUseRestricted', {
+          licence: licence.name,
+          strong: (inside) => <strong>{inside}</strong>,
+        })}
+      </small>
+    </span>
   );
 }

@@ -1,13 +1,12 @@
 import { Fragment, type ReactNode, useEffect, useRef } from 'react';
 import type { ModelEntry } from '../../lib/contract/library';
-import { adapterOffers, licencesOf, sourcesFor } from '../../lib/contract/manifest';
+import { licencesOf, sourcesFor } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { AdapterChoices } from './adapter-choices';
 import { Licence } from './licence';
 import { Modal } from './modal';
-import { storedAdapter } from './model-view';
 import type { Sheet, Wanted } from './page-state';
 import { PlanTable } from './plan-table';
 import { PrecisionChoices } from './precision-choices';
@@ -20,16 +19,16 @@ export function DownloadSheet(props: {
   hub: string;
   gpu: GpuMemory;
   onMeasure: (wanted: number) => void;
-  /** Another precision or adapter: the sizes are asked for again. */
+  /** Another precision or other adapters: the sizes are asked for again. */
   onWanted: (wanted: Wanted) => void;
   onDownload: (wanted: Wanted) => void;
   onClose: () => void;
 }) {
   const { sheet, entry, hub, gpu, onWanted, onDownload, onClose } = props;
   const { manifest } = entry;
-  const { plan, precision, adapter } = sheet;
-  const wanted = { precision, adapter };
-  const sources = sourcesFor(manifest, precision, adapter);
+  const { plan, precision, adapters } = sheet;
+  const wanted = { precision, adapters };
+  const sources = sourcesFor(manifest, precision, adapters);
   const known = plan.status === 'known' ? plan.plan : null;
   /** Closes the sheet, and unfolds what is on the page. */
   const leaveTo = (id: string) => {
@@ -76,10 +75,9 @@ export function DownloadSheet(props: {
         />
       )}
       <AdapterChoices
-        offers={adapterOffers(manifest)}
-        chosen={adapter}
-        stored={storedAdapter(entry)}
-        onChoose={(chosen) => onWanted({ ...wanted, adapter: chosen })}
+        entry={entry}
+        chosen={adapters ?? []}
+        onChoose={(chosen) => onWanted({ ...wanted, adapters: chosen })}
       />
       <div className="plan" aria-live="polite" aria-busy={plan.status === 'asking'}>
         {plan.status === 'asking' && (

@@ -3,6 +3,7 @@ import type { Dispatch } from 'react';
 import {
   hasSafetyChecker,
   type LibrarySnapshot,
+  languageModelsOf,
   type ModelEntry,
   type PartState,
 } from '../../lib/contract/library';
@@ -18,7 +19,7 @@ import { ModelCard } from './model-card';
 import { type PageAction, type PageState, subjects } from './page-state';
 import { RemovalDialog } from './removal-dialog';
 import { StorageBar } from './storage-bar';
-import { ToolSection } from './tool-section';
+import { FinisherSection, ToolSection } from './tool-section';
 import { useGpuMemory } from './use-gpu-memory';
 import type { LibraryActions } from './use-library-actions';
 import { announce } from './wording';
@@ -59,11 +60,12 @@ export function LibraryView(props: {
               {...about(entry.manifest.id)}
             />
           ))}
+          <FinisherSection about={about} actions={actions} tools={library.tools} />
           <LoraLibrary library={library} actions={actions} {...about(subjects.addLora)} />
           <ToolSection
             about={about}
             actions={actions}
-            tools={library.tools}
+            tools={languageModelsOf(library.tools)}
             adding={about(subjects.addTool)}
           />
         </div>

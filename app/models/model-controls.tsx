@@ -1,7 +1,7 @@
 import Link from 'next/link';
 import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
-import { adapterOffers, hasSources, isBundled } from '../../lib/contract/manifest';
+import { adapterOffers, hasSources, isBundled, isWanted } from '../../lib/contract/manifest';
 import { t } from '../texts';
 import '../texts/en/models';
 import type { ModelView } from './model-view';
@@ -30,7 +30,7 @@ export function ModelControls(props: {
       part === 'absent' &&
       component !== 'safety_checker' &&
       // What was declined is not missing.
-      (component !== 'adapter' || entry.adapter !== null),
+      isWanted(manifest, component, entry.adapters),
   );
   const hasAdapters = adapterOffers(manifest).length > 0;
   const withoutChecker = entry.ready && !sharedChecker && !hasSafetyChecker(entry);

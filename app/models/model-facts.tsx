@@ -7,7 +7,7 @@ import '../texts/en/models';
 import '../texts/en/serve';
 import { formatDate } from '../texts/format';
 import { Licence } from './licence';
-import { type ModelView, storedAdapter } from './model-view';
+import { type ModelView, storedAdapters } from './model-view';
 import { downloadSizes, formatRelativeError, precisionName } from './wording';
 
 const origins = {
@@ -27,7 +27,6 @@ export function ModelFacts(props: {
   const { manifest, origin, precision, stored } = entry;
   const { bytesStored, verifiedAt, worst } = view;
   const downloads = downloadSizes(manifest.choices);
-  const few = storedAdapter(entry);
   const types = [
     ...new Set(
       stored.filter(({ component }) => isConverted(component)).map(({ sourceType }) => sourceType),
@@ -53,16 +52,17 @@ export function ModelFacts(props: {
         <Fact name={t('models.download')}>{downloads}</Fact>
       )}
       {precision && <Fact name={t('serve.precision')}>{precisionName(manifest, precision)}</Fact>}
-      {few && (
-        <Fact name={t('names.component.adapter.name')}>
+      {storedAdapters(entry).map(({ name, licence }) => (
+        <Fact key={name} name={t('models.adapter')}>
           {t.rich(
-            few.adapter.licence.commercial
-              ? 'models.adapterLicence'
-              : 'models.adapterLicenceRestricted',
-            { name: few.adapter.name, licence: () => <Licence {...few.licence} /> },
+            licence.commercial ? 'models.adapterLicence' : 'models.adapterLicenceRestricted',
+            {
+              name,
+              licence: () => <Licence {...licence} />,
+            },
           )}
         </Fact>
-      )}
+      ))}
       {types.length > 0 && <Fact name={t('models.madeFrom')}>{types.join(', ')}</Fact>}
       {bytesStored > 0 && <Fact name={t('models.inBrowser')}>{formatBytes(bytesStored)}</Fact>}
       {stored.length > 0 && (

@@ -6,10 +6,14 @@ import type {
   StoredComponent,
 } from '../../lib/contract/library';
 import {
-  type AdapterChoice,
-  type AdapterOffer,
+  type AdapterChoices,
+  type AdapterPart,
   adapterOffers,
+  adapterParts,
+  guidanceOffers,
+  isAdapterFile,
 } from '../../lib/contract/manifest-parts';
+import type { ProfileAdapter } from '../../lib/contract/profile';
 
 /** Where a model stands as a whole. */
 export type ModelStatus =
@@ -98,18 +102,34 @@ export function fractionOf(done: number, total: number | null): number | null {
   return Math.min(1, done / total);
 }
 
-/** The few-step adapter that is stored; undefined where none is, or another file. */
-export function storedAdapter({ manifest, stored }: ModelEntry): AdapterOffer | undefined {
-  const part = stored.find(({ component }) => component === 'adapter');
-  const source = part?.sources[0]?.name;
-  return adapterOffers(manifest).find(({ choice }) => source?.startsWith(`${choice}@`));
+/** What an adapter part is stored of, as {@link AdapterChoices} name it; undefined where it is not. */
+export function storedChoice({ stored }: ModelEntry, part: AdapterPart): string | undefined {
+  return stored.find(({ component }) => component === part)?.sources[0]?.name.split('@')[0];
 }
 
-/** The few-step adapter that a model has or is to have: the stored one, the chosen one, or the first. */
-export function adapterOf(entry: ModelEntry): AdapterChoice {
-  const stored = storedAdapter(entry)?.choice;
-  if (stored !== undefined || entry.adapter !== undefined) return stored ?? entry.adapter;
-  return adapterOffers(entry.manifest)[0]?.choice;
+/** The adapters of the profiles that are stored, also those that are not offered any more. */
+export function storedAdapters({ manifest, stored }: ModelEntry): readonly ProfileAdapter[] {
+  const { standard, 'ultra-fast': fast } = manifest.profiles;
+  const known = { adapter: fast.adapters, guidance_adapter: [standard.guidanceAdapter] };
+  return adapterParts.flatMap((part) => {
+    const source = stored.find(({ component }) => component === part)?.sources[0]?.name;
+    if (source === undefined) return [];
+    return known[part].find((each) => each && isAdapterFile(each, source)) ?? [];
+  });
+}
+
+/** The adapters that a model has or is to have: of each kind the stored one, the chosen one, or the default. */
+export function adaptersOf(entry: ModelEntry): AdapterChoices | undefined {
+  const { manifest, adapters } = entry;
+  const offers = {
+    adapter: adapterOffers(manifest).map(({ choice }) => choice),
+    guidance_adapter: guidanceOffers(manifest).map(({ choice }) => choice),
+  };
+  if (adapterParts.every((part) => offers[part].length === 0)) return adapters;
+  const chosen = adapters ?? offers.adapter.slice(0, 1);
+  return adapterParts.flatMap(
+    (part) => storedChoice(entry, part) ?? offers[part].filter((choice) => chosen.includes(choice)),
+  );
 }
 
 /** Null as soon as one of the values is not known. */

@@ -1,6 +1,6 @@
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { DownloadPlan } from '../../lib/contract/library';
-import type { AdapterChoice, Precision } from '../../lib/contract/manifest';
+import type { AdapterChoices, Precision } from '../../lib/contract/manifest';
 import { errorTexts, t } from '../texts';
 import '../texts/en/models';
 
@@ -13,8 +13,8 @@ export type PlanState =
 /** What of a model is to be fetched. */
 export interface Wanted {
   readonly precision: Precision;
-  /** Which few-step adapter; as in the library's `download`. */
-  readonly adapter?: AdapterChoice;
+  /** Which adapters; as in the library's `download`. */
+  readonly adapters?: AdapterChoices | undefined;
 }
 
 /** The open sheet: a model, what is to be fetched of it, and what that takes. */
@@ -74,15 +74,15 @@ export const initialPage: PageState = {
 export function changePage(state: PageState, action: PageAction): PageState {
   switch (action.type) {
     case 'sheetOpened': {
-      const { model, precision, adapter } = action;
-      return { ...state, sheet: { model, precision, adapter, plan: { status: 'asking' } } };
+      const { model, precision, adapters } = action;
+      return { ...state, sheet: { model, precision, adapters, plan: { status: 'asking' } } };
     }
     case 'planned': {
       const { sheet } = state;
       // The answer to a question that is no longer asked.
       if (sheet?.model !== action.sheet.model) return state;
       if (sheet.precision !== action.sheet.precision) return state;
-      if (sheet.adapter !== action.sheet.adapter) return state;
+      if (sheet.adapters !== action.sheet.adapters) return state;
       return { ...state, sheet: { ...sheet, plan: action.plan } };
     }
     case 'sheetClosed':

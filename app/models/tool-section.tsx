@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatBytes } from '../../lib/contract/format';
-import type { LocalFile, ToolEntry } from '../../lib/contract/library';
+import { type LocalFile, languageModelsOf, type ToolEntry } from '../../lib/contract/library';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/settings';
@@ -81,7 +81,33 @@ export function ToolSection(props: {
   );
 }
 
-/** One language model: size, licence, state, and what can be done. */
+/** The networks that finish videos. */
+export function FinisherSection(props: {
+  tools: readonly ToolEntry[];
+  about: (subject: string) => About;
+  actions: LibraryActions;
+}) {
+  const { tools, about, actions } = props;
+  const others = languageModelsOf(tools);
+  return (
+    <section className="panel" id="finishing" aria-labelledby="finishing-title">
+      <h2 id="finishing-title">{t('models.finishing')}</h2>
+      <p className="field-hint">{t('models.finishingHint')}</p>
+      {tools
+        .filter((entry) => !others.includes(entry))
+        .map((entry) => (
+          <ToolCard
+            key={entry.manifest.id}
+            entry={entry}
+            actions={actions}
+            about={about(entry.manifest.id)}
+          />
+        ))}
+    </section>
+  );
+}
+
+/** One tool: size, licence, state, and what can be done. */
 function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActions }) {
   const { entry, about, actions } = props;
   const { manifest, origin, parts, stored, elsewhere } = entry;

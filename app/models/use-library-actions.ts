@@ -12,7 +12,7 @@ import { getLibrary } from '../library';
 import { withTerms } from '../shared/terms-store';
 import { t } from '../texts';
 import '../texts/en/models';
-import { adapterOf } from './model-view';
+import { adaptersOf } from './model-view';
 import { addEach, type PageAction, type Removal, subjects, type Wanted } from './page-state';
 
 /** Everything that can be done on the models page. */
@@ -73,12 +73,12 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
   const openSheet: LibraryActions['openSheet'] = (entry, chosen) => {
     const { manifest } = entry;
     const precision = chosen?.precision ?? entry.precision ?? manifest.precision;
-    const adapter = chosen?.adapter === undefined ? adapterOf(entry) : chosen.adapter;
-    const wanted = { model: manifest.id, precision, adapter };
+    const adapters = chosen?.adapters ?? adaptersOf(entry);
+    const wanted = { model: manifest.id, precision, adapters };
     change({ type: 'sheetOpened', ...wanted });
     const sheet = { ...wanted, plan: { status: 'asking' } } as const;
     getLibrary()
-      .call((api) => Promise.race([api.planDownload(manifest.id, precision, adapter), tooLate()]))
+      .call((api) => Promise.race([api.planDownload(manifest.id, precision, adapters), tooLate()]))
       .then(
         (plan) => change({ type: 'planned', sheet, plan: { status: 'known', plan } }),
         (thrown: unknown) => {
@@ -88,8 +88,8 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
       );
   };
 
-  const fetchModel = (id: string, { precision, adapter }: Wanted) =>
-    run(id, t('models.askingHub'), (api) => api.download(id, precision, adapter));
+  const fetchModel = (id: string, { precision, adapters }: Wanted) =>
+    run(id, t('models.askingHub'), (api) => api.download(id, precision, adapters));
 
   const takeFiles = (id: string, precision: Precision, files: readonly LocalFile[]) =>
     run(id, t('models.readingFiles'), async (api) => {

@@ -1,5 +1,5 @@
 import Link from 'next/link';
-import type { ModelEntry } from '../../lib/contract/library';
+import { languageModelsOf, type ModelEntry } from '../../lib/contract/library';
 import { useLibrary } from '../library';
 import { CheckerDownload, useChecker } from '../shared/checker';
 import { t } from '../texts';
@@ -10,7 +10,7 @@ export function Abilities({ model }: { model: ModelEntry }) {
   const library = useLibrary();
   const checker = useChecker(model.manifest.id);
   if (library.status !== 'ready') return null;
-  const tool = library.snapshot.tools.find(({ ready }) => ready);
+  const tool = languageModelsOf(library.snapshot.tools).find(({ ready }) => ready);
   return (
     <section className="panel" aria-labelledby="abilities-title">
       <h2 id="abilities-title">{t('serve.abilities')}</h2>

@@ -24,7 +24,7 @@ test.each<[Partial<Safety> & Pick<Safety, 'status'>, string, string | null]>([
     `Quick check: flagged by ${quick}`,
     'flagged',
   ],
-  [{ status: 'clear', score: 0.1, input: 0.7, model }, 'The start image was flagged too', null],
+  [{ status: 'clear', score: 0.1, input: 0.7, model }, 'An input image was flagged too', null],
   [{ status: 'flagged', score: 0.93, model }, `Flagged by ${model}, score 0.93`, 'flagged'],
   [{ status: 'off' }, 'switched off', null],
   [{ status: 'unverified', reason: 'demonstration' }, 'This is no verdict.', null],

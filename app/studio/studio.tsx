@@ -184,7 +184,7 @@ export function Studio() {
       editing={edit.id !== null}
       onVariations={(changes) => void runs.enqueue(changes)}
       onCancelEdit={edit.end}
-      onFiles={(files) => void fileInput.addFiles(files)}
+      onFiles={(files, to) => void fileInput.addFiles(files, to)}
       onImages={(images) =>
         void runs.enqueueImages(images).then((added) => added && fileInput.clearNotice())
       }

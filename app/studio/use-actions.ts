@@ -7,6 +7,7 @@ import { t } from '../texts';
 import '../texts/en/studio';
 import { readImage, readLastFrame } from './form/files';
 import { type FormAction, fromRun } from './form/form-state';
+import { chosenLast } from './form/use-edit';
 import type { FileInput } from './form/use-file-input';
 import type { PredictionActions } from './result/result-card';
 import type { Generate } from './run/use-generate';
@@ -17,7 +18,7 @@ export function useActions(options: {
   change: Dispatch<FormAction>;
   showError: FileInput['showError'];
   showInfo: FileInput['showInfo'];
-  runs: Pick<Generate, 'makeLonger' | 'runAgain' | 'resume' | 'finish' | 'refine'>;
+  runs: Pick<Generate, 'makeLonger' | 'runAgain' | 'makeStandard' | 'resume' | 'finish' | 'refine'>;
   remove: (id: string) => Promise<void>;
   show: (id: string) => void;
 }): PredictionActions {
@@ -40,6 +41,8 @@ export function useActions(options: {
     const { framing } = prediction.options;
     const image = { name: source.imageName, file: source.image, framing };
     change({ type: 'imageSet', image });
+    const lastImage = chosenLast(source.lastImage, prediction.options);
+    change({ type: 'imageSet', image: lastImage, name: 'lastImage' });
     const loras = withScales(source.loras, parameters).map(({ name, file, scale }) => {
       return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     });
@@ -59,6 +62,7 @@ export function useActions(options: {
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
     onMakeLonger: (prediction, choice) => void runs.makeLonger(prediction, choice),
     onRunAgain: (id) => void runs.runAgain(id),
+    onMakeStandard: (id) => void runs.makeStandard(id),
     onResume: (id, backend) => void runs.resume(id, backend),
     onFinish: (id) => void runs.finish(id),
     onRefine: (id) => void runs.refine(id),

@@ -3,8 +3,8 @@ import compile from 'icu-minify/compile';
 import format from 'icu-minify/format';
 import { createTranslator } from 'use-intl/core';
 import { expect, test } from 'vitest';
-import { adapterOffers, parseManifest } from '../../lib/contract/manifest';
-import { languageModels } from '../../lib/contract/tools';
+import { adapterOffers, guidanceOffers, parseManifest } from '../../lib/contract/manifest';
+import { finishers, languageModels } from '../../lib/contract/tools';
 import { matchLanguage } from './catalogue';
 import { messages } from './en';
 import { zh } from './zh';
@@ -60,10 +60,11 @@ test('what the shipped manifests say is translated', async () => {
   const listed = (await readdir('public/models')).filter((name) =>
     /^(?!index).*\.json$/.test(name),
   );
-  const texts = languageModels.map(({ description }) => description);
+  const texts = [...languageModels, ...finishers].map(({ description }) => description);
   for (const name of listed) {
     const manifest = parseManifest(JSON.parse(await readFile(`public/models/${name}`, 'utf8')));
-    const adapters = adapterOffers(manifest).map(({ adapter }) => adapter.description ?? '');
+    const offers = [...adapterOffers(manifest), ...guidanceOffers(manifest)];
+    const adapters = offers.map(({ adapter }) => adapter.description);
     const choices = manifest.choices.flatMap((choice) => [choice.name, choice.description]);
     texts.push(manifest.description, ...choices, ...adapters);
   }

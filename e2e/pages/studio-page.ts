@@ -7,6 +7,7 @@ type Files = string | InputFile;
 /** The studio at `/`, found by what a user sees and hears. */
 export class StudioPage {
   readonly image: Locator;
+  readonly lastImage: Locator;
   /** The frame of the video over the image. */
   readonly frame: Locator;
   readonly zoom: Locator;
@@ -38,8 +39,10 @@ export class StudioPage {
   constructor(readonly page: Page) {
     const form = page.getByRole('form', { name: 'Video settings' });
     this.image = form.getByLabel('Image', { exact: true });
-    this.frame = form.getByRole('application', { name: 'Frame of the video' });
-    this.zoom = form.getByRole('slider', { name: 'Zoom' });
+    this.lastImage = page.locator('#last-image');
+    const field = page.locator('#image-field');
+    this.frame = field.getByRole('application', { name: 'Frame of the video' });
+    this.zoom = field.getByRole('slider', { name: 'Zoom' });
     this.prompt = form.getByLabel('Prompt', { exact: true });
     this.steps = form.getByLabel('Steps', { exact: true });
     this.improveButton = form.getByRole('button', { name: /^Improve( again)?$/ });

@@ -1,7 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
-import { type AdapterChoice, adapterOffers, type DownloadPlan, parseManifest } from '../contract';
+import {
+  type AdapterChoices,
+  adapterOffers,
+  type DownloadPlan,
+  guidanceOffers,
+  parseManifest,
+} from '../contract';
 import { testManifest } from '../contract/testing/manifest';
 import { askToDownload, offerText, withDiskSpace } from './consent';
 
@@ -67,16 +73,22 @@ it('says what would be fetched, its licence, where to, and the free space before
   ]);
 });
 
-it('says of the chosen adapter alone what its licence is and forbids', async () => {
+it('says of the chosen adapters alone what their licences are and forbid', async () => {
   const file = new URL('../../public/models/wan2.2-ti2v-5b.json', import.meta.url);
   const real = parseManifest(JSON.parse(await readFile(file, 'utf8')));
-  const turbo = adapterOffers(real).find(({ adapter }) => adapter.name === 'Turbo')?.choice;
-  const offered = (adapter: AdapterChoice) =>
-    offerText({ manifest: real, precision: 'int8', adapter, plan, hub: 'h', home: '/m' });
-  expect(offered(turbo)).toMatch(
-    /CC BY-NC-SA 4\.0.*\n {2}note {11}Turbo may not be used commercially/s,
+  const offered = (adapters?: AdapterChoices) =>
+    offerText({ manifest: real, precision: 'int8', adapters, plan, hub: 'h', home: '/m' });
+  // What runs beside it comes with it.
+  const [, longLive] = adapterOffers(real);
+  expect(offered([longLive?.choice ?? ''])).toMatch(
+    /licence +Apache-2\.0.*LongLive-Plug-\S+-few-step, \S+LongLive-Plug-\S+-cfg/,
   );
-  for (const other of [undefined, null]) expect(offered(other)).not.toMatch(/NC-SA|commercially/);
+  for (const other of [undefined, []]) expect(offered(other)).not.toContain('LongLive');
+  const [guidance] = guidanceOffers(real);
+  expect(offered([guidance?.choice ?? ''])).not.toContain('few-step');
+  if (guidance) guidance.adapter.licence.commercial = false;
+  expect(offered([guidance?.choice ?? ''])).toMatch(/note +LongLive-Plug guidance may not be used/);
+  expect(offered()).not.toContain('commercially');
 });
 
 it('counts the free space of the disk, and the quota where that is less', () => {

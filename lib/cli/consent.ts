@@ -1,9 +1,10 @@
 import { statfs } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   adapterOffers,
   type DownloadPlan,
+  guidanceOffers,
   KinoraError,
   licencesOf,
   type Precision,
@@ -17,7 +18,7 @@ import { isConverted } from '../pipeline/installation';
 export interface Offer {
   readonly manifest: ToolManifest;
   readonly precision: Precision;
-  readonly adapter?: AdapterChoice;
+  readonly adapters?: AdapterChoices | undefined;
   readonly plan: DownloadPlan;
   readonly hub: string;
   /** Folder of the profile. */
@@ -38,14 +39,15 @@ export function withDiskSpace(plan: DownloadPlan, free: number): DownloadPlan {
 }
 
 /** The text before a download: what is fetched, its licence, its size and where it is stored. */
-export function offerText({ manifest, precision, adapter, plan, hub, home }: Offer): string {
+export function offerText({ manifest, precision, adapters, plan, hub, home }: Offer): string {
   const { name, choices } = manifest;
   const begun = plan.parts.reduce((sum, part) => sum + part.bytesTotal - part.bytesLeft, 0);
   const choice = choices.find((one) => one.precision === precision)?.name ?? precision;
   const free = Math.max(0, plan.storage.quota - plan.storage.usage);
+  const sources = sourcesFor(manifest, precision, adapters);
   const rows: [string, string][] = [
-    ...licenceRows({ ...manifest, sources: sourcesFor(manifest, precision, adapter) }),
-    ...limitRows(manifest, adapter),
+    ...licenceRows({ ...manifest, sources }),
+    ...limitRows({ ...manifest, sources }),
     ['from', hub],
     ['to', home],
     ...(plan.parts.some(({ component }) => isConverted(component))
@@ -74,12 +76,11 @@ function licenceRows(manifest: ToolManifest): [string, string][] {
   });
 }
 
-/** What the licence of the adapter that is fetched forbids. */
-function limitRows(manifest: ToolManifest, choice: AdapterChoice): [string, string][] {
-  const offers = adapterOffers(manifest);
-  const offer = choice === undefined ? offers[0] : offers.find((one) => one.choice === choice);
-  if (!offer || offer.adapter.licence.commercial) return [];
-  return [['note', `${offer.adapter.name} may not be used commercially`]];
+/** What the licences of the adapters that are fetched forbid. */
+function limitRows(manifest: ToolManifest): [string, string][] {
+  return [...adapterOffers(manifest), ...guidanceOffers(manifest)]
+    .filter(({ adapter }) => !adapter.licence.commercial)
+    .map(({ adapter }) => ['note', `${adapter.name} may not be used commercially`]);
 }
 
 function partLine(

@@ -1,7 +1,8 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   adapterOffers,
   entriesOf,
+  guidanceOffers,
   KinoraError,
   type LibraryEntry,
   type ModelEntry,
@@ -9,11 +10,12 @@ import {
   type Precision,
 } from '../contract';
 import { formatBytes } from '../contract/format';
+import type { HeadlessEvent } from '../contract/headless';
 import { requireRoom } from '../library/plan';
 import type { Command } from './command';
 import { askToDownload, freeBytes, offerText, withDiskSpace } from './consent';
 import { DownloadReport } from './download-report';
-import type { LibrarySession } from './session';
+import { type LibrarySession, openLibrarySession } from './session';
 import { ensureTerms } from './terms';
 
 /** How long a paused download may take to save its progress. */
@@ -23,8 +25,8 @@ const pauseLimitMs = 15_000;
 export interface FetchOptions {
   /** Undefined: that of the stored parts, or the model's default. */
   readonly precision: Precision | undefined;
-  /** Name of a few-step adapter or `none`; when absent, the one chosen before or the first. */
-  readonly adapter?: string | undefined;
+  /** Names of adapters, or `none`; when absent, those chosen before or the first. */
+  readonly adapters?: readonly string[] | undefined;
   /** Agreed to beforehand. */
   readonly yes: boolean;
   /** The terms of use are accepted by the command line. */
@@ -50,19 +52,31 @@ export async function fetchModel(
   return session.model(id);
 }
 
+/** Opens the browser that stores a model, and downloads the model where it is missing. */
+export async function openWithModel(
+  command: Command,
+  home: string,
+  asked: FetchOptions & { readonly model: string; readonly hub: string | undefined },
+  onProgress: (event: HeadlessEvent) => void,
+): Promise<LibrarySession & Pick<ModelEntry, 'manifest'>> {
+  const session = await openLibrarySession(command, home, asked.hub, onProgress);
+  const { manifest } = await fetchModel(command, session, asked.model, asked);
+  return { ...session, manifest };
+}
+
 /** As {@link fetchModel}, for a video model or a language model. */
 export async function fetchEntry(
   command: Command,
   session: LibrarySession,
   entry: LibraryEntry,
-  { precision: asked, adapter: named, yes, acceptTerms, withChecker = false }: FetchOptions,
+  { precision: asked, adapters: named, yes, acceptTerms, withChecker = false }: FetchOptions,
 ): Promise<void> {
   const { manifest } = entry;
   const { id } = manifest;
   const precision = asked ?? entry.precision ?? manifest.precision;
   const isOther = entry.origin !== 'bundled' && precision !== entry.precision;
   const lacksChecker = entry.parts.some(isMissingChecker);
-  const adapter = named === undefined ? entry.adapter : adapterNamed(manifest, named);
+  const adapters = named ? adaptersNamed(manifest, named) : entry.adapters;
   const isAsked = isOther || (withChecker && lacksChecker) || named !== undefined;
   if (entry.ready && !isAsked) return;
   checkPrecision(entry, precision);
@@ -72,34 +86,44 @@ export async function fetchEntry(
   const { hub } = await session.snapshot();
   command.say(`Asking ${hub} for the sizes …`);
   const plan = await command.interruptible(
-    () => page.call('planDownload', id, precision, adapter),
+    () => page.call('planDownload', id, precision, adapters),
     async () => undefined,
   );
   const known = withDiskSpace(plan, await freeBytes(home));
-  command.say(offerText({ manifest, precision, adapter, plan: known, hub, home }));
+  command.say(offerText({ manifest, precision, adapters, plan: known, hub, home }));
   requireRoom(known);
   if (!yes) {
     const what = `${manifest.name} (${formatBytes(plan.download)})`;
     const terminal = { input: process.stdin, output: process.stdout };
     await askToDownload(what, terminal, command.signal);
   }
-  await download(command, session, entry, precision, adapter);
+  await download(command, session, entry, precision, adapters);
 }
 
-/** @throws KinoraError `PARAMETER_INVALID` naming the adapters that there are */
-function adapterNamed(manifest: LibraryEntry['manifest'], named: string): AdapterChoice {
-  const offers = adapterOffers(manifest);
-  if (named.toLowerCase() === 'none' && offers.length > 0) return null;
-  const isNamed = (name: string) => name.toLowerCase() === named.toLowerCase();
-  const found = offers.find(({ adapter }) => isNamed(adapter.name));
-  if (found) return found.choice;
+/** @throws KinoraError `PARAMETER_INVALID` naming the adapters that there are, and for two of a kind */
+function adaptersNamed(
+  manifest: LibraryEntry['manifest'],
+  named: readonly string[],
+): AdapterChoices {
+  const fewStep = adapterOffers(manifest);
+  const offers = [...fewStep, ...guidanceOffers(manifest)];
+  const refused = (sentence: string) => new KinoraError('PARAMETER_INVALID', sentence);
+  if (offers.length === 0) throw refused(`${manifest.name} has no adapters.`);
+  const isNone = ([first, ...more]: readonly string[]) =>
+    first?.toLowerCase() === 'none' && more.length === 0;
+  if (isNone(named)) return [];
   const names = offers.map(({ adapter }) => adapter.name);
-  throw new KinoraError(
-    'PARAMETER_INVALID',
-    offers.length === 0
-      ? `${manifest.name} has no few-step adapters.`
-      : `${manifest.name} has no adapter "${named}"; it has ${names.join(', ')} and none.`,
-  );
+  const chosen = named.map((each) => {
+    const found = offers.find(({ adapter }) => adapter.name.toLowerCase() === each.toLowerCase());
+    if (found) return found.choice;
+    throw refused(
+      `${manifest.name} has no adapter "${each}"; it has ${names.join(', ')} and none.`,
+    );
+  });
+  if (fewStep.filter(({ choice }) => chosen.includes(choice)).length > 1) {
+    throw refused('Ultra-fast videos are made with one adapter: name one of them.');
+  }
+  return chosen;
 }
 
 function isMissingChecker({ component, status }: PartState): boolean {
@@ -120,12 +144,12 @@ async function download(
   session: LibrarySession,
   entry: LibraryEntry,
   precision: Precision,
-  adapter: AdapterChoice,
+  adapters: AdapterChoices | undefined,
 ): Promise<void> {
   const { page } = session;
   const { id, name } = entry.manifest;
   const watch = watchModel(command, session, entry);
-  const fetching = page.call('downloadModel', id, precision, adapter);
+  const fetching = page.call('downloadModel', id, precision, adapters);
   const pause = async () => {
     await page.call('pause', id);
     await fetching;

@@ -28,6 +28,7 @@ describe('the options of generate', () => {
   it('have the defaults of the request and the bundled sample', () => {
     expect(options()).toEqual({
       image: undefined,
+      lastImage: undefined,
       parameters: parseParameters({ prompt: samplePrompt }),
       given: [],
       model: 'mini',
@@ -44,12 +45,13 @@ describe('the options of generate', () => {
 
   it('are read, each into its field', () => {
     const line =
-      '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --loop --steps 40 ' +
+      '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --loop --upscale 2 --smooth --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
       '--lora b.safetensors:4 --model other --backend wasm --kernels fast --memory 7.5 ' +
-      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
+      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-colour-correction --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
+      lastImage: undefined,
       parameters: {
         prompt: 'p',
         negative_prompt: 'n',
@@ -61,6 +63,8 @@ describe('the options of generate', () => {
         num_inference_steps: 40,
         duration: 10,
         loop: true,
+        upscale: 2,
+        smooth: true,
         guidance_scale: 1.5,
         flow_shift: 2.5,
         seed: 9_999_999_999,
@@ -71,6 +75,7 @@ describe('the options of generate', () => {
       options: {
         framing: { zoom: 1.5, x: 0, y: 0.75, background: 'blur' },
         promptOptimizer: true,
+        keepsColours: false,
         safetyChecker: false,
         encoder: 'ffmpeg',
       },
@@ -89,6 +94,14 @@ describe('the options of generate', () => {
     expect(options('--fit', '#20A040').options.framing).toEqual({
       ...whole,
       background: '#20A040',
+    });
+  });
+
+  it('name an end image, framed by options of its own', () => {
+    const line = ['--fit', 'blur', '--last-image', 'b.png', '--last-crop', '1,0,2'];
+    expect(options(...line)).toMatchObject({
+      lastImage: { from: 'b.png', framing: { zoom: 2, x: 1, y: 0 } },
+      options: { framing: { zoom: 0 } },
     });
   });
 
@@ -149,6 +162,8 @@ describe('the options of generate', () => {
     ['--crop 0,0,1,1', 'PARAMETER_INVALID', '--crop must be X,Y or X,Y,ZOOM'],
     ['--fit red', 'PARAMETER_INVALID', '--fit must be blur or a colour'],
     ['--fit blur --crop 0,0', 'REQUEST_INVALID', '--crop and --fit exclude each other.'],
+    ['--last-fit blur', 'REQUEST_INVALID', '--last-crop and --last-fit need --last-image.'],
+    ['--loop --last-image a.png', 'LOOP_WITH_LAST_IMAGE', 'it takes no end image'],
     ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
     [
       '--kernels quick',

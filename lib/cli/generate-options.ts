@@ -15,8 +15,10 @@ import {
   parseParameters,
   type RunOptions,
   parameterRanges as ranges,
+  requireOneEnd,
   sizes,
 } from '../contract';
+import { adapterStrengths as strengths } from '../contract/parameters';
 import { samplePrompt } from '../contract/request';
 import {
   type Arguments,
@@ -33,6 +35,8 @@ import {
 export interface GenerateOptions {
   /** File or URL; undefined for the bundled sample. */
   readonly image: string | undefined;
+  /** The end image, and how it lies in the frame. */
+  readonly lastImage: { readonly from: string; readonly framing: Framing | undefined } | undefined;
   readonly parameters: Parameters;
   /** Which of them were typed: the others are the model's own defaults, where it has some. */
   readonly given: readonly (keyof ModelManifest['defaults'])[];
@@ -57,11 +61,16 @@ const optionTypes = {
   image: { type: 'string' },
   crop: { type: 'string' },
   fit: { type: 'string' },
+  'last-image': { type: 'string' },
+  'last-crop': { type: 'string' },
+  'last-fit': { type: 'string' },
   prompt: { type: 'string' },
   'negative-prompt': { type: 'string' },
   size: { type: 'string' },
   duration: { type: 'string' },
   loop: { type: 'boolean' },
+  upscale: { type: 'string' },
+  smooth: { type: 'boolean' },
   steps: { type: 'string' },
   guidance: { type: 'string' },
   'flow-shift': { type: 'string' },
@@ -71,6 +80,8 @@ const optionTypes = {
   fast: { type: 'boolean' },
   decoder: { type: 'string' },
   cache: { type: 'boolean' },
+  'guidance-adapter': { type: 'boolean' },
+  'adapter-strength': { type: 'string' },
   backend: { type: 'string' },
   kernels: { type: 'string' },
   memory: { type: 'string' },
@@ -78,6 +89,7 @@ const optionTypes = {
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
   'optimize-prompt': { type: 'boolean' },
+  'no-colour-correction': { type: 'boolean' },
   'no-safety-check': { type: 'boolean' },
   'accept-terms': { type: 'boolean' },
   encoder: { type: 'string' },
@@ -93,6 +105,7 @@ const optionOfField: Readonly<Record<string, string>> = {
   duration: '--duration',
   seed: '--seed',
   size: '--size',
+  upscale: '--upscale',
   loras: '--lora',
 };
 
@@ -105,6 +118,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --crop X,Y[,ZOOM]       which part of the image fills the video: 0,0 the upper left, 0.5,0.5 the
                           centre (the default), 1,1 the lower right; a zoom from 1 to ${maxZoom}
   --fit blur|#RRGGBB      the whole image, with bars that show it blurred, or one colour
+  --last-image FILE|URL   the end image: the video ends in it; not together with --loop
+  --last-crop, --last-fit how it lies in the frame, like --crop and --fit
   --prompt TEXT           what should happen (default: a prompt for the sample)
   --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
   --negative-prompt TEXT  what should not appear (default: what the model's makers use, if anything);
@@ -112,6 +127,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
   --duration SECONDS      ${between('duration')}
   --loop                  the video ends where it begins, to be played again and again
+  --upscale 2             enlarges it to 2560×1440 or 1440×2560
+  --smooth                twice as many frames a second, by a network that is a download
   --steps N               ${between('num_inference_steps')}
   --guidance X            ${between('guidance_scale')}
   --flow-shift X          ${between('flow_shift')}
@@ -123,10 +140,16 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --fast                  the model's ultra-fast variant instead of its standard one
   --decoder NAME          ${decoderKinds.join(' or ')} (default the variant's)
   --cache                 lets steps reuse results of earlier ones: faster, nearly the same
+  --guidance-adapter      the adapter that computes in one pass a step what guidance takes two for:
+                          half the time, nearly the same; for the standard variant
+  --adapter-strength X    ${strengths.min} to ${strengths.max} (default ${strengths.default}): how strongly an adapter of the model acts; lower helps
+                          against slow motion and costs detail, higher is crisper and may look hard
   --yes                   agrees to the download beforehand
   --accept-terms          accepts the terms of use, which a real model needs once
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
   --hub URL               where models are fetched from; remembered
+  --no-colour-correction  leaves the colours of a second clip, which starts from the last picture of
+                          the first one, as they come out
   --no-safety-check       does not check image and video with the safety checker
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --kernels NAME          ${kernelSettings.join(', ')}: what computes on the GPU (default exact); fast is a
@@ -159,17 +182,22 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   );
   if (values.help) return 'help';
   refuseMore('generate', positionals);
+  const parameters = readParameters(values);
   return {
     image: values.image,
-    parameters: readParameters(values),
+    lastImage: readLastImage(values, parameters),
+    parameters,
     given: givenParameters(values),
     model: values.model ?? demonstrationModel,
     profile: values.fast ? 'ultra-fast' : 'standard',
     options: {
-      framing: readFraming(values),
+      framing: readFraming(values, ''),
       decoder: oneOf('--decoder', decoderKinds, values.decoder),
       cache: values.cache,
+      guidanceAdapter: values['guidance-adapter'],
+      adapterStrength: readStrength(values),
       promptOptimizer: values['optimize-prompt'],
+      keepsColours: values['no-colour-correction'] ? false : undefined,
       safetyChecker: !values['no-safety-check'],
       encoder: oneOf('--encoder', encoders, values.encoder),
     },
@@ -182,22 +210,43 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   };
 }
 
+/** @throws KinoraError `LOOP_WITH_LAST_IMAGE`, and those of {@link readFraming} */
+function readLastImage(values: Values, parameters: Parameters): GenerateOptions['lastImage'] {
+  const from = values['last-image'];
+  const framing = readFraming(values, 'last-');
+  requireOneEnd(parameters, from);
+  if (from !== undefined) return { from, framing };
+  if (!framing) return undefined;
+  throw usageError('generate', '--last-crop and --last-fit need --last-image.');
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+function readStrength(values: Values): number | undefined {
+  const strength = readNumber(values['adapter-strength']);
+  if (strength === undefined || (strength >= strengths.min && strength <= strengths.max)) {
+    return strength;
+  }
+  const sentence = `--adapter-strength must be a number from ${strengths.min} to ${strengths.max}.`;
+  throw new KinoraError('PARAMETER_INVALID', sentence);
+}
+
 /** @throws KinoraError `PARAMETER_INVALID`, or `REQUEST_INVALID` for both options at once */
-function readFraming({ crop, fit }: Values): Framing | undefined {
+function readFraming(values: Values, prefix: '' | 'last-'): Framing | undefined {
+  const { [`${prefix}crop` as const]: crop, [`${prefix}fit` as const]: fit } = values;
   if (crop !== undefined && fit !== undefined) {
-    throw usageError('generate', '--crop and --fit exclude each other.');
+    throw usageError('generate', `--${prefix}crop and --${prefix}fit exclude each other.`);
   }
   if (fit !== undefined) {
     const { success, data } = framingSchema.safeParse({ ...centred, zoom: 0, background: fit });
     if (success) return data;
-    const sentence = `--fit must be blur or a colour such as #203040, not "${fit}".`;
+    const sentence = `--${prefix}fit must be blur or a colour such as #203040, not "${fit}".`;
     throw new KinoraError('PARAMETER_INVALID', sentence);
   }
   if (crop === undefined) return undefined;
   const [x, y, zoom = 1, ...more] = crop.split(',').map(readNumber);
   const { success, data } = framingSchema.safeParse({ ...centred, x, y, zoom });
   if (success && zoom >= 1 && more.length === 0) return data;
-  const sentence = `--crop must be X,Y or X,Y,ZOOM: a position from 0 to 1 and a zoom from 1 to ${maxZoom}, not "${crop}".`;
+  const sentence = `--${prefix}crop must be X,Y or X,Y,ZOOM: a position from 0 to 1 and a zoom from 1 to ${maxZoom}, not "${crop}".`;
   throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 
@@ -252,6 +301,8 @@ function readParameters(values: Values): Parameters {
     size: values.size,
     duration: readNumber(values.duration),
     loop: values.loop,
+    upscale: readNumber(values.upscale),
+    smooth: values.smooth,
     num_inference_steps: readNumber(values.steps),
     guidance_scale: readNumber(values.guidance),
     flow_shift: readNumber(values['flow-shift']),

@@ -3,18 +3,19 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type Backend,
+  formatOfFile,
   frameCount,
   framesInFile,
   isBundled,
   KinoraError,
-  type ModelManifest,
+  ofLastImage,
   resolveSeed,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
-import { inspectVideo } from '../video/inspect';
+import { inspectVideo, type VideoFacts } from '../video/inspect';
 import { deviceOf } from './arguments';
 import { Command } from './command';
-import { fetchModel } from './fetch-model';
+import { openWithModel } from './fetch-model';
 import {
   type GenerateOptions,
   generateHelp,
@@ -25,7 +26,7 @@ import { addedIds, kinoraHome, notedSafetyChecker } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
 import { checkWritable, fromUser, makeFolders } from './paths';
 import { ProgressReport, summary } from './report';
-import { openLibrarySession, openSession, type Session } from './session';
+import { openSession } from './session';
 
 process.exitCode = await new Command().run(async (command) => {
   const options = parseGenerateOptions(process.argv.slice(2));
@@ -41,14 +42,17 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const bundled = listed !== null && isBundled(listed);
   const { loras, libraryLoras } = await sortLoras(line.parameters.loras, !bundled);
   const image = await readImage(line.image, command.signal);
+  const lastImage =
+    line.lastImage &&
+    (await ofLastImage(readImage(line.lastImage.from, command.signal, '--last-image')));
   const out = line.out === undefined ? undefined : fromUser(line.out);
   await checkWritable(out ?? path.resolve('out', 'video.mp4'));
 
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
-  // A browser that forgets everything has neither language model nor safety checker.
+  // A browser that forgets everything has no language model, safety checker or network that finishes videos.
   const checked = options.safetyChecker && (await notedSafetyChecker(home));
-  const forgetting = bundled && !options.promptOptimizer && !checked;
+  const forgetting = bundled && !options.promptOptimizer && !checked && !line.parameters.smooth;
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, line, onProgress);
@@ -60,7 +64,17 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const device = deviceOf(line.device, software);
   if (software) command.say(withoutGpu(device.backend, line.device.backend !== undefined));
 
-  const request = { image, loras, libraryLoras, parameters, model, profile, options, device };
+  const framing = line.lastImage?.framing;
+  const ends = lastImage && { lastImage: { name: lastImage.name, framing } };
+  const files = { image, lastImage, loras, libraryLoras };
+  const request = {
+    ...files,
+    parameters,
+    model,
+    profile,
+    options: { ...options, ...ends },
+    device,
+  };
   const result = await command.interruptible(
     () => page.generate(request),
     () => page.cancel(),
@@ -69,22 +83,11 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const file = out ?? path.resolve('out', result.videoFile);
   await makeFolders(file);
   await page.save(result.videoFile, file);
-  const frames = framesInFile(frameCount(manifest, parameters.duration), parameters.loop);
-  await verify(file, result, frames, manifest.framesPerSecond);
+  const { duration, loop, smooth } = parameters;
+  const frames = framesInFile(frameCount(manifest, duration), loop, smooth);
+  await verify(file, { ...formatOfFile(parameters, manifest.framesPerSecond), frames });
   if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);
-}
-
-/** Opens the browser that stores the model, and downloads the model where it is missing. */
-async function openWithModel(
-  command: Command,
-  home: string,
-  { model, hub, precision, yes, acceptTerms }: GenerateOptions,
-  onProgress: (event: HeadlessEvent) => void,
-): Promise<Session & { manifest: ModelManifest }> {
-  const session = await openLibrarySession(command, home, hub, onProgress);
-  const { manifest } = await fetchModel(command, session, model, { precision, yes, acceptTerms });
-  return { ...session, manifest };
 }
 
 /** Where the work is done, on a machine without a GPU. */
@@ -98,22 +101,25 @@ function withoutGpu(backend: Backend, asked: boolean): string {
 /** Checks that the file on disk is what was asked for, and deletes it where it is not. */
 async function verify(
   file: string,
-  asked: { width: number; height: number; finishedEarly: boolean },
-  frames: number,
-  frameRate: number,
+  {
+    width,
+    height,
+    frames,
+    frameRate,
+  }: Pick<VideoFacts, 'width' | 'height' | 'frames' | 'frameRate'>,
 ): Promise<void> {
   try {
     const facts = await inspectVideo(await openAsBlob(file));
     const right =
-      facts.width === asked.width &&
-      facts.height === asked.height &&
+      facts.width === width &&
+      facts.height === height &&
       facts.frames === frames &&
       Math.abs(facts.frameRate - frameRate) < 0.01;
     if (right) return;
     throw new KinoraError(
       'ENCODER_FAILED',
       `The video came out as ${facts.width}×${facts.height} with ${facts.frames} frames at ` +
-        `${facts.frameRate} per second, expected ${asked.width}×${asked.height} with ${frames} at ` +
+        `${facts.frameRate} per second, expected ${width}×${height} with ${frames} at ` +
         `${frameRate}.`,
     );
   } catch (error) {

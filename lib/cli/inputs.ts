@@ -19,26 +19,28 @@ const fetchLimitMs = 30_000;
  * Reads the still and checks it by its bytes, so that a bad one is refused before a browser starts.
  *
  * @param image file or http(s) address; undefined for the bundled sample
+ * @param option that it was given to
  * @throws KinoraError one of the `IMAGE_…` codes or `FILE_UNREADABLE`
  */
 export async function readImage(
   image: string | undefined,
   signal: AbortSignal,
+  option = '--image',
 ): Promise<InputFile> {
   const isUrl = image !== undefined && /^https?:\/\//i.test(image);
   const local = image === undefined ? path.join(root, 'public', sampleImagePath) : fromUser(image);
   const file = isUrl ? image : local;
-  const buffer = isUrl ? await fetchImage(file, signal) : await readLocal(file);
+  const buffer = isUrl ? await fetchImage(file, signal) : await readLocal(file, option);
   const { format } = sniffImage(buffer);
   const name = isUrl ? path.posix.basename(new URL(file).pathname) : path.basename(file);
   return { name: name || `image.${format}`, mimeType: `image/${format}`, buffer };
 }
 
-async function readLocal(file: string): Promise<Buffer> {
+async function readLocal(file: string, option: string): Promise<Buffer> {
   const found = await stat(file).catch((cause: unknown) => {
     throw new KinoraError('IMAGE_MISSING', `There is no image at ${file}.`, {
       cause,
-      remedy: 'Check the path given to --image.',
+      remedy: `Check the path given to ${option}.`,
     });
   });
   if (!found.isFile()) throw new KinoraError('IMAGE_UNREADABLE', `${file} is not a file.`);

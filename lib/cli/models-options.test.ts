@@ -22,13 +22,13 @@ it.each([
     },
   ],
   [
-    'download wan --precision int4 --adapter Turbo -y --accept-terms',
+    'download wan --precision int4 --adapter LongLive-Plug --adapter none -y --accept-terms',
     {
       action: {
         command: 'download',
         id: 'wan',
         precision: 'int4',
-        adapter: 'Turbo',
+        adapters: ['LongLive-Plug', 'none'],
         yes: true,
         acceptTerms: true,
       },

@@ -16,8 +16,8 @@ export type ModelsAction =
       readonly command: 'download';
       readonly id: string;
       readonly precision: Precision | undefined;
-      /** Name of a few-step adapter, or `none`. */
-      readonly adapter: string | undefined;
+      /** Names of adapters, or `none`. */
+      readonly adapters: readonly string[] | undefined;
       readonly yes: boolean;
       readonly acceptTerms: boolean;
     }
@@ -37,7 +37,7 @@ export const modelsHelp = `Shows and changes the models that the command line us
   npm run models -- add ADDRESS|PATH [--revision NAME]
   npm run models -- add --lora ADDRESS|FILE
   npm run models -- add --language-model ADDRESS|FILE
-  npm run models -- download ID [--precision int8|int4] [--adapter NAME|none] [--yes]
+  npm run models -- download ID [--precision int8|int4] [--adapter NAME|none]… [--yes]
   npm run models -- verify ID
   npm run models -- delete ID
   npm run models -- terms
@@ -52,8 +52,9 @@ export const modelsHelp = `Shows and changes the models that the command line us
   delete      deletes what is stored of a model or LoRA; an added model leaves the list
   terms       prints the terms of use
 
-  --adapter   which few-step adapter ultra-fast videos are made with: FastWan (the default) or Turbo,
-              whose licence does not allow commercial use; or none
+  --adapter   an adapter by its name, several times for several. Ultra-fast videos are made with
+              FastWan (the default) or LongLive-Plug; "LongLive-Plug guidance" takes the place of
+              guidance in standard videos: half the time. Or none
   --hub URL   where models are fetched from; remembered
   --yes       agrees to the download beforehand
   --accept-terms   accepts the terms of use, which the first download needs
@@ -67,7 +68,7 @@ account, for repositories whose makers ask you to accept their terms. It is sent
 const optionTypes = {
   hub: { type: 'string' },
   precision: { type: 'string' },
-  adapter: { type: 'string' },
+  adapter: { type: 'string', multiple: true },
   revision: { type: 'string' },
   lora: { type: 'boolean' },
   'language-model': { type: 'boolean' },
@@ -126,7 +127,7 @@ function action(
   if (command !== 'download') return { command, id: subject };
   const acceptTerms = values['accept-terms'] ?? false;
   const precision = readPrecision(values.precision);
-  return { command, id: subject, precision, adapter: values.adapter, yes, acceptTerms };
+  return { command, id: subject, precision, adapters: values.adapter, yes, acceptTerms };
 }
 
 const refused = (sentence: string) => usageError('models', sentence);

@@ -1,5 +1,7 @@
 import {
   type Applied,
+  type ColourChange,
+  type ColourCorrection,
   type GenerationResult,
   type MemoryReport,
   type PromptOptimization,
@@ -106,6 +108,14 @@ export class ProgressReport {
   }
 }
 
+/** How the colours of a clip were led back to those of the one before. */
+function coloursRow({ clip, encoding, drift }: ColourCorrection): Row {
+  const text = ({ gain, offset }: ColourChange) =>
+    gain.map((g, c) => `${g.toFixed(2)}·v${(offset[c] ?? 0).toFixed(1).replace(/^(?!-)/, '+')}`);
+  const of = (change: ColourChange) => text(change).join(', ');
+  return ['colours', `clip ${clip + 1}: ${of(encoding)}; half of ${of(drift)} (red, green, blue)`];
+}
+
 /** What the safety checker says of the image, before the video is computed. */
 function inputLine({ score, flagged }: Extract<HeadlessEvent, { type: 'input-check' }>): string {
   if (score === null) return 'Image: the safety checker failed.';
@@ -145,6 +155,7 @@ export function summary(file: string, result: GenerationResult): string {
     ...(result.applied ? appliedRows(result.applied) : []),
     ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
     ['seed', String(result.seed)],
+    ...(result.colours ?? []).map(coloursRow),
     ...(result.safety ? safetyRows(result.safety) : []),
     ...(result.promptOptimization ? promptRows(result.promptOptimization) : []),
     ...[...phases, 'total' as const].flatMap((name): [string, string][] => {
@@ -165,11 +176,11 @@ function appliedRows({
   cache,
   decoder,
 }: Applied): Row[] {
-  const licence = adapter && ` (${adapter.licence.name})`;
+  const strength = adapter?.strength === undefined ? '' : ` at ${adapter.strength}`;
   const parts = [
     `${steps} steps by ${scheduler}`,
     guidance_scale === 1 ? 'no guidance' : `guidance ${guidance_scale}`,
-    adapter && adapter.name + licence,
+    adapter && `${adapter.name}${strength} (${adapter.licence.name})`,
     cache !== 'none' && cache,
     `${decoder} decoder`,
   ];

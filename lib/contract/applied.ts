@@ -20,8 +20,15 @@ export const appliedSchema = z.object({
   /** Null where the timesteps are listed. */
   flow_shift: z.number().nullable(),
   timesteps: z.array(z.number()).max(40).optional(),
-  /** The model's own adapter. */
-  adapter: z.object({ name: z.string().max(200), licence: adapterLicenceSchema }).nullable(),
+  /** The profile's adapter. */
+  adapter: z
+    .object({
+      name: z.string().max(200),
+      licence: adapterLicenceSchema,
+      /** 1 when absent; see `adapterStrength` of `RunOptions`. */
+      strength: z.number().optional(),
+    })
+    .nullable(),
   decoder: z.enum(decoderKinds),
   cache: z.enum(cacheKinds),
   /** Values of the request that were not used. */

@@ -1,4 +1,5 @@
 import type { KernelSetting } from './kernel-setting';
+import type { Finishing } from './parameters';
 import type { Backend } from './prediction';
 import type { CheckpointInfo, GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { DeviceOptions, RunRequest } from './run';
@@ -22,6 +23,12 @@ export interface EngineRequest extends RunRequest {
   /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
+  /** What the video ends in; then it is no loop. */
+  readonly lastImage?: Blob | undefined;
+  /** Whether the image is the last frame of an earlier video. */
+  readonly continues?: boolean | undefined;
+  /** The file of that video's last latent frames, where its motion is kept. */
+  readonly before?: Blob | undefined;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   readonly device: DeviceOptions;
@@ -35,6 +42,19 @@ export interface EngineRequest extends RunRequest {
   readonly checkpoint?: CheckpointInfo;
   /** Name of the output file; by default `<id>.mp4`. */
   readonly videoFile?: string;
+}
+
+/** What is to be made of a finished video. */
+export interface EnhanceRequest {
+  readonly file: Blob;
+  /** Of the new video. */
+  readonly id: string;
+  readonly finishing: Finishing;
+  /** Whether its first frame follows its last one again. */
+  readonly loop: boolean;
+  /** What is known of its content; what the file says when absent. */
+  readonly safety?: Safety | undefined;
+  readonly backend: Backend;
 }
 
 /** What the browser reports about the GPU. */
@@ -88,6 +108,14 @@ export interface EngineApi {
    *   `PROMPT_REFUSED`, after deleting the video, where it is flagged and its prompt names a child
    */
   check(videoFile: string, model: string, backend: Backend): Promise<Safety>;
+  /**
+   * Enlarges a finished video, or puts frames between its frames: a new MP4, which is stored nowhere. Its metadata
+   * name the old one as what it is made of.
+   *
+   * @throws KinoraError `BUSY`, `VIDEO_UNREADABLE`, `ENCODER_FAILED`, `CANCELLED`, `MODEL_NOT_INSTALLED` without the
+   *   network that was asked for, `OUT_OF_MEMORY`
+   */
+  enhance(request: EnhanceRequest, onProgress: (event: ProgressEvent) => void): Promise<Blob>;
   /**
    * Measures the kernels of our own on this GPU anew, and keeps the result: what is known before is dropped. On an
    * emulated GPU nothing is measured: the first kernels that compute right numbers are kept.

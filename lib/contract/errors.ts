@@ -43,6 +43,10 @@ const table = {
   ],
   PARAMETER_INVALID: ['A parameter is out of its range.', 'Use a value inside the range.'],
   REQUEST_INVALID: ['The request cannot be read.', 'Compare it with the documented parameters.'],
+  LOOP_WITH_LAST_IMAGE: [
+    'A loop ends in its start image, so it takes no end image.',
+    'Leave out one of the two.',
+  ],
   // The model
   MODEL_UNKNOWN: ['There is no model with this id.', 'Use one of the listed model ids.'],
   MODEL_MANIFEST_INVALID: ['The model manifest is not valid.', 'Fix the named field.'],
@@ -271,6 +275,20 @@ export class KinoraError extends Error {
   static fromRecord(record: ErrorRecord): KinoraError {
     return new KinoraError(record.code, record.message, { remedy: record.remedy });
   }
+}
+
+/**
+ * Waits for what reads the end image of a request.
+ *
+ * @throws KinoraError the same with a sentence that names the end image, as a request has two images
+ */
+export function ofLastImage<T>(reading: Promise<T>): Promise<T> {
+  return reading.catch((thrown: unknown) => {
+    if (!(thrown instanceof KinoraError)) throw thrown;
+    const { code, message, remedy } = thrown;
+    const sentence = `The end image cannot be used: ${message}`;
+    throw new KinoraError(code, sentence, { remedy, cause: thrown });
+  });
 }
 
 /** Whether the state of device and engine is unknown after this error, so that they must be restarted. */

@@ -28,6 +28,7 @@ export const componentTexts = {
   vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
   tiny_decoder: { name: 'Tiny decoder', purpose: 'Decodes ultra-fast videos in a moment' },
   adapter: { name: 'Few-step adapter', purpose: 'Lets ultra-fast videos be made in a few steps' },
+  guidance_adapter: { name: 'Guidance adapter', purpose: 'Lets a step take one pass, not two' },
   safety_checker: { name: 'Safety checker', purpose: 'Flags videos that may be unsafe for work' },
   language_model: { name: 'Language model', purpose: 'Rewords prompts' },
 };

@@ -2,7 +2,7 @@
 import type { DeviceReport, EngineCounters, KernelCheck } from './engine';
 import type { KernelSetting } from './kernel-setting';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
-import type { AdapterChoice, Precision } from './manifest';
+import type { AdapterChoices, Precision } from './manifest';
 import type { Backend } from './prediction';
 import type { GenerationResult, ProgressEvent } from './progress';
 import type { ParametersInput } from './request';
@@ -21,7 +21,7 @@ type Passed =
 /** The functions for the library of this browser. */
 export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   /** `download` of the library. On this page `download` is for videos. */
-  downloadModel(id: string, precision: Precision, adapter?: AdapterChoice): Promise<void>;
+  downloadModel(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void>;
   addModel(address: string, revision?: string): Promise<ModelEntry>;
   addTool(address: string, revision?: string): Promise<ToolEntry>;
   /** Lists the language model whose file is in `#files`. */
@@ -72,7 +72,7 @@ declare global {
  * because browser drivers transfer nothing else of an error.
  */
 export interface HeadlessApi extends HeadlessLibraryApi {
-  /** Makes a video of the files in `#image` and `#loras`; resolves when it is on disk. */
+  /** Makes a video of the files in `#image`, `#last-image` and `#loras`; resolves when it is on disk. */
   generate(run: HeadlessRun): Promise<GenerationResult>;
   cancel(): void;
   probe(): Promise<DeviceReport>;

@@ -1,5 +1,6 @@
 import type { ErrorRecord } from './errors';
-import type { AdapterChoice, ComponentId, Licence, ModelManifest, Precision } from './manifest';
+import type { AdapterChoices, ComponentId, Licence, ModelManifest, Precision } from './manifest';
+import { partOfTool } from './manifest-parts';
 import type { ToolManifest } from './tools';
 
 /** Status of one part of a model. */
@@ -79,8 +80,8 @@ export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
   readonly ready: boolean;
   /** The precision that was chosen for the download; null before a choice. */
   readonly precision: Precision | null;
-  /** The adapter that was chosen for the download; absent before a choice. */
-  readonly adapter?: Exclude<AdapterChoice, undefined>;
+  /** The adapters that were chosen for the download; absent before a choice. */
+  readonly adapters?: AdapterChoices;
   readonly parts: readonly PartState[];
   readonly stored: readonly StoredComponent[];
   /**
@@ -93,8 +94,13 @@ export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
 }
 
 export type ModelEntry = LibraryEntry<ModelManifest>;
-/** A language model, for the prompt optimiser. */
+/** A language model for the prompt optimiser, or a network that finishes videos. */
 export type ToolEntry = LibraryEntry;
+
+/** Those for the prompt optimiser. */
+export function languageModelsOf(tools: readonly ToolEntry[]): readonly ToolEntry[] {
+  return tools.filter(({ manifest }) => partOfTool(manifest) === 'language_model');
+}
 
 /** Whether a model has a safety checker of its own. */
 export function hasSafetyChecker({ stored }: Pick<ModelEntry, 'stored'>): boolean {
@@ -211,15 +217,15 @@ export interface LibraryApi {
   /** Removes an added model or tool from the list and deletes its stored files. */
   forgetModel(id: string): Promise<void>;
 
-  /** @param adapter the one chosen before, or the first, when absent */
-  planDownload(id: string, precision: Precision, adapter?: AdapterChoice): Promise<DownloadPlan>;
+  /** @param adapters those chosen before, or the first, when absent */
+  planDownload(id: string, precision: Precision, adapters?: AdapterChoices): Promise<DownloadPlan>;
   /**
    * Downloads and converts the missing parts, continuing unfinished ones. Resolves when the model is
    * ready, and also when the download was paused or cancelled.
    *
-   * @param adapter replaces another one that is stored, and is remembered; as in {@link planDownload}
+   * @param adapters replace others that are stored, and are remembered; as in {@link planDownload}
    */
-  download(id: string, precision: Precision, adapter?: AdapterChoice): Promise<void>;
+  download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void>;
   /** All parts, or one of them. */
   pause(id: string, component?: ComponentId): Promise<void>;
   resume(id: string, component?: ComponentId): Promise<void>;

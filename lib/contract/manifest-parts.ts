@@ -1,5 +1,5 @@
 import type { ComponentSource, Licence, ModelManifest } from './manifest';
-import type { FewStepAdapter, Profiles } from './profile';
+import type { AdapterFile, FewStepAdapter, ProfileAdapter, Profiles } from './profile';
 
 /** Precision of linear layers on the device: float32, or quantised in blocks of 32 with one scale. */
 export const precisions = ['f32', 'int8', 'int4'] as const;
@@ -8,15 +8,22 @@ export type Precision = (typeof precisions)[number];
 /**
  * A part of a model that is downloaded and stored separately: one of the manifest's `components`, or one that
  * is the same for every model. `configuration` has all small files: the config.json of each component and
- * the files of scheduler and tokenizer. `adapter` is a LoRA of the model itself, which a profile of few steps
- * needs. `language_model` is the only part of a tool.
+ * the files of scheduler and tokenizer. The only part of a tool is `language_model` or `interpolator`.
  */
 export type ComponentId = string;
+
+/** LoRAs of the model itself: for few steps, and instead of guidance. They may run at the same time. */
+export const adapterParts = ['adapter', 'guidance_adapter'] as const;
+export type AdapterPart = (typeof adapterParts)[number];
+
+export function isAdapterPart(component: ComponentId): component is AdapterPart {
+  return adapterParts.some((part) => part === component);
+}
 
 /** The parts of a model, in the order in which they are shown and fetched. */
 export function componentIdsOf({ components }: Pick<ModelManifest, 'components'>): ComponentId[] {
   const own = components.map(({ id }) => id);
-  return ['configuration', ...own, 'adapter', 'safety_checker'];
+  return ['configuration', ...own, ...adapterParts, 'safety_checker'];
 }
 
 /** Parts that make videos faster: where one cannot be had, the others are fetched all the same. */
@@ -24,63 +31,105 @@ export function isFaster(
   { components }: Pick<ModelManifest, 'components'>,
   component: ComponentId,
 ): boolean {
-  return component === 'adapter' || components.some(({ id, faster }) => faster && id === component);
+  const faster = components.some((one) => one.faster && one.id === component);
+  return isAdapterPart(component) || faster;
 }
 
 /**
- * Which of a model's adapters is downloaded: `owner/name/path` of its file on the hub. Null is none of
- * them, undefined the first.
+ * Which of a model's adapters are downloaded: `owner/name/path` of their files on the hub. Absent, it is the
+ * first one for few steps.
  */
-export type AdapterChoice = string | null | undefined;
+export type AdapterChoices = readonly string[];
 
-/** The sources of one precision choice: one adapter at most. */
+/** A manifest as far as it says which adapters there are; tools have no profiles. */
+type WithAdapters = Pick<ModelManifest, 'sources'> & { readonly profiles?: Profiles };
+
+/** The sources of one precision choice: one of each kind of adapter at most. */
 export function sourcesFor(
-  manifest: Pick<ModelManifest, 'sources'>,
+  manifest: WithAdapters,
   precision: Precision,
-  adapter?: AdapterChoice,
+  chosen?: AdapterChoices,
 ): ComponentSource[] {
-  const chosen = adapterSource(manifest, adapter);
+  const adapters = adapterSources(manifest, chosen);
   return manifest.sources
     .filter((source) => source.precision === undefined || source.precision === precision)
-    .filter((source) => source.component !== 'adapter' || source === chosen);
+    .filter((source) => !isAdapterPart(source.component) || adapters.includes(source));
 }
 
-/** The source of the chosen adapter; the first one's where the manifest does not have it any more. */
-function adapterSource(
-  { sources }: Pick<ModelManifest, 'sources'>,
-  adapter: AdapterChoice,
-): ComponentSource | undefined {
-  if (adapter === null) return undefined;
-  const adapters = sources.filter(({ component }) => component === 'adapter');
-  return adapters.find((source) => adapterPath(source) === adapter) ?? adapters[0];
+/** Whether a part belongs to a download with these adapters. */
+export function isWanted(
+  manifest: WithAdapters,
+  component: ComponentId,
+  chosen?: AdapterChoices,
+): boolean {
+  const adapters = adapterSources(manifest, chosen);
+  return !isAdapterPart(component) || adapters.some((source) => source.component === component);
 }
 
-/** A few-step adapter that can be downloaded with a model. */
-export interface AdapterOffer {
+/** The sources of the chosen adapters, and of those that have to run beside them. */
+function adapterSources(
+  { sources, profiles }: WithAdapters,
+  chosen?: AdapterChoices,
+): ComponentSource[] {
+  const adapters = sources.filter(({ component }) => isAdapterPart(component));
+  const find = (choice: string) => adapters.find((source) => adapterPath(source) === choice);
+  const first = adapters.find(({ component }) => component === 'adapter');
+  const known = chosen?.filter(find) ?? [];
+  // The first one stands in where the manifest has none of the chosen ones any more.
+  const usesFirst = !chosen || (chosen.length > 0 && known.length === 0);
+  const paths = usesFirst && first ? [adapterPath(first)] : known;
+  const beside = profiles?.['ultra-fast'].adapters
+    .filter((adapter) => paths.includes(pathOf(adapter)))
+    .flatMap(({ guidanceAdapter }) => (guidanceAdapter ? [pathOf(guidanceAdapter)] : []));
+  return adapterParts.flatMap((part) => {
+    const wanted = [...paths, ...(beside ?? [])].flatMap((path) => find(path) ?? []);
+    return wanted.find(({ component }) => component === part) ?? [];
+  });
+}
+
+/** An adapter that can be downloaded with a model. */
+export interface AdapterOffer<Adapter extends ProfileAdapter = ProfileAdapter> {
   readonly choice: string;
-  readonly adapter: FewStepAdapter;
+  readonly adapter: Adapter;
   /** Of its file; that of the profile where the source names none. */
   readonly licence: Licence;
 }
 
 /** The few-step adapters that a model's sources and its profile have, the default first. */
-export function adapterOffers({
-  sources,
-  profiles,
-}: Pick<ModelManifest, 'sources'> & { readonly profiles?: Profiles }): AdapterOffer[] {
-  const adapters = profiles?.['ultra-fast'].adapters ?? [];
-  return sources
-    .filter(({ component }) => component === 'adapter')
-    .flatMap((source) => {
-      const choice = adapterPath(source);
-      const adapter = adapters.find(({ repository, path }) => `${repository}/${path}` === choice);
-      return adapter ? [{ choice, adapter, licence: source.licence ?? adapter.licence }] : [];
-    });
+export function adapterOffers(manifest: WithAdapters): AdapterOffer<FewStepAdapter>[] {
+  const adapters = manifest.profiles?.['ultra-fast'].adapters ?? [];
+  return adapters.flatMap((adapter) => offersOf(manifest, 'adapter', adapter));
 }
 
-/** The {@link AdapterChoice} that stands for an adapter's source. */
+/** The guidance adapters that a model's sources and its standard profile have: one, or none. */
+export function guidanceOffers(manifest: WithAdapters): AdapterOffer[] {
+  const adapter = manifest.profiles?.standard.guidanceAdapter;
+  return adapter ? offersOf(manifest, 'guidance_adapter', adapter) : [];
+}
+
+function offersOf<Adapter extends ProfileAdapter>(
+  { sources }: WithAdapters,
+  part: AdapterPart,
+  adapter: Adapter,
+): AdapterOffer<Adapter>[] {
+  const choice = pathOf(adapter);
+  return sources
+    .filter((source) => source.component === part && adapterPath(source) === choice)
+    .map((source) => ({ choice, adapter, licence: source.licence ?? adapter.licence }));
+}
+
+/** What stands for an adapter's source in {@link AdapterChoices}. */
 export function adapterPath({ files: [file] }: Pick<ComponentSource, 'files'>): string {
-  return `${file?.repository}/${file?.path}`;
+  return file ? pathOf(file) : '';
+}
+
+function pathOf({ repository, path }: Pick<AdapterFile, 'repository' | 'path'>): string {
+  return `${repository}/${path}`;
+}
+
+/** Whether an adapter of a profile is the file that a part was made of: `owner/name/path@revision`, or a local name. */
+export function isAdapterFile(file: AdapterFile, source: string): boolean {
+  return source.startsWith(`${pathOf(file)}@`) || source === file.path.split('/').at(-1);
 }
 
 /** Whether the manifest says where the model's own files are: the safety checker alone is no model. */
@@ -115,4 +164,14 @@ export function licencesOf({
     licence,
     repositories: [...repositories],
   }));
+}
+
+/** Parts of tools that finish videos: a network that puts frames between frames. Each is one safetensors file. */
+export const finisherParts = ['interpolator'] as const;
+export type FinisherPart = (typeof finisherParts)[number];
+
+/** The part that a tool is. */
+export function partOfTool({ sources }: Pick<ModelManifest, 'sources'>): ComponentId {
+  // One that was added from this computer has no source, and is a language model.
+  return sources[0]?.component ?? 'language_model';
 }

@@ -118,6 +118,15 @@ export const manifestSchema = z.object({
   frameStride: z.int().min(1),
   /** Longest clip in frames; longer videos are made of several clips. */
   maxClipFrames: z.int().min(2),
+  /** How a clip goes on from the one before, and a video from a finished one. */
+  continuation: z
+    .object({
+      /** Latent frames of the clip before that the next one holds where it keeps the motion; 0 where it cannot. */
+      latents: z.int().min(0).max(3).default(0),
+      /** Whether it keeps the motion where nobody chooses; else it starts from the last picture alone. */
+      keepsMotion: z.boolean().default(false),
+    })
+    .prefault({}),
   /** Default precision of `choices`; for a bundled model, its precision on the device. */
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),

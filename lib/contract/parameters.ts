@@ -36,6 +36,9 @@ export const parameterRanges = {
   seed: { min: -1, max: maxSeed, step: 1, default: -1 },
 } as const;
 
+/** Strength of the adapters of a profile, as a factor of the scales that the manifest gives them. */
+export const adapterStrengths = { min: 0.5, max: 1.2, step: 0.05, default: 1 } as const;
+
 /** Parameters of a request that a profile may not use. */
 export const unusedParameters = ['num_inference_steps', 'guidance_scale', 'flow_shift'] as const;
 
@@ -60,9 +63,34 @@ export function frameCount(
   return 1 + frameStride * Math.round((framesPerSecond * durationSeconds) / frameStride);
 }
 
-/** Frames of the file that a video of so many frames becomes: a loop leaves out its last one, which is the first again. */
-export function framesInFile(frames: number, loop = false): number {
-  return loop ? frames - 1 : frames;
+/** What is made of the decoded frames before they are encoded, as a request names it. */
+export interface Finishing {
+  readonly upscale?: 1 | 2 | undefined;
+  /** Whether a frame is put between each two. */
+  readonly smooth?: boolean | undefined;
+}
+
+/**
+ * Frames of the file that a video of so many frames becomes: a loop leaves out its last one, which is the first again;
+ * a smooth video has another one between each two, a loop also between its last and its first.
+ */
+export function framesInFile(frames: number, loop = false, smooth = false): number {
+  const kept = loop ? frames - 1 : frames;
+  if (!smooth) return kept;
+  return loop ? 2 * kept : 2 * kept - 1;
+}
+
+/** Width and height in pixels and frames per second of the file. @param framesPerSecond of the model */
+export function formatOfFile(
+  { size, upscale = 1, smooth }: Finishing & { readonly size: Size },
+  framesPerSecond: number,
+): { width: number; height: number; frameRate: number } {
+  const { width, height } = sizeInPixels(size);
+  return {
+    width: upscale * width,
+    height: upscale * height,
+    frameRate: (smooth ? 2 : 1) * framesPerSecond,
+  };
 }
 
 /** The seed itself, or for −1 a random one in [0, {@link maxSeed}]. */

@@ -45,17 +45,28 @@ export const adapterLicenceSchema = z.object({
   commercial: z.boolean().default(true),
 });
 
-/** Weights that were distilled for few steps, as an adapter, and how they are sampled. */
-const fewStepAdapterSchema = z.object({
-  /** Short name, such as "FastWan". */
-  name: z.string().min(1),
-  /** What it was trained for and what is known of its videos, for those who choose one. */
-  description: z.string().default(''),
+const adapterFileSchema = z.object({
   /** `owner/name` on the hub, and the path inside: which file the installed adapter has to be. */
   repository: z.string().min(1),
   path: z.string().min(1),
   scale: z.number().positive().max(4).default(1),
+});
+export type AdapterFile = z.output<typeof adapterFileSchema>;
+
+/** An adapter of the model itself, which its makers distilled. */
+const profileAdapterSchema = adapterFileSchema.extend({
+  /** Short name, such as "FastWan". */
+  name: z.string().min(1),
+  /** What it was trained for and what is known of its videos, for those who choose one. */
+  description: z.string().default(''),
   licence: adapterLicenceSchema,
+});
+export type ProfileAdapter = z.output<typeof profileAdapterSchema>;
+
+/** Weights that were distilled for few steps, as an adapter, and how they are sampled. */
+const fewStepAdapterSchema = profileAdapterSchema.extend({
+  /** A guidance adapter that has to run beside it. */
+  guidanceAdapter: adapterFileSchema.optional(),
   scheduler: z.object({ kind: samplerNameSchema, timesteps }),
   guidance: z.number().min(1).max(10).default(1),
 });
@@ -78,6 +89,8 @@ export const profileSchema = z.object({
    * one runs beside the LoRAs of the request, with its own scheduler and guidance and without a cache.
    */
   adapters: z.array(fewStepAdapterSchema).default([]),
+  /** Weights that learned what guidance does: where a request asks for them, a step takes one pass. */
+  guidanceAdapter: profileAdapterSchema.optional(),
   /** The decoder; a model that lacks the tiny one decodes with the full one. */
   decoder: z.enum(decoderKinds).default('full'),
   /** Whether steps reuse results of earlier ones: by MagCache where the manifest calibrates it, else EasyCache. */

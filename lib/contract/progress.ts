@@ -174,6 +174,22 @@ export type Findings = Readonly<
 /** Seconds that each phase took; a phase that did not run may be absent. */
 export type Timings = Readonly<Partial<Record<Phase, number>> & { total: number }>;
 
+/** A value v of 0 … 255 becomes gain·v + offset; red, green and blue. */
+export interface ColourChange {
+  readonly gain: readonly number[];
+  readonly offset: readonly number[];
+}
+
+/** How the colours of a clip were led back to those of the clip before. */
+export interface ColourCorrection {
+  /** From 0. */
+  readonly clip: number;
+  /** What encoding its first picture once more has changed; taken back in full. */
+  readonly encoding: ColourChange;
+  /** What the model has changed in its first second; half of it is taken back at most. */
+  readonly drift: ColourChange;
+}
+
 /** The result of a finished generation. */
 export interface GenerationResult {
   /** File name in the folder of videos in OPFS. */
@@ -210,6 +226,8 @@ export interface GenerationResult {
   readonly memory?: MemoryReport;
   /** Findings of the prompt and frame steps, by the name of the step; absent if there are none. */
   readonly findings?: Readonly<Record<string, Findings>>;
+  /** Of each clip whose colours were led back to those of the clip before; absent where there is none. */
+  readonly colours?: readonly ColourCorrection[];
   /** Absent in records of versions without a safety checker: nothing was checked. */
   readonly safety?: Safety;
   /** Absent where no optimisation was asked for. */

@@ -52,6 +52,17 @@ export const parametersSchema = z.object({
     .describe(
       'The video ends where it begins, one frame short, so that it can be played again and again.',
     ),
+  // Likewise.
+  upscale: z
+    .literal([1, 2])
+    .optional()
+    .describe(
+      '2 enlarges the finished frames: `1280*720` becomes 2560×1440, `720*1280` becomes 1440×2560.',
+    ),
+  smooth: z
+    .boolean()
+    .optional()
+    .describe('Twice as many frames a second, as 48 for 24: a computed one lies between each two.'),
   guidance_scale: z
     .number()
     .min(1)
@@ -89,6 +100,15 @@ export function parseParameters(input: unknown): Parameters {
   const tooLong = parsed.error.issues[0]?.code === 'too_big';
   if (issue?.field === 'prompt' && !tooLong) throw new KinoraError('PROMPT_EMPTY');
   throw new KinoraError('PARAMETER_INVALID', issue?.message ?? 'The request is not valid.');
+}
+
+/**
+ * Requires that a request asks for one end at most.
+ *
+ * @throws KinoraError `LOOP_WITH_LAST_IMAGE`
+ */
+export function requireOneEnd({ loop }: Pick<Parameters, 'loop'>, lastImage: unknown): void {
+  if (loop && lastImage !== undefined) throw new KinoraError('LOOP_WITH_LAST_IMAGE');
 }
 
 /** An invalid field and a sentence that says what is valid. */

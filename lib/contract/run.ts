@@ -5,14 +5,30 @@ import type { DecoderKind, ProfileName } from './profile';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
 
+/** What is known of an end image besides its file. */
+export interface LastImage {
+  /** Of its file. */
+  readonly name: string;
+  /** How it lies in the frame; it is centred and fills it when absent. */
+  readonly framing?: Framing | undefined;
+}
+
 /** What a run may be asked besides its parameters. A prediction stores it as it is. */
 export interface RunOptions {
   /** How the image lies in the frame; it is centred and fills it when absent. */
   readonly framing?: Framing | undefined;
+  /** The end image, whose file comes with the start image; absent where the end is left to the model. */
+  readonly lastImage?: LastImage | undefined;
   /** The decoder; the profile's when absent. */
   readonly decoder?: DecoderKind | undefined;
   /** Whether steps may reuse results of earlier ones: faster, nearly the same. The profile decides when absent. */
   readonly cache?: boolean | undefined;
+  /** Whether a clip that goes on from a picture is given the colours of the one before; true when absent. */
+  readonly keepsColours?: boolean | undefined;
+  /** Whether the profile's guidance adapter computes what guidance does, in one pass a step; false when absent. */
+  readonly guidanceAdapter?: boolean | undefined;
+  /** Strength of the profile's adapter, one of `adapterStrengths`; 1 when absent. */
+  readonly adapterStrength?: number | undefined;
   /** Whether image and frames are checked by the safety checker of this browser; false when absent. */
   readonly safetyChecker?: boolean | undefined;
   /**
@@ -20,7 +36,7 @@ export interface RunOptions {
    * whose text is the prompt of the parameters. False when absent.
    */
   readonly promptOptimizer?: boolean | PromptOptimization | undefined;
-  /** Whether the file holds its start image, as a small JPEG; false when absent. */
+  /** Whether the file holds its start image and end image, as small JPEGs; false when absent. */
   readonly imageInFile?: boolean | undefined;
   /** What makes the MP4: `auto`, also when absent, is WebCodecs if it can encode H.264, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg' | undefined;

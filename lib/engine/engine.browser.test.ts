@@ -78,6 +78,7 @@ describe('a second model family', () => {
     const source = 'owner/name/expert.safetensors';
     const lora = new Blob([twoExpertsLora()]);
     const framing = { zoom: 0, x: 1, y: 0.25, background: '#204060' };
+    const end = { zoom: 2, x: 0, y: 1, background: 'blur' };
     const asked = request(
       {
         num_inference_steps: 3,
@@ -85,8 +86,13 @@ describe('a second model family', () => {
         size: '720*1280',
         loras: [{ path: name, scale: 1.5 }],
       },
-      { framing, imageInFile: true },
-      { model, profile: 'ultra-fast', loras: [{ name, file: lora, scale: 1.5, source }] },
+      { framing, imageInFile: true, lastImage: { name: 'end.png', framing: end } },
+      {
+        lastImage: still,
+        model,
+        profile: 'ultra-fast',
+        loras: [{ name, file: lora, scale: 1.5, source }],
+      },
     );
     const report = Comlink.proxy((event: ProgressEvent) => void events.push(event));
     const result = await other.generate(asked, report);
@@ -118,6 +124,8 @@ describe('a second model family', () => {
     expect(made).toMatchObject({ id, model, profile: 'ultra-fast', size: '720*1280' });
     expect(loras).toEqual(parameters.loras);
     expect(made.framing).toEqual(framing);
+    expect(made.last_framing).toEqual(end);
+    expect(made.last_image).toBe(made.start_image);
     expect(made.lora_files).toEqual([{ sha256: await sha256(await lora.arrayBuffer()), source }]);
     const held = await (await fetch(`data:image/jpeg;base64,${made.start_image}`)).blob();
     const [small, whole] = [await decodeImage(held), await decodeImage(still)];
@@ -185,6 +193,14 @@ describe('bad input ends with its code and leaves nothing', () => {
   test('an image that is cut', async () => {
     const image = still.slice(0, still.size / 2);
     expect((await refused(request({}, {}, { image }))).code).toBe('IMAGE_TRUNCATED');
+    const last = await refused(request({}, {}, { lastImage: image }));
+    expect(last).toMatchObject({ code: 'IMAGE_TRUNCATED' });
+    expect(last.message).toBe('The end image cannot be used: The image file ends too early.');
+  });
+
+  test('a loop with an end image', async () => {
+    const asked = request({ loop: true }, {}, { lastImage: still });
+    expect((await refused(asked)).code).toBe('LOOP_WITH_LAST_IMAGE');
   });
 
   test('a LoRA of another base', async () => {

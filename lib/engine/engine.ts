@@ -3,6 +3,7 @@ import {
   type Backend as BackendKind,
   type EngineApi,
   type EngineRequest,
+  type EnhanceRequest,
   type GenerationResult,
   isDeviceFault,
   type KernelSetting,
@@ -22,6 +23,8 @@ import { readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
 import { modelLock, openModelStore } from '../weights/store';
 import { EngineDevice } from './device';
+import { enhanceVideo } from './enhance';
+import { openFinisher } from './finisher';
 import { Generation } from './generation';
 import { EngineKernels } from './kernels';
 import { requireNoChild } from './prompt';
@@ -101,6 +104,15 @@ export class Engine implements EngineApi {
       const safety = await checkVideo(file, checker, checkBackends(this.#device, kind), signal);
       if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);
       return safety;
+    });
+  }
+
+  enhance(request: EnhanceRequest, onProgress: (event: ProgressEvent) => void): Promise<Blob> {
+    return this.#work(async ({ signal }) => {
+      const { finishing, backend } = request;
+      const open = () => this.#device.open(backend);
+      const network = await openFinisher(finishing, this.#tools, open);
+      return enhanceVideo(request, network, signal, onProgress);
     });
   }
 

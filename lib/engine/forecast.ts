@@ -2,6 +2,7 @@ import * as Comlink from 'comlink';
 import {
   type DeviceOptions,
   type DeviceReport,
+  type Finishing,
   frameCount,
   KinoraError,
   type ModelManifest,
@@ -12,6 +13,7 @@ import {
 } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
+import { joinOf, planClips } from '../pipeline/clips';
 import { forecastTime, stagesOf, type TimeForecast } from '../pipeline/estimate';
 import { longestClip, type MemoryPlan, MemoryPlanner } from '../pipeline/memory/plan';
 import type { ModelCounts, ModelFamilies } from '../pipeline/model';
@@ -32,6 +34,7 @@ export interface ForecastRequest {
   readonly size: Size;
   /** Seconds. */
   readonly duration: number;
+  readonly finishing: Finishing;
   readonly device: DeviceOptions;
   /** The engine's report; null where there is none. */
   readonly gpu: DeviceReport | null;
@@ -68,7 +71,7 @@ export async function forecast(
   families: ModelFamilies,
   request: ForecastRequest,
 ): Promise<Forecast> {
-  const { manifest, precision, sampling, size, duration } = request;
+  const { manifest, precision, sampling, size, duration, finishing } = request;
   const family = familyOf(families, manifest);
   const configuration = await configurationOf(manifest);
   const counts = await family.count(precision, configuration);
@@ -78,7 +81,7 @@ export async function forecast(
   const plan = planner && planWithin(planner, request.device.memoryBudget);
   const { kind, paces } = await knownPaces(gpu, request.device, manifest.id);
   const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
-  const counted = { manifest, counts, sampling, size, frames, optimises: false, checkedFrames };
+  const counted = { manifest, counts, sampling, size, frames, finishing, checkedFrames };
   const installation = await family.installation.plan(configuration);
   const needed = manifest.components.filter(({ faster }) => !faster);
   const stored = needed.map(({ id: component }) => {
@@ -87,7 +90,7 @@ export async function forecast(
     return installation.storedBytes(component, precision, blocks) ?? 0;
   });
   return {
-    time: forecastTime(stagesOf(counted, kind), paces, plan?.decodeWork),
+    time: forecastTime(stagesOf({ ...counted, optimises: false }, kind), paces, plan?.decodeWork),
     memory: planner && {
       full: planner.full.peak,
       least: planner.least.peak,
@@ -104,9 +107,10 @@ async function plannerOf(
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
   const { scheduler, steps, flowShift } = sampling;
+  const clips = planClips(frames, manifest.maxClipFrames, manifest.frameStride, joinOf(manifest));
   const { stochastic, evaluations } = createScheduler({ ...scheduler, steps, flowShift });
   const { costs } = await counts.planMemory({
-    native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
+    native: longestClip(manifest, size, Math.max(...clips.map((clip) => clip.frames))),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
     stochastic,

@@ -4,37 +4,42 @@ import {
   centred,
   type DecoderKind,
   type EngineRequest,
+  type Framing,
+  formatOfFile,
   frameCount,
   framesInFile,
   type GenerationResult,
   isResumable,
   KinoraError,
   type LoraFile,
+  ofLastImage,
   type Phase,
+  type PixelSize,
   type ProgressEvent,
+  requireOneEnd,
   sizeInPixels,
   toKinoraError,
 } from '../contract';
 import { fileSha256 } from '../contract/file-sha256';
-import { type RunSaving, removeSaved, savedPromptOptimization } from '../pipeline/checkpoints';
+import {
+  encodeEnd,
+  type RunSaving,
+  readEnd,
+  removeSaved,
+  savedPromptOptimization,
+} from '../pipeline/checkpoints';
 import type { RunControl } from '../pipeline/control';
 import type { Frame } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
 import { resolveSampling } from '../pipeline/profiles';
 import { imageToVideo } from '../pipeline/run';
-import {
-  FrameChain,
-  type FrameStep,
-  type FrameStepMaker,
-  type StepContext,
-} from '../pipeline/steps';
-import { openRunFiles, removeRun, servedRun } from '../predictions/run-files';
+import { FrameChain, type FrameStepMaker, type StepContext } from '../pipeline/steps';
+import { endFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
   createVideoMetadata,
   createVideoWriter,
   decodeImage,
-  FrameScaler,
   frameImage,
   maxStartImageBytes,
   type Pixels,
@@ -43,6 +48,7 @@ import {
   type VideoWriter,
 } from '../video';
 import type { EngineDevice } from './device';
+import { Finisher, openFinisher } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
@@ -107,6 +113,7 @@ export class Generation {
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
+    requireOneEnd(parameters, request.lastImage);
     const storage = openRunFiles(this.#runId);
     const toOptimise = options.promptOptimizer === true;
     const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
@@ -114,18 +121,23 @@ export class Generation {
     const optimising = toOptimise && !optimised;
     this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
-    const pixels = await decodeImage(request.image, backing(options.framing ?? centred));
+    const still = await readStill(request.image, options.framing);
+    const last =
+      request.lastImage &&
+      (await ofLastImage(readStill(request.lastImage, options.lastImage?.framing)));
+    const openBackend = () => context.device.open(device.backend, device.kernels ?? 'exact');
+    const interpolator = await openFinisher(parameters, context.tools, openBackend);
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
-    const { sampling, adapterScale, applied, sentence } = resolved;
+    const { sampling, adapterScales, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
-    const model = await plain.withLoras(request.loras, adapterScale);
-    const { width, height } = sizeInPixels(parameters.size);
+    const model = await plain.withLoras(request.loras, adapterScales);
+    const delivered = sizeInPixels(parameters.size);
     const native = model.manifest.nativeSizes[parameters.size];
-    const { framesPerSecond: frameRate } = model.manifest;
+    const format = formatOfFile(parameters, model.manifest.framesPerSecond);
     const frames = frameCount(model.manifest, parameters.duration);
-    const { loop } = parameters;
-    const inFile = framesInFile(frames, loop);
+    const { loop, smooth } = parameters;
+    const decoded = framesInFile(frames, loop);
     const { control } = context;
     const counted = { request, model, sampling, frames, optimises: optimising };
     const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
@@ -136,14 +148,13 @@ export class Generation {
     const prompt = optimisation?.text ?? parameters.prompt;
     const texts = [parameters.prompt, prompt];
     if (optimising) this.#phase('load');
-    const backend = await context.device.open(device.backend, device.kernels ?? 'exact');
+    const backend = await openBackend();
     signal.throwIfAborted();
     await context.kernels.use(backend, device.kernels, report, signal);
     estimate.expectKernels(backend);
 
-    const delivered = { width, height };
-    const data = frameImage(pixels, options.framing, native, delivered);
-    const image = { data, ...native };
+    const image = inFrame(still, native, delivered);
+    const lastImage = last && inFrame(last, native, delivered);
     const safety = await RunSafety.open({
       enabled: options.safetyChecker ?? false,
       modelId: request.model,
@@ -152,21 +163,24 @@ export class Generation {
       signal,
       report,
     });
-    const shown = () => ({ data: frameImage(pixels, options.framing, delivered), ...delivered });
+    const shown = (last ? [still, last] : [still]).map((one) => () => inFrame(one, delivered));
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
     if (!safety.checks) estimate.expectNoCheck();
-    const steps: StepContext = { seed: parameters.seed, image, frames: inFile, signal };
-    const chain = new FrameChain(
-      [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
-      scaling(native, delivered),
-    );
+    const steps: StepContext = { seed: parameters.seed, image, frames: decoded, signal };
+    const chain = new FrameChain([
+      ...context.frameSteps.map((make) => make(steps)),
+      ...safety.steps,
+    ]);
     const { licence } = model.manifest;
     const holdsImage = options.imageInFile && !isServedVideo(videoFileOf(request));
     const metadata = {
       ...request,
       backend: device.backend,
       framing: options.framing,
-      startImage: holdsImage ? await startImageOf(pixels) : undefined,
+      startImage: holdsImage ? await jpegOf(still) : undefined,
+      // Always there with an end image, so that the file says that it had one.
+      lastFraming: last?.framing,
+      lastImage: holdsImage && last ? await jpegOf(last) : undefined,
       loraFiles: await loraFilesOf(request.loras),
       promptOptimization: optimisation,
       licence,
@@ -181,16 +195,26 @@ export class Generation {
       intervalSeconds: context.checkpointSeconds,
     };
     let writer: VideoWriter | undefined;
+    let finisher: Finisher | undefined;
     try {
       const output = await createVideoWriter({
-        width,
-        height,
-        frameRate,
-        frames: inFile,
+        ...format,
+        frames: framesInFile(frames, loop, smooth),
         metadata: createVideoMetadata(metadata),
         encoder: options.encoder ?? 'auto',
       });
       writer = output;
+      const finishing = new Finisher({
+        source: native,
+        target: format,
+        upscale: parameters.upscale === 2,
+        frames: decoded,
+        loop: loop === true,
+        interpolator,
+        signal,
+        write: (pixels) => output.add(pixels),
+      });
+      finisher = finishing;
       const result = await imageToVideo(
         backend,
         model,
@@ -201,8 +225,12 @@ export class Generation {
           image,
           // Absent where it is not asked for: the saved run knows the request by its fields.
           ...(loop && { loop }),
+          ...(lastImage && { lastImage }),
           frames,
           seed: parameters.seed,
+          ...(request.continues && { continues: true }),
+          before: request.before && (await readEnd(request.before, model, native)),
+          keepsColours: options.keepsColours,
           // Where the user set no budget the device is asked.
           memoryBudget: device.memoryBudget ?? 'probe',
           // Likewise.
@@ -212,15 +240,16 @@ export class Generation {
           control: context.control,
           onProgress: report,
           onPlan: (plan) => estimate.plan(plan),
-          onFrame: async (frame) => output.add(await chain.next(frame)),
+          onFrame: async (frame) => finishing.add(await chain.next(frame)),
           saving,
         },
       );
+      const written = await finishing.end();
       const verdict = await safety.verdict();
       if (verdict.status === 'flagged') requireNoChild('video', texts);
       this.#phase('finish');
       const video = await output.finish(
-        result.frames,
+        written,
         createVideoMetadata({ ...metadata, safety: verdict }),
       );
       const findings = await chain.finish();
@@ -233,6 +262,11 @@ export class Generation {
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
+      if (result.end && !isServedVideo(videoFile)) {
+        const file = await encodeEnd(result.end, model, native);
+        // On a full disk the video can be made longer from its last picture.
+        await storage.write(endFile, file).catch(() => undefined);
+      }
       await estimate.keep();
       await context.kernels.succeeded(backend);
       const kernels = context.kernels.recordOf(backend);
@@ -240,10 +274,8 @@ export class Generation {
         videoFile,
         videoBytes: video.size,
         size: parameters.size,
-        width,
-        height,
-        frames: result.frames,
-        frameRate,
+        ...format,
+        frames: written,
         seed: parameters.seed,
         model: request.model,
         profile: request.profile,
@@ -254,6 +286,7 @@ export class Generation {
         finishedEarly: result.finishedEarly,
         ...(result.resumes > 0 && { resumes: result.resumes }),
         memory: result.memory,
+        ...(result.colours.length > 0 && { colours: result.colours }),
         safety: verdict,
         ...(optimisation && { promptOptimization: optimisation }),
         ...(Object.keys(findings).length > 0 ? { findings } : {}),
@@ -261,6 +294,7 @@ export class Generation {
       };
     } finally {
       chain.dispose();
+      finisher?.dispose();
       await writer?.cancel();
     }
   }
@@ -286,17 +320,24 @@ export function videoFileOf(request: EngineRequest): string {
   return request.videoFile ?? `${request.id}.mp4`;
 }
 
-/** The frame step that makes what the encoder takes: RGBA of exactly the delivered size. */
-function scaling(
-  native: { readonly width: number; readonly height: number },
-  delivered: { readonly width: number; readonly height: number },
-): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
-  const scaler = new FrameScaler(native, delivered);
-  return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
+/** An image of the request, decoded. */
+interface Still {
+  readonly pixels: Pixels;
+  readonly framing: Framing;
 }
 
-/** The start image for the file: a JPEG in base64, without what a camera has written beside the pixels. */
-async function startImageOf(pixels: Pixels): Promise<string> {
+async function readStill(file: Blob, framing = centred): Promise<Still> {
+  return { pixels: await decodeImage(file, backing(framing)), framing };
+}
+
+/** An image as it lies in the frame, planar RGB [3, height, width] in −1…1. */
+function inFrame({ pixels, framing }: Still, frame: PixelSize, video?: PixelSize): Frame {
+  const { width, height } = frame;
+  return { data: frameImage(pixels, framing, frame, video), width, height };
+}
+
+/** An image for the file: a JPEG in base64, without what a camera has written beside the pixels. */
+async function jpegOf({ pixels }: Still): Promise<string> {
   const jpeg = await toSmallJpeg(pixels, maxStartImageBytes);
   return base64(new Uint8Array(await jpeg.arrayBuffer()));
 }

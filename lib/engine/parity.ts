@@ -1,6 +1,7 @@
 import * as Comlink from 'comlink';
 import type { KernelSetting } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
+import { finishingParity } from '../finishing/parity';
 import { createTestedBackend } from '../gpu';
 import { assignKernels } from '../gpu/kernels/assign';
 import { modelChecks } from '../models/checks';
@@ -8,7 +9,7 @@ import { type ParityLine, type ParityOptions, runParity } from '../pipeline/pari
 import { classifierParity } from '../safety/parity';
 import { httpFolder } from '../weights';
 
-const families = { ...modelChecks, classifier: classifierParity };
+const families = { ...modelChecks, classifier: classifierParity, finishing: finishingParity };
 
 /** What the worker is asked for. */
 export interface ParityRequest extends ParityOptions {

@@ -1,5 +1,6 @@
 import type { DeviceOptions, DeviceReport, EngineRequest, ProgressEvent } from '../contract';
 import { type Backend, probeDevice } from '../gpu';
+import { joinOf, keptLatents } from '../pipeline/clips';
 import type { RunControl } from '../pipeline/control';
 import {
   type CountedRun,
@@ -69,7 +70,10 @@ export class RunEstimate {
       ...options,
       manifest: model.manifest,
       counts: model,
+      // How many latent frames an earlier video has is not read yet; it hardly counts.
+      ...(request.before && { join: joinOf(model.manifest, keptLatents) }),
       size: parameters.size,
+      finishing: parameters,
       decodesOnly: continuation === 'finish' || continuation === 'refine',
       checkedFrames: request.options.safetyChecker ? sampledFrames(options.frames).length : 0,
     };

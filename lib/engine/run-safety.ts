@@ -58,16 +58,16 @@ export class RunSafety {
   }
 
   /**
-   * Scores the input image.
+   * Scores the images of the request; the higher score counts.
    *
-   * @param shown makes the part of it that the video shows, in the size of the video
-   * @returns whether it is flagged
+   * @param shown makes the part of each that the video shows, in the size of the video
+   * @returns whether one is flagged
    */
-  async checkInput(shown: () => Frame): Promise<boolean> {
+  async checkInput(shown: readonly (() => Frame)[]): Promise<boolean> {
     const { tool: checker, options } = this;
     if (!checker || !this.#check) return false;
     const { backends, signal, report } = options;
-    const squares = checker.squaresOfFrame(shown());
+    const squares = shown.map((make) => checker.squaresOfFrame(make()));
     const score = await this.#check.scoreInput(squares, backends, signal);
     const flagged = score !== null && score >= checker.threshold;
     report({ type: 'input-check', score, flagged });

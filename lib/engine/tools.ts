@@ -1,11 +1,17 @@
-import { isBundled, KinoraError } from '../contract';
+import { type FinisherPart, isBundled, KinoraError } from '../contract';
 import { appUrl } from '../contract/site';
+import { type Need, needs } from '../contract/v3/worker';
 import type { OptimizerParts } from '../language-model';
 import { fetchManifest } from '../pipeline/open';
 import { optimizePrompt } from '../prompts';
 import { openQuickChecker, openSafetyChecker, type SafetyChecker } from '../safety';
-import { httpFolder } from '../weights';
-import { findLanguageModel, findSafetyChecker, openModelStore } from '../weights/store';
+import { httpFolder, type WeightFile } from '../weights';
+import {
+  findFinisher,
+  findLanguageModel,
+  findSafetyChecker,
+  openModelStore,
+} from '../weights/store';
 import type { WorkerAbilities } from '../worker/serve-loop';
 
 /** What a browser may have besides a video model. */
@@ -16,6 +22,8 @@ export interface EngineTools {
    * @throws KinoraError of files that cannot be used
    */
   safetyChecker(modelId: string): Promise<SafetyChecker>;
+  /** The file of a network that finishes videos; null where it was not downloaded. */
+  finisher(part: FinisherPart): Promise<WeightFile | null>;
   /** The language model that optimises prompts, and how it is asked. */
   readonly optimizer: OptimizerParts;
 }
@@ -28,6 +36,7 @@ export const installedTools: EngineTools = {
     const { folder, model, sha256 } = checker;
     return openSafetyChecker(folder, { model, sha256 });
   },
+  finisher: (part) => findFinisher(part),
   optimizer: { find: findLanguageModel, optimize: optimizePrompt },
 };
 
@@ -42,10 +51,17 @@ export function installedAbilities(modelId: string): () => Promise<WorkerAbiliti
     bundled ??= isBundledModel(modelId);
     const without = (await bundled) ? 'demonstration' : 'none';
     return {
+      knows: await knownNeeds(),
       safety_checker: checker ? 'ready' : without,
       prompt_optimizer: (await findLanguageModel()) !== null,
     };
   };
+}
+
+/** What a job may need of this browser: all but what takes a network that was not downloaded. */
+async function knownNeeds(): Promise<Need[]> {
+  const smooths = (await findFinisher('interpolator')) !== null;
+  return needs.filter((need) => smooths || need !== 'smooth');
 }
 
 /** Whether a model comes with Kinora; one that was added is not listed. */

@@ -39,8 +39,12 @@ export interface RepeatSpec {
 export type ImageCall =
   | { readonly op: 'convolution'; readonly layer: ConvolutionLayer }
   | { readonly op: 'channelNorm'; readonly name: string }
+  | Activation
   | ({ readonly op: 'repeat' } & RepeatSpec)
-  | { readonly op: 'pixelAttention' | 'upsample' | 'pixelShuffle' | 'relu' };
+  | { readonly op: 'pixelAttention' | 'upsample' | 'pixelShuffle' };
+
+/** What stands behind a convolution or a sum. */
+export type Activation = { readonly op: 'relu' } | { readonly op: 'prelu'; readonly name: string };
 
 /** Sizes of an image; they are always known. */
 export function imageSize({ dims: [height, width, channels] }: Value) {
@@ -151,6 +155,11 @@ export function relu(x: Value): Value {
   return x.graph.append({ op: 'relu' }, [x], x.dims);
 }
 
+/** `max(x, 0) + a·min(x, 0)` with an a for each channel, bound as `slope` (He et al., arXiv:1502.01852). */
+export function prelu(x: Value, name: string): Value {
+  return x.graph.append({ op: 'prelu', name }, [x], x.dims);
+}
+
 /** Channels (c, row, column) become pixels of 2×2 blocks: [H, W, 4C] → [2H, 2W, C]. */
 export function pixelShuffle(x: Value): Value {
   const { height, width, channels } = imageSize(x);
@@ -182,8 +191,8 @@ export interface ConvolutionMatch {
   readonly upsample: boolean;
   /** What is added to it. */
   readonly residual: ImageResidual | null;
-  /** ReLU of the sum. */
-  readonly relu: boolean;
+  /** Of the sum. */
+  readonly activation: Activation | null;
   /** Then four channels become four pixels. */
   readonly shuffle: boolean;
 }
@@ -255,8 +264,9 @@ type Single = (value: Value | undefined, op?: Value['call']['op']) => Value | nu
 function convolutionMatch(value: Value, single: Single): ConvolutionMatch | null {
   const shuffle = value.call.op === 'pixelShuffle';
   const active = shuffle ? single(value.operands[0]) : value;
-  const relu = active?.call.op === 'relu';
-  const sum = relu ? single(active.operands[0]) : active;
+  const call = active?.call;
+  const activation = call?.op === 'relu' || call?.op === 'prelu' ? call : null;
+  const sum = activation ? single(active?.operands[0]) : active;
   const [first, added] = sum?.operands ?? [];
   const main = sum?.call.op === 'add' ? single(first, 'convolution') : sum;
   if (main?.call.op !== 'convolution') return null;
@@ -268,7 +278,7 @@ function convolutionMatch(value: Value, single: Single): ConvolutionMatch | null
   if (!x) return null;
   const name = norm?.call.op === 'channelNorm' ? norm.call.name : null;
   const { layer } = main.call;
-  const around = { norm: name, upsample: !!large, residual, relu, shuffle };
+  const around = { norm: name, upsample: !!large, residual, activation, shuffle };
   return { kind: 'convolution', value, layer, x, ...around };
 }
 

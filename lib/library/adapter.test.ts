@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { adapterOffers, parseManifest } from '../contract';
+import { adapterOffers, isAdapterPart, parseManifest } from '../contract';
 import { goldenBytes, goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
 import { wan22Family } from '../models/wan22/wan22';
 import { libraryTests, listed, modelOf, partOf } from './testing/library';
@@ -30,13 +30,16 @@ test.each(['a_kohya_alpha', 'b_lightx2v_diff_b'])(
     const { manifest, ready } = await modelOf(library);
     expect(ready).toBe(true);
     const model = await wan22Family.openInstalled(manifest, now().folder(goldenId));
-    expect(model.adapter).toMatchObject({
+    expect(model.adapters.adapter).toMatchObject({
       source: expect.stringContaining(`weights/${name}.safetensors@`),
       misfit: null,
     });
     const bytes = await goldenBytes(`loras/${name}.safetensors`);
     const asLora = { name: 'the same', file: new Blob([bytes]), scale: 0.75 };
-    const [own, chosen] = [await model.withLoras([], 0.75), await model.withLoras([asLora])];
+    const [own, chosen] = [
+      await model.withLoras([], { adapter: 0.75 }),
+      await model.withLoras([asLora]),
+    ];
     expect(Reflect.get(own, 'lora')).toEqual(Reflect.get(chosen, 'lora'));
     expect(Reflect.get(own, 'lora').branches.size).toBeGreaterThan(0);
 
@@ -47,7 +50,7 @@ test.each(['a_kohya_alpha', 'b_lightx2v_diff_b'])(
   },
 );
 
-test('one of several is chosen, remembered, and replaced by another; or none', async () => {
+test('one of several is chosen with what runs beside it, remembered, and replaced by another; or none', async () => {
   const { repositories } = now().hub;
   const manifest = (await publish('a_kohya_alpha')) as { sources: object[]; profiles?: object };
   const names = ['a_kohya_alpha', 'b_lightx2v_diff_b'] as const;
@@ -63,37 +66,55 @@ test('one of several is chosen, remembered, and replaced by another; or none', a
   );
   const licence = { name: 'Apache-2.0' };
   const scheduler = { kind: 'few-step', timesteps: [1000, 500] };
-  const adapters = names.map((name) => ({ name, ...file(name), licence, scheduler }));
-  manifest.sources.push({ component: 'adapter', files: [file(second)] });
+  const [kohyaAdapter, plug] = names.map((name) => ({ name, ...file(name), licence, scheduler }));
+  const guidance = file('guidance');
+  repositories.put(goldenRepository, guidance.path, await goldenBytes('loras/a_peft.safetensors'));
+  const adapters = [kohyaAdapter, { ...plug, guidanceAdapter: guidance }];
+  manifest.sources.push(
+    { component: 'adapter', files: [file(second)] },
+    { component: 'guidance_adapter', files: [guidance] },
+  );
   manifest.profiles = { 'ultra-fast': { adapters } };
   repositories.put(goldenRepository, 'kinora.json', JSON.stringify(manifest));
 
   const library = await now().openModelTab();
   const offers = adapterOffers((await modelOf(library)).manifest);
   const [kohya = '', lightx2v = ''] = offers.map(({ choice }) => choice);
-  const filesOf = async (adapter: string | null) =>
-    (await library.planDownload(goldenId, 'int8', adapter)).parts
-      .filter(({ component }) => component === 'adapter')
+  const filesOf = async (...chosen: string[]) =>
+    (await library.planDownload(goldenId, 'int8', chosen)).parts
+      .filter(({ component }) => isAdapterPart(component))
       .map(({ files: [one], bytesLeft }) => [one?.name, bytesLeft > 0]);
-  expect(await filesOf(lightx2v)).toEqual([[lightx2v, true]]);
-  expect(await filesOf(null)).toEqual([]);
+  expect(await filesOf(kohya)).toEqual([[kohya, true]]);
+  const beside = `${guidance.repository}/${guidance.path}`;
+  expect(await filesOf(lightx2v)).toEqual([
+    [lightx2v, true],
+    [beside, true],
+  ]);
+  expect(await filesOf()).toEqual([]);
 
-  await library.download(goldenId, 'int8', null);
-  expect(await modelOf(library)).toMatchObject({ ready: true, adapter: null });
+  await library.download(goldenId, 'int8', []);
+  expect(await modelOf(library)).toMatchObject({ ready: true, adapters: [] });
   expect(await partOf(library, 'adapter')).toMatchObject({ status: 'absent' });
   const stored = async () => {
     const { stored: all } = await modelOf(library);
     return all.find(({ component }) => component === 'adapter')?.sources[0]?.name.split('@')[0];
   };
-  await library.download(goldenId, 'int8', lightx2v);
+  await library.download(goldenId, 'int8', [lightx2v]);
   expect(await stored()).toBe(lightx2v);
-  expect(await filesOf(lightx2v)).toEqual([[lightx2v, false]]);
+  expect(await partOf(library, 'guidance_adapter')).toMatchObject({ status: 'complete' });
+  expect(await filesOf(lightx2v)).toEqual([
+    [lightx2v, false],
+    [beside, false],
+  ]);
   // Without a word of it the choice stays.
   await library.download(goldenId, 'int8');
   expect(await stored()).toBe(lightx2v);
-  await library.download(goldenId, 'int8', kohya);
+  await library.download(goldenId, 'int8', [kohya]);
   expect(await stored()).toBe(kohya);
   expect(await partOf(library, 'adapter')).toMatchObject({ status: 'complete' });
+  // One that is not offered any more stays where it is stored.
+  await library.download(goldenId, 'int8', ['other/name/turbo.safetensors', kohya]);
+  expect(await stored()).toBe(kohya);
 });
 
 test('one of another base is refused by its header', async () => {

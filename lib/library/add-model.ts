@@ -1,4 +1,5 @@
 import {
+  adapterParts,
   type ComponentId,
   type ComponentSource,
   hasSources,
@@ -211,7 +212,7 @@ async function fromDiffusers(
     { component: 'configuration', files: configuration, optional: false },
   ];
   const own = base.manifest.components.map(({ id }) => id);
-  for (const component of [...own, 'adapter']) {
+  for (const component of [...own, ...adapterParts]) {
     const paths = await weightsIn(component, files, client);
     const optional = isFaster(base.manifest, component);
     if (paths) {

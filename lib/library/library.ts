@@ -1,7 +1,8 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   type ComponentId,
   type DownloadPlan,
+  isWanted,
   KinoraError,
   type LibraryApi,
   type LibrarySnapshot,
@@ -10,6 +11,7 @@ import {
   type ModelEntry,
   type ModelSource,
   type Precision,
+  partOfTool,
   type StorageReport,
   type ToolEntry,
 } from '../contract';
@@ -127,21 +129,21 @@ export class Library implements LibraryApi {
   async planDownload(
     id: string,
     precision: Precision,
-    adapter?: AdapterChoice,
+    adapters?: AdapterChoices,
   ): Promise<DownloadPlan> {
     await this.#start();
     const model = this.#registry.get(id);
     const storage = await this.#environment.storage();
     const client = this.#hubs.brief();
-    return planDownload(model, precision, { client, storage, adapter });
+    return planDownload(model, precision, { client, storage, adapters });
   }
 
-  async download(id: string, precision: Precision, adapter?: AdapterChoice): Promise<void> {
+  async download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void> {
     const model = await this.#own(id);
-    if (adapter !== undefined) await this.#registry.chooseAdapter(model, adapter);
+    if (adapters) await this.#registry.chooseAdapters(model, adapters);
     const components = model.parts
       .map(({ component }) => component)
-      .filter((component) => component !== 'adapter' || model.adapter !== null);
+      .filter((component) => isWanted(model.manifest, component, model.adapters));
     await this.#downloads.start(model, precision, components);
     this.#changedOnDisk();
   }
@@ -167,7 +169,7 @@ export class Library implements LibraryApi {
     const installation = model.installationOf?.();
     const local: LocalFiles = installation
       ? await matchFiles(files, installation)
-      : new Map([['language_model', files]]);
+      : new Map([[partOfTool(model.manifest), files]]);
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {

@@ -1,11 +1,15 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
+  adapterPath,
   type ComponentId,
   componentIdsOf,
+  isAdapterPart,
   type LibraryEntry,
   type PartState,
   type Precision,
+  partOfTool,
   type StoredComponent,
+  sourcesFor,
   type ToolManifest,
   type WorkElsewhere,
 } from '../contract';
@@ -21,7 +25,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   /** Components whose bytes are counted as they come. */
   readonly #fetched = new Set<ComponentId>();
   precision: Precision | null = null;
-  adapter: AdapterChoice;
+  adapters: AdapterChoices | undefined;
   /** Parts whose download was begun and neither ended nor cancelled. */
   wanted: ReadonlySet<ComponentId> = new Set();
   #parts: PartState[];
@@ -60,13 +64,17 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.#parts.find((part) => part.component === component) ?? absentPart(component);
   }
 
-  /** Whether what is stored of a component is what this precision and this adapter ask for. */
-  has(component: ComponentId, precision: Precision, adapter = this.adapter): boolean {
+  /** Whether what is stored of a component is what this precision and these adapters ask for. */
+  has(component: ComponentId, precision: Precision, adapters = this.adapters): boolean {
     const stored = this.#stored.find((one) => one.component === component);
-    if (component === 'adapter' && stored && adapter) {
+    if (isAdapterPart(component) && stored && adapters) {
       const name = stored.sources[0]?.name ?? '';
-      // A local file was chosen by the user, instead of what the hub has.
-      return name.startsWith(`${adapter}@`) || !name.includes('@');
+      const sources = sourcesFor(this.manifest, precision, adapters);
+      const wanted = sources.find((source) => source.component === component);
+      // The chosen one may be a local file, or one that the manifest does not offer any more.
+      const kept = !wanted || !name.includes('@');
+      const paths = wanted ? [...adapters, adapterPath(wanted)] : adapters;
+      return kept || paths.some((path) => name.startsWith(`${path}@`));
     }
     const kept = this.#precisionsOf(component);
     if (!stored || kept.length === 0) return stored !== undefined;
@@ -145,7 +153,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     const ready = this.needed.every((one) => stored.some(({ component }) => component === one));
     const entry = { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
     const hidden = this.listed.hidden === true && { hidden: true as const };
-    const chosen = this.adapter !== undefined && { adapter: this.adapter };
+    const chosen = this.adapters && { adapters: this.adapters };
     return { ...entry, ...hidden, ...chosen };
   }
 
@@ -195,7 +203,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
 function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): ComponentId[] {
   const fetched = manifest.sources.filter(({ optional }) => !optional);
   const sourced = new Set(fetched.map(({ component }) => component));
-  const all = needed.includes('language_model') ? needed : componentIdsOf(manifest);
+  const all = needed.includes(partOfTool(manifest)) ? needed : componentIdsOf(manifest);
   return all.filter((component) => needed.includes(component) || sourced.has(component));
 }
 

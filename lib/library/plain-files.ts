@@ -1,4 +1,4 @@
-import { type ComponentId, KinoraError } from '../contract';
+import { type ComponentId, finisherParts, KinoraError } from '../contract';
 import { type ByteSource, parseModelJson } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { checkerConfig, checkerWeights } from '../weights/store';
@@ -17,6 +17,10 @@ export async function checkPlainFiles(
 ): Promise<void> {
   if (component === 'language_model') {
     for (const { source } of files) await checkLanguageModel(source);
+  }
+  if (finisherParts.some((part) => part === component)) {
+    // Its tensors are looked at when it is opened; what is downloaded is known by its hash.
+    for (const { source } of files) await openTensorFile(source);
   }
   if (component !== 'safety_checker') return;
   const config = find(checkerConfig, files);

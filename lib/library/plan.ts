@@ -1,8 +1,9 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   type ComponentId,
   type DownloadPlan,
   isFaster,
+  isWanted,
   KinoraError,
   type Precision,
   type StorageReport,
@@ -21,8 +22,8 @@ export interface PlanContext {
   readonly storage: StorageReport;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
-  /** The one chosen before when absent. */
-  readonly adapter?: AdapterChoice;
+  /** Those chosen before when absent. */
+  readonly adapters?: AdapterChoices | undefined;
   /** The components to count; all when absent. */
   readonly only?: readonly ComponentId[];
   readonly signal?: AbortSignal;
@@ -36,21 +37,21 @@ export interface PlanContext {
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  { client, storage, adapter = model.adapter, local = new Map(), only, signal }: PlanContext,
+  { client, storage, adapters = model.adapters, local = new Map(), only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
   const wanted = model.parts.filter(({ component }) =>
-    only ? only.includes(component) : component !== 'adapter' || adapter !== null,
+    only ? only.includes(component) : isWanted(model.manifest, component, adapters),
   );
   const parts = await Promise.all(
     wanted.map(async ({ component }) => {
       const sources = local.has(component)
         ? (local.get(component) ?? []).map(localSource)
-        : await remoteFiles(model, component, { precision, adapter, client, signal });
+        : await remoteFiles(model, component, { precision, adapters, client, signal });
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
       const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
-      if (model.has(component, precision, adapter) && !local.has(component)) {
+      if (model.has(component, precision, adapters) && !local.has(component)) {
         return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
       }
       const begun = await progressOf(model, component, precision, sources);
@@ -115,17 +116,17 @@ async function remoteFiles(
   component: ComponentId,
   {
     precision,
-    adapter,
+    adapters,
     client,
     signal,
-  }: Pick<PlanContext, 'adapter' | 'client'> & {
+  }: Pick<PlanContext, 'adapters' | 'client'> & {
     readonly precision: Precision;
     readonly signal: AbortSignal | undefined;
   },
 ) {
   try {
     return await Promise.all(
-      filesOf(model.manifest, component, precision, adapter).map(async (file) => {
+      filesOf(model.manifest, component, precision, adapters).map(async (file) => {
         const { size, identity } = await client.file(file, signal);
         return { name: `${file.repository}/${file.path}`, size, identity };
       }),

@@ -10,6 +10,15 @@ import type { StoreFolder } from '../weights/store/folder';
 
 const choicesFile = 'library.json';
 
+/** Earlier versions wrote one, or null for none. */
+const adapters = z.union([
+  z.array(z.string()),
+  z
+    .string()
+    .nullable()
+    .transform((one) => (one === null ? [] : [one])),
+]);
+
 const schema = z.object({
   /** Base address of the hub; null for the one that is set by default. */
   hub: z.string().nullable().default(null),
@@ -17,8 +26,8 @@ const schema = z.object({
   hubToken: z.object({ hub: z.string(), token: z.string() }).nullable().default(null),
   /** Precision that was chosen for each model. */
   precision: z.record(z.string(), z.enum(precisions)).default({}),
-  /** Adapter that was chosen for each model, `owner/name/path`; null for none. */
-  adapter: z.record(z.string(), z.string().nullable()).default({}),
+  /** Adapters that were chosen for each model, `owner/name/path`. */
+  adapter: z.record(z.string(), adapters).default({}),
   /** Parts whose download was begun and neither ended nor cancelled, by model. */
   wanted: z.record(z.string(), z.array(z.string())).default({}),
 });

@@ -1,10 +1,12 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   type ComponentId,
+  finishers,
   isBundled,
   KinoraError,
   languageModels,
   type ModelManifest,
+  partOfTool,
   type ToolManifest,
   toKinoraError,
 } from '../contract';
@@ -76,7 +78,7 @@ export class ModelRegistry {
 
   async load(): Promise<void> {
     await this.reloadChoices();
-    for (const tool of languageModels) await this.addTool(tool, 'listed');
+    for (const tool of [...languageModels, ...finishers]) await this.addTool(tool, 'listed');
     for (const listed of await this.#environment.listed()) await this.add(listed, 'listed');
     await this.#addAdded();
   }
@@ -118,7 +120,8 @@ export class ModelRegistry {
     const { id } = manifest;
     const folder = this.#environment.tools.folder(id);
     const listed = { manifest, base: null };
-    const tool = new ManagedModel(listed, origin, ['language_model'], folder, this.#onChange);
+    const part = partOfTool(manifest);
+    const tool = new ManagedModel(listed, origin, [part], folder, this.#onChange);
     this.#tools.set(id, tool);
     this.#apply(this.#choices);
     await tool.refresh();
@@ -152,14 +155,11 @@ export class ModelRegistry {
     });
   }
 
-  /** Remembers which adapter of a model is to be had; null for none. */
-  async chooseAdapter(
-    { manifest: { id } }: ManagedModel,
-    chosen: Exclude<AdapterChoice, undefined>,
-  ): Promise<void> {
+  /** Remembers which adapters of a model are to be had. */
+  async chooseAdapters({ manifest: { id } }: ManagedModel, chosen: AdapterChoices): Promise<void> {
     await this.choose((choices) => ({
       ...choices,
-      adapter: { ...choices.adapter, [id]: chosen },
+      adapter: { ...choices.adapter, [id]: [...chosen] },
     }));
   }
 
@@ -230,7 +230,7 @@ export class ModelRegistry {
     for (const model of [...this.models, ...this.tools]) {
       const { id } = model.manifest;
       model.precision = choices.precision[id] ?? null;
-      model.adapter = choices.adapter[id];
+      model.adapters = choices.adapter[id];
       model.wanted = new Set(choices.wanted[id]);
     }
   }

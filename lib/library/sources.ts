@@ -1,9 +1,9 @@
 import {
-  type AdapterChoice,
+  type AdapterChoices,
   type ComponentId,
+  finisherParts,
   KinoraError,
   type Licence,
-  type ModelManifest,
   type Precision,
   type SourceFile,
   sourcesFor,
@@ -13,6 +13,7 @@ import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/fo
 import { type HubClient, hubByteSource, type Listing } from '../weights/hub';
 import {
   checkerWeights,
+  finisherFile,
   keepStart,
   languageModelFile,
   modelFolderOf,
@@ -38,12 +39,12 @@ export interface FilesContext {
 
 /** The files of a component on the hub; none where the manifest has no source for it. */
 export function filesOf(
-  manifest: Pick<ModelManifest, 'sources'>,
+  manifest: Parameters<typeof sourcesFor>[0],
   component: ComponentId,
   precision: Precision,
-  adapter?: AdapterChoice,
+  adapters?: AdapterChoices,
 ): readonly SourceFile[] {
-  return sourcesFor(manifest, precision, adapter)
+  return sourcesFor(manifest, precision, adapters)
     .filter((source) => source.component === component)
     .flatMap(({ files }) => files);
 }
@@ -66,7 +67,7 @@ export async function openFiles(
       source: localSource(file),
     }));
   }
-  const files = filesOf(model.manifest, component, precision, model.adapter);
+  const files = filesOf(model.manifest, component, precision, model.adapters);
   if (files.length === 0) {
     throw new KinoraError(
       'MODEL_FILE_MISSING',
@@ -93,6 +94,7 @@ export async function openFiles(
 /** Path under which a file is stored that is not converted. */
 function keptPath(component: ComponentId, path: string): string {
   if (component === 'language_model') return languageModelFile;
+  if (finisherParts.some((part) => part === component)) return finisherFile;
   if (component !== 'safety_checker') return path;
   return path.endsWith('.safetensors') ? checkerWeights : (path.split('/').at(-1) ?? path);
 }

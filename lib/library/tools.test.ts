@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { LocalFile } from '../contract';
-import { languageModels } from '../contract';
-import { findLanguageModel } from '../weights/store';
+import { finishers, languageModels } from '../contract';
+import { findFinisher, findLanguageModel } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
 import type { Library } from './library';
 import { libraryTests, local, until } from './testing/library';
@@ -31,7 +31,7 @@ const slow = { kind: 'slow', pieceBytes: 4096, pauseMs: 20 } as const;
 test('a language model is paused, goes on in the next tab where it stopped, is verified and deleted', async () => {
   const first = now().openTab();
   expect((await first.snapshot()).tools.map(({ manifest }) => manifest.id)).toEqual(
-    languageModels.map((tool) => tool.id),
+    [...languageModels, ...finishers].map((tool) => tool.id),
   );
   const bytes = (await readFile(golden)).length;
   const plan = await first.planDownload(id, 'f32');
@@ -98,7 +98,7 @@ test.each([
     code: 'MODEL_WRONG_KIND',
     message: expect.stringContaining('a.gguf'),
   });
-  expect((await library.snapshot()).tools).toHaveLength(languageModels.length);
+  expect((await library.snapshot()).tools).toHaveLength(languageModels.length + finishers.length);
 });
 
 test('any chat model is added by address, or from a file, and forgotten', async () => {
@@ -118,4 +118,16 @@ test('any chat model is added by address, or from a file, and forgotten', async 
   await library.forgetModel('mine');
   await library.forgetModel('chat');
   expect(await tools().folders()).toEqual([]);
+});
+
+test('a network that finishes videos is chosen from this computer, and found', async () => {
+  const [tool] = finishers;
+  const file = new URL('../finishing/goldens/tiny-rife/model.safetensors', import.meta.url);
+  const bytes = new Uint8Array(await readFile(file));
+  const library = now().openTab();
+  const chosen = { path: 'rife.safetensors', file: new File([bytes], 'rife.safetensors') };
+  await library.importFiles(tool?.id ?? '', 'f32', [chosen]);
+  expect(await toolOf(library, tool?.id)).toMatchObject({ ready: true });
+  expect(await findFinisher('interpolator', tools())).toMatchObject({ size: bytes.length });
+  expect(await findLanguageModel(tools())).toBeNull();
 });

@@ -55,9 +55,9 @@ const elementTypeNumbers: Record<ElementType, number> = {
   float16: 10,
 };
 
-/** Operator set versions written into every model; IR 11 is the first that knows opset 23. */
+/** The operator set of ONNX where a graph asks for no other; IR 11 is the first that knows it. */
+const latestOpset = 23;
 const opsetVersions: Record<string, number> = {
-  '': 23,
   'com.microsoft': 1,
   'com.ms.internal.nhwc': 23,
 };
@@ -82,7 +82,11 @@ export class GraphBuilder {
   readonly #names = new Set<string>();
   #count = 0;
 
-  constructor(readonly name: string) {}
+  /** @param opset an older one, for an operator whose newer form the runtime has no kernel for on a GPU */
+  constructor(
+    readonly name: string,
+    readonly opset = latestOpset,
+  ) {}
 
   /** Declares an input. Dimensions may be names; equal names mean equal sizes. */
   input<T extends ElementType>(name: string, dtype: T, dims: readonly Dim[]): Value<T> {
@@ -231,7 +235,8 @@ export class GraphBuilder {
       for (const port of outputs) graph.message(12, (writer) => writePort(writer, port));
     });
     for (const domain of domains) {
-      model.message(8, (set) => set.string(1, domain).int(2, opsetVersions[domain] ?? 1));
+      const version = domain === '' ? this.opset : (opsetVersions[domain] ?? 1);
+      model.message(8, (set) => set.string(1, domain).int(2, version));
     }
     return model.finish();
   }

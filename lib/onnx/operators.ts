@@ -65,6 +65,12 @@ export const sqrt = unary('Sqrt');
 export const tanh = unary('Tanh');
 /** max(x, 0). */
 export const relu = unary('Relu');
+/** 1 / (1 + exp(−x)). */
+export const sigmoid = unary('Sigmoid');
+/** max(x, 0) + slope·min(x, 0). */
+export function leakyRelu(x: Value<'float32'>, slope: number): Value<'float32'> {
+  return unary('LeakyRelu', '', { alpha: { float: slope } })(x);
+}
 /** min(max(x, low), high). */
 export function clip(x: Value<'float32'>, low: number, high: number): Value<'float32'> {
   requireDtype('Clip', x, 'float32');
@@ -433,6 +439,43 @@ export function convolution(
   if (layout === 'nhwc') return conv2d(x, weight, bias, layout, options);
   const y = conv2d(transpose(x, [0, 3, 1, 2]), weight, bias, layout, options);
   return transpose(y, [0, 2, 3, 1]);
+}
+
+/**
+ * Height and width times `scale` by linear interpolation between the centres of pixels, without antialiasing:
+ * x [N, C, H, W].
+ */
+export function resizeLinear(x: Value<'float32'>, scale: number): Value<'float32'> {
+  const op = 'Resize';
+  requireDtype(op, x, 'float32');
+  requireRank(op, x, 4);
+  const dims = x.dims.map((size, axis) => {
+    if (axis < 2) return size;
+    const scaled = typeof size === 'number' ? size * scale : 0;
+    return Number.isInteger(scaled) && scaled > 0
+      ? scaled
+      : reject(op, `${size} · ${scale} is not a size`);
+  });
+  const scales = x.graph.constant('float32', [4], Float32Array.of(1, 1, scale, scale));
+  const attributes = { mode: 'linear', coordinate_transformation_mode: 'half_pixel' };
+  return one(op, '', [x, null, scales], attributes, 'float32', dims);
+}
+
+/**
+ * Pixels of x [N, C, H, W] at places between them, bilinear; beyond the edge it goes on as it ends. In the form of
+ * operator sets 16 to 19.
+ *
+ * @param grid [N, h, w, 2], columns and rows, −1 the first pixel's centre and 1 the last one's
+ */
+export function gridSample(x: Value<'float32'>, grid: Value<'float32'>): Value<'float32'> {
+  const op = 'GridSample';
+  requireDtype(op, x, 'float32');
+  requireSameDtype(op, x, grid);
+  for (const value of [x, grid]) requireRank(op, value, 4);
+  requireSameDim(op, 'columns and rows', dim(op, grid, 3), 2);
+  const dims = [dim(op, x, 0), dim(op, x, 1), dim(op, grid, 1), dim(op, grid, 2)];
+  const attributes = { mode: 'bilinear', padding_mode: 'border', align_corners: 1 };
+  return one(op, '', [x, grid], attributes, 'float32', dims);
 }
 
 /** The mean of each channel's pixels: x [N, C, H, W] → [N, C, 1, 1]. */

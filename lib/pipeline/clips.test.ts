@@ -4,30 +4,40 @@ import { latentFrames } from './latents';
 
 describe('planClips', () => {
   test('five seconds are one clip', () => {
-    expect(planClips(121, 121, 4)).toEqual([{ frames: 121, dropFirst: false }]);
+    expect(planClips(121, 121, 4)).toEqual([{ frames: 121, shared: 0 }]);
   });
 
-  test('ten seconds are two full clips, the second without its first frame', () => {
+  test('ten seconds are two full clips, the second from the last frame of the first', () => {
     expect(planClips(241, 121, 4)).toEqual([
-      { frames: 121, dropFirst: false },
-      { frames: 121, dropFirst: true },
+      { frames: 121, shared: 0 },
+      { frames: 121, shared: 1 },
     ]);
   });
 
   test('six seconds end with a short clip', () => {
     expect(planClips(145, 121, 4)).toEqual([
-      { frames: 121, dropFirst: false },
-      { frames: 25, dropFirst: true },
+      { frames: 121, shared: 0 },
+      { frames: 25, shared: 1 },
+    ]);
+  });
+
+  test('more that it shares with the clip before comes on top of what a clip adds', () => {
+    expect(planClips(241, 121, 4, { shared: 2 })).toEqual([
+      { frames: 121, shared: 0 },
+      { frames: 125, shared: 2 },
+    ]);
+    expect(planClips(121, 121, 4, { shared: 3, fromFirst: true })).toEqual([
+      { frames: 129, shared: 3 },
     ]);
   });
 
   test.each([121, 81, 49, 9, 5, 241])('every duration adds up, in clips of up to %i', (longest) => {
     for (let duration = 5; duration <= 10; duration++) {
       const clips = planClips(24 * duration + 1, longest, 4);
-      const shown = clips.reduce((sum, c) => sum + c.frames - (c.dropFirst ? 1 : 0), 0);
+      const shown = clips.reduce((sum, c) => sum + c.frames - c.shared, 0);
       expect(shown).toBe(24 * duration + 1);
       expect(clips.every((c) => c.frames % 4 === 1 && c.frames <= longest)).toBe(true);
-      expect(clips.map((c) => c.dropFirst)).toEqual(clips.map((_, i) => i > 0));
+      expect(clips.map((c) => c.shared)).toEqual(clips.map((_, i) => Math.min(i, 1)));
     }
   });
 

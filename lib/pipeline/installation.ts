@@ -1,4 +1,4 @@
-import type { ComponentId, Precision } from '../contract';
+import { type ComponentId, finisherParts, type Precision } from '../contract';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
 import type { LocatedTensors } from '../weights/formats/located';
 import type { ModelFolder } from '../weights/formats/source';
@@ -7,7 +7,12 @@ import type { KeptFile } from '../weights/store/folder';
 import type { ComponentRecipe } from '../weights/store/recipe';
 
 /** Components whose files are stored as they are. */
-export const plainComponents = ['configuration', 'safety_checker', 'language_model'] as const;
+export const plainComponents = [
+  'configuration',
+  'safety_checker',
+  'language_model',
+  ...finisherParts,
+] as const;
 
 /** Whether a component's weights are converted; the files of the others are stored as they are. */
 export function isConverted(component: ComponentId): boolean {

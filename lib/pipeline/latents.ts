@@ -77,6 +77,26 @@ export function latentFrame(values: Float32Array, size: LatentSize, f: number): 
   return frame;
 }
 
+/** All frames of latents [C, F, h, w], each [C, h, w]. */
+export function splitLatents(values: Float32Array, size: LatentSize): Float32Array[] {
+  return Array.from({ length: size.frames }, (_, f) => latentFrame(values, size, f));
+}
+
+/** Latents [C, F, h, w] of their frames, each [C, h, w]. */
+export function joinLatents(
+  frames: readonly Float32Array[],
+  { height, width }: Omit<LatentSize, 'frames'>,
+): Float32Array {
+  const plane = height * width;
+  const latents = new Float32Array(frames.reduce((sum, { length }) => sum + length, 0));
+  for (const [f, frame] of frames.entries()) {
+    for (let c = 0; c * plane < frame.length; c++) {
+      latents.set(frame.subarray(c * plane, (c + 1) * plane), (c * frames.length + f) * plane);
+    }
+  }
+  return latents;
+}
+
 /**
  * Refuses numbers that cannot be shown.
  *

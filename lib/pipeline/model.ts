@@ -1,4 +1,5 @@
 import type {
+  AdapterPart,
   DecoderKind,
   KernelSetting,
   KinoraError,
@@ -145,6 +146,9 @@ export interface ModelAdapter {
   readonly misfit: KinoraError | null;
 }
 
+/** How strongly each of a model's own adapters acts in a run. */
+export type AdapterScales = Readonly<Partial<Record<AdapterPart, number>>>;
+
 /** What work and memory of a run are counted from. */
 export interface ModelCounts {
   readonly latents: Pick<LatentSpace, 'strides'>;
@@ -172,16 +176,16 @@ export interface VideoModel extends ModelCounts {
   readonly latents: LatentSpace;
   /** The decoders that the opened model has; `full` is always one of them. */
   readonly decoders: readonly DecoderKind[];
-  /** The adapter that came with the model, for a profile of few steps; null where there is none. */
-  readonly adapter: ModelAdapter | null;
+  /** The adapters that came with the model, for its profiles. */
+  readonly adapters: Readonly<Partial<Record<AdapterPart, ModelAdapter>>>;
   /**
    * The same model with adapters added to it.
    *
-   * @param adapterScale strength of the model's own {@link adapter}; 0 leaves it out
-   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`; `MODEL_FILE_MISSING` where its own adapter is
-   * wanted and absent
+   * @param scales of the model's own {@link adapters}; one without a scale is left out
+   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`; `MODEL_FILE_MISSING` where an adapter of its own
+   * is wanted and absent
    */
-  withLoras(files: readonly LoraFile[], adapterScale?: number): Promise<VideoModel>;
+  withLoras(files: readonly LoraFile[], scales?: AdapterScales): Promise<VideoModel>;
   /** Words that call the added adapters forth, by the metadata of their files. */
   readonly triggerWords: readonly string[];
   /** Token ids of each prompt; what is too long is cut. */
@@ -199,12 +203,14 @@ export interface VideoModel extends ModelCounts {
    *
    * @param images in the order of their frames
    * @param frames of the clip
+   * @param held latent frames that the clip begins with, those of a clip before, each [C, h, w]; none when absent
    */
   encodeImages(
     backend: Backend,
     images: readonly KeyFrame[],
     frames: number,
     signal: AbortSignal,
+    held?: readonly Float32Array[],
   ): Promise<NamedTensors>;
   /**
    * Brings the denoiser's weights to the device, as far as the plan keeps them there.

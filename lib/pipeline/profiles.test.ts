@@ -19,12 +19,24 @@ const turbo = {
   licence: { name: 'CC BY-NC-SA 4.0', commercial: false },
   scheduler: { kind: 'euler', timesteps: [1000, 937.5, 833.3, 625] },
 };
+const guidance = { repository: 'owner/name', path: 'few/guidance.safetensors', scale: 0.5 };
+const plug = {
+  name: 'LongLive-Plug',
+  repository: 'owner/name',
+  path: 'few/plug.safetensors',
+  guidanceAdapter: guidance,
+  licence: { name: 'Apache-2.0' },
+  scheduler: { kind: 'unipc', timesteps: [999.8, 937.265, 833.055, 624.687] },
+};
+const standard = {
+  guidanceAdapter: { ...guidance, name: 'Guidance', licence: { name: 'Apache-2.0' } },
+};
 const ultraFast = {
   mostSteps: 20,
   guidedShare: 0.6,
   cache: true,
   decoder: 'tiny',
-  adapters: [fewStep, turbo],
+  adapters: [fewStep, plug, turbo],
 };
 const magcache = { ratios: [0.99, 0.99] };
 const installed = (file: string): ModelAdapter => ({
@@ -35,12 +47,20 @@ const installed = (file: string): ModelAdapter => ({
 interface Opened {
   readonly fields?: object;
   readonly adapter?: ModelAdapter | null;
+  readonly guidance?: ModelAdapter;
   readonly decoders?: readonly ('full' | 'tiny')[];
 }
-const opened = ({ fields, adapter = null, decoders = ['full', 'tiny'] }: Opened = {}) => ({
-  manifest: testManifest({ magcache, profiles: { 'ultra-fast': ultraFast }, ...fields }),
-  adapter,
-  decoders,
+const opened = (given: Opened = {}) => ({
+  manifest: testManifest({
+    magcache,
+    profiles: { standard, 'ultra-fast': ultraFast },
+    ...given.fields,
+  }),
+  adapters: {
+    ...(given.adapter && { adapter: given.adapter }),
+    ...(given.guidance && { guidance_adapter: given.guidance }),
+  },
+  decoders: given.decoders ?? (['full', 'tiny'] as const),
 });
 const asked = { num_inference_steps: 30, guidance_scale: 5, flow_shift: 4 };
 
@@ -55,7 +75,7 @@ test('standard is what the request says, with nothing to say about it', () => {
       decoder: 'full',
       cache: { kind: 'none' },
     },
-    adapterScale: 0,
+    adapterScales: {},
     applied: {
       steps: 30,
       guidance_scale: 5,
@@ -77,13 +97,14 @@ test('standard is what the request says, with nothing to say about it', () => {
 describe('ultra-fast with an adapter', () => {
   test('is sampled as the adapter wants, and says what it leaves of the request', () => {
     const model = opened({ adapter: installed('fast') });
-    const { sampling, adapterScale, applied, sentence } = resolveSampling(
+    const { sampling, adapterScales, applied, sentence } = resolveSampling(
       model,
       'ultra-fast',
       asked,
     );
     expect(sampling).toMatchObject({ scheduler: fewStep.scheduler, steps: 3, guidanceScale: 1 });
-    expect([sampling.cache, sampling.decoder, adapterScale]).toEqual([{ kind: 'none' }, 'tiny', 1]);
+    expect([sampling.cache, sampling.decoder]).toEqual([{ kind: 'none' }, 'tiny']);
+    expect(adapterScales).toEqual({ adapter: 1 });
     expect(applied).toMatchObject({
       steps: 3,
       guided_steps: 0,
@@ -100,12 +121,13 @@ describe('ultra-fast with an adapter', () => {
   test('the installed file decides which one, and a licence that forbids commercial use is said', () => {
     const local = { source: 'turbo.safetensors', misfit: null };
     for (const adapter of [installed('turbo'), local]) {
-      const { adapterScale, applied, sentence } = resolveSampling(
+      const { adapterScales, applied, sentence } = resolveSampling(
         opened({ adapter }),
         'ultra-fast',
         asked,
       );
-      expect([adapterScale, applied.scheduler, applied.steps]).toEqual([0.9, 'euler', 4]);
+      expect(adapterScales).toEqual({ adapter: 0.9 });
+      expect([applied.scheduler, applied.steps]).toEqual(['euler', 4]);
       expect(sentence).toMatch(/Turbo may not be used commercially \(CC BY-NC-SA 4\.0\)\.$/);
     }
     const bundled = opened({ adapter: { source: null, misfit: null } });
@@ -114,12 +136,59 @@ describe('ultra-fast with an adapter', () => {
   });
 });
 
+test('two adapters run at once, each with its scale, and the strength is a factor of both', () => {
+  const both = opened({ adapter: installed('plug'), guidance: installed('guidance') });
+  const plain = resolveSampling(both, 'ultra-fast', asked);
+  expect(plain.adapterScales).toEqual({ adapter: 1, guidance_adapter: 0.5 });
+  expect(plain.applied).toMatchObject({ steps: 4, guidance_scale: 1, scheduler: 'unipc' });
+  const weak = resolveSampling(both, 'ultra-fast', asked, { adapterStrength: 0.8 });
+  expect(weak.adapterScales).toEqual({ adapter: 0.8, guidance_adapter: 0.4 });
+  expect(weak.applied.adapter).toMatchObject({ name: 'LongLive-Plug', strength: 0.8 });
+  expect(weak.sentence).toMatch(/^Ultra-fast: 4 steps with LongLive-Plug at 0\.8, no guidance/);
+  for (const [model, adapterStrength] of [
+    [both, 0.4],
+    [both, 1.3],
+    [opened(), 0.8],
+  ] as const) {
+    expect(() => resolveSampling(model, 'ultra-fast', asked, { adapterStrength })).toThrow(
+      expect.objectContaining({ code: 'PARAMETER_INVALID' }),
+    );
+  }
+});
+
+test('a guidance adapter takes the place of guidance where it is asked for, beside a cache', () => {
+  const model = opened({ guidance: installed('guidance') });
+  expect(resolveSampling(model, 'standard', asked).adapterScales).toEqual({});
+  const options = { guidanceAdapter: true, cache: true };
+  const { sampling, adapterScales, applied, sentence } = resolveSampling(
+    model,
+    'standard',
+    asked,
+    options,
+  );
+  expect(sampling).toMatchObject({ steps: 30, guidanceScale: 1, cache: { kind: 'magcache' } });
+  expect(adapterScales).toEqual({ guidance_adapter: 0.5 });
+  expect(applied).toMatchObject({ adapter: { name: 'Guidance' }, unused: ['guidance_scale'] });
+  expect(sentence).toBe(
+    'Standard: 30 steps with Guidance, no guidance, MagCache, full decoder. Not used from the request: guidance.',
+  );
+  for (const [lacking, name] of [
+    [opened(), 'standard'],
+    [model, 'ultra-fast'],
+  ] as const) {
+    expect(() => resolveSampling(lacking, name, asked, options)).toThrow(
+      expect.objectContaining({ code: 'MODEL_FILE_MISSING' }),
+    );
+  }
+});
+
 describe('ultra-fast without an adapter', () => {
   const misfit = new KinoraError('LORA_WRONG_BASE');
   test.each([
     [null, 'no few-step adapter is installed'],
     [{ source: 'x', misfit }, 'its adapter does not fit Model M'],
     [installed('other'), 'the installed adapter is not one of the profile'],
+    [installed('plug'), 'the guidance adapter that belongs to its adapter is not installed'],
   ])('takes at most 20 steps with a cache, and says why (%#)', (adapter, reason) => {
     const { sampling, applied, sentence } = resolveSampling(
       opened({ adapter }),

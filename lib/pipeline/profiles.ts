@@ -1,13 +1,14 @@
 import type { Applied, CacheKind } from '../contract/applied';
 import { KinoraError } from '../contract/errors';
 import { profileTitles } from '../contract/format';
-import { unusedParameters } from '../contract/parameters';
-import type { FewStepAdapter, Profile } from '../contract/profile';
+import { type AdapterPart, isAdapterFile } from '../contract/manifest-parts';
+import { adapterStrengths, unusedParameters } from '../contract/parameters';
+import type { AdapterFile, FewStepAdapter, Profile, ProfileAdapter } from '../contract/profile';
 import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
 import type { Parameters } from '../contract/request';
 import type { RunOptions } from '../contract/run';
 import type { StepCache } from './caches';
-import type { VideoModel } from './model';
+import type { AdapterScales, VideoModel } from './model';
 
 /** How a video is sampled and decoded: what the profile fixes, and the request's values for the rest. */
 export interface Sampling {
@@ -26,29 +27,30 @@ export interface Sampling {
 /** What a request and a profile come to with an opened model. */
 export interface ResolvedSampling {
   readonly sampling: Sampling;
-  /** Strength of the model's own adapter; 0 without it. */
-  readonly adapterScale: number;
+  readonly adapterScales: AdapterScales;
   readonly applied: Applied;
   /** One line to show before the run; null where everything is as the request says. */
   readonly sentence: string | null;
 }
 
 type Asked = Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
-type SampledModel = Pick<VideoModel, 'manifest' | 'decoders' | 'adapter'>;
+type SampledModel = Pick<VideoModel, 'manifest' | 'decoders' | 'adapters'>;
+type Options = Pick<RunOptions, 'decoder' | 'cache' | 'guidanceAdapter' | 'adapterStrength'>;
 
 /**
  * Request → profile → run: the sampling of a request under one of the model's variants. Where the profile
  * has adapters for few steps and the model brings one of them, it is sampled as that adapter wants;
- * otherwise the profile's own settings hold.
+ * otherwise the profile's own settings hold. A guidance adapter takes the place of guidance where it is asked for.
  *
- * @throws KinoraError `PARAMETER_INVALID` where the manifest has no such profile, `MODEL_FILE_MISSING` where the
- * tiny decoder is asked for and the model has none
+ * @throws KinoraError `PARAMETER_INVALID` where the manifest has no such profile, and for a strength out of
+ * range or of no adapter; `MODEL_FILE_MISSING` where the tiny decoder or the guidance adapter is asked for and
+ * the model has none
  */
 export function resolveSampling(
   model: SampledModel,
   name: ProfileName,
   requested: Asked,
-  options: Pick<RunOptions, 'decoder' | 'cache'> = {},
+  options: Options = {},
 ): ResolvedSampling {
   const { manifest } = model;
   // A request may come from another version, whose profiles are others.
@@ -58,18 +60,21 @@ export function resolveSampling(
     throw new KinoraError('PARAMETER_INVALID', sentence);
   }
   const profile = manifest.profiles[name];
-  const { adapter, reason } = adapterFor(model, profile);
-  const scheduler = adapter?.scheduler ?? profile.scheduler;
+  const { fewStep, reason } = fewStepFor(model, profile);
+  const guidanceAdapter = options.guidanceAdapter ? guidanceFor(model, name) : null;
+  const adapter = fewStep ?? guidanceAdapter;
+  const strength = strengthOf(adapter, options.adapterStrength);
+  const scheduler = fewStep?.scheduler ?? profile.scheduler;
   const listed = scheduler.timesteps;
   const fixed = {
     steps: listed?.length ?? profile.steps,
-    guidance: adapter?.guidance ?? profile.guidance,
+    guidance: guidanceAdapter ? 1 : (fewStep?.guidance ?? profile.guidance),
   };
   const wantedSteps = fixed.steps ?? requested.num_inference_steps;
   const steps = listed ? listed.length : Math.min(wantedSteps, profile.mostSteps ?? wantedSteps);
   const guidanceScale = fixed.guidance ?? requested.guidance_scale;
   const guidedSteps = guidanceScale > 1 ? Math.ceil(profile.guidedShare * steps) : 0;
-  const cache = cacheFor(model, !adapter && (options.cache ?? profile.cache));
+  const cache = cacheFor(model, !fewStep && (options.cache ?? profile.cache));
   const used = {
     num_inference_steps: steps === requested.num_inference_steps && fixed.steps === undefined,
     guidance_scale: fixed.guidance === undefined,
@@ -83,7 +88,11 @@ export function resolveSampling(
     scheduler: scheduler.kind,
     flow_shift: listed ? null : requested.flow_shift,
     ...(listed && { timesteps: listed }),
-    adapter: adapter && { name: adapter.name, licence: adapter.licence },
+    adapter: adapter && {
+      name: adapter.name,
+      licence: adapter.licence,
+      ...(strength !== 1 && { strength }),
+    },
     decoder,
     cache: cache.kind,
     unused: unusedParameters.filter((parameter) => !used[parameter]),
@@ -97,33 +106,88 @@ export function resolveSampling(
     ...(guidanceScale > 1 && { guidedSteps }),
     flowShift: requested.flow_shift,
   };
-  const plain = name === 'standard' && cache.kind === 'none' && applied.unused.length === 0;
+  const plain =
+    name === 'standard' && !adapter && cache.kind === 'none' && applied.unused.length === 0;
   return {
     sampling,
-    adapterScale: adapter?.scale ?? 0,
+    adapterScales: scalesOf(fewStep, guidanceAdapter, strength),
     applied,
     sentence: plain ? null : profileSentence(name, applied, reason),
   };
 }
 
-/** The profile's adapter that the model brings, or why it brings none. */
-function adapterFor(
-  { adapter, manifest }: SampledModel,
-  { adapters }: Profile,
-): { adapter: FewStepAdapter | null; reason: string | null } {
-  if (adapters.length === 0) return { adapter: null, reason: null };
-  if (!adapter) return { adapter: null, reason: 'no few-step adapter is installed' };
-  const { source, misfit } = adapter;
-  if (misfit) return { adapter: null, reason: `its adapter does not fit ${manifest.name}` };
-  // A bundled model brings the first.
-  const offered = adapters.find((choice) => source === null || isFile(choice, source));
-  if (offered) return { adapter: offered, reason: null };
-  return { adapter: null, reason: 'the installed adapter is not one of the profile' };
+/** The adapter that runs under a profile; null where none does. */
+export function profileAdapter(
+  model: SampledModel,
+  name: ProfileName,
+  guidanceAdapter = false,
+): ProfileAdapter | null {
+  const { fewStep } = fewStepFor(model, model.manifest.profiles[name]);
+  return fewStep ?? (guidanceAdapter ? guidanceFor(model, name) : null);
 }
 
-/** @param source `owner/name/path@revision` or the name of a local file */
-function isFile({ repository, path }: FewStepAdapter, source: string): boolean {
-  return source.startsWith(`${repository}/${path}@`) || source === path.split('/').at(-1);
+/** The profile's adapter for few steps that the model brings, or why it brings none. */
+function fewStepFor(
+  model: SampledModel,
+  { adapters }: Profile,
+): { fewStep: FewStepAdapter | null; reason: string | null } {
+  const without = (reason: string | null) => ({ fewStep: null, reason });
+  const misfit = `its adapter does not fit ${model.manifest.name}`;
+  if (adapters.length === 0) return without(null);
+  if (!model.adapters.adapter) return without('no few-step adapter is installed');
+  if (model.adapters.adapter.misfit) return without(misfit);
+  const fewStep = adapters.find((each) => isInstalled(model, 'adapter', each));
+  if (!fewStep) return without('the installed adapter is not one of the profile');
+  const { guidanceAdapter } = fewStep;
+  if (!guidanceAdapter) return { fewStep, reason: null };
+  if (!isInstalled(model, 'guidance_adapter', guidanceAdapter)) {
+    return without('the guidance adapter that belongs to its adapter is not installed');
+  }
+  return model.adapters.guidance_adapter?.misfit ? without(misfit) : { fewStep, reason: null };
+}
+
+/** The guidance adapter of a profile, which was asked for. */
+function guidanceFor(model: SampledModel, name: ProfileName): ProfileAdapter {
+  const { guidanceAdapter } = model.manifest.profiles[name];
+  if (guidanceAdapter && isInstalled(model, 'guidance_adapter', guidanceAdapter)) {
+    const misfit = model.adapters.guidance_adapter?.misfit;
+    if (misfit) throw misfit;
+    return guidanceAdapter;
+  }
+  const sentence = `${model.manifest.name} has no guidance adapter for ${name} here.`;
+  throw new KinoraError('MODEL_FILE_MISSING', sentence, {
+    remedy: 'Download the guidance adapter on the Models page, or run without it.',
+  });
+}
+
+/** Whether the model brings an adapter of a profile as that part; a bundled model brings what its profiles name first. */
+function isInstalled({ adapters }: SampledModel, part: AdapterPart, file: AdapterFile): boolean {
+  const source = adapters[part]?.source;
+  return source === null || (source !== undefined && isAdapterFile(file, source));
+}
+
+function strengthOf(adapter: ProfileAdapter | null, strength: number | undefined): number {
+  if (strength === undefined) return adapterStrengths.default;
+  const { min, max } = adapterStrengths;
+  if (!(strength >= min && strength <= max)) {
+    const sentence = `The strength of an adapter must be from ${min} to ${max}.`;
+    throw new KinoraError('PARAMETER_INVALID', sentence);
+  }
+  if (adapter) return strength;
+  const sentence = 'No adapter of the model runs here that could have a strength.';
+  throw new KinoraError('PARAMETER_INVALID', sentence);
+}
+
+function scalesOf(
+  fewStep: FewStepAdapter | null,
+  guidanceAdapter: ProfileAdapter | null,
+  strength: number,
+): AdapterScales {
+  const guidance = fewStep?.guidanceAdapter ?? guidanceAdapter;
+  return {
+    ...(fewStep && { adapter: fewStep.scale * strength }),
+    ...(guidance && { guidance_adapter: guidance.scale * strength }),
+  };
 }
 
 function cacheFor({ manifest }: SampledModel, enabled: boolean): StepCache {
@@ -161,6 +225,10 @@ const parameterTexts: Readonly<Record<(typeof unusedParameters)[number], string>
   flow_shift: 'flow shift',
 };
 
+function adapterText({ name, strength }: NonNullable<Applied['adapter']>): string {
+  return strength === undefined ? name : `${name} at ${strength}`;
+}
+
 /**
  * What a run is made with, in one line.
  *
@@ -178,7 +246,7 @@ export function profileSentence(
         ? `guidance until step ${guided_steps}`
         : `guidance ${guidance_scale}`;
   const parts = [
-    `${steps} ${steps === 1 ? 'step' : 'steps'}${adapter ? ` with ${adapter.name}` : ''}`,
+    `${steps} ${steps === 1 ? 'step' : 'steps'}${adapter ? ` with ${adapterText(adapter)}` : ''}`,
     guidance,
     cacheNames[cache],
     `${decoder} decoder`,

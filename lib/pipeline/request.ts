@@ -1,9 +1,23 @@
-import type { KernelSetting, MemoryReport, ProgressEvent } from '../contract';
+import type {
+  ColourChange,
+  ColourCorrection,
+  KernelSetting,
+  MemoryReport,
+  ProgressEvent,
+} from '../contract';
 import type { RunSaving } from './checkpoints';
 import type { RunControl } from './control';
 import type { Frame } from './latents';
 import type { MemoryPlan } from './memory/plan';
 import type { Sampling } from './profiles';
+
+/** The end of a video, from which another one goes on and keeps its motion. */
+export interface VideoEnd {
+  /** The last latent frames, each [C, h, w]; five at most. */
+  readonly latents: readonly Float32Array[];
+  /** How the colours that they are decoded to were changed when they were shown; null where they were not. */
+  readonly colours: ColourChange | null;
+}
 
 /** One video, at the model's native size. */
 export interface ImageToVideoRequest extends Sampling {
@@ -12,6 +26,12 @@ export interface ImageToVideoRequest extends Sampling {
   readonly lastImage?: Frame | undefined;
   /** Whether the video ends where it begins, so that it can be played again and again. Then there is no `lastImage`. */
   readonly loop?: boolean | undefined;
+  /** The end of an earlier video, of which this one keeps the motion; it begins with its last frame. */
+  readonly before?: VideoEnd | undefined;
+  /** Whether the image is the last frame of an earlier video, whose colours and detail are led over into this one. */
+  readonly continues?: boolean | undefined;
+  /** Whether clips that go on from a picture are given the colours of the one before; true when absent. */
+  readonly keepsColours?: boolean | undefined;
   readonly prompt: string;
   readonly negativePrompt: string;
   /** One more than a multiple of the model's stride; more than its longest clip means several clips. */
@@ -50,6 +70,10 @@ export interface ImageToVideoResult {
   readonly finishedEarly: boolean;
   /** How often it was interrupted and resumed. */
   readonly resumes: number;
+  /** Of each clip that went on from a picture and was given the colours of the one before. */
+  readonly colours: readonly ColourCorrection[];
+  /** Null where it ends in a given picture, or the model cannot keep a motion. */
+  readonly end: VideoEnd | null;
   /** How it fitted the device in the end. */
   readonly memory: MemoryReport;
 }

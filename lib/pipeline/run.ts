@@ -1,11 +1,25 @@
-import { framesInFile, KinoraError, type MemoryReport, type Phase } from '../contract';
+import {
+  type ColourCorrection,
+  framesInFile,
+  KinoraError,
+  type MemoryReport,
+  type Phase,
+} from '../contract';
 import type { Backend } from '../gpu';
 import { openCheckpoints, RunCheckpoints } from './checkpoints';
-import { planClips } from './clips';
+import { type ClipJoin, joinOf, keptLatents, planClips } from './clips';
+import { ColourKeeper, ColourStatistics, recoloured } from './colour';
 import { decodeClip } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
 import { fadeInto, goingOn } from './key-frames';
-import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
+import {
+  type Frame,
+  joinLatents,
+  type LatentSize,
+  latentSizeOf,
+  requireFinite,
+  splitLatents,
+} from './latents';
 import { MemoryFit } from './memory/fit';
 import type { MemoryPlan } from './memory/plan';
 import type { ClipConditions, Loading, NamedTensors, TokenIds, VideoModel } from './model';
@@ -18,7 +32,7 @@ import { StepClock } from './step-clock';
 export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 
 /** What a clip takes over of the one before fades out in so many latent frames; it fades into its end in so many. */
-const [joinLatents, endLatents] = [3, 2] as const;
+const [fadedLatents, endLatents] = [3, 2] as const;
 
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
@@ -54,8 +68,19 @@ export async function imageToVideo(
   }
 }
 
+/** What a clip begins from. */
+interface ClipStart {
+  readonly size: LatentSize;
+  /** Its first frame, where it holds no latent frames. */
+  readonly start: Frame;
+  /** Latent frames [C, h, w] that it begins with. */
+  readonly held: readonly Float32Array[];
+  readonly texts: readonly Float32Array[];
+}
+
 /** One run, from top to bottom in the order of its stages. */
 class Run {
+  readonly #join: ClipJoin;
   readonly #clips;
   readonly #stepClock = new StepClock();
   /** Whether a clip was ended before its last step. */
@@ -73,8 +98,10 @@ class Run {
     readonly hooks: ImageToVideoHooks,
   ) {
     this.#previews = new Previews(backend, model, request.previewShare);
-    const { maxClipFrames } = model.manifest;
-    this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
+    const { manifest, latents } = model;
+    this.#join = joinOf(manifest, request.before?.latents.length);
+    const { frames } = request;
+    this.#clips = planClips(frames, manifest.maxClipFrames, latents.strides.time, this.#join);
     const { length: clips } = this.#clips;
     const { scheduler, steps, flowShift } = request;
     this.#scheduler = createScheduler({ ...scheduler, steps, flowShift });
@@ -109,40 +136,88 @@ class Run {
     if (!texts && this.#checkpoints.denoises) texts = await this.#encodeText(prompts, memory);
     const { time: stride } = model.latents.strides;
     const wanted = framesInFile(request.frames, request.loop);
+    const { framesPerSecond: second } = model.manifest;
+    const { keepsMotion } = this.#join;
+    const { before, keepsColours = true } = request;
+    const earlier = before?.latents.length ?? 0;
+    const lastClip = this.#clips.length - 1;
+    const found: ColourCorrection[] = [];
     let start = request.image;
     // A loop ends in what it begins with: the first frame as it is decoded.
     let end = request.lastImage;
     let framesDone = 0;
-    for (const [clip, { frames, dropFirst }] of this.#clips.entries()) {
+    /** Latent frames [C, h, w] that are decoded as one sequence: of a clip, or of all where the motion is kept. */
+    let sequence = before?.latents ?? [];
+    /** How colours of its latents are changed when they are shown. */
+    let change = before?.colours ?? null;
+    /** Of the last second of the clip before. */
+    let lastSecond: ColourStatistics | null = null;
+    for (const [clip, { frames, shared }] of this.#clips.entries()) {
       const size = latentSizeOf(model.latents, { ...start, frames });
+      const held = keepsMotion && shared > 0 ? sequence.slice(-shared) : [];
       const latents =
         this.#savedLatents(clip) ??
-        (await this.#newLatents(clip, size, start, texts ?? [], memory));
-      if (!latents) break;
-      const ends = clip === this.#clips.length - 1;
-      const before = start;
+        (await this.#newLatents(clip, { size, start, held, texts: texts ?? [] }, memory));
+      const isLast = clip === lastClip;
+      const isEnd = isLast || !latents || this.#cutShort;
+      if (latents) {
+        const own = splitLatents(latents, size);
+        sequence = keepsMotion ? [...sequence, ...own.slice(held.length)] : own;
+      }
+      if (keepsMotion && !isEnd && !hooks.control.finishing) continue;
+      if (keepsMotion ? sequence.length === earlier : !latents) break;
+      const whole = { ...size, frames: sequence.length };
+      const decodedFrames = 1 + (whole.frames - 1) * stride;
+      // Frames of the clip before, or of the earlier video without its last one.
+      const repeated = keepsMotion ? Math.max(0, earlier - 1) * stride : shared;
+      const isFirst = framesDone === 0;
+      const fromPicture = isFirst ? request.continues === true && !before : !keepsMotion;
+      const last = start;
+      const colours =
+        fromPicture && keepsColours
+          ? new ColourKeeper({ last, before: lastSecond, frames: decodedFrames, second })
+          : null;
+      lastSecond = isEnd || !keepsColours ? null : new ColourStatistics();
       let first: Frame | undefined;
       let index = 0;
-      for await (const decoded of this.#decode(clip, size, latents, memory)) {
-        start = decoded;
-        first ??= decoded;
-        if (request.loop) end ??= decoded;
-        let frame = decoded;
-        if (dropFirst) frame = goingOn(before, first, frame, index, joinLatents * stride);
-        if (ends && end) frame = fadeInto(end, frame, index, frames, endLatents * stride);
+      const values = joinLatents(sequence, whole);
+      for await (const decoded of this.#decode(
+        keepsMotion ? lastClip : clip,
+        whole,
+        values,
+        memory,
+      )) {
+        let frame =
+          colours?.next(decoded, index) ?? (change ? recoloured(decoded, change) : decoded);
+        first ??= frame;
+        if (fromPicture) frame = goingOn(last, first, frame, index, fadedLatents * stride);
+        start = frame;
+        if (index >= decodedFrames - second) lastSecond?.add(frame);
+        const isRepeated = index < repeated;
+        if (request.loop && !isRepeated) end ??= frame;
+        if (isLast && latents && end)
+          frame = fadeInto(end, frame, index, decodedFrames, endLatents * stride);
         index += 1;
-        // It repeats the last frame of the clip before, from which this clip started; or closes the loop.
-        if ((dropFirst && index === 1) || framesDone === wanted) continue;
+        // The clip before has it as well; or it closes the loop.
+        if (isRepeated || framesDone === wanted) continue;
         await hooks.onFrame(frame);
         framesDone += 1;
         hooks.onProgress({ type: 'frame', frame: framesDone, frames: wanted });
       }
-      if (hooks.control.finishing || this.#cutShort) break;
+      if (colours) {
+        found.push({ clip, ...colours.found });
+        change = colours.found.encoding;
+      }
+      if (isEnd || hooks.control.finishing) break;
     }
     // A request to finish that comes after the last step still gets the whole video.
     const finishedEarly = this.#cutShort || framesDone < wanted;
     const { resumes } = this.#checkpoints;
-    return { frames: framesDone, finishedEarly, resumes, memory: memory.report };
+    // What ends in a given picture shows that, and not what its latents show.
+    const isOpen = model.manifest.continuation.latents > 0 && !request.loop && !request.lastImage;
+    const last = isOpen ? { latents: sequence.slice(-keptLatents), colours: change } : null;
+    const made = { frames: framesDone, finishedEarly, resumes, memory: memory.report };
+    return { ...made, colours: found, end: last };
   }
 
   /** Latents [C, F, h, w] of a clip that is not to be denoised any more. */
@@ -156,9 +231,7 @@ class Run {
   /** Denoises a clip, from its last checkpoint where there is one. Null where the run only decodes. */
   async #newLatents(
     clip: number,
-    size: LatentSize,
-    start: Frame,
-    texts: readonly Float32Array[],
+    { size, start, held, texts }: ClipStart,
     memory: MemoryFit,
   ): Promise<Float32Array | null> {
     const checkpoints = this.#checkpoints;
@@ -166,7 +239,7 @@ class Run {
     if (clip > 0) await this.#suspend();
     let image = checkpoints.imageOf(clip);
     if (!image) {
-      image = await this.#encodeImages(clip, start, memory);
+      image = await this.#encodeImages(clip, start, held, memory);
       checkpoints.saveConditions({ clip, image, texts });
     }
     const state = checkpoints.stateOf(clip);
@@ -192,7 +265,7 @@ class Run {
   async #fitMemory(prompts: readonly TokenIds[]): Promise<MemoryFit> {
     const { backend, model, request, hooks } = this;
     const { width, height } = request.image;
-    const frames = Math.min(request.frames, model.manifest.maxClipFrames);
+    const frames = Math.max(...this.#clips.map((clip) => clip.frames));
     const planned = {
       native: { width, height, frames },
       backend,
@@ -227,16 +300,21 @@ class Run {
     return texts;
   }
 
-  async #encodeImages(clip: number, start: Frame, memory: MemoryFit): Promise<NamedTensors> {
+  async #encodeImages(
+    clip: number,
+    start: Frame,
+    held: readonly Float32Array[],
+    memory: MemoryFit,
+  ): Promise<NamedTensors> {
     this.#phase('image', clip);
     await memory.freeSessionsFor('image');
     const { request, hooks } = this;
     const frames = this.#clips[clip]?.frames ?? 0;
-    const images = [{ frame: 0, image: start }];
+    const images = held.length > 0 ? [] : [{ frame: 0, image: start }];
     const end = request.loop ? request.image : request.lastImage;
     if (end && clip === this.#clips.length - 1) images.push({ frame: frames - 1, image: end });
     const { signal } = hooks.control;
-    const conditions = await this.model.encodeImages(this.backend, images, frames, signal);
+    const conditions = await this.model.encodeImages(this.backend, images, frames, signal, held);
     for (const values of Object.values(conditions)) {
       requireFinite(values, 'What the model made of an image');
     }

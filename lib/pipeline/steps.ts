@@ -20,11 +20,11 @@ export interface StepContext {
  * Sees every frame of one video, in order, and hands on the frame or another one. Decoding waits for it.
  * A frame is valid until the step returns.
  */
-export interface FrameStep<In = Frame, Out = In> {
+export interface FrameStep {
   /** Names the step's findings in the result. */
   readonly name: string;
   /** @param index from 0, over all clips */
-  apply(frame: In, index: number): Out | Promise<Out>;
+  apply(frame: Frame, index: number): Frame | Promise<Frame>;
   /** Called once after the last frame; what it found goes into the result. */
   finish?(): Promise<Findings | undefined>;
   /** Called once in any case, also when the run failed. */
@@ -37,28 +37,24 @@ export type FrameStepMaker = (context: StepContext) => FrameStep;
 /** What steps found, by their names. */
 export type FindingsByStep = Readonly<Record<string, Findings>>;
 
-/** A chain of frame steps; the last one makes what the encoder takes. */
-export class FrameChain<Out> {
+/** A chain of frame steps. */
+export class FrameChain {
   #index = 0;
 
-  constructor(
-    readonly steps: readonly FrameStep[],
-    readonly last: FrameStep<Frame, Out>,
-  ) {}
+  constructor(readonly steps: readonly FrameStep[]) {}
 
   /** Takes the next frame through all steps. */
-  async next(frame: Frame): Promise<Out> {
+  async next(frame: Frame): Promise<Frame> {
     let current = frame;
     for (const step of this.steps) current = await step.apply(current, this.#index);
-    const out = await this.last.apply(current, this.#index);
     this.#index += 1;
-    return out;
+    return current;
   }
 
   /** What the steps found; to be called after the last frame. */
   async finish(): Promise<FindingsByStep> {
     const findings: Record<string, Findings> = {};
-    for (const step of [...this.steps, this.last]) {
+    for (const step of this.steps) {
       const finding = await step.finish?.();
       if (finding) findings[step.name] = finding;
     }
@@ -66,6 +62,6 @@ export class FrameChain<Out> {
   }
 
   dispose(): void {
-    for (const step of [...this.steps, this.last]) step.dispose?.();
+    for (const step of this.steps) step.dispose?.();
   }
 }

@@ -30,21 +30,23 @@ test('a continuation has the settings and adapters of the video, another seed, a
   const framing = { x: 0.2, y: 0.5, zoom: 1.5, background: 'blur' };
   const options = { decoder: 'full', cache: true, framing } as const;
   const first = completed('a', { parameters, profile: 'ultra-fast', options });
-  const changes = { device, safetyChecker: true, prompt: 'it lands', duration: 8 };
+  const before = new Blob(['latents']);
+  const asked = { device, safetyChecker: true, before, keepsColours: false };
+  const changes = { ...asked, prompt: 'it lands', duration: 8 };
   const input = continuationOf(first, { loras }, image, changes);
   const { seed, ...same } = parameters;
   const row = await createPrediction(input);
   expect(row).toMatchObject({
     model: 'tiny',
     profile: 'ultra-fast',
-    options: { decoder: 'full', cache: true, safetyChecker: true },
+    options: { decoder: 'full', cache: true, safetyChecker: true, keepsColours: false },
     parameters: { ...same, prompt: 'it lands', duration: 8 },
     continues: 'a',
   });
   expect(row.parameters.seed).not.toBe(seed);
   // The framing belongs to the image.
   expect(row.options.framing).toBeUndefined();
-  expect(input).toMatchObject({ image, loras, device });
+  expect(input).toMatchObject({ image, loras, device, before });
   // The row keeps it through all its states.
   const started = advancePrediction(row, { type: 'started', at: '2026-01-01T00:00:00.000Z' });
   const at = '2026-01-01T00:01:00.000Z';
@@ -63,6 +65,8 @@ test('the record of an improved prompt is kept with the prompt alone', () => {
   const next = (prompt: string) =>
     continuationOf(first, { loras: [] }, image, {
       device,
+      before: null,
+      keepsColours: true,
       safetyChecker: true,
       prompt,
       duration: 5,

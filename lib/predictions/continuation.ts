@@ -8,6 +8,9 @@ export interface ContinuationChanges {
   readonly prompt: string;
   /** In seconds. */
   readonly duration: number;
+  /** The last latents of the video where its motion is kept; null where it goes on from the picture. */
+  readonly before: Blob | null;
+  readonly keepsColours: boolean;
   readonly safetyChecker: boolean;
   readonly device: DeviceOptions;
 }
@@ -22,7 +25,7 @@ export function continuationOf(
   prediction: Completed,
   { loras }: Pick<Source, 'loras'>,
   image: Blob,
-  { prompt, duration, safetyChecker, device }: ContinuationChanges,
+  { prompt, duration, before, keepsColours, safetyChecker, device }: ContinuationChanges,
 ): RunInput {
   const { id, model, profile, parameters, options } = prediction;
   const { promptOptimizer } = options;
@@ -32,6 +35,7 @@ export function continuationOf(
     image,
     imageName: 'last-frame.png',
     loras,
+    before: before ?? undefined,
     model,
     profile,
     continues: id,
@@ -39,7 +43,9 @@ export function continuationOf(
     options: {
       ...options,
       framing: undefined,
+      lastImage: undefined,
       promptOptimizer: keepsPrompt || promptOptimizer === true ? promptOptimizer : undefined,
+      keepsColours,
       safetyChecker,
     },
     device,

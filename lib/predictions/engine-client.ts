@@ -1,5 +1,5 @@
 import { proxy, type Remote } from 'comlink';
-import type { EngineApi, EngineRequest } from '../contract/engine';
+import type { EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
 import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
 import type { Backend } from '../contract/prediction';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
@@ -26,6 +26,7 @@ function toApi(remote: Remote<EngineApi>): EngineApi {
       onProgress ? remote.load(model, backend, proxy(onProgress)) : remote.load(model, backend),
     generate: (request, onProgress) => remote.generate(request, proxy(onProgress)),
     check: (videoFile, model, backend) => remote.check(videoFile, model, backend),
+    enhance: (request, onProgress) => remote.enhance(request, proxy(onProgress)),
     tune: (setting, onProgress) => remote.tune(setting, proxy(onProgress)),
     skipTuning: () => remote.skipTuning(),
     cancel: () => remote.cancel(),
@@ -123,6 +124,16 @@ export function checkVideo(
   return withEngine(client, signal, (api) =>
     api.check(video.videoFile, video.model, video.backend),
   );
+}
+
+/** Enlarges a finished video or makes it smooth; ends as {@link runEngine} does. */
+export function enhanceVideo(
+  client: EngineClient,
+  request: EnhanceRequest,
+  signal: AbortSignal,
+  onProgress: (event: ProgressEvent) => void,
+): Promise<Blob> {
+  return withEngine(client, signal, (api) => api.enhance(request, onProgress));
 }
 
 async function withEngine<T>(

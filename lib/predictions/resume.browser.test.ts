@@ -282,8 +282,6 @@ test('a refined video replaces the one of the tiny decoder; a failure leaves tha
   });
   expect(await listVideos()).toEqual([refined.result.videoFile]);
   expect((await readVideo(refined.result.videoFile)).size).toBe(refined.result.videoBytes);
-  // A video of the full decoder has no use for them.
-  expect(await hasLatents(id)).toBe(false);
 });
 
 test('a video that must not be delivered once it is refined goes with all that is kept of it', async () => {

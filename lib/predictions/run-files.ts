@@ -6,6 +6,9 @@ import { isServedVideo, ownerOf, servedVideo } from './videos';
 /** Folder of the saved runs in the origin private file system (OPFS); each has a folder of its own. */
 const folderName = 'runs';
 
+/** The file of the end of a finished video: its last latents. */
+export const endFile = 'end';
+
 /** The files of one saved run. */
 export interface RunFiles {
   /** Opens a file; bytes are read only when they are used. Null where there is none. */

@@ -11,8 +11,12 @@ import { type SourceLora, withScales } from './loras';
 export interface RunInput extends RunRequest<ParametersInput> {
   readonly image: Blob;
   readonly imageName: string;
+  /** The file of `options.lastImage`. */
+  readonly lastImage?: Blob | undefined;
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
+  /** The last latents of the video that it continues, where its motion is kept. */
+  readonly before?: Blob | undefined;
   readonly device: DeviceOptions;
   /** As in `Prediction`. */
   readonly continues?: string | undefined;
@@ -39,10 +43,11 @@ export async function createPrediction(
   id = newPredictionId(),
 ): Promise<Prediction> {
   // They are large: a page loads them with the first run.
-  const { parseParameters } = await import('../contract/request');
+  const { parseParameters, requireOneEnd } = await import('../contract/request');
   const { isRefusedPrompt } = await import('../contract/prompt-refusal');
   const parameters = parseParameters(input.parameters);
   if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
+  requireOneEnd(parameters, input.lastImage);
   withScales(input.loras, parameters);
   return {
     id,
@@ -63,13 +68,16 @@ export async function createPrediction(
  * @param device what is absent is the row's, or usual
  */
 export function requestOf(
-  { id, parameters, model, profile, backend, options }: Prediction,
-  { image, loras }: Pick<Source, 'image' | 'loras'>,
+  { id, parameters, model, profile, backend, options, continues }: Prediction,
+  { image, lastImage, loras, before }: Pick<Source, 'image' | 'lastImage' | 'loras' | 'before'>,
   device: Partial<DeviceOptions>,
 ): EngineRequest {
   return {
     id,
     image,
+    ...(lastImage && { lastImage }),
+    continues: continues !== undefined,
+    before,
     parameters,
     model,
     profile,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { KinoraError } from '../contract/errors';
+import { centred } from '../contract/framing';
 import { parseParameters } from '../contract/request';
 import { gpuLock, predictionLock } from './locks';
 import { gate } from './testing/engine';
@@ -135,9 +136,11 @@ test('the next page finds an interrupted run, which runs again with the same inp
   // The page was closed: its row exists, but nothing holds its lock.
   const id = 'ab'.repeat(16);
   const parameters = parseParameters(requested.parameters);
-  await store.create(newPrediction({ id, profile: 'ultra-fast', parameters }), {
+  const options = { lastImage: { name: 'end.png', framing: { ...centred, zoom: 2 } } };
+  await store.create(newPrediction({ id, profile: 'ultra-fast', parameters, options }), {
     image: requested.image,
     imageName: 'still.png',
+    lastImage: requested.image,
     loras: [lora],
   });
   await store.dispatch(id, { type: 'started', at: '2025-01-01T00:00:01.000Z' });
@@ -155,12 +158,16 @@ test('the next page finds an interrupted run, which runs again with the same inp
   expect(engine.seen).toMatchObject({
     profile: 'ultra-fast',
     device: { backend: 'webgpu' },
+    options,
   });
+  expect(engine.seen?.lastImage?.size).toBe(requested.image.size);
   expect(engine.seen?.loras[0]).toMatchObject({ name: 'style.safetensors', scale: 1.5 });
   expect(await engine.seen?.loras[0]?.file.text()).toBe('lora bytes');
   expect(new Uint8Array((await engine.seen?.image.arrayBuffer()) ?? [])).toEqual(
     new Uint8Array(await requested.image.arrayBuffer()),
   );
+  const standard = await runner.runAgain(again.id, {}, { profile: 'standard' });
+  expect(await standard.ended).toMatchObject({ profile: 'standard', result: { seed: 77 } });
 });
 
 test('finishing early keeps the steps so far', async () => {

@@ -1,6 +1,7 @@
-import type { Continuation, EngineApi, EngineRequest } from '../contract/engine';
-import { KinoraError, toKinoraError } from '../contract/errors';
+import type { Continuation, EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
+import { KinoraError, ofLastImage, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
+import type { ProfileName } from '../contract/profile-names';
 import {
   type GenerationResult,
   type ProgressEvent,
@@ -11,7 +12,7 @@ import type { DeviceOptions, RunOptions } from '../contract/run';
 import type { Safety } from '../contract/safety';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
 import type { Source } from './database';
-import { checkVideo, type EngineClient, runEngine } from './engine-client';
+import { checkVideo, type EngineClient, enhanceVideo, runEngine } from './engine-client';
 import { withGpu } from './locks';
 import { savePoster } from './poster';
 import { endingWith } from './prediction-state';
@@ -43,7 +44,7 @@ export class Runner {
     readonly store: PredictionStore,
     readonly engine: EngineClient,
     /** Rejects with a KinoraError if the bytes are not a usable image; does not decode it. */
-    readonly checkImage: (image: Blob) => Promise<unknown>,
+    private readonly checkImage: (image: Blob) => Promise<unknown>,
   ) {
     window.addEventListener('beforeunload', () => {
       // The inner timer starts after the browser's question whether to leave, which may stay open for long.
@@ -66,9 +67,10 @@ export class Runner {
   ): Promise<StartedRun> {
     const prediction = await createPrediction(input, id);
     return this.#begin(prediction, null, async (signal, onStarted) => {
-      const { image, imageName, loras } = input;
-      await this.checkImage(image);
-      await this.store.create(prediction, { image, imageName, loras });
+      const { image, imageName, lastImage, loras, before } = input;
+      await this.checkImages(input);
+      const files = { image, imageName, ...(lastImage && { lastImage }), loras, before };
+      await this.store.create(prediction, files);
       onStarted();
       const thumbnail = this.#saveThumbnail(prediction, image);
       const request = requestOf(prediction, input, input.device);
@@ -78,28 +80,36 @@ export class Runner {
     });
   }
 
+  /** Rejects with a KinoraError if an image of a request is not usable. */
+  async checkImages({ image, lastImage }: Pick<RunInput, 'image' | 'lastImage'>): Promise<void> {
+    await this.checkImage(image);
+    if (lastImage) await ofLastImage(this.checkImage(lastImage));
+  }
+
   /**
-   * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and options.
+   * Runs a prediction again as a new one, with the same images, adapters, parameters, seed and options.
    *
-   * @param changes replace the prediction's options
+   * @param changes replace the prediction's profile and options
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
    */
   async runAgain(
     id: string,
     device: Partial<DeviceOptions> = {},
-    changes: RunOptions = {},
+    { profile, ...options }: RunOptions & { readonly profile?: ProfileName } = {},
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
-    const { parameters, model, profile, backend, options, continues } = prediction;
-    const { image, imageName, loras } = source;
+    const { parameters, model, backend, continues } = prediction;
+    const { image, imageName, lastImage, loras, before } = source;
     return this.start({
       image,
       imageName,
+      lastImage,
       loras,
+      before,
       parameters,
       model,
-      profile,
-      options: { ...options, ...changes },
+      profile: profile ?? prediction.profile,
+      options: { ...prediction.options, ...options },
       device: { backend, ...device },
       continues,
     });
@@ -209,6 +219,20 @@ export class Runner {
       }
       throw error;
     }
+  }
+
+  /**
+   * Enlarges a finished video or makes it smooth, once the GPU is free.
+   *
+   * @returns the new MP4, which is not stored yet
+   * @throws KinoraError of the engine's `enhance`, `CANCELLED` after an abort
+   */
+  enhance(request: EnhanceRequest, signal: AbortSignal, onProgress: OnProgress): Promise<Blob> {
+    return withGpu(
+      () => enhanceVideo(this.engine, request, signal, onProgress),
+      () => undefined,
+      signal,
+    );
   }
 
   /** The finished video of a prediction that could not be stored; it is in the memory of this page only. */

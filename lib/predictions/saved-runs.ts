@@ -1,18 +1,18 @@
 import type { Prediction } from '../contract/prediction';
 import { ifUnlocked } from './locks';
 import { isAtRest } from './prediction-state';
-import { isServedRun, listRuns, removeRun } from './run-files';
+import { endFile, isServedRun, listRuns, openRunFiles, removeRun } from './run-files';
 import type { PredictionStore } from './store';
 
 /**
- * Limit of the latents of finished videos that are kept for "Refine", in bytes; those of 5 s of
- * Wan2.2-TI2V-5B are 21 MB.
+ * Limit of the latents of finished videos that are kept, in bytes: all for "Refine", 21 MB for 5 s of Wan2.2-TI2V-5B, and
+ * the last ones for "Make it longer", 3.4 MB.
  */
 export const keptLatentsLimit = 1_000_000_000;
 
 /** Bytes of saved runs in this browser. */
 export interface SavedRunBytes {
-  /** Latents of finished videos, kept for "Refine". */
+  /** Latents of finished videos, kept for "Refine" and "Make it longer". */
   readonly latents: number;
   /** State of interrupted runs. */
   readonly interrupted: number;
@@ -28,9 +28,14 @@ export async function hasLatents(id: string): Promise<boolean> {
   return (await listRuns()).some((run) => run.id === id && run.latents);
 }
 
+/** The end of a finished video, its last latents; null where it is not kept. */
+export function endOf(id: string): Promise<Blob | null> {
+  return openRunFiles(id).read(endFile);
+}
+
 /**
- * Deletes the files of saved runs that no prediction needs: those without a row, of failed runs, of
- * finished videos that cannot be refined, and the oldest latents beyond the limit. Skips predictions that a
+ * Deletes the files of saved runs that no prediction needs: those without a row, of failed runs, and the oldest latents of
+ * finished videos beyond the limit. Skips predictions that a
  * tab is working on, and API jobs.
  */
 export async function sweepRuns(store: PredictionStore, limit = keptLatentsLimit): Promise<void> {
@@ -40,7 +45,7 @@ export async function sweepRuns(store: PredictionStore, limit = keptLatentsLimit
     if (isServedRun(id)) continue;
     await ifUnlocked(id, async () => {
       const row = await store.getAnywhere(id);
-      if (row && isRefinable(row)) {
+      if (row?.status === 'completed') {
         kept += bytes;
         if (kept <= limit) return;
       } else if (row && (row.status === 'interrupted' || !isAtRest(row))) return;
@@ -54,7 +59,7 @@ export async function savedRunBytes(store: PredictionStore): Promise<SavedRunByt
   let [latents, interrupted] = [0, 0];
   for (const { id, bytes } of await listRuns()) {
     const row = await store.get(id);
-    if (row && isRefinable(row)) latents += bytes;
+    if (row?.status === 'completed') latents += bytes;
     else if (row?.status === 'interrupted') interrupted += bytes;
   }
   return { latents, interrupted };

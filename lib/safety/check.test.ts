@@ -84,8 +84,12 @@ describe('the verdict', () => {
 
   test('is the score of frames and input, by which checker', async () => {
     const check = await checkOf('wide');
-    const input = check.checker.squares(await goldenImage('small'));
-    expect(await check.scoreInput(input, cpuOnly, signal)).toBeCloseTo(0.304207, 5);
+    const small = check.checker.squares(await goldenImage('small'));
+    const wide = check.checker.squares(await goldenImage('wide'));
+    expect(await check.scoreInput([small], cpuOnly, signal)).toBeCloseTo(0.304207, 5);
+    // Of a start and an end image the higher score counts.
+    expect(await check.scoreInput([small, wide], cpuOnly, signal)).toBeCloseTo(0.695793, 5);
+    expect(await check.scoreInput([small], cpuOnly, signal)).toBeCloseTo(0.304207, 5);
     const flagged = await check.verdict(cpuOnly, signal);
     expect(flagged).toEqual({
       ...record,

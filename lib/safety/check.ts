@@ -54,18 +54,18 @@ export class SafetyCheck {
   ) {}
 
   /**
-   * Scores the input image and keeps the score for the record.
+   * Scores the images of the request and keeps the highest score for the record.
    *
    * @returns null when every backend has failed
    * @throws the signal's reason
    */
   async scoreInput(
-    squares: Squares,
+    images: readonly Squares[],
     backends: Backends,
     signal: AbortSignal,
   ): Promise<number | null> {
-    const scores = await this.#score([squares], backends, signal);
-    this.#input = scores?.[0] ?? null;
+    const scores = await this.#score(images, backends, signal);
+    this.#input = scores && Math.max(...scores);
     return this.#input;
   }
 

@@ -132,7 +132,8 @@ export async function cutVideo(
     const copied = encodingReason(opened) === null;
     const writer = copied ? copyingWriter() : await encodingWriter(format);
     output.addVideoTrack(writer.source, { frameRate });
-    output.setMetadataTags(toMetadataTags(options.metadata, frameRate));
+    const inAll = opened.reduce((sum, { from, to }) => sum + to - from, 0);
+    output.setMetadataTags(toMetadataTags(options.metadata, inAll / frameRate));
     await output.start();
     let frames = 0;
     const next = () => {

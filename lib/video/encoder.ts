@@ -63,7 +63,7 @@ export async function createVideoWriter(options: VideoWriterOptions): Promise<Vi
   if (!Number.isInteger(frames) || frames < 1) throw new TypeError(`A video of ${frames} frames.`);
 
   const encoder = await startEncoder(options);
-  const tags = toMetadataTags(options.metadata, frameRate);
+  const tags = toMetadataTags(options.metadata, frames / frameRate);
   const output = new Output({
     format: new Mp4OutputFormat({ fastStart: 'in-memory' }),
     target: new BufferTarget(),
@@ -147,7 +147,8 @@ class Mp4Writer implements VideoWriter {
         throw new Error(`it got ${this.#frames} of ${frames} frames`);
       }
       await this.#encoder.flush();
-      if (metadata) Object.assign(this.#tags, toMetadataTags(metadata, this.#options.frameRate));
+      const { frameRate } = this.#options;
+      if (metadata) Object.assign(this.#tags, toMetadataTags(metadata, frames / frameRate));
       await this.#output.finalize();
       // An encoder may drop frames when it is too slow; the video would then play too fast.
       if (this.#encoder.packets !== frames) {

@@ -1,9 +1,9 @@
 import { centred, placeImage } from '../contract';
-import { type Axis, axisSpan, catmullRom, makeAxis } from './resample';
+import { type Axis, axisSpan, catmullRom, type Kernel, makeAxis } from './resample';
 
 /**
  * Converts the model's frames to pixels of the video: planar RGB [3, height, width] in [−1, 1]
- * → RGBA of exactly the target size, scaled to cover (Catmull-Rom) and centre-cropped. A value v
+ * → RGBA of exactly the target size, scaled to cover and centre-cropped. A value v
  * becomes the whole number nearest to (v + 1)·127.5, ties to even, cut to 0…255; NaN becomes 0.
  *
  * Weights are computed once and buffers are reused: the pixels that {@link scale} returns are
@@ -22,15 +22,17 @@ export class FrameScaler {
   readonly #pixels: Uint8ClampedArray<ArrayBuffer>;
 
   /**
+   * @param kernel Catmull-Rom for nearly the same size, Lanczos-3 to enlarge
    * @throws TypeError for sizes that are not positive whole numbers
    */
   constructor(
     source: { readonly width: number; readonly height: number },
     target: { readonly width: number; readonly height: number },
+    kernel: Kernel = catmullRom,
   ) {
     const { x, y } = placeImage(source, centred, target);
-    this.#columns = makeAxis(x, catmullRom);
-    this.#rows = makeAxis(y, catmullRom);
+    this.#columns = makeAxis(x, kernel);
+    this.#rows = makeAxis(y, kernel);
     const { from, to } = axisSpan(this.#columns);
     this.#from = from;
     this.#span = to - from;

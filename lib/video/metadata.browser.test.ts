@@ -49,7 +49,7 @@ test('every field comes back, whatever is written in the prompt', async () => {
   );
 });
 
-test('what else is known is stored as well: the check, both prompts, the licence, image and hashes', async () => {
+test('what else is known is stored as well: the check, both prompts, the licence, images and hashes', async () => {
   const late = createVideoMetadata({
     id: full.id,
     model: full.model,
@@ -58,6 +58,8 @@ test('what else is known is stored as well: the check, both prompts, the licence
     createdAt: full.created_at,
     parameters: parseParameters({ prompt: 'a boat', seed: 7 }),
     startImage: btoa('jpeg'),
+    lastFraming: { zoom: 2, x: 0, y: 1, background: 'blur' },
+    lastImage: btoa('last jpeg'),
     loraFiles: [{ sha256: 'b'.repeat(64), source: 'owner/name/style.safetensors' }],
     licence: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     safety: {
@@ -85,6 +87,8 @@ test('what else is known is stored as well: the check, both prompts, the licence
   expect(read).toEqual(late);
   expect(read).toMatchObject({
     prompt: 'a boat',
+    last_image: btoa('last jpeg'),
+    last_framing: { zoom: 2 },
     prompt_optimization: { text: 'A boat sails on.' },
     safety: { status: 'flagged' },
   });

@@ -29,7 +29,7 @@ const partSchema = z.object({
   to: z.int().min(1),
 });
 
-/** Largest start image in a file, in bytes of its JPEG. */
+/** Largest start or end image in a file, in bytes of its JPEG. */
 export const maxStartImageBytes = 200_000;
 
 const startImageSchema = z.base64().max(Math.ceil(maxStartImageBytes / 3) * 4);
@@ -63,6 +63,10 @@ const videoMetadataSchema = parametersSchema.extend({
   framing: framingSchema.optional(),
   /** The start image, a JPEG in base64. Absent where the file is not to hold it. */
   start_image: startImageSchema.optional(),
+  /** How the end image lies in the frame; absent where the end was left to the model. */
+  last_framing: framingSchema.optional(),
+  /** The end image, as `start_image`. */
+  last_image: startImageSchema.optional(),
   /** The files of `loras`, in the same order; absent in videos of versions that did not store them. */
   lora_files: z.array(loraFileSchema).optional(),
   /** What the profile made of the parameters; absent in videos of versions that did not store it. */
@@ -73,8 +77,8 @@ const videoMetadataSchema = parametersSchema.extend({
   /** Absent where no optimisation was asked for. */
   prompt_optimization: promptOptimizationSchema.optional(),
   /**
-   * Of which frames of which videos a file was cut and joined, in order: from the frame `from` to before the
-   * frame `to`. Absent in a video as it was made. The other fields are those of the first part.
+   * Of which frames of which videos a file was cut, joined, enlarged or made smooth, in order: from the frame `from`
+   * to before the frame `to`. Absent in a video as it was made. The other fields are those of the first part.
    */
   parts: z.array(partSchema).min(1).optional(),
   /** ISO 8601, UTC. */
@@ -91,6 +95,8 @@ export function createVideoMetadata(
     readonly licence?: VideoMetadata['licence'];
     readonly framing?: Framing | undefined;
     readonly startImage?: string | undefined;
+    readonly lastFraming?: Framing | undefined;
+    readonly lastImage?: string | undefined;
     readonly loraFiles?: VideoMetadata['lora_files'];
     readonly applied?: Applied;
     readonly safety?: Safety;
@@ -98,8 +104,8 @@ export function createVideoMetadata(
   },
 ): VideoMetadata {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { licence, framing, startImage, loraFiles, applied, safety, promptOptimization } =
-    prediction;
+  const { licence, framing, startImage, lastFraming, lastImage } = prediction;
+  const { loraFiles, applied, safety, promptOptimization } = prediction;
   return {
     app: 'kinora',
     version,
@@ -112,6 +118,8 @@ export function createVideoMetadata(
     ...(licence && { licence }),
     ...(framing && { framing }),
     ...(startImage !== undefined && { start_image: startImage }),
+    ...(lastFraming && { last_framing: lastFraming }),
+    ...(lastImage !== undefined && { last_image: lastImage }),
     ...(loraFiles?.length && { lora_files: loraFiles }),
     ...(applied && { applied }),
     ...(safety && { safety }),
@@ -119,11 +127,14 @@ export function createVideoMetadata(
   };
 }
 
-/** The tags of the MP4: the JSON as comment, and readable ones for other players. */
-export function toMetadataTags(metadata: VideoMetadata, frameRate: number): MetadataTags {
+/**
+ * The tags of the MP4: the JSON as comment, and readable ones for other players.
+ *
+ * @param seconds length of the file
+ */
+export function toMetadataTags(metadata: VideoMetadata, seconds: number): MetadataTags {
   const { model, profile, seed, size, parts } = metadata;
-  const frames = parts?.reduce((sum, { from, to }) => sum + to - from, 0);
-  const duration = frames ? (frames / frameRate).toFixed(2) : metadata.duration;
+  const duration = parts ? seconds.toFixed(2) : metadata.duration;
   const steps = metadata.applied?.steps ?? metadata.num_inference_steps;
   return {
     title: shorten(metadata.prompt, 120),
@@ -187,6 +198,8 @@ const sharedTagsSchema = z.object({
   shared: sharedRequestSchema,
   start_image: startImageSchema.optional(),
   framing: framingSchema.optional(),
+  last_image: startImageSchema.optional(),
+  last_framing: framingSchema.optional(),
 });
 /** What a copy that was made to be shared tells (`publicCopy`): of the request what is shown. */
 export type SharedTags = z.output<typeof sharedTagsSchema>;

@@ -122,7 +122,8 @@ test('players and the studio read the tags of a copy', async () => {
   expect(description).toBe('standard, seed 4242424242, 30 steps, 1280*720, 5 s');
   const shared = { app: 'kinora', shared: { ...request, image: false } };
   expect(await readSharedTags(copy)).toEqual(shared);
-  const image = { start_image: btoa('a JPEG'), framing: centred };
+  const end = { last_image: btoa('another JPEG'), last_framing: { ...centred, zoom: 2 } };
+  const image = { start_image: btoa('a JPEG'), framing: centred, ...end };
   expect(await readSharedTags(await publicCopy(file, request, image))).toEqual({
     ...shared,
     ...image,

@@ -10,11 +10,13 @@ export interface PublicLayout {
   readonly body: readonly ByteRange[];
 }
 
-/** The start image that a copy shows. */
+/** The images that a copy shows. */
 export interface SharedImage {
   /** A JPEG in base64. */
   readonly start_image: string;
   readonly framing?: Framing | undefined;
+  readonly last_image?: string | undefined;
+  readonly last_framing?: Framing | undefined;
 }
 
 /**

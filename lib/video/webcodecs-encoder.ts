@@ -6,7 +6,7 @@ import {
   type VideoSource,
 } from 'mediabunny';
 import { mendedConfiguration } from './avc-configuration';
-import { bitRateOf, type Format } from './bit-rate';
+import { avcCodec, bitRateOf, type Format } from './bit-rate';
 import { toBytes } from './bytes';
 import { bt709, i420Bytes, rgbaToI420 } from './yuv';
 
@@ -31,7 +31,10 @@ export interface FrameEncoder {
 const keyFrameInterval = 2;
 
 function encoding(format: Format) {
+  const fullCodecString = avcCodec(format);
   return {
+    // The library's own choice does not know the frame rate.
+    ...(fullCodecString && { fullCodecString }),
     quality: new Quality({ bitrate: bitRateOf(format), bitrateMode: 'variable' }),
     hardwareAcceleration: 'no-preference',
     latencyMode: 'quality', // the other mode may drop frames

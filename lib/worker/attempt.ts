@@ -105,12 +105,13 @@ export class Attempt {
     onLease({ id: this.id, token: this.#token });
     try {
       const parameters = parseParameters(job.parameters);
-      const { image, loras } = await fetchInputs(client, adapters, job, signal);
+      const { image, lastImage, loras } = await fetchInputs(client, adapters, job, signal);
       const { model, device } = options;
       const videoFile = servedVideo(this.id);
       const request = {
         id: this.id,
         image,
+        ...(lastImage && { lastImage }),
         parameters,
         model,
         profile: profileOfModel(job.model),

@@ -32,6 +32,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   PROMPT_REFUSED: 'never',
   PARAMETER_INVALID: 'never',
   REQUEST_INVALID: 'never',
+  LOOP_WITH_LAST_IMAGE: 'never',
   MODEL_UNKNOWN: 'unfit',
   MODEL_MANIFEST_INVALID: 'unfit',
   MODEL_FILE_MISSING: 'unfit',

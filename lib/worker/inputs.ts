@@ -1,8 +1,8 @@
 import { createSHA256 } from 'hash-wasm';
 import type { LoraFile } from '../contract/engine';
-import { type ErrorCode, KinoraError } from '../contract/errors';
+import { type ErrorCode, KinoraError, ofLastImage } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
-import type { WorkerJob, WorkerLora } from '../contract/v3/worker';
+import type { WorkerImage, WorkerJob, WorkerLora } from '../contract/v3/worker';
 import { SourceChanged } from '../weights/formats/source';
 import { HubClient, type HubOptions, hubByteSource, onlyLora, parseHub } from '../weights/hub';
 import type { RetryPolicy } from '../weights/hub/retry';
@@ -146,11 +146,12 @@ function later(code: ErrorCode, sentence: string, cause: unknown): KinoraError {
 /** What a job works on, besides its parameters. */
 export interface Inputs {
   readonly image: Blob;
+  readonly lastImage: Blob | undefined;
   readonly loras: readonly LoraFile[];
 }
 
 /**
- * Fetches image and adapters, all at once. The caller holds the GPU, so that a claimed job never has to
+ * Fetches images and adapters, all at once. The caller holds the GPU, so that a claimed job never has to
  * wait behind the studio; therefore nothing is waited for longer than about twenty seconds without a
  * byte. A large adapter that still comes may take longer.
  *
@@ -160,24 +161,27 @@ export interface Inputs {
 export async function fetchInputs(
   client: WorkerClient,
   adapters: Adapters,
-  job: Pick<WorkerJob, 'image' | 'loras'>,
+  job: Pick<WorkerJob, 'image' | 'last_image' | 'loras'>,
   signal: AbortSignal,
 ): Promise<Inputs> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   try {
-    const [image, loras] = await Promise.all([
-      client.file(job.image.url, { signal: either }).catch(asImageError),
+    const fetchImage = ({ url }: WorkerImage) =>
+      client.file(url, { signal: either }).catch(asImageError);
+    const [image, lastImage, loras] = await Promise.all([
+      fetchImage(job.image),
+      job.last_image && ofLastImage(fetchImage(job.last_image)),
       Promise.all(job.loras.map((lora) => adapters.fetch(lora, either))),
     ]);
-    return { image, loras };
+    return { image, lastImage, loras };
   } finally {
     // Where one cannot be had, the others are of no use.
     over.abort();
   }
 }
 
-/** Looks at a failure of the image's own request. */
+/** Looks at a failure of an image's own request. */
 function asImageError(thrown: unknown): never {
   if (thrown instanceof ApiError && !isTransient(thrown) && !isUnauthorized(thrown)) {
     throw new KinoraError('IMAGE_UNREACHABLE', `The image cannot be had: ${thrown.message}`);

@@ -17,7 +17,7 @@ import { notChecked, PendingUploads } from './pending-uploads';
 import { ServeLoop } from './serve-loop';
 import { newJob, SmallRelay, serveOptions } from './testing/relay';
 
-const abilities = { safety_checker: 'ready', prompt_optimizer: true } as const;
+const abilities = { knows: [], safety_checker: 'ready' as const, prompt_optimizer: true };
 let relay: SmallRelay;
 let engine: FakeEngine;
 let pendingUploads: PendingUploads;

@@ -41,7 +41,11 @@ function serve(): void {
       close() {},
     },
     adapters: new Adapters(client, serveOptions.hub),
-    abilities: async () => ({ safety_checker: 'ready', prompt_optimizer: false }),
+    abilities: async () => ({
+      knows: [],
+      safety_checker: 'ready',
+      prompt_optimizer: false,
+    }),
     pendingUploads: pendingUploads as unknown as PendingUploads,
     onEvent: (event) => events.push(event),
     onLease() {},

@@ -14,7 +14,10 @@ import {
 } from './transport-error';
 
 /** What a worker declares besides its model. */
-export type WorkerAbilities = Pick<WorkerDeclaration, 'safety_checker' | 'prompt_optimizer'>;
+export type WorkerAbilities = Pick<
+  WorkerDeclaration,
+  'knows' | 'safety_checker' | 'prompt_optimizer'
+>;
 
 /** What the loop works with. */
 export interface ServeDependencies extends AttemptDependencies {
@@ -68,7 +71,6 @@ export class ServeLoop {
       sizes: [...options.sizes],
       loras: true,
       max_duration: 10,
-      loops: true,
     };
   }
 

@@ -54,7 +54,8 @@ const skipSentences: Readonly<Record<SkipReason, string>> = {
   loras: 'this worker takes no LoRAs',
   precision: 'this server does not assign its jobs to this precision',
   duration: 'this worker takes only shorter videos',
-  loop: 'this worker makes no loops',
+  needs:
+    'this worker does not know something that they ask for, such as loops or end images, or lacks a download for it',
   checker: 'the safety checker is asked for, which this browser does not have',
   optimizer: 'another connected worker has the language model that is asked for',
   'back-off': 'an attempt failed, and the next one begins after a pause',

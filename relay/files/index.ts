@@ -35,7 +35,8 @@ export async function createFiles(dependencies: FilesDependencies) {
   const { blobs, links } = context;
   const video = getVideo(context);
   const upload = getUpload(context);
-  const image = getJobImage(context);
+  const image = getJobImage(context, 'image');
+  const lastImage = getJobImage(context, 'last_image');
   const lora = getJobLora(context);
   const binary = postUpload(context);
   const shares = createShares(context);
@@ -49,6 +50,8 @@ export async function createFiles(dependencies: FilesDependencies) {
     'HEAD /files/video/{file}': video,
     'GET /files/jobs/{id}/image': image,
     'HEAD /files/jobs/{id}/image': image,
+    'GET /files/jobs/{id}/last_image': lastImage,
+    'HEAD /files/jobs/{id}/last_image': lastImage,
     'GET /files/jobs/{id}/lora/{index}': lora,
     'HEAD /files/jobs/{id}/lora/{index}': lora,
     'PUT /api/worker/jobs/{id}/output': putOutput(context),

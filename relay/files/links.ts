@@ -1,10 +1,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { ImageField } from '../../lib/contract/v3';
 import { type Config, localOrigin } from '../config';
 import type { ClaimedJob } from '../jobs';
 import type { JobRow, UploadRow } from '../store/schema';
 
 /** What a signature allows. It is part of the signed text. */
-export type LinkPurpose = 'video' | 'image' | `lora/${number}` | 'upload' | 'download';
+export type LinkPurpose = 'video' | ImageField | `lora/${number}` | 'upload' | 'download';
 
 /** How long an upload ticket may be used, in milliseconds. */
 const ticketMs = 3_600_000;
@@ -72,9 +73,9 @@ export function createLinks({
       if (outputExpiresAt.getTime() <= Date.now()) return null;
       return `${publicUrl}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
     },
-    /** Path (no origin) for workers: the image of a job, or one of its adapters. */
-    workerImage: (job: ClaimedJob) =>
-      `/files/jobs/${job.id}/image?${query('image', job.id, leaseNonce(job), job.deadline)}`,
+    /** Path (no origin) for workers: an image of a job, or one of its adapters. */
+    workerImage: (job: ClaimedJob, field: ImageField) =>
+      `/files/jobs/${job.id}/${field}?${query(field, job.id, leaseNonce(job), job.deadline)}`,
     workerLora: (job: ClaimedJob, index: number) => {
       const signed = query(`lora/${index}`, job.id, leaseNonce(job), job.deadline);
       return `/files/jobs/${job.id}/lora/${index}?${signed}`;

@@ -1,10 +1,18 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { and, eq, isNotNull, lt } from 'drizzle-orm';
+import { imageFields } from '../../lib/contract/v3';
 import { withStorageErrors } from '../store';
-import { type JobRow, jobs as jobTable, uploads } from '../store/schema';
+import {
+  imageColumns,
+  type JobImages,
+  type JobRow,
+  jobs as jobTable,
+  uploads,
+} from '../store/schema';
 import { keyOf, onStorage } from './blobs';
 import type { FilesContext } from './context';
+import { ownImage } from './inputs/image';
 
 /** Rows of each kind per call. */
 const batch = 100;
@@ -43,8 +51,11 @@ export function createRetention(context: FilesContext) {
       .where(and(isNotNull(jobTable.image), lt(jobTable.finishedAt, before)))
       .limit(batch);
     for (const job of ended) {
-      await removeImage(job);
-      await db.update(jobTable).set({ image: null }).where(eq(jobTable.id, job.id));
+      await removeImages(job);
+      await db
+        .update(jobTable)
+        .set({ image: null, lastImage: null })
+        .where(eq(jobTable.id, job.id));
     }
   }
 
@@ -80,13 +91,15 @@ export function createRetention(context: FilesContext) {
     await blobs.remove(key);
   }
 
-  async function removeImage(job: Pick<JobRow, 'id' | 'owner' | 'image'>): Promise<void> {
-    if (job.image?.key !== keyOf('inputs', job.id)) return;
-    // A data URI became an upload with the job's id, which its owner may have used in another job.
-    const upload = { id: job.id, owner: job.owner, blobKey: job.image.key };
-    if (await rows.inUse(upload)) return;
-    await blobs.remove(job.image.key);
-    await db.delete(uploads).where(eq(uploads.id, job.id));
+  async function removeImages(job: JobImages & Pick<JobRow, 'id' | 'owner'>): Promise<void> {
+    for (const field of imageFields) {
+      const { key, uploadId: id } = ownImage(job.id, field);
+      if (job[imageColumns[field]]?.key !== key) continue;
+      // A data URI became an upload, which its owner may have used in another job.
+      if (await rows.inUse({ id, owner: job.owner, blobKey: key })) continue;
+      await blobs.remove(key);
+      await db.delete(uploads).where(eq(uploads.id, id));
+    }
   }
 
   return withStorageErrors({
@@ -98,9 +111,9 @@ export function createRetention(context: FilesContext) {
       await sweepTemporary();
     },
     /** Removes every file of a job. */
-    async removeOf(job: Pick<JobRow, 'id' | 'owner' | 'image' | 'outputKey'>): Promise<void> {
+    async removeOf(job: JobImages & Pick<JobRow, 'id' | 'owner' | 'outputKey'>): Promise<void> {
       if (job.outputKey !== null) await removeVideo(job.id, job.outputKey);
-      await removeImage(job);
+      await removeImages(job);
     },
   });
 }

@@ -47,7 +47,7 @@ const waitsForOptimizer = sql`(${jobs.needsOptimizer} and exists (
     and ${workers.declaration} -> 'sizes' @> to_jsonb(${jobs.size})
     and (${workers.declaration} ->> 'max_duration')::int >= ${jobs.duration}
     and (not ${jobs.needsLora} or ${workers.declaration} @> '{"loras": true}')
-    and (not ${jobs.needsLoop} or ${workers.declaration} @> '{"loops": true}')
+    and to_jsonb(${jobs.needs}) <@ (${workers.declaration} -> 'knows')
     and (not ${jobs.needsChecker} or ${workers.declaration} ->> 'safety_checker' <> 'none')
     and ${jobs.failedWorker} is distinct from ${workers.tokenId} || ' ' || ${workers.id}))`;
 
@@ -61,7 +61,7 @@ function mismatches(
     ['precision', sql`not (${worker.precision} = any(${jobs.precisions}))`],
     ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
     ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
-    ...(worker.loops ? [] : ([['loop', sql`${jobs.needsLoop}`]] as const)),
+    ['needs', sql`not (${jobs.needs} <@ ${sql.param(worker.knows, jobs.needs)})`],
     ...(worker.loras ? [] : ([['loras', sql`${jobs.needsLora}`]] as const)),
     ...(worker.safety_checker === 'none'
       ? ([['checker', sql`${jobs.needsChecker}`]] as const)

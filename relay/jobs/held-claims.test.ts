@@ -71,10 +71,10 @@ describe.each(engines)('held claims', (engine) => {
       if (!first) throw new Error('No job was given.');
       await jobs.release(first.id, first.leaseToken);
       expect((await second)?.id).toBe(first.id);
-      const { id } = await jobs.submit(testJob(ada, { ready: false, image: null }));
+      const { id } = await jobs.submit(testJob(ada, { ready: false }));
       const third = claims.claim(requestOf(), holdMs, never);
       await waiting(1);
-      await jobs.intakeDone(id, { key: 'images/b.png', type: 'image/png', bytes: 5 }, []);
+      await jobs.intakeDone(id, []);
       expect((await third)?.id).toBe(id);
     });
 

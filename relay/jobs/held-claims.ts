@@ -196,7 +196,7 @@ export type HeldClaims = ReturnType<typeof createHeldClaims>;
 function kindOf({ caller, worker }: HeldClaim): string {
   const { owner, shared } = caller;
   const { model, precision, sizes, safety_checker, prompt_optimizer } = worker;
-  const { loras, loops, max_duration } = worker;
-  const video = [model, precision, [...sizes].sort(), loras, loops, max_duration];
+  const { loras, knows, max_duration } = worker;
+  const video = [model, precision, [...sizes].sort(), loras, [...knows].sort(), max_duration];
   return JSON.stringify([owner, shared, ...video, safety_checker, prompt_optimizer]);
 }

@@ -8,13 +8,14 @@ import type {
 } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { withStorageErrors } from '../store';
-import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
+import { type JobImages, type JobLora, type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
 import { announce, type JobsDependencies, writeEvent, writeStep } from './context';
 import {
   finishIntake,
   retryPause,
   returnIntake,
+  storeImages,
   type TakenIntake,
   takenBy,
   takeWaiting,
@@ -205,13 +206,12 @@ export function createJobs(dependencies: JobsDependencies) {
     /** Takes waiting jobs whose files are to be fetched, for this node and `seconds`. */
     takeIntake: (limit: number, seconds: number): Promise<JobRow[]> =>
       takeWaiting(db, limit, seconds),
-    /** The first node that has the files calls it. @returns null where the job no longer waits for them */
-    async intakeDone(
-      id: string,
-      image: JobImage,
-      loras: readonly JobLora[],
-    ): Promise<JobRow | null> {
-      const job = await finishIntake(db, id, image, loras);
+    /** Stores where an image of a job is. @returns null where the job no longer waits for it */
+    imageStored: (id: string, images: JobImages): Promise<JobRow | null> =>
+      storeImages(db, id, images),
+    /** The first node that has all files calls it. @returns null where the job no longer waits for them */
+    async intakeDone(id: string, loras: readonly JobLora[]): Promise<JobRow | null> {
+      const job = await finishIntake(db, id, loras);
       if (job) changed(job);
       return job;
     },

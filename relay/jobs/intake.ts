@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
+import { type JobImages, type JobLora, type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds } from './context';
 import { maxIntakeAttempts } from './sweep';
@@ -37,7 +37,10 @@ function nextInTurn(limit: number) {
       from waiting_owners as o cross join lateral (
         select j.id, j.created_at,
           j.intake_until is not null and j.intake_until >= now() as busy,
-          substring(j.input ->> 'image' from '^[^/]*//([^/?#]*)') as host
+          substring(
+            case when j.image is null then j.input ->> 'image' else j.input ->> 'last_image' end
+            from '^[^/]*//([^/?#]*)'
+          ) as host
         from ${jobs} as j
         where j.status = 'created' and not j.ready and j.owner = o.owner
           and j.intake_attempts < ${maxIntakeAttempts}::int
@@ -94,7 +97,7 @@ export function takenBy({ id, intakeUntil }: TakenIntake) {
 }
 
 /**
- * Pauses before the image of a job is fetched again, in seconds: a name that cannot be resolved, a host that
+ * Pauses before an image of a job is fetched again, in seconds: a name that cannot be resolved, a host that
  * restarts or is busy comes back within them, ten minutes in all.
  */
 const retrySeconds: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 120, 120, 120, 120];
@@ -107,7 +110,7 @@ export function retryPause(failures: number): number | null {
 /**
  * Returns a job for the next try after a pause. The attempt is not counted: attempts find jobs that end their node.
  *
- * @param error why its image could not be fetched, one sentence, which the record of the job shows; null where its
+ * @param error why an image could not be fetched, one sentence, which the record of the job shows; null where its
  *   files were not the cause
  * @returns null where another node has taken the job over
  */
@@ -135,7 +138,22 @@ export async function returnIntake(
 }
 
 /**
- * Stores where the files are; the job may be claimed now. Another node may have taken the intake over
+ * Stores where an image is, so that it is not fetched again where another file fails.
+ *
+ * @returns null where the job no longer waits for it
+ */
+export async function storeImages(
+  db: Database,
+  id: string,
+  images: JobImages,
+): Promise<JobRow | null> {
+  const unfinished = and(eq(jobs.id, id), waiting);
+  const [job] = await db.update(jobs).set(images).where(unfinished).returning();
+  return job ?? null;
+}
+
+/**
+ * Ends the intake of a job whose images are stored; the job may be claimed now. Another node may have taken the intake over
  * meanwhile: the first one that has the files ends it, so that a slow storage does not repeat it for ever.
  *
  * @returns null where it no longer waits for them
@@ -143,12 +161,11 @@ export async function returnIntake(
 export async function finishIntake(
   db: Database,
   id: string,
-  image: JobImage,
   loras: readonly JobLora[],
 ): Promise<JobRow | null> {
   const [job] = await db
     .update(jobs)
-    .set({ ready: true, image, loras, intakeUntil: null })
+    .set({ ready: true, loras, intakeUntil: null })
     .where(and(eq(jobs.id, id), waiting))
     .returning();
   return job ?? null;

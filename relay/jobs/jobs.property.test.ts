@@ -116,7 +116,7 @@ class World {
           break;
         case 'intake':
           for (const { id, image, loras } of await this.jobs.takeIntake(2, 60)) {
-            if (image) await this.jobs.intakeDone(id, image, loras);
+            if (image) await this.jobs.intakeDone(id, loras);
           }
           break;
         case 'cancel': {
@@ -238,7 +238,7 @@ class World {
       const taken = await this.jobs.takeIntake(1000, 60);
       if (taken.length === 0) break;
       for (const { id, image, loras } of taken) {
-        if (image) await this.jobs.intakeDone(id, image, loras);
+        if (image) await this.jobs.intakeDone(id, loras);
       }
     }
     await this.store.db.execute(

@@ -140,16 +140,18 @@ describe.each(engines)('jobs', (engine) => {
       await jobs.submit(testJob(ada, { loras: [lora] }));
       await jobs.submit(testJob(ada, { input: { size: '720*1280' } }));
       await jobs.submit(testJob(ada, { input: { duration: 8 } }));
+      await jobs.submit(testJob(ada, { input: { upscale: 2 } }));
       await jobs.submit(testJob(ada, { ready: false }));
-      const narrow = testWorker({ sizes: ['1280*720'], loras: false, max_duration: 5 });
+      const lacks = { sizes: ['1280*720' as const], loras: false, knows: ['loop', 'last_image'] };
+      const narrow = testWorker({ ...lacks, max_duration: 5 });
       expect(await claim(adasWorker, narrow)).toEqual({
         job: null,
-        skipped: { loras: 1, size: 1, duration: 1, 'not-ready': 1 },
+        skipped: { loras: 1, size: 1, duration: 1, needs: 1, 'not-ready': 1 },
       });
       const other = await claim(adasWorker, testWorker({ model: 'else' }));
-      expect(other.skipped).toEqual({ model: 3, 'not-ready': 1 });
+      expect(other.skipped).toEqual({ model: 4, 'not-ready': 1 });
       const eighth = await claim(adasWorker, testWorker({ precision: 'int8' }));
-      expect(eighth.skipped).toEqual({ precision: 3, 'not-ready': 1 });
+      expect(eighth.skipped).toEqual({ precision: 4, 'not-ready': 1 });
     });
 
     it('gives a job that asks for the check to workers that have the checker', async () => {
@@ -393,8 +395,10 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.takeIntake(10, 60)).toMatchObject([{ id, intakeAttempts: 1 }]);
       expect(await jobs.takeIntake(10, 60)).toEqual([]);
       const image = { key: 'images/b.png', type: 'image/png', bytes: 5 };
-      expect(await jobs.intakeDone(id, image, [])).toMatchObject({ ready: true, image });
-      expect(await jobs.intakeDone(id, image, [])).toBeNull();
+      expect(await jobs.imageStored(id, { image })).toMatchObject({ ready: false, image });
+      expect(await jobs.intakeDone(id, [])).toMatchObject({ ready: true, image });
+      expect(await jobs.imageStored(id, { image })).toBeNull();
+      expect(await jobs.intakeDone(id, [])).toBeNull();
 
       await jobs.submit(testJob(ada, { ready: false, image: null }));
       const [gone] = await jobs.takeIntake(10, 60);
@@ -432,7 +436,8 @@ describe.each(engines)('jobs', (engine) => {
       await unchanged();
       // What it brings is as good as the other's.
       const image = { key: 'images/b.png', type: 'image/png', bytes: 5 };
-      const ready = await jobs.intakeDone(id, image, []);
+      await jobs.imageStored(id, { image });
+      const ready = await jobs.intakeDone(id, []);
       expect(ready).toMatchObject({ ready: true, image });
       expect(await jobs.intakeFailed(late, 'It answered 404.')).toBeNull();
       await jobs.intakeReturned(late, 5);

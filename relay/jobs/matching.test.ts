@@ -29,6 +29,9 @@ it('says of a worker what its claim says', async () => {
             size: usually('1280*720', '720*1280'),
             duration: usually(5, 8),
             loop: usually(false, true),
+            upscale: usually(1, 2),
+            smooth: usually(false, true),
+            ...(flip() && { last_image: 'https://example.com/b.png' }),
             enable_safety_checker: flip(),
           },
         }),
@@ -38,7 +41,7 @@ it('says of a worker what its claim says', async () => {
         sizes: usually(['1280*720', '720*1280'], ['1280*720']),
         loras: flip(),
         max_duration: usually(10, 5),
-        loops: usually(true, false),
+        knows: usually(['loop', 'last_image', 'upscale', 'smooth'], ['loop', 'upscale']),
         safety_checker: usually('ready', 'demonstration', 'none'),
       });
       const owner = usually('ada', 'bob');

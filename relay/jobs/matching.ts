@@ -30,14 +30,14 @@ export function takesFor(worker: ConnectedWorker, jobs: KeyJobs): boolean {
  */
 export function canTake(
   worker: ConnectedWorker,
-  job: KeyJobs & Pick<JobRow, 'size' | 'duration' | 'needsLoop' | 'needsLora' | 'needsChecker'>,
+  job: KeyJobs & Pick<JobRow, 'size' | 'duration' | 'needs' | 'needsLora' | 'needsChecker'>,
 ): boolean {
-  const { sizes, max_duration, loops, loras, safety_checker } = worker.declaration;
+  const { sizes, max_duration, knows, loras, safety_checker } = worker.declaration;
   return (
     takesFor(worker, job) &&
     sizes.some((size) => size === job.size) &&
     job.duration <= max_duration &&
-    (loops || !job.needsLoop) &&
+    job.needs.every((need) => knows.includes(need)) &&
     (loras || !job.needsLora) &&
     (safety_checker !== 'none' || !job.needsChecker)
   );

@@ -13,7 +13,10 @@ export interface NewJob {
   readonly model: string;
   readonly webhookUrl: string | null;
   readonly input: PredictionInput;
+  /** Null while it is still to be fetched. */
   readonly image: JobImage | null;
+  /** Absent without one. */
+  readonly lastImage?: JobImage | null;
   readonly loras: readonly JobLora[];
   readonly ready: boolean;
   readonly idempotency: Idempotency | null;
@@ -164,6 +167,7 @@ function newRow(job: NewJob, config: JobsDependencies['config']): NewJobRow {
     models: config.KINORA_SERVING_MODELS,
     precisions: config.KINORA_SERVING_PRECISIONS,
     image: job.image,
+    lastImage: job.lastImage ?? null,
     loras,
   };
 }

@@ -20,6 +20,7 @@ const secretFields = [
   'prompt',
   'negative_prompt',
   'image',
+  'last_image',
   'preview',
   'params',
 ] as const;

@@ -17,6 +17,7 @@ import type {
   PredictionStatus,
   WebhookEvent,
 } from '../../lib/contract/v3';
+import type { ImageField } from '../../lib/contract/v3/prediction';
 import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
 
 /**
@@ -77,6 +78,17 @@ export interface JobImage {
   readonly bytes: number;
 }
 
+/** The column of each image of a submission. */
+export const imageColumns = { image: 'image', last_image: 'lastImage' } as const satisfies Record<
+  ImageField,
+  string
+>;
+
+/** The images of a job that are stored; absent where it has none, or it is not there yet. */
+export type JobImages = {
+  readonly [Field in ImageField as (typeof imageColumns)[Field]]?: JobImage | null;
+};
+
 /** An adapter of a job, resolved as far as the server does it. */
 export type JobLora = { readonly path: string; readonly scale: number } & (
   | Pick<Extract<WorkerLora, { from: 'hub' }>, 'from' | 'repository' | 'file'>
@@ -110,17 +122,20 @@ export const jobs = pgTable(
 
     // What a claim looks at
     status: text('status').$type<PredictionStatus>().notNull().default('created'),
-    /** False while image and adapters are being fetched and checked. */
+    /** False while images and adapters are being fetched and checked. */
     ready: boolean('ready').notNull().default(false),
     priority: integer('priority').notNull().default(0),
     createdAt: instant('created_at').notNull().defaultNow(),
     size: text('size').notNull(),
     duration: integer('duration').notNull(),
     needsLora: boolean('needs_lora').notNull().default(false),
-    /** The switches of `input`, in columns of their own, as an input may have 80 kB. */
-    needsLoop: boolean('needs_loop')
+    /** What `input` asks for, in columns of their own, as an input may have 80 kB. */
+    needs: text('needs')
+      .array()
       .notNull()
-      .generatedAlwaysAs(sql`coalesce((input ->> 'loop')::boolean, false)`),
+      .generatedAlwaysAs(
+        sql`array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end], null)`,
+      ),
     needsChecker: boolean('needs_checker')
       .notNull()
       .generatedAlwaysAs(sql`coalesce((input ->> 'enable_safety_checker')::boolean, false)`),
@@ -133,11 +148,13 @@ export const jobs = pgTable(
 
     // Files
     image: jsonb('image').$type<JobImage>(),
+    /** Null without one, and until it is there. */
+    lastImage: jsonb('last_image').$type<JobImage>(),
     loras: jsonb('loras').$type<readonly JobLora[]>().notNull().default([]),
-    /** A node fetches the image; after this time another may. */
+    /** A node fetches the images; after this time another may. */
     intakeUntil: instant('intake_until'),
     intakeAttempts: integer('intake_attempts').notNull().default(0),
-    /** How often the image could not be fetched for a reason that may pass. */
+    /** How often an image could not be fetched for a reason that may pass. */
     intakeFailures: integer('intake_failures').notNull().default(0),
     /** The last such reason, one sentence. */
     intakeError: text('intake_error').notNull().default(''),

@@ -88,7 +88,7 @@ export function testWorker(settings: Partial<WorkerDeclaration> = {}): WorkerDec
     sizes: ['1280*720', '720*1280'],
     loras: true,
     max_duration: 10,
-    loops: true,
+    knows: ['loop', 'last_image', 'upscale'],
     safety_checker: 'ready',
     prompt_optimizer: true,
     ...settings,

@@ -42,7 +42,7 @@ export class ProtocolWorker {
       sizes: [...sizes],
       loras: true,
       max_duration: 10,
-      loops: true,
+      knows: ['loop', 'last_image', 'upscale'],
       safety_checker: 'ready',
       prompt_optimizer: false,
     };

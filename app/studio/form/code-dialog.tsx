@@ -12,7 +12,7 @@ import { pickModel, useModels } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/code';
 import './code-dialog.css';
-import type { ChosenImage, FormState } from './form-state';
+import type { ChosenImage, FormState, ImageName } from './form-state';
 import {
   type CodeLanguage,
   codeLanguages,
@@ -39,12 +39,15 @@ export function CodeDialog(props: {
   const origin = hasServer ? window.location.origin : 'https://kinora.example';
   const sourceOf = (name: string) => library.find((lora) => lora.name === name)?.source;
   const text = requestCode(language, form, origin, sourceOf);
-  const { image } = form.files;
+  const framed = (['image', 'lastImage'] as const).flatMap((which) => {
+    const image = form.files[which];
+    return image && isFramed(image.framing) ? [{ which, image }] : [];
+  });
   const models = useModels();
   const [saving, setSaving] = useState(false);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
 
-  async function saveFramed({ file, name, framing }: ChosenImage): Promise<void> {
+  async function saveFramed({ file, name, framing }: ChosenImage, which: ImageName): Promise<void> {
     setSaving(true);
     setProblem(null);
     const { model, size } = form.values;
@@ -53,7 +56,7 @@ export function CodeDialog(props: {
     const frame = listed?.manifest.nativeSizes[size] ?? video;
     try {
       const { framedPng } = await import('../../../lib/video/framed-png');
-      downloadFile(await framedPng(file, framing, frame, video), framedName(name));
+      downloadFile(await framedPng(file, framing, frame, video), framedName(name, which));
     } catch (thrown) {
       setProblem(toKinoraError(thrown).toRecord());
     } finally {
@@ -108,11 +111,16 @@ export function CodeDialog(props: {
           }}
           text={text}
         />
-        {image && isFramed(image.framing) && (
-          <button type="button" disabled={saving} onClick={() => void saveFramed(image)}>
-            {t('code.saveFramed')}
+        {framed.map(({ which, image }) => (
+          <button
+            key={which}
+            type="button"
+            disabled={saving}
+            onClick={() => void saveFramed(image, which)}
+          >
+            {t(which === 'image' ? 'code.saveFramed' : 'code.saveFramedEnd')}
           </button>
-        )}
+        ))}
         <button type="button" onClick={onClose}>
           {t('shared.close')}
         </button>

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { centred } from '../../../lib/contract/framing';
 import { parseParameters } from '../../../lib/contract/request';
 import { sharedRequestOf } from '../../../lib/contract/v3/share';
 import { createVideoWriter } from '../../../lib/video/encoder';
@@ -79,13 +80,16 @@ test('a copy that was shared fills in what it tells, and nothing else', async ()
   });
 });
 
-test('a file that holds its start image and what tells its LoRAs gives them back; its shared copy has neither', async () => {
+test('a file that holds its images and what tells its LoRAs gives them back; its shared copy has neither', async () => {
   const start_image = btoa('the bytes of a JPEG');
   const file = { sha256: 'c0ffee00'.repeat(8), source: 'owner/name/style.safetensors' };
-  const video = await makeVideo({ start_image, lora_files: [file] });
-  const { image, loras } = await readSettings(video);
+  const last = { last_image: btoa('the end'), last_framing: { ...centred, zoom: 2 } };
+  const video = await makeVideo({ start_image, ...last, lora_files: [file] });
+  const { image, lastImage, loras } = await readSettings(video);
   expect(image?.type).toBe('image/jpeg');
   expect(await image?.text()).toBe('the bytes of a JPEG');
+  expect(lastImage?.framing).toEqual(last.last_framing);
+  expect(await lastImage?.file?.text()).toBe('the end');
   expect(loras).toEqual([{ path: 'style.safetensors', scale: 0.5, ...file }]);
 
   expect(await video.text()).toContain(start_image);
@@ -95,10 +99,11 @@ test('a file that holds its start image and what tells its LoRAs gives them back
   );
   const shared = await (await publicCopy(video, request)).text();
   expect(shared).toContain('a boat');
-  for (const secret of [start_image, file.sha256, file.source])
+  for (const secret of [start_image, last.last_image, file.sha256, file.source])
     expect(shared).not.toContain(secret);
-  const withImage = await readSettings(await publicCopy(video, request, { start_image }));
+  const withImage = await readSettings(await publicCopy(video, request, { start_image, ...last }));
   expect(await withImage.image?.text()).toBe('the bytes of a JPEG');
+  expect(await withImage.lastImage?.file?.text()).toBe('the end');
 });
 
 test('a file that cannot be played has no last frame', async () => {
@@ -130,6 +135,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
       backend: 'wasm',
     },
     loras: [{ path: 'style.safetensors', scale: 0.5 }],
+    lastImage: null,
   });
   await expect(readSettings(new Blob(['no video']))).rejects.toMatchObject({
     code: 'VIDEO_UNREADABLE',

@@ -1,7 +1,9 @@
 import { KinoraError } from '../../../lib/contract/errors';
 import type { Framing } from '../../../lib/contract/framing';
+import { adapterStrengths } from '../../../lib/contract/parameters';
 import type { Parameters } from '../../../lib/contract/request';
 import type { SharedRequest } from '../../../lib/contract/v3/share';
+import type { SharedTags } from '../../../lib/video/metadata';
 import { type ChosenImage, type FormValues, fromParameters } from './form-state';
 
 /** A LoRA of a video, as its file tells it. */
@@ -46,7 +48,7 @@ async function withoutHeic(file: Blob, name: string): Promise<Blob> {
 
 /**
  * Reads the settings of a video that Kinora made: the form's values, seed included, how its image was framed,
- * a small JPEG of it where the file has one, and what its LoRAs are; of a copy that was shared what it tells.
+ * a small JPEG of it where the file has one, the same of its end image, and what its LoRAs are; of a copy that was shared what it tells.
  *
  * @throws KinoraError `VIDEO_UNREADABLE`
  */
@@ -54,6 +56,8 @@ export async function readSettings(file: Blob): Promise<{
   values: Partial<FormValues>;
   framing: Framing | undefined;
   image: Blob | undefined;
+  /** The end image, as far as the file has it; null where the end was left to the model, undefined where it does not tell. */
+  lastImage: { readonly framing: Framing; readonly file: Blob | undefined } | null | undefined;
   loras: readonly MadeWithLora[];
 }> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
@@ -63,7 +67,8 @@ export async function readSettings(file: Blob): Promise<{
   if (shared) {
     const { framing, start_image: image } = shared;
     const values = sharedValues(shared.shared);
-    return { values, framing, loras: [], image: jpegOf(image) };
+    const lastImage = lastOf(shared) ?? undefined;
+    return { values, framing, loras: [], image: jpegOf(image), lastImage };
   }
   const metadata = await readVideoMetadata(file);
   const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
@@ -72,6 +77,8 @@ export async function readSettings(file: Blob): Promise<{
   const switches = {
     fullDecode: !isStandard && applied?.decoder === 'full',
     cache: isStandard && (applied?.cache ?? 'none') !== 'none',
+    guidanceAdapter: isStandard && Boolean(applied?.adapter),
+    adapterStrength: applied?.adapter?.strength ?? adapterStrengths.default,
   };
   const values = { ...parameters, backend, model, profile, optimization, ...switches };
   const { framing, start_image: image, loras, lora_files: files = [] } = metadata;
@@ -80,7 +87,15 @@ export async function readSettings(file: Blob): Promise<{
     framing,
     loras: loras.map((lora, index) => ({ ...lora, ...files[index] })),
     image: jpegOf(image),
+    lastImage: lastOf(metadata),
   };
+}
+
+function lastOf({
+  last_framing: framing,
+  last_image: image,
+}: Pick<SharedTags, 'last_framing' | 'last_image'>) {
+  return framing ? { framing, file: jpegOf(image) } : null;
 }
 
 function jpegOf(base64: string | undefined): Blob | undefined {
@@ -91,7 +106,7 @@ function jpegOf(base64: string | undefined): Blob | undefined {
 
 /** The form's values in a request of which only a part may be shown. */
 export function sharedValues({ parameters, profile }: SharedRequest): Partial<FormValues> {
-  const { prompt, negative_prompt, size, ...numbers } = parameters;
+  const { prompt, negative_prompt, size, loop, ...numbers } = parameters;
   const texts = Object.entries(numbers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)]],
   );
@@ -99,7 +114,7 @@ export function sharedValues({ parameters, profile }: SharedRequest): Partial<Fo
     ...(prompt !== undefined && { prompt }),
     ...(negative_prompt !== undefined && { negative_prompt }),
     ...(size && { size, sizeChosen: true }),
-    ...(profile && { profile }),
+    ...(profile && { profile, loop: loop === true }),
     ...Object.fromEntries(texts),
   };
 }

@@ -5,7 +5,7 @@ import type { ProfileName } from '../../../lib/contract/profile';
 import type { ForecastRequest } from '../../../lib/engine/forecast';
 import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
 import { deviceOptions } from '../../shared/device';
-import { type FormValues, toNumber } from './form-state';
+import { type FormValues, finishingOf, toNumber } from './form-state';
 
 /**
  * What to forecast for the form; null where it is not complete.
@@ -31,6 +31,7 @@ export function forecastOfForm(
     sampling: resolved.sampling,
     size: values.size,
     duration,
+    finishing: finishingOf(values),
     device: { backend: values.backend, ...deviceOptions(values) },
     gpu,
     withMemory: true,
@@ -56,7 +57,7 @@ export function forecastOfModel(
   const complete = {
     manifest,
     decoders: ['full', 'tiny'] as const,
-    adapter: { source: null, misfit: null },
+    adapters: { adapter: { source: null, misfit: null } },
   };
   return {
     manifest,
@@ -64,6 +65,7 @@ export function forecastOfModel(
     sampling: resolveSampling(complete, profile, asked).sampling,
     size: '1280*720',
     duration: 5,
+    finishing: {},
     device: { backend, ...deviceOptions() },
     gpu,
     withMemory: false,

@@ -84,6 +84,8 @@ test('parameters are unchanged by the form', () => {
     num_inference_steps: 7,
     duration: 9,
     loop: true,
+    upscale: 2,
+    smooth: true,
     guidance_scale: 1.5,
     flow_shift: 2.25,
     seed: 9_999_999_999,
@@ -114,6 +116,27 @@ test('a framing belongs to its image', () => {
   expect(framed.files.image).toEqual({ ...image, framing });
   expect(changeForm(framed, { type: 'imageSet', image }).files.image).toEqual(image);
   expect(changeForm(emptyForm, { type: 'imageFramed', framing })).toBe(emptyForm);
+});
+
+test('an end image has its own frame, changes places with the start image, and leaves no loop', () => {
+  const framing = { zoom: 2, x: 0, y: 1, background: 'blur' } as const;
+  const end = { name: 'end.png', file: image.file, pixels: { width: 600, height: 800 } };
+  const looping = changeForm(filled(), { type: 'changed', values: { loop: true } });
+  const name = 'lastImage';
+  const both = [
+    { type: 'imageSet', image: end, name } as const,
+    { type: 'imageFramed', framing, name } as const,
+  ].reduce(changeForm, looping);
+  expect(both.files).toMatchObject({ image, lastImage: { ...end, framing } });
+  expect(both.values.size).toBe(looping.values.size);
+  expect(toParameters(both)).not.toHaveProperty('loop');
+  const swapped = changeForm(both, { type: 'imagesSwapped' });
+  expect(swapped.files).toMatchObject({ image: { ...end, framing }, lastImage: image });
+  const open = changeForm(both, { type: 'imageSet', image: null, name });
+  expect(toParameters(open).loop).toBe(true);
+  // What takes the place of the form brings its own end.
+  const other = { type: 'replaced', by: 'a.mp4', values: { loop: true } } as const;
+  expect(toParameters(changeForm(both, other)).loop).toBe(true);
 });
 
 describe('adapters', () => {

@@ -1,6 +1,12 @@
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
 import type { ModelManifest } from '../../../lib/contract/manifest';
-import { parameterRanges, type Size, unusedParameters } from '../../../lib/contract/parameters';
+import {
+  adapterStrengths,
+  type Finishing,
+  parameterRanges,
+  type Size,
+  unusedParameters,
+} from '../../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
@@ -44,6 +50,10 @@ export interface FormValues extends Record<NumberName, string> {
   readonly sizeChosen: boolean;
   /** Whether the video ends where it begins. */
   readonly loop: boolean;
+  /** Whether it is enlarged to twice its size. */
+  readonly upscale: boolean;
+  /** Whether frames are put between its frames. */
+  readonly smooth: boolean;
   /** Empty until a model is selected. */
   readonly model: string;
   readonly profile: ProfileName;
@@ -51,6 +61,10 @@ export interface FormValues extends Record<NumberName, string> {
   readonly fullDecode: boolean;
   /** Whether steps of `standard` may reuse results of earlier ones. */
   readonly cache: boolean;
+  /** Whether the guidance adapter of `standard` takes the place of guidance. */
+  readonly guidanceAdapter: boolean;
+  /** Strength of the profile's adapter, one of `adapterStrengths`. */
+  readonly adapterStrength: number;
   readonly backend: Backend;
   /** Upper limit of GPU memory in GiB; empty means measured. */
   readonly memoryBudget: string;
@@ -85,8 +99,13 @@ export interface ChosenLora {
 
 export interface FormFiles {
   readonly image: ChosenImage | null;
+  /** What the video ends in. While there is one the video is no loop, whatever `loop` says. */
+  readonly lastImage: ChosenImage | null;
   readonly loras: readonly ChosenLora[];
 }
+
+/** The images of the form. */
+export type ImageName = 'image' | 'lastImage';
 
 /** What was in the form before something replaced it that did not come from its fields. */
 export interface Replaced {
@@ -119,6 +138,8 @@ export type FormAction =
       readonly by: string;
       readonly values?: Partial<FormValues>;
       readonly image?: ChosenImage | undefined;
+      /** Null removes it. */
+      readonly lastImage?: ChosenImage | null | undefined;
       readonly loras?: readonly ChosenLora[] | undefined;
     }
   /** The last replacement is undone: these values and files come back. */
@@ -127,8 +148,11 @@ export type FormAction =
   | { readonly type: 'replacementsKept' }
   /** The form now shows this model. */
   | { readonly type: 'modelShown'; readonly defaults: ModelDefaults }
-  | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
-  | { readonly type: 'imageFramed'; readonly framing: Framing }
+  /** The start image, where no name is given. */
+  | { readonly type: 'imageSet'; readonly image: ChosenImage | null; readonly name?: ImageName }
+  | { readonly type: 'imageFramed'; readonly framing: Framing; readonly name?: ImageName }
+  /** Start and end image change places. */
+  | { readonly type: 'imagesSwapped' }
   | { readonly type: 'loraAdded'; readonly lora: ChosenLora }
   | { readonly type: 'loraScaled'; readonly key: string; readonly scale: string }
   | { readonly type: 'loraMoved'; readonly key: string; readonly by: 1 | -1 }
@@ -144,6 +168,8 @@ export const emptyForm: FormState = {
     size: '1280*720',
     sizeChosen: false,
     loop: false,
+    upscale: false,
+    smooth: false,
     ...modelDefaults(),
     samplingDefaults: modelDefaults(),
     duration: String(parameterRanges.duration.default),
@@ -152,12 +178,14 @@ export const emptyForm: FormState = {
     profile: 'standard',
     fullDecode: false,
     cache: false,
+    guidanceAdapter: false,
+    adapterStrength: adapterStrengths.default,
     backend: 'webgpu',
     memoryBudget: '',
     safetyChecker: true,
     optimization: null,
   },
-  files: { image: null, loras: [] },
+  files: { image: null, lastImage: null, loras: [] },
   replaced: [],
   checked: false,
 };
@@ -189,14 +217,14 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     case 'modelShown':
       return { ...state, values: followModel(state.values, action.defaults) };
     case 'imageSet':
-      return {
-        ...state,
-        values: { ...state.values, size: sizeFor(action.image, state.values) },
-        files: { ...files, image: action.image },
-      };
-    case 'imageFramed':
-      if (!files.image) return state;
-      return { ...state, files: { ...files, image: { ...files.image, framing: action.framing } } };
+      return withImages(state, { [action.name ?? 'image']: action.image });
+    case 'imageFramed': {
+      const { framing, name = 'image' } = action;
+      const image = files[name];
+      return image ? withImages(state, { [name]: { ...image, framing } }) : state;
+    }
+    case 'imagesSwapped':
+      return withImages(state, { image: files.lastImage, lastImage: files.image });
     case 'loraAdded':
       if (files.loras.length >= maxLoras) return state;
       return withLoras(state, [...files.loras, action.lora]);
@@ -223,13 +251,16 @@ export function changeForm(state: FormState, action: FormAction): FormState {
 
 function replaced(
   state: FormState,
-  { by, values, image, loras }: Extract<FormAction, { type: 'replaced' }>,
+  { by, values, image, lastImage, loras }: Extract<FormAction, { type: 'replaced' }>,
 ): FormState {
   const before = { by, values: state.values, files: state.files };
   const actions: FormAction[] = [];
   if (values) actions.push({ type: 'changed', values });
   if (loras) actions.push({ type: 'lorasSet', loras });
   if (image) actions.push({ type: 'imageSet', image });
+  // A loop takes the place of an end image.
+  const end = lastImage === undefined && values?.loop ? null : lastImage;
+  if (end !== undefined) actions.push({ type: 'imageSet', image: end, name: 'lastImage' });
   return { ...actions.reduce(changeForm, state), replaced: [...state.replaced, before] };
 }
 
@@ -249,6 +280,13 @@ function followModel(values: FormValues, defaults: ModelDefaults): FormValues {
 function sizeFor(image: ChosenImage | null, { size, sizeChosen }: FormValues): Size {
   if (sizeChosen || !image?.pixels) return size;
   return image.pixels.height > image.pixels.width ? '720*1280' : '1280*720';
+}
+
+/** The form with other images; the size follows the start image. */
+function withImages(state: FormState, images: Partial<Pick<FormFiles, ImageName>>): FormState {
+  const files = { ...state.files, ...images };
+  const size = images.image === undefined ? state.values.size : sizeFor(files.image, state.values);
+  return { ...state, values: { ...state.values, size }, files };
 }
 
 function withLoras(state: FormState, loras: readonly ChosenLora[]): FormState {
@@ -271,12 +309,21 @@ export function toParameters({ values, files }: FormState): ParametersInput {
     size: values.size,
     num_inference_steps: toNumber(values.num_inference_steps),
     duration: toNumber(values.duration),
-    ...(values.loop && { loop: true }),
+    ...(values.loop && !files.lastImage && { loop: true }),
+    ...finishingOf(values),
     guidance_scale: toNumber(values.guidance_scale),
     flow_shift: toNumber(values.flow_shift),
     seed: toNumber(values.seed),
     loras: files.loras.map(({ name, scale }) => ({ path: name, scale: toNumber(scale) })),
   };
+}
+
+/** What is made of the decoded frames. */
+export function finishingOf({
+  upscale,
+  smooth,
+}: Pick<FormValues, 'upscale' | 'smooth'>): Finishing {
+  return { ...(upscale && { upscale: 2 }), ...(smooth && { smooth }) };
 }
 
 /** The form's values for parameters of an earlier prediction. */
@@ -289,6 +336,8 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     num_inference_steps: String(parameters.num_inference_steps),
     duration: String(parameters.duration),
     loop: parameters.loop === true,
+    upscale: parameters.upscale === 2,
+    smooth: parameters.smooth === true,
     guidance_scale: String(parameters.guidance_scale),
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),
@@ -301,7 +350,7 @@ export function fromRun(
   run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters' | 'options'>,
 ): Partial<FormValues> {
   const { model, profile, backend } = run;
-  const { decoder, cache, promptOptimizer } = run.options;
+  const { decoder, cache, guidanceAdapter, adapterStrength, promptOptimizer } = run.options;
   return {
     ...fromParameters(run.parameters),
     model,
@@ -309,6 +358,8 @@ export function fromRun(
     backend,
     fullDecode: decoder === 'full',
     cache: cache === true,
+    guidanceAdapter: guidanceAdapter === true,
+    adapterStrength: adapterStrength ?? adapterStrengths.default,
     optimization: typeof promptOptimizer === 'object' ? promptOptimizer : null,
   };
 }
@@ -325,6 +376,11 @@ export function typedPrompt(
 /** Like `Number`, but an empty text is NaN and not 0. */
 export function toNumber(text: string): number {
   return text.trim() === '' ? Number.NaN : Number(text);
+}
+
+/** The form's files from a draft, which an earlier version without an end image may have saved. */
+export function filesFromDraft(files: Partial<FormFiles>): FormFiles {
+  return { ...emptyForm.files, ...files };
 }
 
 /** The form's values from a draft, which an earlier version with fewer fields may have saved. */

@@ -6,6 +6,7 @@ import {
   type PointerEvent,
   useEffect,
   useEffectEvent,
+  useId,
   useRef,
   useState,
 } from 'react';
@@ -34,7 +35,7 @@ import {
 const defaultColour = '#000000';
 
 /**
- * The start image under the frame of the video. The image is dragged, or moved by arrow keys, and zoomed by a
+ * An image under the frame of the video. The image is dragged, or moved by arrow keys, and zoomed by a
  * slider, + and −, or a wheel with Ctrl; what lies inside of the frame is what the model is given.
  */
 export function FramingEditor(props: {
@@ -57,6 +58,7 @@ export function FramingEditor(props: {
   const bars = hasBars(shown);
   const colour = framing.background === 'blur' ? null : framing.background;
   const transparent = useTransparency(url);
+  const id = useId();
 
   const onWheel = useEffectEvent((event: WheelEvent) => {
     // As maps do: the wheel alone scrolls the page.
@@ -89,7 +91,7 @@ export function FramingEditor(props: {
         data-portrait={video.height > video.width || undefined}
         role="application"
         aria-label={t('framing.frame')}
-        aria-describedby="framing-keys"
+        aria-describedby={`${id}-keys`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: an application takes keys
         tabIndex={0}
         onKeyDown={(event) => {
@@ -129,7 +131,7 @@ export function FramingEditor(props: {
           <div className="framing-outline" />
         </div>
       </div>
-      <p id="framing-keys" className="visually-hidden">
+      <p id={`${id}-keys`} className="visually-hidden">
         {t('framing.framingKeys')}
       </p>
       <div className="framing-controls">
@@ -168,7 +170,7 @@ export function FramingEditor(props: {
           <label>
             <input
               type="radio"
-              name="framing-background"
+              name={`${id}-background`}
               checked={colour === null}
               onChange={() => onChange({ ...framing, background: 'blur' })}
             />
@@ -177,7 +179,7 @@ export function FramingEditor(props: {
           <label>
             <input
               type="radio"
-              name="framing-background"
+              name={`${id}-background`}
               checked={colour !== null}
               onChange={() => onChange({ ...framing, background: defaultColour })}
             />

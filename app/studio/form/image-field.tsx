@@ -1,4 +1,12 @@
-import { type ChangeEvent, lazy, Suspense, useEffect, useRef, useState } from 'react';
+import {
+  type ChangeEvent,
+  lazy,
+  type ReactNode,
+  Suspense,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
 import { type Size, sizeInPixels } from '../../../lib/contract/parameters';
 import { useObjectUrl } from '../../shared/browser';
@@ -6,17 +14,32 @@ import { describedBy, FieldNotes } from '../../shared/fields';
 import { ImageIcon } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { ChosenImage } from './form-state';
+import type { ChosenImage, ImageName } from './form-state';
 
 // Without an image there is none.
 const FramingEditor = lazy(async () => ({
   default: (await import('./framing-editor')).FramingEditor,
 }));
 
-/** The start image. It can also be dropped or pasted anywhere on the page. */
+/** Ids and texts of the fields. */
+const fields = {
+  image: { id: 'image', label: 'form.image', alt: 'form.startImage', call: 'form.dropImage' },
+  lastImage: {
+    id: 'last-image',
+    label: 'form.lastImage',
+    alt: 'form.endImage',
+    call: 'form.dropLastImage',
+  },
+} as const;
+
+/**
+ * The start image, which can also be dropped or pasted anywhere on the page; or the end image, which can be dropped or
+ * pasted there.
+ */
 export function ImageField(props: {
+  name: ImageName;
   image: ChosenImage | null;
-  error: string | undefined;
+  error?: string | undefined;
   /** Of the video. */
   size: Size;
   /** What the model computes for this size; undefined where no model is known yet. */
@@ -24,8 +47,15 @@ export function ImageField(props: {
   onFiles: (files: readonly File[]) => void;
   onFraming: (framing: Framing) => void;
   onRemove: () => void;
+  /** Lets the images change places. */
+  onSwap?: () => void;
+  /** What is to be known of an image that is there. */
+  children?: ReactNode;
 }) {
-  const { image, error, size, onFiles, onFraming, onRemove } = props;
+  const { name, image, error, size, onFiles, onFraming, onRemove, onSwap } = props;
+  const { id, label, alt, call } = fields[name];
+  // Both have a frame and a zoom: those of the end image are a group of that name.
+  const Field = name === 'lastImage' ? 'fieldset' : 'div';
   const url = useObjectUrl(image?.file);
   const pixels = useImageSize(image);
   const video = sizeInPixels(size);
@@ -36,16 +66,20 @@ export function ImageField(props: {
     event.target.value = ''; // Without this, selecting the same file again fires no event.
   };
   return (
-    <div className="field">
-      <label htmlFor="image">{t('form.image')}</label>
+    <Field
+      className="field"
+      id={`${id}-field`}
+      {...(name === 'lastImage' && { 'aria-label': t(label) })}
+    >
+      <label htmlFor={id}>{t(label)}</label>
       <div className="image-slot" data-filled={image ? true : undefined}>
         <input
           ref={input}
-          id="image"
+          id={id}
           type="file"
-          multiple
+          multiple={name === 'image'}
           accept="image/jpeg,image/png,image/webp,image/avif,image/gif,image/heic,image/heif,.heic,.heif,video/mp4"
-          {...describedBy('image', error)}
+          {...describedBy(id, error)}
           onChange={choose}
         />
         {image ? (
@@ -54,7 +88,7 @@ export function ImageField(props: {
               {pixels && url ? (
                 <FramingEditor
                   url={url}
-                  alt={t('form.startImage', { name: image.name })}
+                  alt={t(alt, { name: image.name })}
                   sizes={{ image: pixels, frame: props.frame ?? video, video }}
                   framing={image.framing}
                   onChange={onFraming}
@@ -65,6 +99,11 @@ export function ImageField(props: {
             </Suspense>
             <div className="image-bar">
               <span className="file-name">{image.name}</span>
+              {onSwap && (
+                <button type="button" title={t('form.swapHint')} onClick={onSwap}>
+                  {t('form.swap')}
+                </button>
+              )}
               <button type="button" onClick={() => input.current?.click()}>
                 {t('form.replace')}
               </button>
@@ -76,12 +115,13 @@ export function ImageField(props: {
         ) : (
           <span className="image-call" aria-hidden="true">
             <ImageIcon />
-            <span>{t.rich('form.dropImage', { u: (text) => <u>{text}</u> })}</span>
+            <span>{t.rich(call, { u: (text) => <u>{text}</u> })}</span>
           </span>
         )}
       </div>
-      <FieldNotes id="image" error={error} />
-    </div>
+      <FieldNotes id={id} error={error} />
+      {image && props.children}
+    </Field>
   );
 }
 

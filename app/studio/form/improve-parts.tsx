@@ -1,4 +1,5 @@
 import Link from 'next/link';
+import { languageModelsOf } from '../../../lib/contract/library';
 import { useLibrary } from '../../library';
 import { useNow } from '../../shared/browser';
 import { LiveText, Problem } from '../../shared/messages';
@@ -32,7 +33,7 @@ export function ImproveParts(props: { values: FormValues; improve: Improve; busy
 /** The download of a language model. */
 function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean }) {
   const library = useLibrary();
-  const tools = library.status === 'ready' ? library.snapshot.tools : [];
+  const tools = library.status === 'ready' ? languageModelsOf(library.snapshot.tools) : [];
   const [tool] = tools.filter(({ origin }) => origin === 'listed');
   return (
     <section className="improve" aria-label={t('improve.languageModel')}>

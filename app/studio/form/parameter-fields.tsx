@@ -83,7 +83,8 @@ const sizeNames: Readonly<Record<Size, TextKey>> = {
 };
 
 /** Choice of the video's size. */
-export function SizeField({ fields: { values, set } }: { fields: FormFields }) {
+export function SizeField({ fields }: { fields: FormFields }) {
+  const { values, set } = fields;
   return (
     <fieldset className="field">
       <legend>{t('form.size')}</legend>
@@ -103,20 +104,35 @@ export function SizeField({ fields: { values, set } }: { fields: FormFields }) {
           </Choice>
         ))}
       </div>
+      <SwitchField name="upscale" fields={fields} />
     </fieldset>
   );
 }
 
-/** Whether the video ends where it begins. */
-export function LoopField({ fields: { values, set } }: { fields: FormFields }) {
+/**
+ * A switch of the video: whether it is enlarged, made smoother, or ends where it begins.
+ *
+ * @param props.refusal why it cannot be switched on; it is off then
+ */
+export function SwitchField(props: {
+  name: 'upscale' | 'smooth' | 'loop';
+  fields: FormFields;
+  refusal?: string | undefined;
+}) {
+  const { name, fields, refusal } = props;
+  const { values, set } = fields;
   return (
-    <label className="check" title={t('form.loopHint')}>
+    <label className="check" title={t(`form.${name}Hint`)}>
       <input
         type="checkbox"
-        checked={values.loop}
-        onChange={(event) => set({ loop: event.target.checked })}
+        checked={values[name] && refusal === undefined}
+        disabled={refusal !== undefined}
+        onChange={(event) => set({ [name]: event.target.checked })}
       />
-      {t('form.loop')}
+      <span>
+        {t(`form.${name}`)}
+        {refusal && <small>{refusal}</small>}
+      </span>
     </label>
   );
 }

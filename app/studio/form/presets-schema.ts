@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sizes } from '../../../lib/contract/parameters';
+import { adapterStrengths, sizes } from '../../../lib/contract/parameters';
 import { profileNames } from '../../../lib/contract/profile-names';
 import type { Preset } from './presets';
 
@@ -11,11 +11,19 @@ const presetsSchema: z.ZodType<Preset[]> = z.array(
       profile: z.enum(profileNames),
       fullDecode: z.boolean(),
       cache: z.boolean(),
+      // Absent in presets of earlier versions, as the two that follow.
+      loop: z.boolean().default(false),
+      guidanceAdapter: z.boolean().default(false),
+      adapterStrength: z
+        .number()
+        .min(adapterStrengths.min)
+        .max(adapterStrengths.max)
+        .default(adapterStrengths.default),
       size: z.enum(sizes),
       num_inference_steps: z.string(),
       duration: z.string(),
-      // Absent in presets of earlier versions.
-      loop: z.boolean().default(false),
+      upscale: z.boolean().default(false),
+      smooth: z.boolean().default(false),
       guidance_scale: z.string(),
       flow_shift: z.string(),
       negative_prompt: z.string(),

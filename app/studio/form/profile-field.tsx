@@ -1,7 +1,14 @@
+import Link from 'next/link';
+import type { ReactNode } from 'react';
+import { adapterStrengths } from '../../../lib/contract/parameters';
+import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormFields } from './parameter-fields';
 import { profileText } from './profile-text';
+import { hasGuidanceAdapter } from './sampling';
+
+const { min, max, step } = adapterStrengths;
 
 /** What the profile leaves open, with what will run in one line. The profile is chosen beside Generate. */
 export function ProfileField({ fields }: { fields: FormFields }) {
@@ -9,6 +16,7 @@ export function ProfileField({ fields }: { fields: FormFields }) {
   if (!model) return null;
   const { decoder } = model.manifest.profiles[values.profile];
   const adapter = resolved?.applied.adapter;
+  const guidance = hasGuidanceAdapter(model, values);
   return (
     <fieldset className="field" aria-describedby="profile-hint">
       <legend>{t('form.speed')}</legend>
@@ -28,6 +36,42 @@ export function ProfileField({ fields }: { fields: FormFields }) {
           onChange={(cache) => set({ cache })}
         />
       )}
+      {guidance !== undefined && (
+        <Switch
+          name={t('form.guidanceAdapter')}
+          hint={
+            guidance
+              ? t('form.guidanceAdapterHint')
+              : t.rich('form.guidanceAdapterMissing', {
+                  link: (inside) => <Link href="/models">{inside}</Link>,
+                })
+          }
+          disabled={!guidance}
+          checked={guidance && values.guidanceAdapter}
+          onChange={(guidanceAdapter) => set({ guidanceAdapter })}
+        />
+      )}
+      {adapter && (
+        <div className="field">
+          <div className="field-head">
+            <label htmlFor="adapterStrength">
+              {t('form.adapterStrength', { name: adapter.name })}
+            </label>
+            <output htmlFor="adapterStrength">{values.adapterStrength}</output>
+          </div>
+          <input
+            id="adapterStrength"
+            type="range"
+            min={min}
+            max={max}
+            step={step}
+            value={values.adapterStrength}
+            {...describedBy('adapterStrength', undefined, true)}
+            onChange={({ target }) => set({ adapterStrength: target.valueAsNumber })}
+          />
+          <FieldNotes id="adapterStrength" hint={t('form.adapterStrengthHint')} />
+        </div>
+      )}
       <p className="field-hint" id="profile-hint" aria-live="polite">
         {resolved && profileText(model, values.profile, resolved)}
         {adapter?.licence.url && (
@@ -45,7 +89,8 @@ export function ProfileField({ fields }: { fields: FormFields }) {
 
 function Switch(props: {
   name: string;
-  hint: string;
+  hint: ReactNode;
+  disabled?: boolean;
   checked: boolean;
   onChange: (checked: boolean) => void;
 }) {
@@ -54,6 +99,7 @@ function Switch(props: {
       <input
         type="checkbox"
         checked={props.checked}
+        disabled={props.disabled}
         onChange={(event) => props.onChange(event.target.checked)}
       />
       <span>

@@ -1,6 +1,7 @@
-import type { CacheKind } from '../../../lib/contract/applied';
+import type { Applied, CacheKind } from '../../../lib/contract/applied';
 import type { ModelEntry } from '../../../lib/contract/library';
-import type { ProfileName } from '../../../lib/contract/profile';
+import { isAdapterFile } from '../../../lib/contract/manifest-parts';
+import type { FewStepAdapter, ProfileName } from '../../../lib/contract/profile';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -24,20 +25,17 @@ export function profileText(
   const { steps, guidance_scale: guidance, adapter, decoder, unused } = applied;
   const parts = [
     adapter
-      ? t('form.runs.stepsWith', { steps, adapter: adapter.name })
+      ? t('form.runs.stepsWith', { steps, adapter: adapterText(adapter) })
       : t('form.runs.steps', { steps }),
     guidanceText(guidance, applied.guided_steps, steps),
     cacheNames[applied.cache],
     t(`form.runs.decoders.${decoder}`),
   ].filter((part) => part !== null);
-  const without = !adapter && manifest.profiles[name].adapters.length > 0;
-  const installed = stored.some(({ component }) => component === 'adapter');
+  const { adapters } = manifest.profiles[name];
+  const source = stored.find(({ component }) => component === 'adapter')?.sources[0]?.name;
   const profile = t(`names.profile.${name}`);
-  const title = !without
-    ? profile
-    : installed
-      ? t('form.runs.otherAdapter', { profile })
-      : t('form.runs.noAdapter', { profile });
+  const title =
+    adapter || adapters.length === 0 ? profile : t(lacking(adapters, source), { profile });
   const sentences = [t('form.runs.with', { title, parts: listed(parts) })];
   const left = unused.map((parameter) => t(`form.runs.parameters.${parameter}`));
   const last = left.pop();
@@ -50,6 +48,19 @@ export function profileText(
     sentences.push(t('form.runs.notCommercial', values));
   }
   return sentences.join(' ');
+}
+
+/** Why no adapter for few steps runs. */
+function lacking(adapters: readonly FewStepAdapter[], source: string | undefined) {
+  if (source === undefined) return 'form.runs.noAdapter';
+  return adapters.some((each) => isAdapterFile(each, source))
+    ? 'form.runs.noGuidanceAdapter'
+    : 'form.runs.otherAdapter';
+}
+
+/** An adapter with its strength, where that is not the usual one. */
+export function adapterText({ name, strength }: NonNullable<Applied['adapter']>): string {
+  return strength === undefined ? name : t('form.runs.atStrength', { name, strength });
 }
 
 function guidanceText(guidance: number, guidedSteps: number, steps: number): string {

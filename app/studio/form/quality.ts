@@ -8,7 +8,7 @@ export const qualities = ['draft', 'standard', 'best'] as const;
 export type Quality = (typeof qualities)[number];
 
 type QualityValues = Partial<
-  Pick<FormValues, 'profile' | 'fullDecode' | 'cache' | 'num_inference_steps'>
+  Pick<FormValues, 'profile' | 'fullDecode' | 'cache' | 'guidanceAdapter' | 'num_inference_steps'>
 >;
 
 /**
@@ -27,6 +27,7 @@ export function qualityValues(
   const full = (steps: number): QualityValues => ({
     profile: 'standard',
     cache: false,
+    guidanceAdapter: false,
     num_inference_steps: String(Math.min(Math.max(Math.round(steps), min), max)),
   });
   return {

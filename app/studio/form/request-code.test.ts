@@ -28,6 +28,8 @@ function difficult(): FormState {
       num_inference_steps: '12',
       duration: '6',
       loop: true,
+      upscale: true,
+      smooth: true,
       guidance_scale: '3.5',
       flow_shift: '4',
       seed: '42',
@@ -77,7 +79,12 @@ describe('programs', { tags: ['full'] }, () => {
     test.runIf(there)(
       `${language}: makes the video of the form, with the server’s own answer`,
       async () => {
-        const form = difficult();
+        const lastImage = { name: "it's a still.png", file };
+        const form = changeForm(difficult(), {
+          type: 'imageSet',
+          image: lastImage,
+          name: 'lastImage',
+        });
         const code = requestCode(language, form, server.origin, sourceOf);
         const env = {
           NODE_ENV: 'test',
@@ -103,6 +110,8 @@ describe('programs', { tags: ['full'] }, () => {
         expect(newest.model).toBe('kinora/wan-2.2/i2v-720p-lora-ultra-fast');
         const { loras, ...parameters } = parseParameters(toParameters(form));
         expect(newest.input).toMatchObject({ ...parameters, enable_safety_checker: false });
+        expect(newest.input).not.toHaveProperty('loop');
+        expect(newest.input.last_image).toMatch(/\/files\/uploads\//);
         expect(newest.input.loras).toEqual([
           loras[0],
           { path: 'owner/name/other.safetensors', scale: 2 },
@@ -136,9 +145,21 @@ test('the command is read as it was written, by a shell and by its own options',
     expect(parseGenerateOptions(framed(framing))).toMatchObject({ options: { framing } });
   }
   // No option says it: the image is saved as it is framed.
-  expect(
-    parseGenerateOptions(framed({ zoom: 0.5, x: 0.5, y: 0.5, background: 'blur' })),
-  ).toMatchObject({ image: "it's a still-framed.png", options: { framing: undefined } });
+  const between = { zoom: 0.5, x: 0.5, y: 0.5, background: 'blur' };
+  expect(parseGenerateOptions(framed(between))).toMatchObject({
+    image: "it's a still-framed.png",
+    options: { framing: undefined },
+  });
+  const ends = (framing: Framing) => {
+    const image = { name: "it's a still.png", file, framing };
+    return words(changeForm(form, { type: 'imageSet', image, name: 'lastImage' }));
+  };
+  const framing = { zoom: 2.5, x: 0, y: 0.75, background: 'blur' };
+  const ended = parseGenerateOptions(ends(framing));
+  expect(ended).toMatchObject({ lastImage: { from: "it's a still.png", framing } });
+  expect(parseGenerateOptions(ends(between))).toMatchObject({
+    lastImage: { from: "it's a still-end-framed.png", framing: undefined },
+  });
   const values = { prompt: 'a boat', cache: true, backend: 'wasm', memoryBudget: '6.5' } as const;
   const simple = changeForm(emptyForm, { type: 'changed', values });
   expect(requestCode('command', simple, '', sourceOf)).toBe(`npm run generate -- \\

@@ -1,9 +1,17 @@
 import { centred, type Framing } from '../../../lib/contract/framing';
+import { adapterStrengths } from '../../../lib/contract/parameters';
 import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
 import { bundledLora } from './examples';
-import { type ChosenImage, emptyForm, type FormState, toParameters } from './form-state';
+import {
+  type ChosenImage,
+  emptyForm,
+  type FormFiles,
+  type FormState,
+  type ImageName,
+  toParameters,
+} from './form-state';
 
 /** The languages in which a request of the form can be written. */
 export const codeLanguages = ['curl', 'javascript', 'python', 'command'] as const;
@@ -17,13 +25,15 @@ interface ApiRequest {
   /** `{provider}/{model_family}/{variant}` */
   readonly model: string;
   readonly image: string;
-  /** What is to be known of the image; empty where it is the file as it was chosen. */
-  readonly remark: string;
+  /** Null without an end image. */
+  readonly lastImage: string | null;
+  /** What is to be known of the images; none where they are the files as they were chosen. */
+  readonly remarks: readonly string[];
   /** LoRA files that come with Kinora, as paths of the server. */
   readonly bundled: readonly string[];
   /** Names of LoRA files; in `body` they stand as the paths. */
   readonly files: readonly string[];
-  readonly body: Omit<SubmitInput, 'image'>;
+  readonly body: Omit<SubmitInput, 'image' | 'last_image'>;
 }
 
 /**
@@ -50,21 +60,26 @@ export function isFramed(framing: Framing | undefined): framing is Framing {
 
 const usualFraming = JSON.stringify(centred);
 
-/** The name under which the framed image is saved. */
-export function framedName(name: string): string {
-  return `${name.replace(/\.[^.]*$/, '')}-framed.png`;
+/** The name under which a framed image is saved. The end image may be the same file in another frame. */
+export function framedName(name: string, which: ImageName): string {
+  return `${name.replace(/\.[^.]*$/, '')}-${which === 'image' ? '' : 'end-'}framed.png`;
 }
 
 /** The name of the image that a request is sent with. */
-function imageName(image: ChosenImage | null): string {
+function imageName(image: ChosenImage | null, which: ImageName): string {
   if (!image) return 'still.png';
-  return isFramed(image.framing) ? framedName(image.name) : image.name;
+  return isFramed(image.framing) ? framedName(image.name, which) : image.name;
 }
 
-/** Says where the framed image comes from; nothing where the image is as it was chosen. */
-function remarkOf(image: ChosenImage | null): string {
-  if (!isFramed(image?.framing)) return '';
-  return `The image as it is framed in the form: save it as ${framedName(image?.name ?? '')} first.`;
+/** Says where framed images come from. @param isSaved whether one that is framed is to be saved */
+function remarksOf(files: FormFiles, isSaved: (framing: Framing | undefined) => boolean): string[] {
+  return (['image', 'lastImage'] as const).flatMap((which) => {
+    const image = files[which];
+    if (!image || !isSaved(image.framing)) return [];
+    const what = which === 'image' ? 'The image' : 'The end image';
+    const name = framedName(image.name, which);
+    return [`${what} as it is framed in the form: save it as ${name} first.`];
+  });
 }
 
 /** The parameters that are not the default, and the prompt. */
@@ -87,8 +102,9 @@ function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
   });
   return {
     model: `kinora/wan-2.2/${variantOfProfile(values.profile)}`,
-    image: imageName(files.image),
-    remark: remarkOf(files.image),
+    image: imageName(files.image, 'image'),
+    lastImage: files.lastImage && imageName(files.lastImage, 'lastImage'),
+    remarks: remarksOf(files, isFramed),
     bundled: located.flatMap(({ path }) => bundledLora(path) ?? []),
     files: located.filter(({ path }) => !path.includes('/')).map(({ path }) => path),
     body: {
@@ -99,18 +115,21 @@ function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
   };
 }
 
-function curl({ model, image, remark, bundled, files, body }: ApiRequest, origin: string): string {
+function curl(request: ApiRequest, origin: string): string {
+  const { model, image, lastImage, remarks, bundled, files, body } = request;
   const fetched = bundled.map((path) => `curl -sSfO "$server${path}"\n`).join('');
   const loras = files.map((name) => `upload ${shellQuoted(name)} > /dev/null\n`).join('');
+  const last = lastImage ? `last=$(upload ${shellQuoted(lastImage)})\n` : '';
+  const [argument, field] = last ? [' --arg last "$last"', ' | .last_image = $last'] : ['', ''];
   return `# Needs curl and jq. KINORA_KEY is an API key.
-${commented('#', remark)}set -eu
+${commented('#', remarks)}set -eu
 server="\${KINORA_URL:-${origin}}"
 api="$server/api/v3"
 auth="Authorization: Bearer $KINORA_KEY"
 upload() { curl -sSf -H "$auth" "$api/media/upload/binary" -F "file=@\\"$1\\"" | jq -r .data.download_url; }
 
 image=$(upload ${shellQuoted(image)})
-${fetched}${loras}answer=$(jq --arg image "$image" '.image = $image' <<'BODY' | curl -sSf -H "$auth" -H 'Content-Type: application/json' "$api/${model}" -d @-
+${last}${fetched}${loras}answer=$(jq --arg image "$image"${argument} '.image = $image${field}' <<'BODY' | curl -sSf -H "$auth" -H 'Content-Type: application/json' "$api/${model}" -d @-
 ${JSON.stringify(body, null, 2)}
 BODY
 )
@@ -128,7 +147,7 @@ curl -sSf -o video.mp4 "$(printf %s "$answer" | jq -r '.data.outputs[0]')"
 }
 
 function javascript(request: ApiRequest, origin: string): string {
-  const { model, image, remark, bundled, files, body } = request;
+  const { model, image, lastImage, remarks, bundled, files, body } = request;
   const fetched = bundled
     .map((path) => {
       const [from, to] = [path, fileNameOf(path)].map((text) => JSON.stringify(text));
@@ -136,8 +155,11 @@ function javascript(request: ApiRequest, origin: string): string {
     })
     .join('');
   const loras = files.map((name) => `await client.upload(${JSON.stringify(name)});\n`).join('');
+  const last = lastImage
+    ? `const last_image = await client.upload(${JSON.stringify(lastImage)});\n`
+    : '';
   return `// npm install wavespeed. KINORA_KEY is an API key.
-${commented('//', remark)}import { writeFile } from 'node:fs/promises';
+${commented('//', remarks)}import { writeFile } from 'node:fs/promises';
 import { Client } from 'wavespeed';
 
 const baseUrl = process.env.KINORA_URL ?? ${JSON.stringify(origin)};
@@ -146,8 +168,8 @@ const save = async (url, file) =>
   writeFile(file, Buffer.from(await (await fetch(url)).arrayBuffer()));
 
 const image = await client.upload(${JSON.stringify(image)});
-${fetched}${loras}const { outputs } = await client.run(${JSON.stringify(model)}, {
-  image,
+${last}${fetched}${loras}const { outputs } = await client.run(${JSON.stringify(model)}, {
+  image,${last && ' last_image,'}
   ${JSON.stringify(body, null, 2).slice(4, -2)},
 });
 
@@ -156,7 +178,7 @@ await save(outputs[0], 'video.mp4');
 }
 
 function python(request: ApiRequest, origin: string): string {
-  const { model, image, remark, bundled, files, body } = request;
+  const { model, image, lastImage, remarks, bundled, files, body } = request;
   const fetched = bundled
     .map((path) => {
       const [from, to] = [path, fileNameOf(path)].map((text) => JSON.stringify(text));
@@ -164,8 +186,10 @@ function python(request: ApiRequest, origin: string): string {
     })
     .join('');
   const loras = files.map((name) => `upload(${JSON.stringify(name)})\n`).join('');
+  const last = lastImage ? `last_image = upload(${JSON.stringify(lastImage)})\n` : '';
+  const images = `"image": image${last && ', "last_image": last_image'}`;
   return `# Python 3, nothing to install. KINORA_KEY is an API key.
-${commented('#', remark)}import json
+${commented('#', remarks)}import json
 import os
 import urllib.request
 
@@ -192,10 +216,10 @@ def upload(name):
 
 
 image = upload(${JSON.stringify(image)})
-${fetched}${loras}body = json.loads(r"""
+${last}${fetched}${loras}body = json.loads(r"""
 ${JSON.stringify(body, null, 2)}
 """)
-prediction = call(${JSON.stringify(model)}, {"image": image, **body})
+prediction = call(${JSON.stringify(model)}, {${images}, **body})
 
 # Each request waits up to eight seconds for the end.
 while prediction["status"] in ("created", "processing"):
@@ -215,6 +239,7 @@ const options = {
   guidance_scale: '--guidance',
   flow_shift: '--flow-shift',
   seed: '--seed',
+  upscale: '--upscale',
 } as const;
 
 function command(form: FormState): string {
@@ -227,26 +252,30 @@ function command(form: FormState): string {
     parameters[name] === undefined ? [] : [option(flag, String(parameters[name]))],
   );
   const isFast = values.profile === 'ultra-fast';
-  const hasOption = isOption(files.image?.framing);
+  const hasStrength =
+    (isFast || values.guidanceAdapter) && values.adapterStrength !== adapterStrengths.default;
   const budget = values.memoryBudget.trim();
   const parts = [
     'npm run generate --',
     ...(values.model ? [option('--model', values.model)] : []),
-    option('--image', hasOption ? (files.image?.name ?? 'still.png') : imageName(files.image)),
-    ...(hasOption ? framingOptions(files.image?.framing) : []),
+    ...imageOptions(files.image, 'image'),
+    ...(files.lastImage ? imageOptions(files.lastImage, 'lastImage') : []),
     option('--prompt', values.prompt),
     ...given,
-    ...(values.loop ? ['--loop'] : []),
+    ...(values.loop && !files.lastImage ? ['--loop'] : []),
+    ...(values.smooth ? ['--smooth'] : []),
     ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
     ...(isFast ? ['--fast'] : []),
     ...(isFast && values.fullDecode ? ['--decoder full'] : []),
     ...(!isFast && values.cache ? ['--cache'] : []),
+    ...(!isFast && values.guidanceAdapter ? ['--guidance-adapter'] : []),
+    ...(hasStrength ? [`--adapter-strength ${values.adapterStrength}`] : []),
     ...(values.safetyChecker ? [] : ['--no-safety-check']),
     ...(values.backend === 'wasm' ? ['--backend wasm'] : []),
     ...(budget ? [option('--memory', budget)] : []),
   ];
-  const remark = hasOption ? '' : remarkOf(files.image);
-  return `${commented('#', remark)}${parts.join(' \\\n  ')}\n`;
+  const remarks = remarksOf(files, (framing) => !isOption(framing));
+  return `${commented('#', remarks)}${parts.join(' \\\n  ')}\n`;
 }
 
 /** What the command starts with: the defaults of the model. Nothing where the form has not shown them. */
@@ -266,12 +295,20 @@ function isOption(framing: Framing | undefined): boolean {
   return zoom === 0 ? x === 0.5 && y === 0.5 : zoom >= 1 && background === 'blur';
 }
 
-/** How the image lies in the frame; nothing where it fills it from the centre. */
-function framingOptions(framing: Framing | undefined): string[] {
+/** An image and how it lies in the frame; one that no option frames is the framed one. */
+function imageOptions(image: ChosenImage | null, which: ImageName): string[] {
+  const prefix = which === 'image' ? '--' : '--last-';
+  const framing = image?.framing;
+  if (!image || !isOption(framing)) return [option(`${prefix}image`, imageName(image, which))];
+  return [option(`${prefix}image`, image.name), ...framingOptions(framing, prefix)];
+}
+
+/** How an image lies in the frame; nothing where it fills it from the centre. */
+function framingOptions(framing: Framing | undefined, prefix: string): string[] {
   if (!isFramed(framing)) return [];
-  if (framing.zoom === 0) return [option('--fit', framing.background)];
+  if (framing.zoom === 0) return [option(`${prefix}fit`, framing.background)];
   const { x, y, zoom } = framing;
-  return [option('--crop', [x, y, zoom].map((value) => Number(value.toFixed(4))).join(','))];
+  return [option(`${prefix}crop`, [x, y, zoom].map((value) => Number(value.toFixed(4))).join(','))];
 }
 
 /** A LoRA as the command finds it: what comes with Kinora lies in its own folder. */
@@ -280,9 +317,9 @@ function commandLora(name: string): string {
   return path ? `public${path}` : name;
 }
 
-/** A line of a comment; nothing for an empty text. */
-function commented(sign: string, text: string): string {
-  return text && `${sign} ${text}\n`;
+/** Lines of a comment. */
+function commented(sign: string, remarks: readonly string[]): string {
+  return remarks.map((text) => `${sign} ${text}\n`).join('');
 }
 
 function fileNameOf(path: string): string {

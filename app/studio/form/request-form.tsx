@@ -3,6 +3,7 @@ import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
+import { FinisherDownload } from '../../shared/finisher';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
@@ -16,6 +17,7 @@ import {
   type FormAction,
   type FormState,
   type FormValues,
+  type ImageName,
   type ModelDefaults,
   modelDefaults,
   showsOthers,
@@ -28,10 +30,10 @@ import { NegativePromptField } from './negative-prompt-field';
 import {
   AdvancedFields,
   type FormFields,
-  LoopField,
   NumberField,
   SeedField,
   SizeField,
+  SwitchField,
 } from './parameter-fields';
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
@@ -81,7 +83,7 @@ export function RequestForm(props: {
   waiting: number;
   /** One of them is in the form. */
   editing: boolean;
-  onFiles: (files: readonly File[]) => void;
+  onFiles: (files: readonly File[], to?: ImageName) => void;
   onImages: (images: readonly ChosenImage[]) => void;
   onPickLora: (name: string) => void;
   onExampleLora: () => void;
@@ -105,6 +107,23 @@ export function RequestForm(props: {
   const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   const fields: FormFields = { values, errors, model, resolved, set };
+  const imageField = (name: ImageName) => (
+    <ImageField
+      name={name}
+      image={files[name]}
+      error={errors[name]}
+      onFiles={(chosen) => props.onFiles(chosen, name)}
+      size={values.size}
+      frame={model?.manifest.nativeSizes[values.size]}
+      onFraming={(framing) => change({ type: 'imageFramed', framing, name })}
+      onRemove={() => change({ type: 'imageSet', image: null, name })}
+      {...(name === 'lastImage' && { onSwap: () => change({ type: 'imagesSwapped' }) })}
+    >
+      {name === 'lastImage' && resolved?.applied.adapter && (
+        <p className="field-hint">{t('form.endUntrained')}</p>
+      )}
+    </ImageField>
+  );
   return (
     <form
       ref={formRef}
@@ -129,15 +148,8 @@ export function RequestForm(props: {
             </Suspense>
           )}
         </div>
-        <ImageField
-          image={files.image}
-          error={errors.image}
-          onFiles={props.onFiles}
-          size={values.size}
-          frame={model?.manifest.nativeSizes[values.size]}
-          onFraming={(framing) => change({ type: 'imageFramed', framing })}
-          onRemove={() => change({ type: 'imageSet', image: null })}
-        />
+        {imageField('image')}
+        {imageField('lastImage')}
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
@@ -167,7 +179,13 @@ export function RequestForm(props: {
         />
         <SizeField fields={fields} />
         <NumberField name="duration" fields={fields} unit={t('form.secondsUnit')}>
-          <LoopField fields={fields} />
+          <SwitchField
+            name="loop"
+            fields={fields}
+            refusal={files.lastImage ? t('form.noLoop') : undefined}
+          />
+          <SwitchField name="smooth" fields={fields} />
+          {values.smooth && <FinisherDownload part="interpolator" />}
         </NumberField>
         <details className="more">
           <summary>{t('form.advanced')}</summary>

@@ -6,7 +6,7 @@ import { t } from '../../texts';
 import '../../texts/en/files';
 import { loadData } from '../use-data';
 import { type MadeWithLora, readImage, readSettings } from './files';
-import type { ChosenLora, FormAction, FormValues } from './form-state';
+import type { ChosenImage, ChosenLora, FormAction, FormValues } from './form-state';
 
 /**
  * The request that a video of Kinora was made with, as far as the file, this browser's videos and its library have
@@ -21,7 +21,7 @@ export async function readRequest(
   brought: boolean,
   hasImage: boolean,
 ): Promise<{ action: FormAction; text: string }> {
-  const { values, framing, image, loras } = await readSettings(file);
+  const { values, framing, image, lastImage, loras } = await readSettings(file);
   const source = await findSource(values);
   const library = getLibrary().getSnapshot();
   const entries = library.status === 'ready' ? library.snapshot.loras : [];
@@ -32,6 +32,8 @@ export async function readRequest(
   const inForm = hasImage || brought ? 'stays' : 'missing';
   const how = restored ? (source ? 'found' : 'contained') : inForm;
   const sentences = [t(`files.restored.${how}`, { file: file.name })];
+  const end = await restoredEnd(source, lastImage);
+  if (lastImage && !end) sentences.push(t('files.endMissing'));
   for (const lora of missing) sentences.push(missingText(lora, entries));
   return {
     action: {
@@ -40,6 +42,7 @@ export async function readRequest(
       values,
       loras: kept.length > 0 ? kept : undefined,
       image: restored ? { ...restored, framing } : undefined,
+      lastImage: end,
     },
     text: sentences.join(' '),
   };
@@ -61,6 +64,17 @@ async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source
 async function restoredImage(source: Source | undefined, small: Blob | undefined) {
   if (source) return { name: source.imageName, file: source.image };
   return small ? readImage(small, 'start-image.jpg') : null;
+}
+
+/** The end image of the prediction in this browser, else the small one in the file; null where neither has it. */
+async function restoredEnd(
+  source: Source | undefined,
+  last: Awaited<ReturnType<typeof readSettings>>['lastImage'],
+): Promise<ChosenImage | null | undefined> {
+  if (!last) return last;
+  const { framing, file } = last;
+  if (source?.lastImage) return { name: t('files.endImage'), file: source.lastImage, framing };
+  return file ? { ...(await readImage(file, t('files.endImage'))), framing } : null;
 }
 
 /** The LoRA that a video was made with: of the prediction in this browser, or of the library; null where neither has it. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseManifest } from '../../../lib/contract/manifest';
+import { type AdapterPart, parseManifest } from '../../../lib/contract/manifest';
 import { entry } from '../../models/testing';
 import { emptyForm, type FormValues } from './form-state';
 import { profileText } from './profile-text';
@@ -15,9 +15,12 @@ const few = {
 const base = entry();
 const manifest = parseManifest({
   ...base.manifest,
-  profiles: { 'ultra-fast': { mostSteps: 20, cache: true, decoder: 'tiny', adapters: [few] } },
+  profiles: {
+    standard: { guidanceAdapter: { ...few, name: 'Guidance', path: 'guidance.safetensors' } },
+    'ultra-fast': { mostSteps: 20, cache: true, decoder: 'tiny', adapters: [few] },
+  },
 });
-const part = (component: 'adapter' | 'tiny_decoder', name: string) => ({
+const part = (component: AdapterPart | 'tiny_decoder', name: string) => ({
   component,
   sourceType: 'F16',
   precision: 'f32' as const,
@@ -42,6 +45,8 @@ const installed = model(
   part('adapter', 'owner/name/turbo.safetensors@main'),
   part('tiny_decoder', 'x'),
 );
+
+const guided = model(part('guidance_adapter', 'owner/name/guidance.safetensors@main'));
 
 test('what is stored decides what ultra-fast is, and the form says so before the run', () => {
   const resolved = samplingOf(installed, values());
@@ -78,17 +83,28 @@ test('a switch goes with the request where its profile has a use for it', () => 
     cache: true,
   });
   expect(samplingOf(installed, values(both))?.applied.decoder).toBe('full');
+  // A guidance adapter that is not stored, and a strength without an adapter, stay in the form.
+  const weak = { guidanceAdapter: true, adapterStrength: 0.8 };
+  expect(chosenSampling(installed, values(weak))).toEqual({ adapterStrength: 0.8 });
+  const standard = values({ ...weak, profile: 'standard' });
+  expect(chosenSampling(installed, standard)).toEqual({});
+  expect(chosenSampling(guided, standard)).toEqual(weak);
+  expect(unusedNote('guidance_scale', samplingOf(guided, standard))).toEqual({
+    sentence: 'Guidance takes the place of guidance.',
+    shown: '–',
+  });
 });
 
 test('the line on what runs is that of the engine, which the command line shows too', () => {
   const other = model(part('adapter', 'other.safetensors'));
   const bundled = { ...installed, origin: 'bundled' as const };
-  for (const one of [installed, model(), other, bundled]) {
+  for (const one of [installed, model(), other, bundled, guided]) {
     for (const changes of [
       { num_inference_steps: '1' },
       { fullDecode: true, guidance_scale: '1' },
       { profile: 'standard' as const },
       { profile: 'standard' as const, cache: true },
+      { profile: 'standard' as const, guidanceAdapter: true, adapterStrength: 0.8 },
     ]) {
       const resolved = samplingOf(one, values(changes));
       if (!resolved) throw new Error('no sampling');

@@ -1,13 +1,30 @@
 import type { ModelEntry } from '../../../lib/contract/library';
-import { parameterRanges, type unusedParameters } from '../../../lib/contract/parameters';
+import {
+  type AdapterPart,
+  adapterParts,
+  isAdapterFile,
+} from '../../../lib/contract/manifest-parts';
+import {
+  adapterStrengths,
+  parameterRanges,
+  type unusedParameters,
+} from '../../../lib/contract/parameters';
 import type { RunOptions } from '../../../lib/contract/run';
-import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
+import type { ModelAdapter } from '../../../lib/pipeline/model';
+import {
+  profileAdapter,
+  type ResolvedSampling,
+  resolveSampling,
+} from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { type FormValues, toNumber } from './form-state';
 
 /** What of a request the profile leaves open. */
-export type Choices = Pick<FormValues, 'profile' | 'fullDecode' | 'cache'>;
+export type Choices = Pick<
+  FormValues,
+  'profile' | 'fullDecode' | 'cache' | 'guidanceAdapter' | 'adapterStrength'
+>;
 type Unused = (typeof unusedParameters)[number];
 
 /** How a parameter is shown that the profile does not use as it is. */
@@ -28,22 +45,12 @@ export function samplingOf(
   values: FormValues,
 ): ResolvedSampling | null {
   if (!entry?.ready) return null;
-  const { manifest, origin, stored } = entry;
-  const bundled = origin === 'bundled';
-  const part = (id: string) => stored.find(({ component }) => component === id);
-  const source = part('adapter')?.sources[0]?.name;
-  const hasTiny = bundled || part('tiny_decoder') !== undefined;
-  const model = {
-    manifest,
-    decoders: hasTiny ? (['full', 'tiny'] as const) : (['full'] as const),
-    adapter: bundled ? { source: null, misfit: null } : source ? { source, misfit: null } : null,
-  };
   const asked = (name: Unused) => {
     const value = toNumber(values[name]);
     return Number.isFinite(value) ? value : parameterRanges[name].default;
   };
   return resolveSampling(
-    model,
+    storedModel(entry),
     values.profile,
     {
       num_inference_steps: asked('num_inference_steps'),
@@ -54,15 +61,50 @@ export function samplingOf(
   );
 }
 
+/** The model as the engine will find it. */
+function storedModel({ manifest, origin, stored }: StoredModel) {
+  const bundled = origin === 'bundled';
+  const sourceOf = (part: string) =>
+    bundled ? null : stored.find(({ component }) => component === part)?.sources[0]?.name;
+  const hasTiny = bundled || stored.some(({ component }) => component === 'tiny_decoder');
+  const adapters: Partial<Record<AdapterPart, ModelAdapter>> = {};
+  for (const part of adapterParts) {
+    const source = sourceOf(part);
+    if (source !== undefined) adapters[part] = { source, misfit: null };
+  }
+  const decoders = hasTiny ? (['full', 'tiny'] as const) : (['full'] as const);
+  return { manifest, decoders, adapters };
+}
+type StoredModel = Pick<ModelEntry, 'manifest' | 'origin' | 'stored'>;
+
+/** Whether the guidance adapter of a profile is stored; undefined where it has none. */
+export function hasGuidanceAdapter(
+  entry: StoredModel,
+  { profile }: Pick<FormValues, 'profile'>,
+): boolean | undefined {
+  const { guidanceAdapter } = entry.manifest.profiles[profile];
+  const source = storedModel(entry).adapters.guidance_adapter?.source;
+  if (!guidanceAdapter) return undefined;
+  return source === null || (source !== undefined && isAdapterFile(guidanceAdapter, source));
+}
+
 /** The options of a request, as far as they mean something with the model's profile. */
 export function chosenSampling(
-  { manifest }: Pick<ModelEntry, 'manifest'>,
-  { profile, fullDecode, cache }: Choices,
-): Pick<RunOptions, 'decoder' | 'cache'> {
-  const { decoder } = manifest.profiles[profile];
+  entry: StoredModel,
+  values: Choices,
+): Pick<RunOptions, 'decoder' | 'cache' | 'guidanceAdapter' | 'adapterStrength'> {
+  const { profile, fullDecode, cache, adapterStrength } = values;
+  const { decoder } = entry.manifest.profiles[profile];
+  const guidanceAdapter =
+    (values.guidanceAdapter && hasGuidanceAdapter(entry, values)) || undefined;
+  const model = storedModel(entry);
+  const isDefault = adapterStrength === adapterStrengths.default;
+  const hasStrength = !isDefault && profileAdapter(model, profile, guidanceAdapter) !== null;
   return {
     decoder: fullDecode && decoder === 'tiny' ? 'full' : undefined,
     cache: cache && profile === 'standard' ? true : undefined,
+    guidanceAdapter,
+    adapterStrength: hasStrength ? adapterStrength : undefined,
   };
 }
 
@@ -70,6 +112,10 @@ export function chosenSampling(
 export function unusedNote(name: Unused, resolved: ResolvedSampling | null): UnusedNote | null {
   if (!resolved?.applied.unused.includes(name)) return null;
   const { steps, guidance_scale: guidance, adapter, timesteps } = resolved.applied;
+  if (name === 'guidance_scale' && adapter && !timesteps) {
+    const sentence = t('form.unusedWith.replaced', { adapter: adapter.name });
+    return { sentence, shown: '–' };
+  }
   const say = (what: 'steps' | 'mostSteps' | 'unguided' | 'guidance' | 'schedule') =>
     adapter
       ? t(`form.unusedWith.${what}`, { adapter: adapter.name, steps, guidance })

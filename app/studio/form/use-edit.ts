@@ -1,6 +1,7 @@
 import { type Dispatch, useEffect, useState } from 'react';
 import { KinoraError } from '../../../lib/contract/errors';
 import type { Parameters } from '../../../lib/contract/request';
+import type { RunOptions } from '../../../lib/contract/run';
 import { withScales } from '../../../lib/predictions/loras';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
@@ -9,6 +10,7 @@ import { t } from '../../texts';
 import '../../texts/en/studio';
 import { loadData } from '../use-data';
 import {
+  type ChosenImage,
   type FormAction,
   type FormFiles,
   type FormState,
@@ -88,13 +90,19 @@ export function valuesOf(
   };
 }
 
+/** The end image of a request for the form; null without one. */
+export function chosenLast(file: Blob | undefined, { lastImage }: RunOptions): ChosenImage | null {
+  return file && lastImage ? { ...lastImage, file } : null;
+}
+
 function filesOf(
-  { image, imageName, options, loras }: WaitingInput,
+  { image, imageName, lastImage, options, loras }: WaitingInput,
   parameters: Parameters,
 ): FormFiles {
   const scaled = withScales(loras, parameters);
   return {
     image: { name: imageName, file: image, framing: options.framing },
+    lastImage: chosenLast(lastImage, options),
     loras: scaled.map(({ scale, ...lora }) => {
       return { ...lora, key: crypto.randomUUID(), scale: String(scale) };
     }),

@@ -1,7 +1,12 @@
 import { type Dispatch, useCallback, useEffect, useEffectEvent, useState } from 'react';
-import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/contract/errors';
+import {
+  type ErrorRecord,
+  type KinoraError,
+  ofLastImage,
+  toKinoraError,
+} from '../../../lib/contract/errors';
 import { readImage } from './files';
-import type { ChosenImage, FormAction, FormState } from './form-state';
+import type { ChosenImage, FormAction, FormState, ImageName } from './form-state';
 import { useLoraInput } from './use-loras';
 
 /** The outcome of the last files. */
@@ -12,7 +17,8 @@ export type FileNotice =
   | { readonly kind: 'images'; readonly images: readonly ChosenImage[] };
 
 export interface FileInput {
-  readonly addFiles: (files: readonly File[]) => Promise<void>;
+  /** @param to the image that an image becomes; the start image when absent */
+  readonly addFiles: (files: readonly File[], to?: ImageName) => Promise<void>;
   /** The same for files with which the app was opened: an image can be undone as well. */
   readonly openFiles: (files: readonly File[]) => Promise<void>;
   /** Adds a LoRA of the library. */
@@ -28,7 +34,7 @@ export interface FileInput {
 
 /**
  * Accepts files that are dropped or pasted anywhere on the page, or selected in a field: an image becomes
- * the start image, several can become a video each, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
+ * the start image, or in the field of the end image that one; several can become a video each, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
  */
 export function useFileInput(form: FormState, change: Dispatch<FormAction>): FileInput {
   const [notice, setNotice] = useState<FileNotice | null>(null);
@@ -40,18 +46,27 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     [],
   );
 
-  async function addFiles(files: readonly File[], opened = false): Promise<void> {
+  async function addFiles(
+    files: readonly File[],
+    name: ImageName = 'image',
+    opened = false,
+  ): Promise<void> {
     setNotice(null);
     try {
       // A video first: Undo brings back what was there before all of them.
       for (const file of files.filter(isVideo)) await restoreSettings(file, files.some(isImage));
       const images: ChosenImage[] = [];
-      for (const file of files.filter(isImage)) images.push(await readImage(file, file.name));
+      for (const file of files.filter(isImage)) {
+        const reading = readImage(file, file.name);
+        images.push(await (name === 'image' ? reading : ofLastImage(reading)));
+      }
       const [image] = images;
       if (image) {
-        change(opened ? { type: 'replaced', by: image.name, image } : { type: 'imageSet', image });
+        change(
+          opened ? { type: 'replaced', by: image.name, image } : { type: 'imageSet', image, name },
+        );
       }
-      if (images.length > 1) setNotice({ kind: 'images', images });
+      if (images.length > 1 && name === 'image') setNotice({ kind: 'images', images });
       const loras = files.filter(isLora);
       if (loras.length > 0) await loraInput.addFiles(loras);
     } catch (thrown) {
@@ -72,7 +87,8 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     const files = [...(transfer?.files ?? [])];
     if (files.length === 0) return;
     event.preventDefault();
-    void addFiles(files);
+    const inEnd = event.target instanceof Element && event.target.closest('#last-image-field');
+    void addFiles(files, inEnd ? 'lastImage' : 'image');
   });
 
   useEffect(() => {
@@ -106,7 +122,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     setNotice(null);
     loraInput.pick(name).catch((thrown: unknown) => showError(toKinoraError(thrown)));
   };
-  const openFiles = (files: readonly File[]) => addFiles(files, true);
+  const openFiles = (files: readonly File[]) => addFiles(files, 'image', true);
   const clearNotice = () => setNotice(null);
   return { addFiles, openFiles, pickLora, showError, showInfo, clearNotice, notice, dragging };
 }

@@ -20,6 +20,7 @@ import {
   type FormFiles,
   type FormState,
   type FormValues,
+  filesFromDraft,
   fromDraft,
   type Replaced,
 } from './form-state';
@@ -99,12 +100,14 @@ async function restore(): Promise<{
     const { getRunner, loadDraft } = await loadData();
     const { database } = getRunner().store;
     const values = (await loadDraft(database, 'values')) as Partial<FormValues> | undefined;
-    const files = (await loadDraft(database, 'files')) as FormFiles | undefined;
+    const files = (await loadDraft(database, 'files')) as Partial<FormFiles> | undefined;
     const stored = (await loadDraft(database, 'replaced')) as readonly Replaced[] | undefined;
-    const replaced = stored?.map((one) => ({ ...one, values: fromDraft(one.values) }));
+    const replaced = stored?.map((one) => {
+      return { ...one, values: fromDraft(one.values), files: filesFromDraft(one.files) };
+    });
     return {
       ...(values && { values: fromDraft(values) }),
-      ...(files && { files }),
+      ...(files && { files: filesFromDraft(files) }),
       ...(replaced && { replaced }),
     };
   } catch {

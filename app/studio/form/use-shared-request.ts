@@ -18,8 +18,10 @@ export function useSharedRequest(
   const fill = useEffectEvent(async (id: string) => {
     try {
       const { readSharedRequest } = await import('./shared-request');
-      const { values, image } = await readSharedRequest(id);
-      change({ type: 'replaced', by: t('form.sharedLink'), values, image: image ?? undefined });
+      const { values, image, lastImage } = await readSharedRequest(id);
+      const by = t('form.sharedLink');
+      const images = { image: image ?? undefined, lastImage: lastImage ?? undefined };
+      change({ type: 'replaced', by, values, ...images });
     } catch (thrown) {
       showError(toKinoraError(thrown));
     }

@@ -87,18 +87,27 @@ export function QueuePicture({ picture }: { picture: Blob | undefined }) {
 }
 
 /** What a request asks for, by names; what is absent is as usual. */
-function factsOf({ parameters, profile, imageName }: WaitingInput): ReadonlyMap<string, string> {
+function factsOf({
+  parameters,
+  profile,
+  imageName,
+  options,
+}: WaitingInput): ReadonlyMap<string, string> {
   const { size = sizes[0], negative_prompt: negative, ...asked } = parameters;
   // The schema would bring a large script.
   const numberOf = (name: keyof typeof parameterRanges) =>
     asked[name] ?? parameterRanges[name].default;
   const seed = numberOf('seed');
   const loras = loraText(parameters);
+  const { lastImage: end } = options;
   return new Map([
     ['image', imageName],
     ['size', formatSize(size)],
     ['duration', t('common.seconds', { seconds: numberOf('duration') })],
     ...(asked.loop ? ([['loop', t('queue.loop')]] as const) : []),
+    ...(end ? ([['end', t('queue.end', { name: end.name })]] as const) : []),
+    ...(asked.upscale === 2 ? ([['upscale', t('queue.upscale')]] as const) : []),
+    ...(asked.smooth ? ([['smooth', t('queue.smooth')]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
     ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],
     ['guidance', t('queue.guidance', { guidance: numberOf('guidance_scale') })],

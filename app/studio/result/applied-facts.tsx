@@ -5,6 +5,7 @@ import { Licence } from '../../models/licence';
 import { Fact } from '../../shared/fact';
 import { t } from '../../texts';
 import '../../texts/en/run';
+import { adapterText } from '../form/profile-text';
 
 /** What a video was sampled and decoded with, as entries of a list of facts. */
 export function AppliedFacts(props: { result: GenerationResult; parameters: Parameters }) {
@@ -27,7 +28,7 @@ export function AppliedFacts(props: { result: GenerationResult; parameters: Para
       {adapter && (
         <Fact name={t('run.adapter')}>
           {t.rich(adapter.licence.commercial ? 'run.adapterOf' : 'run.adapterOfRestricted', {
-            name: adapter.name,
+            name: adapterText(adapter),
             licence: () => <Licence name={adapter.licence.name} url={adapter.licence.url} />,
           })}
         </Fact>

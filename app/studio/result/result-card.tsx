@@ -11,6 +11,7 @@ import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
 import { t } from '../../texts';
 import '../../texts/en/result';
+import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 import { AppliedFacts } from './applied-facts';
 import type { LongerChoice } from './player/longer-dialog';
@@ -30,6 +31,8 @@ export interface PredictionActions {
   /** Makes a video that goes on where this one ends. */
   onMakeLonger: (prediction: Completed, choice: LongerChoice) => void;
   onRunAgain: (id: string) => void;
+  /** Makes a draft in `standard`, with its seed. */
+  onMakeStandard: (id: string) => void;
   /** Goes on with an interrupted run. */
   /** @param backend that computes the rest; the one that has begun it when absent */
   onResume: (id: string, backend?: Backend) => void;
@@ -116,11 +119,14 @@ export function ResultCard(props: {
         <details>
           <summary>{factsLine(prediction)}</summary>
           <dl className="facts">
-            <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
+            <Fact name={t('result.size')}>{formatSize(`${result.width}*${result.height}`)}</Fact>
             <Fact name={t('result.duration')}>
               {t('result.durationOf', { seconds: secondsOf(prediction), frames: result.frames })}
             </Fact>
             {parameters.loop && <Fact name={t('result.settings.loop')}>{t('result.yes')}</Fact>}
+            {prediction.options.lastImage && (
+              <Fact name={t('result.settings.lastImage')}>{endText(prediction)}</Fact>
+            )}
             <AppliedFacts result={result} parameters={parameters} />
             <Fact name={t('result.settings.flowShift')}>{flowShiftText(prediction)}</Fact>
             {parameters.loras.length > 0 && (
@@ -145,14 +151,17 @@ export function ResultCard(props: {
               })}
             </Fact>
             <Fact name={t('result.inside')}>
-              {t('result.insideOf', { image: String(prediction.options.imageInFile === true) })}
+              {t('result.insideOf', { image: imagesInside(prediction) })}
             </Fact>
             <Fact name={t('shared.model')}>
               {t(devices[result.backend], { model: result.model })}
             </Fact>
             {parts && (
               <Fact name={t('result.madeOf')}>
-                {t('result.madeOfParts', { count: parts.length, frames: result.frames })}
+                {t('result.madeOfParts', {
+                  count: parts.length,
+                  frames: parts.reduce((sum, { from, to }) => sum + to - from, 0),
+                })}
               </Fact>
             )}
             {result.resumes && (
@@ -160,6 +169,15 @@ export function ResultCard(props: {
                 {t('result.resumedTimes', { count: result.resumes })}
               </Fact>
             )}
+            {result.colours?.map(({ clip, encoding: { gain } }) => (
+              <Fact key={clip} name={t('result.colours')}>
+                {t('result.coloursOf', {
+                  red: formatGain(gain[0]),
+                  green: formatGain(gain[1]),
+                  blue: formatGain(gain[2]),
+                })}
+              </Fact>
+            ))}
             {result.kernels && (
               <Fact name={t('result.kernels')}>
                 <span title={result.kernels.keys.join('\n')}>{kernelsText(result.kernels)}</span>
@@ -178,9 +196,22 @@ export function ResultCard(props: {
           <Problem error={problem} />
         </div>
       )}
+      {prediction.profile === 'ultra-fast' && !parts && (
+        <div className="refine">
+          <p className="field-hint">{t('run.standardHint')}</p>
+          <button type="button" disabled={busy} onClick={() => actions.onMakeStandard(id)}>
+            {t('run.makeStandard')}
+          </button>
+        </div>
+      )}
       <Refine prediction={prediction} busy={busy} onRefine={() => actions.onRefine(id)} />
     </section>
   );
+}
+
+/** A factor that colours were multiplied by. */
+function formatGain(gain = 1): string {
+  return gain.toFixed(2);
 }
 
 const encoders = {
@@ -193,13 +224,25 @@ const devices = { webgpu: 'result.onWebgpu', wasm: 'result.onCpu' } as const;
 function factsLine(prediction: Completed): string {
   const { parameters, result } = prediction;
   return [
-    formatSize(result.size),
+    formatSize(`${result.width}*${result.height}`),
     t('common.seconds', { seconds: secondsOf(prediction) }),
     t('result.stepsOf', { steps: stepsText(prediction) }),
     t('result.seedOf', { seed: result.seed }),
     ...(parameters.loras.length > 0 ? [loraText(parameters)] : []),
     t('result.madeIn', { time: formatTime(result.timings.total, true) }),
   ].join(' · ');
+}
+
+/** Which images the file holds. */
+function imagesInside({ options: { imageInFile, lastImage } }: Completed): string {
+  return imageInFile && lastImage ? 'both' : String(imageInFile === true);
+}
+
+/** The end image, and whether the video reaches it: one that was finished early may have no last clip. */
+function endText({ parameters, options, result, parts }: Completed): string {
+  const name = options.lastImage?.name ?? '';
+  const ends = parts || result.frames > result.frameRate * parameters.duration;
+  return ends ? name : t('result.endNotReached', { name });
 }
 
 /** Shows the seed, and copies it when clicked. */

@@ -188,7 +188,7 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
   );
 }
 
-/** Makes the copy, and tells whether the original holds its start image. */
+/** Makes the copy, and tells whether the original holds its images. */
 async function publicFile(
   { parameters, profile, result }: Completed,
   include: ShareInclude,
@@ -198,10 +198,11 @@ async function publicFile(
   const { publicCopy } = await import('../../../lib/video/public-copy');
   const { readVideoMetadata } = await import('../../../lib/video/metadata');
   // A file whose tags cannot be read holds no image.
-  const { start_image, framing } = await readVideoMetadata(file).catch(
+  const { start_image, framing, last_image, last_framing } = await readVideoMetadata(file).catch(
     () => ({}) as Partial<VideoMetadata>,
   );
-  const image = start_image === undefined ? null : { start_image, framing };
+  const last = last_image !== undefined && { last_image, last_framing };
+  const image = start_image === undefined ? null : { start_image, framing, ...last };
   const made = {
     parameters: { ...parameters, seed: result.seed },
     profile: result.profile ?? profile,

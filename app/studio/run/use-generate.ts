@@ -45,6 +45,8 @@ export interface Generate {
   /** Adds a request to the queue that continues a finished video from its last frame. */
   readonly makeLonger: (prediction: Completed, choice: LongerChoice) => Promise<void>;
   readonly runAgain: (id: string) => Promise<void>;
+  /** Runs a prediction again in `standard`, with its seed. */
+  readonly makeStandard: (id: string) => Promise<void>;
   /** @param backend that computes the rest; the one that has begun it when absent */
   readonly resume: (id: string, backend?: Backend) => Promise<void>;
   readonly finish: (id: string) => Promise<void>;
@@ -200,16 +202,21 @@ export function useGenerate(options: {
     }
   }
 
+  function runAgain(id: string, changes: Parameters<Runner['runAgain']>[2]): Promise<void> {
+    return start(async (runner) => {
+      const backend = await backendOfRun();
+      return runner.runAgain(id, { ...device(), backend }, { ...changes, safetyChecker });
+    });
+  }
+
   return {
     generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
     enqueue,
     enqueueImages,
     makeLonger,
-    runAgain: (id) =>
-      start(async (runner) => {
-        const backend = await backendOfRun();
-        return runner.runAgain(id, { ...device(), backend }, { safetyChecker });
-      }),
+    runAgain: (id) => runAgain(id, {}),
+    makeStandard: (id) =>
+      runAgain(id, { profile: 'standard', decoder: undefined, adapterStrength: undefined }),
     resume: (id, on) =>
       start(
         (runner) => runner.resumeInterrupted(id, { ...device(), ...(on && { backend: on }) }),
@@ -224,6 +231,7 @@ export function useGenerate(options: {
 /** The form's request: the model is the one that is chosen now, or would be chosen. */
 async function formRequest(form: FormState, image: ChosenImage): Promise<WaitingInput> {
   const { values, files } = form;
+  const { lastImage } = files;
   const backend = await backendOfRun();
   const model = pickModel(await loadModels(), values.model);
   if (!model) throw new KinoraError('MODEL_UNKNOWN');
@@ -238,6 +246,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   return {
     image: image.file,
     imageName: image.name,
+    lastImage: lastImage?.file,
     // The form may not have shown the model yet.
     parameters: toParameters(
       changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) }),
@@ -247,6 +256,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     options: {
       ...chosenSampling(model, values),
       framing: image.framing,
+      ...(lastImage && { lastImage: { name: lastImage.name, framing: lastImage.framing } }),
       safetyChecker: values.safetyChecker,
       imageInFile,
       promptOptimizer: values.optimization ?? undefined,

@@ -1,5 +1,6 @@
 /** Texts of the manifests that Kinora ships, by their English text. */
 export const manifests: Readonly<Record<string, string>> = {
+  'Puts a computed frame between each two of a video.': '在视频的每两帧之间加入一帧计算出的画面。',
   'A small demonstration model: soft picture, simple camera moves.':
     '小型演示模型：画面柔和，只会简单的镜头运动。',
   'The Wan2.2-TI2V architecture with small random weights. Its video is moving noise; it shows that everything works.':
@@ -14,7 +15,10 @@ export const manifests: Readonly<Record<string, string>> = {
     '下载更小，占用内存更少；忠实度略低。文本编码器保持 8 位，对提示词的理解不变。',
   'Trained without start images; users report weaker colours.':
     '训练时没有起始图片；有用户反映色彩较弱。',
-  'Trained with start images too; a smaller file.': '训练时也用了起始图片；文件更小。',
+  'Two files, together half as large again. Trained without start images; softer, with more motion.':
+    '两个文件，合计大一半。训练时没有起始图片；画面更柔和，运动更多。',
+  'One pass a step where guidance takes two. Trained without start images.':
+    '引导每步要算两遍，它只算一遍。训练时没有起始图片。',
   'The default: small, and fast enough for most computers.':
     '默认：体积小，对大多数电脑来说足够快。',
   'Better wording; three times as large and as slow.': '措辞更好；大小和耗时都是三倍。',

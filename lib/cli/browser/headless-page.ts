@@ -15,6 +15,8 @@ import type { InputFile } from '../inputs';
 /** One generation, as a program asks the page for it. */
 export interface HeadlessRequest extends Omit<HeadlessRun, 'loraScales' | 'parameters'> {
   readonly image: InputFile;
+  /** The file of `options.lastImage`. */
+  readonly lastImage?: InputFile | undefined;
   readonly parameters: Omit<HeadlessRun['parameters'], 'loras'>;
   /** Adapter files, each with its scale; up to three with those of the library. */
   readonly loras: readonly { readonly path: string; readonly scale: number }[];
@@ -47,8 +49,10 @@ export class HeadlessPage {
    *
    * @throws KinoraError the page's own, with its code and remedy
    */
-  async generate({ image, loras, ...request }: HeadlessRequest): Promise<GenerationResult> {
+  async generate(asked: HeadlessRequest): Promise<GenerationResult> {
+    const { image, lastImage, loras, ...request } = asked;
     await this.page.locator('#image').setInputFiles(image);
+    await this.page.locator('#last-image').setInputFiles(lastImage ?? []);
     await this.page.locator('#loras').setInputFiles(loras.map((lora) => lora.path));
     // The page fills in `parameters.loras` by the files' names: no path of this machine gets out.
     const loraScales = loras.map(({ scale }) => scale);

@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import { type KernelSetting, KinoraError, kernelSettings, toKinoraError } from '../../contract';
+import { finishingParity } from '../../finishing/parity';
 import { createBackend, type Runtime } from '../../gpu';
 import { modelChecks } from '../../models/checks';
 import { type ParityLine, runParity } from '../../pipeline/parity';
@@ -15,17 +16,17 @@ import { withBarePage } from './bare-page';
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--kernels SETTING] [--tolerance X]
 
 Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens). DIR is
-laid out like lib/models/wan22/goldens, like a folder of lib/models/wan14b/goldens, or like
-lib/safety/goldens for an image classifier.
+laid out like lib/models/wan22/goldens, like a folder of lib/models/wan14b/goldens, like
+lib/safety/goldens for an image classifier, or like the folders of lib/finishing/goldens.
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
   --kernels SETTING  with webgpu: ${kernelSettings.join(', ')} (default: runtime, ONNX Runtime's kernels)
-  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop, 1e-5 for a 14B model or a classifier, or 3e-3
+  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for other networks, or 3e-3
                      with exact kernels and 5e-2 with others of our own; weights in f32 only
 `;
 
-const families = { ...modelChecks, classifier: classifierParity };
+const families = { ...modelChecks, classifier: classifierParity, finishing: finishingParity };
 
 const stageWidth = 44;
 

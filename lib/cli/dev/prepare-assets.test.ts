@@ -18,6 +18,7 @@ beforeEach(async () => {
   await put('lib/models/wan22/goldens/model/vae/config.json', '{"a":1}');
   await put('lib/models/wan22/goldens/formats/tiny-decoder-base.safetensors', 'tiny decoder');
   await put('lib/models/wan22/goldens/loras/b_lightx2v_diff_b.safetensors', 'adapter');
+  await put('lib/models/wan22/goldens/loras/a_peft.safetensors', 'guidance adapter');
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.js', 'worker');
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
@@ -33,6 +34,7 @@ test('copies what is missing, then nothing', async () => {
     'public/ffmpeg/ffmpeg-core.wasm',
     'public/ffmpeg/worker.js',
     'public/models/tiny/adapter/adapter.safetensors',
+    'public/models/tiny/guidance_adapter/adapter.safetensors',
     'public/models/tiny/model_index.json',
     'public/models/tiny/tiny_decoder/diffusion_pytorch_model.safetensors',
     'public/models/tiny/vae/config.json',

@@ -28,6 +28,7 @@ const goldenParts = {
   [`${goldens}/formats/tiny-decoder-base.safetensors`]:
     'tiny_decoder/diffusion_pytorch_model.safetensors',
   [`${goldens}/loras/b_lightx2v_diff_b.safetensors`]: 'adapter/adapter.safetensors',
+  [`${goldens}/loras/a_peft.safetensors`]: 'guidance_adapter/adapter.safetensors',
 };
 const ffmpegFolders = [
   'node_modules/@ffmpeg/ffmpeg/dist/esm',

@@ -50,24 +50,34 @@ export function variantOfProfile(profile: ProfileName): Variant {
 }
 
 /**
- * What `image` may be: a link, a data URI with any type and parameters, or base64, of which both alphabets and white
+ * What an image may be: a link, a data URI with any type and parameters, or base64, of which both alphabets and white
  * space are taken. Each part of a text matches one class of the pattern only, so that the time grows with its length.
  */
 const imageForms =
   /^(\s*https?:\/\/\S{1,4096}\s*|\s*data:[^,]{0,200};\s*base64\s*,[A-Za-z0-9+/=_\s-]+|[A-Za-z0-9+/=_\s-]+)$/i;
+
+const imageSchema = (field: string) =>
+  z.string().regex(imageForms, {
+    message: `${field} must be a URL, a data URI in base64, or base64 of an image file.`,
+  });
+
+/** The fields of a submission that are images. */
+export const imageFields = ['image', 'last_image'] as const;
+export type ImageField = (typeof imageFields)[number];
 
 /**
  * Body of a submission: the parameters of the video, its image, and switches that clients send.
  * Unknown fields are dropped (README, 2).
  */
 export const submitSchema = parametersSchema.extend({
-  image: z
-    .string()
-    .regex(imageForms, {
-      message: 'image must be a URL, a data URI in base64, or base64 of an image file.',
-    })
+  image: imageSchema('image').describe(
+    'The start image: a URL that the server can reach, the URL of an upload, a base64 data URI, or base64 alone. Its bytes decide what it is, not the type that a data URI names.',
+  ),
+  // Without a default: what never asked for it does not see it in answers.
+  last_image: imageSchema('last_image')
+    .optional()
     .describe(
-      'The start image: a URL that the server can reach, the URL of an upload, a base64 data URI, or base64 alone. Its bytes decide what it is, not the type that a data URI names.',
+      'The end image, in the forms of `image`: the video ends in it, cut to the size from its centre as the start image is. Not together with `loop`. Only workers that know end images take such a job.',
     ),
   enable_prompt_optimizer: z
     .boolean()
@@ -111,7 +121,7 @@ export type Submission = z.output<typeof submitSchema>;
 
 /**
  * The part of a submission that is stored with the prediction and returned as its input: the
- * parameters, the image as a URL (never as a data URI), and the switches that count after the submission.
+ * parameters, the images as URLs (never as data URIs), and the switches that count after the submission.
  */
 export type PredictionInput = Omit<
   Submission,
@@ -138,10 +148,10 @@ export type PredictionCode = (typeof predictionCodes)[keyof typeof predictionCod
 /** The meaning of each code that this server sends; backticks mark code. */
 const codeMeanings: Readonly<Partial<Record<keyof typeof predictionCodes, string>>> = {
   contentModeration:
-    'The worker refused it: the prompt names a child in a sexual context, or names a child while the safety checker flags the image or the video.',
+    'The worker refused it: the prompt names a child in a sexual context, or names a child while the safety checker flags an image or the video.',
   invalidParameter:
     'A LoRA does not fit: its file cannot be used, or it was made for another model.',
-  mediaUnavailable: 'The image or a LoRA could not be fetched, or the image could not be read.',
+  mediaUnavailable: 'An image or a LoRA could not be fetched, or an image could not be read.',
   executionFailed: 'The computation failed for another reason.',
   cancelled: 'It was cancelled.',
   unavailable: 'No worker finished it: in the last attempt the worker disconnected or gave up.',
@@ -245,7 +255,7 @@ export const predictionSchema = z.object({
   applied: appliedSchema
     .optional()
     .describe(
-      'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the few-step adapter with its licence. Only when completed, and if the worker told it.',
+      'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the model’s own adapter that ran, with its licence, and its `strength` where that is not 1. Only when completed, and if the worker told it.',
     ),
   seed: seedSchema,
   progress: progressSchema,
@@ -256,25 +266,25 @@ export const predictionSchema = z.object({
     .describe('Number of predictions that come before this one; only while it waits.'),
   image_retry: z
     .object({
-      error: z.string().describe('Why the image could not be fetched, one sentence.'),
+      error: z.string().describe('Why an image could not be fetched, one sentence.'),
       tries: z.int().describe('How often it was tried so far.'),
       next_at: z.iso.datetime({ precision: 3 }).describe('Time of the next try, UTC.'),
     })
     .optional()
     .describe(
-      'Only while the status is created and the image could not be fetched for a reason that may pass, such as an unresolved name, a refused connection, a timeout or a 5xx. It is tried again for about ten minutes.',
+      'Only while the status is created and an image could not be fetched for a reason that may pass, such as an unresolved name, a refused connection, a timeout or a 5xx. It is tried again for about ten minutes.',
     ),
   waiting_for: z
     .enum(waitReasons)
     .nullable()
     .describe(
-      '`files`: its image or LoRAs are being fetched. `worker`: no connected worker can run it; connect one. `queue`: a worker that can run it is connected, and is busy. Null unless the status is created.',
+      '`files`: its images or LoRAs are being fetched. `worker`: no connected worker can run it; connect one. `queue`: a worker that can run it is connected, and is busy. Null unless the status is created.',
     ),
   input: z
     .record(z.string(), z.unknown())
     .optional()
     .describe(
-      'The parameters with every default filled in; the image as a URL. In a list only with `include_inputs`.',
+      'The parameters with every default filled in; images as URLs. In a list only with `include_inputs`.',
     ),
 });
 export type ApiPrediction = z.output<typeof predictionSchema>;
@@ -290,7 +300,7 @@ export const webhookBodySchema = z.object({
   model: z.string().describe('`{provider}/{model_family}/{variant}` of the submission.'),
   input: z
     .record(z.string(), z.unknown())
-    .describe('The parameters with every default filled in; the image as a URL.'),
+    .describe('The parameters with every default filled in; images as URLs.'),
   outputs: z.array(z.url()).optional().describe('Only when completed.'),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
   ...contentsSchema.shape,

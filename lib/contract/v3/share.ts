@@ -15,7 +15,10 @@ const includeSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Size, length, steps, seed, and adapters of the hub.'),
-  image: z.boolean().default(false).describe('The start image, also as the poster.'),
+  image: z
+    .boolean()
+    .default(false)
+    .describe('The start image, also as the poster, and the end image.'),
 });
 
 /**
@@ -80,6 +83,8 @@ export const sharedRequestSchema = z.object({
     num_inference_steps: parameters.num_inference_steps.unwrap().optional(),
     duration: parameters.duration.unwrap().optional(),
     loop: parameters.loop,
+    upscale: parameters.upscale,
+    smooth: parameters.smooth,
     guidance_scale: parameters.guidance_scale.unwrap().optional(),
     flow_shift: parameters.flow_shift.unwrap().optional(),
     seed: parameters.seed.unwrap().optional(),
@@ -87,6 +92,8 @@ export const sharedRequestSchema = z.object({
   profile: z.enum(profileNames).optional(),
   /** Whether `GET /s/{id}/image` has the start image. */
   image: z.boolean(),
+  /** Whether `GET /s/{id}/last-image` has the end image; absent where it does not. */
+  last_image: z.literal(true).optional(),
 });
 export type SharedRequest = z.output<typeof sharedRequestSchema>;
 
@@ -101,8 +108,16 @@ export function sharedRequestOf(
 ): SharedRequest {
   const { prompt, negative_prompt, ...rest } = made.parameters;
   const { size, num_inference_steps, duration, loop, guidance_scale, flow_shift, seed } = rest;
+  const { upscale, smooth } = rest;
   const sampling = { num_inference_steps, guidance_scale, flow_shift, seed };
-  const settings = { size, duration, ...(loop && { loop }), ...sampling };
+  const settings = {
+    size,
+    duration,
+    ...(loop && { loop }),
+    ...(upscale && { upscale }),
+    ...(smooth && { smooth }),
+    ...sampling,
+  };
   return {
     parameters: {
       ...(include.prompt && { prompt, negative_prompt }),

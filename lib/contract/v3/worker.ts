@@ -13,6 +13,10 @@ import { safetySchema } from '../safety';
  * `Authorization: Bearer <worker token>`.
  */
 
+/** What not every worker knows or can do: a job that asks for it is given to those only that say they do. */
+export const needs = ['loop', 'last_image', 'upscale', 'smooth'] as const;
+export type Need = (typeof needs)[number];
+
 /** What a worker can run: claims are matched against it. */
 const workerDeclarationSchema = z.object({
   /** Drawn once per tab; 32 hex characters. */
@@ -27,8 +31,8 @@ const workerDeclarationSchema = z.object({
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
-  /** Whether it makes loops. Tabs of earlier versions do not say so, and do not. */
-  loops: z.boolean().default(false),
+  /** Which {@link needs} of jobs it meets. Tabs of earlier versions do not say so, and know none. */
+  knows: z.array(z.string().max(40)).max(20).default([]),
   /**
    * `ready`: it has the downloaded checker. `demonstration`: its model is the bundled one, whose videos the
    * quick checker judges. `none`: it is not given jobs that ask for the check.
@@ -58,7 +62,7 @@ const skipReasons = [
   'loras',
   'precision',
   'duration',
-  'loop',
+  'needs',
   'checker',
   'optimizer',
   'back-off',
@@ -80,6 +84,13 @@ export type WorkerLora = {
   | /** A signed address of the relay. */ { readonly from: 'relay'; readonly url: string }
 );
 
+/** An image of a job: its signed address on the relay's own origin. */
+export interface WorkerImage {
+  readonly url: string;
+  readonly type: string;
+  readonly bytes: number;
+}
+
 /** A claimed job: one attempt under one lease. */
 export interface WorkerJob {
   readonly id: string;
@@ -99,8 +110,9 @@ export interface WorkerJob {
   readonly parameters: Parameters;
   readonly enable_prompt_optimizer: boolean;
   readonly enable_safety_checker: boolean;
-  /** Signed address of the image on the relay's own origin. */
-  readonly image: { readonly url: string; readonly type: string; readonly bytes: number };
+  readonly image: WorkerImage;
+  /** Absent where the end is left to the model. */
+  readonly last_image?: WorkerImage;
   readonly loras: readonly WorkerLora[];
 }
 
@@ -129,6 +141,7 @@ export const claimAnswerSchema = z.object({
         num_inference_steps: z.int().min(1),
       }),
       image: z.object({ url: z.string().min(1) }),
+      last_image: z.object({ url: z.string().min(1) }).optional(),
       loras: z.array(z.object({ path: z.string(), from: z.enum(['hub', 'relay']) })),
     })
     .nullable(),

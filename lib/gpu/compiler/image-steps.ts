@@ -240,7 +240,7 @@ class ImageCompiler {
       residual: stored ? 'stored' : (residual?.kind ?? 'none'),
       side: side?.storage ?? input,
       bias: layer.bias,
-      relu: match.relu,
+      activation: match.activation?.op ?? null,
       shuffled: match.shuffle,
       wholeVectors: filters % 4 === 0,
     };
@@ -270,6 +270,7 @@ class ImageCompiler {
           ...convolutionDispatches({ limits }, variant, shape, {
             weights: bound(weights, 'weights'),
             ...(shape.bias && { bias: bound(weights, 'bias') }),
+            ...(shape.activation === 'prelu' && { slope: bound(weights, 'slope') }),
             x: frames,
             side: side && !stored ? operandOf(side, listing) : undefined,
             y: operandOf(y, listing),
@@ -403,7 +404,7 @@ function matrixProduct(
     residual,
     side: storage,
     bias: bias !== undefined,
-    relu: false,
+    activation: null,
     shuffled: false,
     wholeVectors: n % 4 === 0,
   };

@@ -19,6 +19,8 @@ export interface ConvolutionRun {
   readonly weights: Span;
   /** [N] in f32, where the shape has one. */
   readonly bias?: DeviceTensor | undefined;
+  /** [N] in f32, of PReLU. */
+  readonly slope?: DeviceTensor | undefined;
   readonly side?: Span | undefined;
   readonly y: Span;
   readonly height: number;
@@ -106,6 +108,7 @@ export function convolutionDispatches(
         ...frames,
         weights: run.weights,
         ...(run.bias && { bias: run.bias }),
+        ...(run.slope && { slope: run.slope }),
         ...(side && { side: side.operand }),
         y: y.operand,
       },

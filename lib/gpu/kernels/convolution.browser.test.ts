@@ -37,7 +37,7 @@ interface Case {
   readonly frames: number;
   readonly scale: 1 | 2;
   readonly sideInputs: number;
-  readonly relu: boolean;
+  readonly activation: ConvolutionShape['activation'];
   readonly shuffled: boolean;
 }
 
@@ -50,7 +50,7 @@ const usual: Case = {
   frames: 3,
   scale: 1,
   sideInputs: 0,
-  relu: false,
+  activation: null,
   shuffled: false,
 };
 const picks = [0, 0, 1, 1];
@@ -79,7 +79,7 @@ describe('convolutions agree with plain loops in double precision', () => {
     device: Pick<Compute, 'limits'> = compute,
   ) {
     const { inputs, filters, storage, output, residual, frames, scale, sideInputs } = given;
-    const { relu, shuffled } = given;
+    const { activation, shuffled } = given;
     const side = scale === 1 || shuffled ? 3 : 2;
     const taps = side * side;
     const blocks = scale === 1 ? 3 : 4;
@@ -89,6 +89,7 @@ describe('convolutions agree with plain loops in double precision', () => {
     );
     const weight = numbers(blocks * filters * inputs * taps, 2, storage);
     const bias = numbers(Math.ceil(filters / 4) * (shuffled ? 16 : 4), 3);
+    const slope = numbers(Math.ceil(filters / 4) * 4, 6);
     const shortcut = numbers(sideInputs * filters, 4, storage);
     const sideValues = numbers(pixels * (sideInputs || filters), 5, storage);
     const order = {
@@ -121,7 +122,7 @@ describe('convolutions agree with plain loops in double precision', () => {
       residual,
       side: storage,
       bias: true,
-      relu,
+      activation,
       shuffled,
       wholeVectors: filters % 4 === 0,
     };
@@ -129,6 +130,7 @@ describe('convolutions agree with plain loops in double precision', () => {
       x: images.map((image) => upload(scope, image, storage)),
       weights,
       bias: upload(scope, bias, 'f32'),
+      slope: activation === 'prelu' ? upload(scope, slope, 'f32') : undefined,
       side: ['none', 'stored'].includes(residual) ? undefined : upload(scope, sideValues, storage),
       y,
       height,
@@ -177,7 +179,8 @@ describe('convolutions agree with plain loops in double precision', () => {
         for (let c = 0; linear && c < sideInputs; c++) {
           sum += at(sideValues, from + c) * at(shortcut, c * filters + filter);
         }
-        expected[pixel * filters + filter] = relu ? Math.max(sum, 0) : sum;
+        const below = activation === 'prelu' ? at(slope, filter) * sum : 0;
+        expected[pixel * filters + filter] = activation && sum < 0 ? below : sum;
       }
     }
     const values = await backend.read(y as DeviceTensor<'float32'>);
@@ -191,8 +194,8 @@ describe('convolutions agree with plain loops in double precision', () => {
     return relativeRms(values, expected);
   }
 
-  test.each([1, 2, 3])('%s frames of three, 16→12, an image of 11×7', async (frames) => {
-    expect(await errorOf({ ...usual, frames })).toBeLessThan(1e-6);
+  test.each([1, 2, 3])('%s frames of three, 16→12 with PReLU, an image of 11×7', async (frames) => {
+    expect(await errorOf({ ...usual, frames, activation: 'prelu' })).toBeLessThan(1e-6);
   });
 
   test('48→130 and 12→130: filters that are no multiple of 4, channels of none of 16', {
@@ -254,7 +257,14 @@ describe('convolutions agree with plain loops in double precision', () => {
   });
 
   test('four filters of the same pixels, with a bias each and ReLU, become four pixels', async () => {
-    const given = { ...half, scale: 2, shuffled: true, relu: true, frames: 1, inputs: 48 } as const;
+    const given = {
+      ...half,
+      scale: 2,
+      shuffled: true,
+      activation: 'relu',
+      frames: 1,
+      inputs: 48,
+    } as const;
     expect(await errorOf(given)).toBeLessThan(3e-4);
   });
 

@@ -33,8 +33,8 @@ export interface ConvolutionShape {
   /** Of `side`; that of the input for `linear`. */
   readonly side: Storage;
   readonly bias: boolean;
-  /** ReLU of the sum. */
-  readonly relu: boolean;
+  /** Of the sum; PReLU with a slope for each filter. */
+  readonly activation: 'relu' | 'prelu' | null;
   /** The pixels that a pixel becomes have the same neighbours, and a bias each: [4·N]. */
   readonly shuffled: boolean;
   /** Whether the number of filters is a multiple of 4; if not, the output is f32. */
@@ -142,6 +142,7 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
     ...frames.map((age) => vectorBinding(`x${age}`, 'read', input)),
     weight ? vectorBinding('weights', 'read', weight) : scalar('weights', 'read'),
     ...(shape.bias ? [vectorBinding('bias', 'read', 'f32')] : []),
+    ...(shape.activation === 'prelu' ? [vectorBinding('slope', 'read', 'f32')] : []),
     ...(hasSide(residual) ? [vectorBinding('side', 'read', side)] : []),
     wholeVectors ? vectorBinding('y', 'write', output) : scalar('y', 'write'),
   ];
@@ -299,7 +300,7 @@ ${pixelItems
   .join('\n')}`;
   const storages = `${shape.frames}×${input}·${weight ?? 'filters'}→${output}`;
   return defineKernel({
-    name: `convolution ${storages} ${residual}${shape.relu ? ' relu' : ''}${shuffled ? ' shuffled' : ''} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
+    name: `convolution ${storages} ${residual}${shape.activation ? ` ${shape.activation}` : ''}${shuffled ? ' shuffled' : ''} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
     mode: 'exact',
     bindings,
     uniforms,
@@ -334,8 +335,8 @@ fn filter4(vector: u32, channel: u32, tap: u32) -> vec4<f32> {
 
 /** Adds bias and residual to four filters' sums of a pixel and stores them. */
 function storeFunction(shape: ConvolutionShape): string {
-  const { residual, side, output, bias, relu, shuffled, wholeVectors } = shape;
-  const ofBias = shuffled ? 'bias[phase * filterVectors + vector]' : 'bias[vector]';
+  const { residual, side, output, bias, activation, shuffled, wholeVectors } = shape;
+  const filter = shuffled ? 'phase * filterVectors + vector' : 'vector';
   const pixelOf = 'pixel = (row + uniforms.sideFirst) * uniforms.outputWidth + column';
   const added = {
     none: '',
@@ -348,6 +349,10 @@ function storeFunction(shape: ConvolutionShape): string {
   let first = 4u * (pixel * uniforms.sideChannels + vector * each) + ((uniforms.picks >> (8u * phase)) & 255u);
   value += vec4<f32>(side1(first), side1(first + each), side1(first + 2u * each), side1(first + 3u * each));`,
   }[residual];
+  const below = { relu: 'vec4<f32>()', prelu: `slope[${filter}] * value` };
+  const activated = activation
+    ? `  value = select(value, ${below[activation]}, value < vec4<f32>());\n`
+    : '';
   const side1 = `
 fn side1(index: u32) -> f32 {
   let values = ${load4('side', side, 'index / 4u')};
@@ -371,8 +376,8 @@ fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
   let scale = uniforms.scale;
   let outputRow = row * scale + phase / 2u + uniforms.yFirst;
   let outputPixel = outputRow * uniforms.outputWidth * scale + column * scale + phase % 2u;
-  var value = sum${bias ? ` + ${ofBias}` : ''};
+  var value = sum${bias ? ` + bias[${filter}]` : ''};
 ${added}
-${relu ? '  value = select(value, vec4<f32>(), value < vec4<f32>());\n' : ''}${stores}
+${activated}${stores}
 }`;
 }

@@ -41,7 +41,7 @@ export function convolutionShape(output: Storage): ConvolutionShape {
     residual: 'none',
     side: 'f16',
     bias: true,
-    relu: false,
+    activation: null,
     shuffled: false,
     wholeVectors: true,
   };

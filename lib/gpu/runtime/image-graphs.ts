@@ -1,4 +1,5 @@
 import {
+  type Activation,
   type ConvolutionLayer,
   filterDims,
   type ImageMatch,
@@ -25,14 +26,26 @@ const untiled = 7;
 /** A match as a graph of the runtime. Matches that are alike have one; sizes of images are symbolic but for attention. */
 export function imageGraph(match: ImageMatch, layout: Layout): onnx.Graph {
   if (match.kind === 'attention') return attentionGraph(imageSize(match.x));
-  const { norm, residual, upsample, relu, shuffle, layer } = match;
+  const { norm, residual, upsample, shuffle, layer } = match;
+  const activation = match.activation?.op ?? null;
   const { inputs, filters, kernel, stride, taps, bias, depthwise } = layer;
   const side = residual ? imageSize(residual.side).channels : 0;
   if (upsample) {
     const picks = residual ? repeatPicks(match) : null;
-    return upsampleGraph({ layout, inputs, filters, bias, side, picks, relu });
+    return upsampleGraph({ layout, inputs, filters, bias, side, picks, activation });
   }
-  const spec = { layout, inputs, filters, kernel, stride, taps, bias, depthwise, relu, shuffle };
+  const spec = {
+    layout,
+    inputs,
+    filters,
+    kernel,
+    stride,
+    taps,
+    bias,
+    depthwise,
+    activation,
+    shuffle,
+  };
   return convolutionGraph({ ...spec, norm: norm !== null, residual: residual?.kind ?? null, side });
 }
 
@@ -84,7 +97,7 @@ interface ConvolutionSpec extends Omit<ConvolutionLayer, 'name' | 'part' | 'prec
   readonly layout: Layout;
   /** RMS norm and SiLU before the convolution. */
   readonly norm: boolean;
-  readonly relu: boolean;
+  readonly activation: Activation['op'] | null;
   readonly shuffle: boolean;
   readonly residual: 'same' | 'linear' | 'repeated' | null;
   /** Channels of the image that is added. */
@@ -98,7 +111,7 @@ interface ConvolutionSpec extends Omit<ConvolutionLayer, 'name' | 'part' | 'prec
  * depthwise layer are not summed, P stands behind `W2·x_t`.
  *
  * Inputs: x, bias, tap2; tap1, p for two taps, tap0, q for three, or all of them in `taps` [3·filters, …]
- * with a bias as long; gamma for the norm; residual, residualWeight, residualBias. Outputs: y; pNext,
+ * with a bias as long; gamma for the norm; slope for PReLU; residual, residualWeight, residualBias. Outputs: y; pNext,
  * qNext.
  */
 const convolutionGraph = memoised((spec: ConvolutionSpec) => {
@@ -110,13 +123,13 @@ const convolutionGraph = memoised((spec: ConvolutionSpec) => {
   const pads = [before, before, edge, edge] as const;
 
   const x = g.input('x', 'float32', [1, 'H', 'W', inputs]);
-  const activated = spec.norm
+  const input = spec.norm
     ? onnx.silu(channelNorm(x, g.input('gamma', 'float32', [inputs]), inputs, layout))
     : x;
   const convolved = (name: string, count: number, bias: Float | null) => {
     const weight = g.input(name, 'float32', [count, channels, kernel, kernel]);
     const group = depthwise ? inputs : 1;
-    return onnx.convolution(activated, weight, bias, layout, { pads, stride, group });
+    return onnx.convolution(input, weight, bias, layout, { pads, stride, group });
   };
   const bias = (count: number) => (spec.bias ? g.input('bias', 'float32', [count]) : null);
   const joined = joinsTaps(spec)
@@ -137,7 +150,7 @@ const convolutionGraph = memoised((spec: ConvolutionSpec) => {
     const shortcut = onnx.matMul(image('residual', side), matrix);
     y = onnx.add(y, onnx.add(shortcut, g.input('residualBias', 'float32', [filters])));
   }
-  if (spec.relu) y = onnx.relu(y);
+  y = activated(y, spec);
   g.output('y', spec.shuffle ? onnx.pixelShuffle(y, layout) : y);
   if (taps > 1) g.output('pNext', taps === 3 ? onnx.add(tap(1), past('q')) : tap(1));
   if (taps === 3) g.output('qNext', tap(0));
@@ -145,7 +158,7 @@ const convolutionGraph = memoised((spec: ConvolutionSpec) => {
 });
 
 interface UpsampleSpec
-  extends Pick<ConvolutionSpec, 'layout' | 'inputs' | 'filters' | 'bias' | 'relu'> {
+  extends Pick<ConvolutionSpec, 'layout' | 'inputs' | 'filters' | 'bias' | 'activation'> {
   /** Channels of the image that is repeated. */
   readonly side: number;
   /** Output channel o of phase i is channel `o·side/filters + picks[i]` of it; null where nothing is added. */
@@ -180,10 +193,18 @@ const upsampleGraph = memoised((spec: UpsampleSpec) => {
     const added = repeated(picks?.[phase] ?? 0);
     return added ? onnx.add(y, added) : y;
   });
-  const y = onnx.interleave(phases, layout);
-  g.output('y', spec.relu ? onnx.relu(y) : y);
+  g.output('y', activated(onnx.interleave(phases, layout), spec));
   return g.build();
 });
+
+/** PReLU is composed, as the runtime has no kernel for it on a GPU. */
+function activated(y: Float, spec: Pick<ConvolutionSpec, 'activation' | 'filters'>): Float {
+  if (!spec.activation) return y;
+  const above = onnx.relu(y);
+  if (spec.activation === 'relu') return above;
+  const slope = y.graph.input('slope', 'float32', [spec.filters]);
+  return onnx.add(above, onnx.mul(slope, onnx.sub(y, above)));
+}
 
 /**
  * Attention over the pixels of an image, whose size is part of the graph.

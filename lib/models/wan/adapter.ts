@@ -1,6 +1,13 @@
-import { type KinoraError, toKinoraError } from '../../contract';
+import {
+  type AdapterPart,
+  adapterParts,
+  KinoraError,
+  type ModelManifest,
+  toKinoraError,
+} from '../../contract';
+import { componentName } from '../../contract/format';
 import type { CheckedPart } from '../../pipeline/installation';
-import type { ModelAdapter } from '../../pipeline/model';
+import type { AdapterScales, ModelAdapter } from '../../pipeline/model';
 import {
   type Checkpoint,
   checkpointOf,
@@ -18,10 +25,7 @@ import { plainRecipe } from '../layers/recipes';
 /** File beside a stored adapter with the metadata that its own file had. */
 const adapterMetadata = 'metadata.json';
 
-/** Where a bundled model has its adapter. */
-const bundledFile = 'adapter/adapter.safetensors';
-
-/** The LoRA that comes with a model, for a profile of few steps. */
+/** A LoRA that comes with a model, for its profiles. */
 export interface WanAdapter extends ModelAdapter {
   /**
    * @param part of a pair; one that is no pair is the same for both
@@ -30,37 +34,86 @@ export interface WanAdapter extends ModelAdapter {
   read(part?: string): Promise<Lora>;
 }
 
+/** The adapters that a model has, by their parts. */
+export type WanAdapters = Readonly<Partial<Record<AdapterPart, WanAdapter>>>;
+
 type AdapterFile = Checkpoint & { readonly metadata: ReadonlyMap<string, string> };
 
-/** The adapter of a bundled model; null where it has none. */
-export async function bundledAdapter(
+/** The adapters of a bundled model, each `adapter.safetensors` in the folder of its part. */
+export function bundledAdapters(
   folder: ModelFolder,
   architecture: LoraArchitecture,
-): Promise<WanAdapter | null> {
-  if (!(await folder.exists(bundledFile))) return null;
-  return adapterOf(await openSafetensors(await folder.open(bundledFile)), null, architecture);
+): Promise<WanAdapters> {
+  return adaptersOf(async (part) => {
+    const file = `${part}/adapter.safetensors`;
+    if (!(await folder.exists(file))) return null;
+    return adapterOf(await openSafetensors(await folder.open(file)), null, file, architecture);
+  });
 }
 
-/** The adapter of an installed model; null where none is installed. */
-export async function storedAdapter(
+/** The adapters of an installed model. */
+export function storedAdapters(
   folder: StoreFolder,
   architecture: LoraArchitecture,
-): Promise<WanAdapter | null> {
-  const part = folder.folder('adapter');
-  if (!(await part.open('manifest.json'))) return null;
-  const checkpoint = await openStoredComponent(part);
-  const text = (await part.readText(adapterMetadata)) ?? '{}';
-  const metadata = new Map(Object.entries(parseModelJson(adapterMetadata, text) as object));
-  const source = checkpoint.stored.sources[0]?.name ?? '';
-  return adapterOf({ ...checkpoint, metadata }, source, architecture);
+): Promise<WanAdapters> {
+  return adaptersOf(async (id) => {
+    const part = folder.folder(id);
+    if (!(await part.open('manifest.json'))) return null;
+    const checkpoint = await openStoredComponent(part);
+    const text = (await part.readText(adapterMetadata)) ?? '{}';
+    const metadata = new Map(Object.entries(parseModelJson(adapterMetadata, text) as object));
+    const source = checkpoint.stored.sources[0]?.name ?? '';
+    return adapterOf({ ...checkpoint, metadata }, source, source, architecture);
+  });
+}
+
+async function adaptersOf(
+  open: (part: AdapterPart) => Promise<WanAdapter | null>,
+): Promise<WanAdapters> {
+  const found: Partial<Record<AdapterPart, WanAdapter>> = {};
+  for (const part of adapterParts) {
+    const adapter = await open(part);
+    if (adapter) found[part] = adapter;
+  }
+  return found;
+}
+
+/** An adapter as a run uses it. */
+export interface ScaledAdapter {
+  readonly adapter: WanAdapter;
+  readonly scale: number;
+  /** Tells it and its scale from others. */
+  readonly id: string;
+}
+
+/**
+ * Those of a model's own adapters that have a scale.
+ *
+ * @throws KinoraError `MODEL_FILE_MISSING` where one of them is absent
+ */
+export function scaledAdapters(
+  adapters: WanAdapters,
+  scales: AdapterScales,
+  manifest: ModelManifest,
+): ScaledAdapter[] {
+  return adapterParts.flatMap((part) => {
+    const scale = scales[part];
+    if (scale === undefined) return [];
+    const adapter = adapters[part];
+    if (!adapter) {
+      const what = componentName(part, manifest).toLowerCase();
+      throw new KinoraError('MODEL_FILE_MISSING', `${manifest.name} has no ${what} here.`);
+    }
+    return [{ adapter, scale, id: JSON.stringify([part, adapter.source, scale]) }];
+  });
 }
 
 function adapterOf(
   checkpoint: AdapterFile,
   source: string | null,
+  name: string,
   architecture: LoraArchitecture,
 ): WanAdapter {
-  const name = source ?? bundledFile;
   const parts = new Set([...checkpoint.names()].map(partOf));
   const all = [...parts].map((part) => viewOf(checkpoint, part));
   return {
@@ -113,6 +166,7 @@ function misfitOf(check: () => unknown): KinoraError | null {
  * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
  */
 export function checkAdapter(
+  id: AdapterPart,
   files: readonly TensorFile[],
   architecture: LoraArchitecture,
   partOfFile: (file: TensorFile) => string | null = () => null,
@@ -128,7 +182,7 @@ export function checkAdapter(
   const shapes = [...tensors].map(([tensor, { entry }]) => [tensor, entry] as const);
   const metadata = Object.fromEntries(files.flatMap((file) => [...file.metadata]));
   return {
-    recipe: plainRecipe('adapter', new Map(shapes)),
+    recipe: plainRecipe(id, new Map(shapes)),
     tensors,
     files: [{ name: adapterMetadata, bytes: new TextEncoder().encode(JSON.stringify(metadata)) }],
   };

@@ -5,8 +5,8 @@ import type { KernelChoice } from '../../gpu/kernels';
 import {
   type LatentSize,
   type LatentSpace,
-  latentFrame,
   latentSizeOf,
+  splitLatents,
 } from '../../pipeline/latents';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
 import type { ClipToDecode, Loading, PlanRequest, TokenIds } from '../../pipeline/model';
@@ -16,6 +16,7 @@ import type { TensorShapes } from '../layers/tensors';
 import type { TextEncoderConfig } from '../umt5/config';
 import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
+import type { WanAdapters } from './adapter';
 import { measureChunkTokens } from './chunk-size';
 import type { TransformerConfig, VaeConfig } from './config';
 import { clipComputation } from './counts';
@@ -48,6 +49,8 @@ export interface WanParts {
   readonly vae: Checkpoint;
   /** The small decoder; null where the model comes without one. */
   readonly tinyDecoder: Checkpoint | null;
+  /** The LoRAs that the model comes with, for its profiles. */
+  readonly adapters: WanAdapters;
 }
 
 /** What the models of all families do alike: prompts, memory plan, and decode. */
@@ -80,6 +83,10 @@ export abstract class WanModel<Parts extends WanParts> {
 
   get installed(): boolean {
     return this.parts.packed;
+  }
+
+  get adapters(): WanAdapters {
+    return this.parts.adapters;
   }
 
   /** The weights that a pass of the denoiser reads. */
@@ -164,10 +171,7 @@ export abstract class WanModel<Parts extends WanParts> {
     const [black, white] = decoder.range;
     const scale = 2 / (white - black);
     try {
-      const latentFrames = Array.from({ length: size.frames }, (_, f) =>
-        latentFrame(latents, size, f),
-      );
-      for await (const frame of decoder.decodeClip(latentFrames)) {
+      for await (const frame of decoder.decodeClip(splitLatents(latents, size))) {
         yield scale === 1 ? frame : frame.map((value) => (value - black) * scale - 1);
       }
     } finally {

@@ -94,6 +94,7 @@ export function checkSizes(
   }
 }
 
-function invalidManifest(what: string): KinoraError {
+/** @param what of the manifest does not fit, and what is expected */
+export function invalidManifest(what: string): KinoraError {
   return new KinoraError('MODEL_MANIFEST_INVALID', `The model manifest does not fit: ${what}.`);
 }

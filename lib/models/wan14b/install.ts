@@ -1,4 +1,4 @@
-import { type ComponentId, KinoraError } from '../../contract';
+import { type ComponentId, isAdapterPart, KinoraError } from '../../contract';
 import type { ModelInstallation, ModelPlan } from '../../pipeline/installation';
 import type { ModelFolder, TensorFile } from '../../weights';
 import { storedBytes } from '../../weights/store';
@@ -62,9 +62,9 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const hasTokenizer = found.every(Boolean);
   return {
     check(id, files, precision) {
-      if (id === 'adapter') {
+      if (isAdapterPart(id)) {
         const partOf = ({ file, metadata }: TensorFile) => expertOfLora(file, metadata);
-        return checkAdapter(files, loraArchitecture(config), partOf);
+        return checkAdapter(id, files, loraArchitecture(config), partOf);
       }
       const component = componentOf(id, config);
       const kind = isExpert(component) ? 'transformer' : component;
@@ -79,7 +79,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       return own ? { ...part, files: embeddedTokenizer(files) } : part;
     },
     storedBytes(id, precision, blocks) {
-      if (id === 'adapter') return null;
+      if (isAdapterPart(id)) return null;
       const component = componentOf(id, config);
       if (component === 'tiny_decoder') return null;
       // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.

@@ -9,11 +9,12 @@ import {
 import type { StoreFolder } from '../../weights/store';
 import { installedConfiguration } from '../umt5/install';
 import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
-import { bundledAdapter, storedAdapter, type WanAdapter } from '../wan/adapter';
+import { bundledAdapters, storedAdapters } from '../wan/adapter';
 import type { WanParts } from '../wan/model';
 import {
   bundledTinyDecoder,
   checkSizes,
+  invalidManifest,
   openConverted,
   requireInstalled,
   storedTinyDecoder,
@@ -32,8 +33,14 @@ export interface Wan14bParts extends WanParts {
   readonly experts: ReadonlyMap<Expert, Checkpoint>;
   /** Null where blocks attend to the text only. */
   readonly imageEncoder: Checkpoint | null;
-  /** The LoRA of a profile of few steps; null where the model comes without one. */
-  readonly adapter: WanAdapter | null;
+}
+
+/** A clip is conditioned by encoded pictures: latents of an earlier one cannot be held. */
+function checkManifest(manifest: ModelManifest, config: ModelConfig): void {
+  checkSizes(manifest, config);
+  const { latents } = manifest.continuation;
+  if (latents === 0) return;
+  throw invalidManifest(`continuation.latents is ${latents}, but this model needs 0`);
 }
 
 /**
@@ -47,7 +54,7 @@ export async function openParts(
   folder: ModelFolder,
 ): Promise<Wan14bParts> {
   const config = await readModelConfig(folder);
-  checkSizes(manifest, config);
+  checkManifest(manifest, config);
   const textEncoder = withAliases(await openCheckpoint(folder, 'text_encoder'), textEncoderAliases);
   const vae = await openCheckpoint(folder, 'vae');
   checkTensors(textEncoder, textEncoderTensors(config.text_encoder), 'text encoder');
@@ -78,7 +85,7 @@ export async function openParts(
     vae,
     imageEncoder,
     tinyDecoder: await bundledTinyDecoder(folder, config.vae),
-    adapter: await bundledAdapter(folder, loraArchitecture(config)),
+    adapters: await bundledAdapters(folder, loraArchitecture(config)),
   };
 }
 
@@ -95,7 +102,7 @@ export async function openStoredParts(
   await requireInstalled(manifest, folder, ['configuration']);
   const files = await installedConfiguration(folder);
   const config = await readModelConfig(files);
-  checkSizes(manifest, config);
+  checkManifest(manifest, config);
   const components = weightComponentsOf(config);
   await requireInstalled(manifest, folder, components);
   const open = (component: WeightComponent) =>
@@ -119,6 +126,6 @@ export async function openStoredParts(
     vae,
     imageEncoder,
     tinyDecoder: await storedTinyDecoder(folder, config.vae),
-    adapter: await storedAdapter(folder, loraArchitecture(config)),
+    adapters: await storedAdapters(folder, loraArchitecture(config)),
   };
 }

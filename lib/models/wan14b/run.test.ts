@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
+import type { ModelManifest } from '../../contract';
 import { testManifest } from '../../contract/testing/manifest';
 import type { RunStorage } from '../../pipeline/checkpoints';
 import { RunControl } from '../../pipeline/control';
@@ -27,9 +28,9 @@ function folderOf(name: string): ModelFolder {
   };
 }
 
-const openTwin = (name: string) => {
+const openTwin = (name: string, fields: Partial<ModelManifest> = {}) => {
   const sizes = { '1280*720': { width: 64, height: 32 }, '720*1280': { width: 32, height: 64 } };
-  const manifest = testManifest({ id: name, family: 'wan14b', nativeSizes: sizes });
+  const manifest = testManifest({ id: name, family: 'wan14b', nativeSizes: sizes, ...fields });
   return modelFamilies.wan14b?.open(manifest, folderOf(name)) as Promise<Wan14b>;
 };
 
@@ -94,6 +95,13 @@ test('a video of two experts, which goes on in the second one where it was suspe
   expect(backend.counters().liveBytes).toBe(0);
 });
 
+test('a manifest that lets a clip hold latents is refused: it starts from pictures alone', async () => {
+  const continuation = { latents: 2, keepsMotion: true };
+  await expect(openTwin('tiny-wan22-a14b', { continuation })).rejects.toMatchObject({
+    code: 'MODEL_MANIFEST_INVALID',
+  });
+});
+
 test('a LoRA for one expert changes only what that one computes', async () => {
   const model = await openTwin('tiny-wan22-a14b');
   const bytes = await readFile(`${goldens}tiny-wan22-a14b/loras/a_comfy.safetensors`);
@@ -104,8 +112,7 @@ test('a LoRA for one expert changes only what that one computes', async () => {
     await withLora('style_low_noise'),
     await withLora('style'),
   ];
-  const counts = ({ adapters }: Wan14b) =>
-    [...adapters.values()].map(({ branches }) => branches.size);
+  const counts = ({ loras }: Wan14b) => [...loras.values()].map(({ branches }) => branches.size);
   expect([high, low, both].map(counts)).toEqual([
     [10, 0],
     [0, 10],
@@ -118,7 +125,7 @@ test('a LoRA with an image branch fits A14B, which leaves the branch out', async
   const bytes = await readFile(`${goldens}tiny-wan21-i2v/loras/a_comfy.safetensors`);
   const lora = { name: 'image', file: new File([new Uint8Array(bytes)], 'lora'), scale: 1 };
   const adapted = async (name: string) => (await openTwin(name)).withLoras([lora]);
-  const branches = ({ adapters }: Wan14b) => adapters.get('transformer')?.branches.size;
+  const branches = ({ loras }: Wan14b) => loras.get('transformer')?.branches.size;
   expect(branches(await adapted('tiny-wan21-i2v'))).toBe(14);
   expect(branches(await adapted('tiny-wan22-a14b'))).toBe(10);
 });

@@ -1,18 +1,19 @@
-import { KinoraError, type LoraFile } from '../../contract';
+import type { LoraFile } from '../../contract';
 import type { Backend } from '../../gpu';
 import type { KernelChoice } from '../../gpu/kernels';
 import type { KeyFrame } from '../../pipeline/key-frames';
 import type { MemoryPlan } from '../../pipeline/memory/plan';
 import type {
+  AdapterScales,
   Denoiser,
   Loading,
-  ModelAdapter,
   ModelFamily,
   NamedTensors,
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { combineLoras, type Lora, type LoraBranches, readLoras } from '../layers/lora';
+import { combineLoras, type LoraBranches, readLoras } from '../layers/lora';
+import { scaledAdapters } from '../wan/adapter';
 import { countWan } from '../wan/counts';
 import { WanModel } from '../wan/model';
 import type { WanPlanRequest } from '../wan/plan';
@@ -28,14 +29,14 @@ import { loraArchitecture } from './lora';
 import { openParts, openStoredParts, type Wan14bParts } from './parts';
 import { componentRecipe } from './recipes';
 
-/** Adapters by the transformer that they are for. */
-type Adapters = ReadonlyMap<Expert, LoraBranches>;
+/** LoRAs by the transformer that they are for. */
+type ExpertLoras = ReadonlyMap<Expert, LoraBranches>;
 
 /** Wan2.1-I2V-14B and Wan2.2-I2V-A14B as the pipeline sees them: see the README of this folder. */
 export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
   constructor(
     parts: Wan14bParts,
-    readonly adapters: Adapters = new Map(),
+    readonly loras: ExpertLoras = new Map(),
     readonly triggerWords: readonly string[] = [],
     adapterIds: readonly string[] = [],
   ) {
@@ -46,16 +47,12 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     return this.#weightsOf('transformer');
   }
 
-  /** Of the transformer whose adapters have the highest ranks: only one is on the device at a time. */
+  /** Of the transformer whose LoRAs have the highest ranks: only one is on the device at a time. */
   protected get lora(): LoraBranches | null {
     const ranks = ({ branches }: LoraBranches) =>
       [...branches.values()].reduce((sum, { rank }) => sum + rank, 0);
-    const all = [...this.adapters.values()].sort((a, b) => ranks(b) - ranks(a));
+    const all = [...this.loras.values()].sort((a, b) => ranks(b) - ranks(a));
     return all[0] ?? null;
-  }
-
-  get adapter(): ModelAdapter | null {
-    return this.parts.adapter;
   }
 
   #weightsOf(expert: Expert): Checkpoint {
@@ -68,31 +65,23 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     return planOptions(this.parts.config, kernels);
   }
 
-  async withLoras(files: readonly LoraFile[], adapterScale = 0): Promise<Wan14b> {
-    if (files.length === 0 && adapterScale === 0) return this;
-    const { config, adapter, manifest } = this.parts;
+  async withLoras(files: readonly LoraFile[], scales: AdapterScales = {}): Promise<Wan14b> {
+    const { adapters, manifest, config } = this.parts;
+    const own = scaledAdapters(adapters, scales, manifest);
+    if (files.length + own.length === 0) return this;
     const architecture = loraArchitecture(config);
-    const ids: string[] = [];
-    if (adapterScale !== 0) {
-      if (!adapter) {
-        const sentence = `${manifest.name} has no few-step adapter here.`;
-        throw new KinoraError('MODEL_FILE_MISSING', sentence);
-      }
-      ids.push(JSON.stringify([adapter.source, adapterScale]));
-    }
     const read = await readLoras(files, architecture);
     const targets = await Promise.all(files.map((file) => targetOf(file, config)));
-    const adapters = new Map<Expert, LoraBranches>();
+    const loras = new Map<Expert, LoraBranches>();
     for (const expert of expertsOf(config)) {
-      const own: { lora: Lora; scale: number }[] = [];
-      if (adapter && adapterScale !== 0) {
-        own.push({ lora: await adapter.read(expert), scale: adapterScale });
-      }
-      own.push(...read.loras.filter((_, i) => [null, expert].includes(targets[i] ?? null)));
-      adapters.set(expert, combineLoras(own, architecture));
+      const all = [];
+      for (const { adapter, scale } of own) all.push({ lora: await adapter.read(expert), scale });
+      all.push(...read.loras.filter((_, i) => [null, expert].includes(targets[i] ?? null)));
+      loras.set(expert, combineLoras(all, architecture));
     }
     const readIds = read.ids.map((id, i) => JSON.stringify([id, targets[i]]));
-    return new Wan14b(this.parts, adapters, read.triggerWords, [...ids, ...readIds]);
+    const ids = [...own.map(({ id }) => id), ...readIds];
+    return new Wan14b(this.parts, loras, read.triggerWords, ids);
   }
 
   /** `condition`: [4 + z, F, h, w]; `features` of the first picture with an image encoder. */
@@ -123,7 +112,7 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     const { config, precision } = this.parts;
     let first = true;
     const load = (expert: Expert) => {
-      const lora = this.adapters.get(expert);
+      const lora = this.loras.get(expert);
       const { signal, onBytes } = loading;
       const reading = { signal, precision, ...(first && { onBytes }), ...(lora && { lora }) };
       first = false;

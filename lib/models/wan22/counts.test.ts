@@ -43,11 +43,12 @@ test.for(Object.entries(firstRuns) as [keyof typeof firstRuns, number][])(
     const folder = diskFolder(publicModels + demonstrationModel);
     const counts = await wan22Family.count(manifest.precision, folder);
     const asked = parseParameters({ prompt: 'a boat', ...manifest.defaults });
-    const adapter = { source: null, misfit: null };
-    const complete = { manifest, decoders: ['full'] as const, adapter };
+    const adapters = { adapter: { source: null, misfit: null } };
+    const complete = { manifest, decoders: ['full'] as const, adapters };
     const { sampling } = resolveSampling(complete, 'standard', asked);
     const run = { manifest, counts, sampling, size: '1280*720', frames: 121 } as const;
-    const stages = stagesOf({ ...run, optimises: false, checkedFrames: 0 }, device);
+    const plain = { finishing: {}, optimises: false, checkedFrames: 0 };
+    const stages = stagesOf({ ...run, ...plain }, device);
     const { seconds } = forecastTime(stages, {});
     expect(seconds).toBeGreaterThan(measured / 2);
     expect(seconds).toBeLessThan(measured * 2);

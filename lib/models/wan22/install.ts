@@ -1,4 +1,4 @@
-import { type ComponentId, KinoraError } from '../../contract';
+import { type ComponentId, isAdapterPart, KinoraError } from '../../contract';
 import type { ModelInstallation, ModelPlan } from '../../pipeline/installation';
 import type { ModelFolder, SafetensorsCheckpoint } from '../../weights';
 import { storedBytes } from '../../weights/store';
@@ -36,7 +36,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const hasTokenizer = found.every(Boolean);
   return {
     check(id, files, precision) {
-      if (id === 'adapter') return checkAdapter(files, loraArchitecture(config.transformer));
+      if (isAdapterPart(id)) return checkAdapter(id, files, loraArchitecture(config.transformer));
       const component = componentOf(id);
       const tensors = locateComponent(component, files, config);
       if (component !== 'tiny_decoder') {
@@ -48,7 +48,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       return { recipe: plainRecipe(component, new Map(shapes)), tensors };
     },
     storedBytes(id, precision, blocks) {
-      if (id === 'adapter' || id === 'tiny_decoder') return null;
+      if (isAdapterPart(id)) return null;
       const component = componentOf(id);
       if (component === 'tiny_decoder') return null;
       // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.

@@ -223,7 +223,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     expect(
       psnr(frames[33] ?? pictures.landscape, frames[32] ?? pictures.landscape),
     ).toBeGreaterThan(22);
-    expect(steps(frames)[32]).toBeLessThan(2.5);
+    expect(steps(frames)[32]).toBeLessThan(1.3);
     const [start, middle, end] = [frames[0], frames[32], frames[64]];
     if (!start || !middle || !end) throw new Error('frames are missing');
     expect(displacement(start, middle).x).toBeGreaterThan(0);

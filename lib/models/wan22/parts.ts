@@ -9,7 +9,7 @@ import {
 import type { StoreFolder } from '../../weights/store';
 import { installedConfiguration } from '../umt5/install';
 import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
-import { bundledAdapter, storedAdapter, type WanAdapter } from '../wan/adapter';
+import { bundledAdapters, storedAdapters } from '../wan/adapter';
 import type { WanParts } from '../wan/model';
 import {
   bundledTinyDecoder,
@@ -27,8 +27,6 @@ import { type ConvertedComponent, componentRecipe } from './recipes';
 export interface Wan22Parts extends WanParts {
   readonly config: ModelConfig;
   readonly transformer: Checkpoint;
-  /** The LoRA of a profile of few steps; null where the model comes without one. */
-  readonly adapter: WanAdapter | null;
 }
 
 /**
@@ -52,8 +50,8 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
   checkTensors(vae, vaeTensors(config.vae), 'VAE');
   const tinyDecoder = await bundledTinyDecoder(folder, config.vae);
   const { precision } = manifest;
-  const adapter = await bundledAdapter(folder, loraArchitecture(config.transformer));
-  const weights = { transformer, textEncoder, vae, tinyDecoder, adapter };
+  const adapters = await bundledAdapters(folder, loraArchitecture(config.transformer));
+  const weights = { transformer, textEncoder, vae, tinyDecoder, adapters };
   // A bundled model's weights come with this version of Kinora.
   const fingerprint = JSON.stringify([manifest.id, precision]);
   return { manifest, fingerprint, folder, config, precision, packed: false, ...weights };
@@ -86,7 +84,7 @@ export async function openStoredParts(
     open('vae'),
   ]);
   const tinyDecoder = await storedTinyDecoder(folder, config.vae);
-  const adapter = await storedAdapter(folder, loraArchitecture(config.transformer));
+  const adapters = await storedAdapters(folder, loraArchitecture(config.transformer));
   const { precision } = transformer.stored;
   const sources = [transformer, textEncoder, vae].map(({ stored }) => stored.sources);
   return {
@@ -100,6 +98,6 @@ export async function openStoredParts(
     textEncoder,
     vae,
     tinyDecoder,
-    adapter,
+    adapters,
   };
 }

@@ -186,7 +186,15 @@ async function suspended(request: Parameters<typeof make>[0], at: string): Promi
   return storage;
 }
 
-type Configuration = Partial<ImageToVideoRequest> & { readonly adapter?: boolean };
+type Configuration = Partial<ImageToVideoRequest> & {
+  readonly adapter?: boolean;
+  readonly keepsMotion?: boolean;
+};
+
+function keepMotion(keepsMotion: boolean): void {
+  parts = { ...parts, manifest: { ...parts.manifest, continuation: { latents: 2, keepsMotion } } };
+}
+
 const settings = { ratios: [0.99, 0.99], threshold: 0.06, mostSkips: 2, computedShare: 0.4 };
 const fewSteps: Configuration['scheduler'] = { kind: 'few-step', timesteps: [1000, 757, 522] };
 
@@ -204,6 +212,7 @@ describe('a run that is suspended and resumed gives the same bits', () => {
     ],
     ['EasyCache', { guidanceScale: 3, cache: { kind: 'easycache' }, steps: 8 }, '0:4', '0:5'],
     ['the end of the first clip', { frames: 17 }, '0:4', '1:1'],
+    ['the motion kept, in the second clip', { frames: 17, keepsMotion: true }, '1:2', '1:3'],
     ['a loop, in its second clip', { frames: 17, loop: true, guidanceScale: 2 }, '1:2', '1:3'],
     [
       'a given last image, by a cache',
@@ -211,7 +220,8 @@ describe('a run that is suspended and resumed gives the same bits', () => {
       '0:4',
       '0:5',
     ],
-  ])('%s', async (_, { adapter, ...sampling }, at, next) => {
+  ])('%s', async (_, { adapter, keepsMotion = false, ...sampling }, at, next) => {
+    keepMotion(keepsMotion);
     const request = { ...sampling, ...(adapter && { lora }) };
     const whole = await make(request, new MemoryStorage());
     const storage = await suspended(request, at);
@@ -357,6 +367,17 @@ test('finishing decodes what a run had predicted; what it keeps can be decoded a
   expect(again.finishedEarly).toBe(true);
   const none = make({ frames: 17 }, new MemoryStorage(), 'refine');
   await expect(none).rejects.toMatchObject({ code: 'CHECKPOINT_INVALID' });
+});
+
+test('where the motion is kept, a clip that was not begun leaves the finished one to be decoded', async () => {
+  keepMotion(true);
+  const storage = await suspended({ frames: 17 }, '0:4');
+  const early = await make({ frames: 17 }, storage, 'finish');
+  expect(early).toMatchObject({ finishedEarly: true, frames: { length: 9 } });
+  // As a picture it would be another clip.
+  keepMotion(false);
+  const other = make({ frames: 17 }, storage, 'finish');
+  await expect(other).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH' });
 });
 
 test('a full disk: the run goes on unsaved, says so once, and leaves room', async () => {

@@ -34,7 +34,8 @@ let model: Wan22Parts;
 let short: Wan22Parts;
 beforeAll(async () => {
   model = await openTiny();
-  short = { ...model, manifest: { ...model.manifest, maxClipFrames: 9 } };
+  const continuation = { latents: 2, keepsMotion: false };
+  short = { ...model, manifest: { ...model.manifest, maxClipFrames: 9, continuation } };
 });
 afterAll(() => backend.dispose());
 // Whatever a test did: nothing may stay on the device.
@@ -222,7 +223,7 @@ describe('several clips', () => {
   });
 
   test('the second clip is made from the last decoded frame, with noise of its own', async () => {
-    const { frames } = await make({ frames: 17 }, { model: short });
+    const { frames } = await make({ frames: 17, keepsColours: false }, { model: short });
     const start = frames[8];
     if (!start) throw new Error('the first clip is too short');
     const expected = await secondClip(start);
@@ -286,6 +287,49 @@ describe('several clips', () => {
     decoder.dispose();
     return frames;
   }
+
+  test('that keep the motion hold latent frames of the one before, and are decoded as one sequence', async () => {
+    const continuation = { latents: 2, keepsMotion: true };
+    const parts = { ...short, manifest: { ...short.manifest, continuation } };
+    const { frames, events } = await make({ frames: 17 }, { model: parts });
+    expect(frames).toHaveLength(17);
+    const phases = ['image', 'load', 'denoise'];
+    expect(phasesOf(events)).toEqual([
+      'text 0',
+      ...phases.map((phase) => `${phase} 0`),
+      ...phases.map((phase) => `${phase} 1`),
+      'decode 1',
+    ]);
+    // The first clip is that of a single one.
+    const one = await make({}, { model: parts });
+    for (const i of [0, 8]) expect(planesEqual(frames[i], one.frames[i])).toBe(true);
+
+    // A video that goes on from a finished one begins with its last frame, and shows none of the others again.
+    const before = one.result.end ?? undefined;
+    expect(before).toMatchObject({ latents: { length: 3 }, colours: null });
+    const next = await make({ frames: 9, before, seed: 3 }, { model: short });
+    expect(next.frames).toHaveLength(9);
+    expect(planesEqual(next.frames[0], one.frames[8])).toBe(true);
+    expect(phasesOf(next.events)).toEqual(phasesOf(one.events));
+    // What ends in a picture cannot be continued by its latents.
+    const loop = await make({ loop: true }, { model: short });
+    expect(loop.result.end).toBeNull();
+  });
+
+  test('that go on from a picture are led over in their colours, or not where that is off', async () => {
+    const { frames, result } = await make({ frames: 17 }, { model: short });
+    expect(result.colours).toMatchObject([{ clip: 1 }]);
+    const off = await make({ frames: 17, keepsColours: false }, { model: short });
+    expect(off.result.colours).toEqual([]);
+    expect(planesEqual(frames[8], off.frames[8])).toBe(true);
+    expect(planesEqual(frames[12], off.frames[12])).toBe(false);
+    // A video that begins with the last frame of another one shows it as it is.
+    const next = await make({ continues: true }, { model: short });
+    expect(relativeRms(next.frames[0]?.data ?? [], image.data)).toBeLessThan(1e-6);
+    expect(next.result.colours).toHaveLength(1);
+    // What goes on from its end is changed alike.
+    expect(next.result.end?.colours).toEqual(next.result.colours[0]?.encoding);
+  });
 
   test('a number of frames that no clips make is refused', async () => {
     await expect(make({ frames: 10 })).rejects.toThrow(RangeError);

@@ -2,6 +2,7 @@ import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type LoraFile, parseManifest } from '../../contract';
+import { profilesSchema } from '../../contract/profile';
 import type { RunOptions } from '../../contract/run';
 import { relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
@@ -11,10 +12,74 @@ import { gaussianNoise } from '../../pipeline/noise';
 import { decodedPreview, Previews } from '../../pipeline/preview';
 import { resolveSampling } from '../../pipeline/profiles';
 import { imageToVideo } from '../../pipeline/run';
-import { goldens, patchedFolder, publicModels } from '../../weights/testing/files';
+import { openCheckpoint } from '../../weights';
+import {
+  f32,
+  goldens,
+  patchedFolder,
+  publicModels,
+  safetensorsBytes,
+  type TestTensor,
+} from '../../weights/testing/files';
 import { nodeBackend, tinyFolder } from './testing/model';
 import { smoothImage, videoDefaults } from './testing/video';
 import { wan22Family } from './wan22';
+
+/** A LoRA file to be made. */
+interface Twin {
+  readonly key: (module: string) => { down: string; up: string; alpha?: string };
+  readonly rank: number;
+  readonly alpha?: number;
+  readonly scale: number;
+  /** Whether it changes every linear layer of the blocks. */
+  readonly all?: boolean;
+}
+
+/** As LongLive-Plug: the original names under PEFT's prefix, no alpha, 10 linears of each block. */
+const peft = (rank: number, scale: number): Twin => ({
+  key: (module) => ({
+    down: `base_model.model.${module}.lora_A.weight`,
+    up: `base_model.model.${module}.lora_B.weight`,
+  }),
+  rank,
+  scale,
+  all: true,
+});
+const comfy: Twin = {
+  key: (module) => ({
+    down: `diffusion_model.${module}.lora_down.weight`,
+    up: `diffusion_model.${module}.lora_up.weight`,
+    alpha: `diffusion_model.${module}.alpha`,
+  }),
+  rank: 2,
+  alpha: 1,
+  scale: 0.8,
+};
+const kohya: Twin = {
+  key: (module) => {
+    const name = `lora_unet_${module.replaceAll('.', '_')}`;
+    return {
+      down: `${name}.lora_down.weight`,
+      up: `${name}.lora_up.weight`,
+      alpha: `${name}.alpha`,
+    };
+  },
+  rank: 5,
+  alpha: 10,
+  scale: 0.3,
+};
+
+/** The linear layers of a block, by their names in original files and in those of diffusers. */
+const linears = [
+  ...(['self_attn', 'cross_attn'] as const).flatMap((original, i) =>
+    (['q', 'k', 'v', 'o'] as const).map(
+      (one) =>
+        [`${original}.${one}`, `attn${i + 1}.${one === 'o' ? 'to_out.0' : `to_${one}`}`] as const,
+    ),
+  ),
+  ['ffn.0', 'ffn.net.0.proj'] as const,
+  ['ffn.2', 'ffn.net.2'] as const,
+];
 
 /* The tiny model as it is bundled: with its manifest, an adapter and a tiny decoder. */
 
@@ -59,7 +124,7 @@ async function make(
     previewShare?: number;
   } = {},
 ) {
-  const { sampling, adapterScale, applied, sentence } = resolveSampling(
+  const { sampling, adapterScales, applied, sentence } = resolveSampling(
     model,
     'ultra-fast',
     asked,
@@ -71,7 +136,7 @@ async function make(
   const { width, height } = manifest.nativeSizes['1280*720'];
   const { memory } = await imageToVideo(
     backend,
-    await model.withLoras(loras, adapterScale),
+    await model.withLoras(loras, adapterScales),
     {
       ...videoDefaults,
       ...sampling,
@@ -162,6 +227,74 @@ describe('ultra-fast of the bundled model', () => {
     expect(together.memory.peak).toBeGreaterThan(alone.memory.peak);
   });
 
+  test('two adapters and three LoRAs, each in its layout, are the weights that they change', async () => {
+    const base = await openCheckpoint(tinyFolder, 'transformer');
+    const merged = new Map<string, number[]>();
+    for (const name of base.names()) merged.set(name, [...(await base.read(name))]);
+    const blocks = [...new Set([...merged.keys()].map((key) => /^blocks\.\d+/.exec(key)?.[0]))];
+    let stream = 0;
+    const noise = (count: number) => [...gaussianNoise({ seed: 36, stream: stream++, count })];
+    /** A file of f32 factors, which are added to the merged weights in double precision. */
+    function file({ key, rank, alpha, scale, all = false }: Twin): Uint8Array<ArrayBuffer> {
+      const tensors: Record<string, TestTensor> = {};
+      for (const block of blocks.filter((each) => each !== undefined)) {
+        for (const [original, module] of all ? linears : linears.slice(0, 3)) {
+          const weight = merged.get(`${block}.${module}.weight`) ?? [];
+          const [out = 0, inner = 0] = base.shape(`${block}.${module}.weight`);
+          const [down, up] = [noise(rank * inner), noise(out * rank)].map((all) =>
+            all.map((value) => Math.fround(value * 0.1)),
+          ) as [number[], number[]];
+          const stem = key(`${block}.${original}`);
+          tensors[stem.down] = f32([rank, inner], down);
+          tensors[stem.up] = f32([out, rank], up);
+          if (stem.alpha) tensors[stem.alpha] = f32([1], [alpha ?? rank]);
+          const factor = (scale * (alpha ?? rank)) / rank;
+          for (const i of weight.keys()) {
+            const [row, column] = [Math.floor(i / inner), i % inner];
+            for (let r = 0; r < rank; r++) {
+              const change = (up[row * rank + r] ?? 0) * (down[r * inner + column] ?? 0);
+              weight[i] = (weight[i] ?? 0) + factor * change;
+            }
+          }
+        }
+      }
+      return safetensorsBytes(tensors);
+    }
+    const [fewStep, guidance] = [file(peft(8, 1)), file(peft(4, 0.5))];
+    const loras = [comfy, kohya, { ...peft(3, 0.4), all: false }].map((twin, i) => ({
+      name: `lora ${i}`,
+      file: new Blob([file(twin)]),
+      scale: twin.scale,
+    }));
+    const [first] = manifest.profiles['ultra-fast'].adapters;
+    const scheduler = { kind: 'unipc', timesteps: [999.8, 937.265, 833.055, 624.687] };
+    const beside = { repository: 'owner/name', path: 'guidance.safetensors', scale: 0.5 };
+    const of = (fields: object) => ({
+      profiles: profilesSchema.parse({ 'ultra-fast': { decoder: 'tiny', ...fields } }),
+    });
+    const branches = await make(
+      await open(
+        {
+          ...parts,
+          'adapter/adapter.safetensors': fewStep,
+          'guidance_adapter/adapter.safetensors': guidance,
+        },
+        of({ adapters: [{ ...first, scheduler, guidanceAdapter: beside }] }),
+      ),
+      { loras },
+    );
+    const weights = [...merged].map(([name, values]) => [name, f32(base.shape(name), values)]);
+    const changed = safetensorsBytes(Object.fromEntries(weights));
+    const transformer = 'transformer/diffusion_pytorch_model.safetensors';
+    const inWeights = await make(
+      await open({ ...parts, [transformer]: changed }, of({ scheduler, guidance: 1 })),
+    );
+    expect(branches.steps).toBe(4);
+    expect(relativeRms(last(branches), last(inWeights))).toBeLessThan(1e-5);
+    const plain = await make(await open(parts, of({ scheduler, guidance: 1 })));
+    expect(relativeRms(last(plain), last(inWeights))).toBeGreaterThan(1e-2);
+  });
+
   test('stops at the step whose latents are not finite', async () => {
     const encodeText = bundled.encodeText;
     const spy = vi
@@ -208,11 +341,13 @@ describe('ultra-fast where the adapter', () => {
   test('is of another base: the same, and the line says why; to want it is an error', async () => {
     const wrong = await golden('loras/wrong_base_14b.safetensors');
     const model = await open({ ...without, 'adapter/adapter.safetensors': wrong });
-    expect(model.adapter?.misfit).toMatchObject({ code: 'LORA_WRONG_BASE' });
+    expect(model.adapters.adapter?.misfit).toMatchObject({ code: 'LORA_WRONG_BASE' });
     const { sentence } = resolveSampling(model, 'ultra-fast', asked);
     expect(sentence).toContain('its adapter does not fit');
-    await expect(model.withLoras([], 1)).rejects.toMatchObject({ code: 'LORA_WRONG_BASE' });
-    await expect((await open(without)).withLoras([], 1)).rejects.toMatchObject({
+    await expect(model.withLoras([], { adapter: 1 })).rejects.toMatchObject({
+      code: 'LORA_WRONG_BASE',
+    });
+    await expect((await open(without)).withLoras([], { adapter: 1 })).rejects.toMatchObject({
       code: 'MODEL_FILE_MISSING',
     });
   });

@@ -1,18 +1,18 @@
 import type { LoraFile } from '../../contract';
-import { KinoraError } from '../../contract';
 import type { Backend } from '../../gpu';
 import { type KeyFrame, latentOf } from '../../pipeline/key-frames';
 import type { Frame } from '../../pipeline/latents';
 import type { MemoryPlan } from '../../pipeline/memory/plan';
 import type {
+  AdapterScales,
   Denoiser,
   Loading,
-  ModelAdapter,
   ModelFamily,
   NamedTensors,
   VideoModel,
 } from '../../pipeline/model';
 import { combineLoras, type LoraBranches, readLoras } from '../layers/lora';
+import { scaledAdapters } from '../wan/adapter';
 import { countWan } from '../wan/counts';
 import { WanModel } from '../wan/model';
 import { Transformer } from '../wan/transformer';
@@ -39,39 +39,30 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
     return this.parts.transformer;
   }
 
-  get adapter(): ModelAdapter | null {
-    return this.parts.adapter;
-  }
-
-  async withLoras(files: readonly LoraFile[], adapterScale = 0): Promise<Wan22> {
-    if (files.length === 0 && adapterScale === 0) return this;
-    const architecture = loraArchitecture(this.parts.config.transformer);
-    const adapters = [];
-    const ids: string[] = [];
-    if (adapterScale !== 0) {
-      const { adapter, manifest } = this.parts;
-      if (!adapter) {
-        const sentence = `${manifest.name} has no few-step adapter here.`;
-        throw new KinoraError('MODEL_FILE_MISSING', sentence);
-      }
-      adapters.push({ lora: await adapter.read(), scale: adapterScale });
-      ids.push(JSON.stringify([adapter.source, adapterScale]));
-    }
+  async withLoras(files: readonly LoraFile[], scales: AdapterScales = {}): Promise<Wan22> {
+    const { adapters, manifest, config } = this.parts;
+    const own = scaledAdapters(adapters, scales, manifest);
+    if (files.length + own.length === 0) return this;
+    const architecture = loraArchitecture(config.transformer);
+    const loras = [];
+    for (const { adapter, scale } of own) loras.push({ lora: await adapter.read(), scale });
     const read = await readLoras(files, architecture);
-    const lora = combineLoras([...adapters, ...read.loras], architecture);
-    return new Wan22(this.parts, lora, read.triggerWords, [...ids, ...read.ids]);
+    const lora = combineLoras([...loras, ...read.loras], architecture);
+    const ids = [...own.map(({ id }) => id), ...read.ids];
+    return new Wan22(this.parts, lora, read.triggerWords, ids);
   }
 
-  /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]. */
+  /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]; held frames as they are. */
   async encodeImages(
     backend: Backend,
     images: readonly KeyFrame[],
     _frames: number,
     signal: AbortSignal,
+    held: readonly Float32Array[] = [],
   ): Promise<NamedTensors> {
     const { config, vae } = this.parts;
     const latents = new Map<Frame, Float32Array>();
-    const named: Record<string, Float32Array> = {};
+    const named = Object.fromEntries(held.map((latent, f) => [givenName(f), latent]));
     for (const { frame, image } of images) {
       const latent =
         latents.get(image) ?? (await encodeFirstFrame(backend, config.vae, vae, image, { signal }));

@@ -1,7 +1,7 @@
 import { sha256 } from '../../contract';
 
 /** Raised with each change of what is saved or how; a run is never continued over such a change. */
-const version = 2;
+const version = 3;
 /** "KNRC" */
 const magic = 0x4b4e5243;
 /** Bytes before the header: magic, size of the header, its SHA-256 in hex. */

@@ -6,16 +6,66 @@ import {
   type PromptOptimization,
   sha256,
 } from '../../contract';
+import { joinOf } from '../clips';
 import type { Frame } from '../latents';
 import type { VideoModel } from '../model';
-import type { ImageToVideoRequest } from '../request';
-import type { RunIdentity, UnusableReason } from './format';
+import type { ImageToVideoRequest, VideoEnd } from '../request';
+import {
+  decodeFile,
+  encodeFile,
+  type RunIdentity,
+  UnusableFile,
+  type UnusableReason,
+} from './format';
 import { RunCheckpoints } from './run-checkpoints';
 import { type RunStorage, readSavedRun, removeSaved } from './saved-run';
 import { CheckpointWriter } from './writer';
 
 export { RunCheckpoints } from './run-checkpoints';
 export { type RunStorage, removeSaved, savedPromptOptimization } from './saved-run';
+
+type EndValues = Pick<VideoEnd, 'colours'>;
+
+/** What the end of a video fits: the same model, frames of the same size. */
+function identityOfEnd(model: VideoModel, { width, height }: Omit<Frame, 'data'>): RunIdentity {
+  return { model: model.manifest.id, request: `last latents of ${width}×${height}` };
+}
+
+/**
+ * The end of a finished video as a file.
+ *
+ * @param size pixels of a frame
+ */
+export function encodeEnd(
+  { latents, colours }: VideoEnd,
+  model: VideoModel,
+  size: Omit<Frame, 'data'>,
+): Promise<Blob> {
+  const run = identityOfEnd(model, size);
+  return encodeFile<EndValues>({ run, values: { colours }, tensors: latents });
+}
+
+/**
+ * Reads the end of an earlier video.
+ *
+ * @throws KinoraError `CHECKPOINT_INVALID`
+ */
+export async function readEnd(
+  file: Blob,
+  model: VideoModel,
+  size: Omit<Frame, 'data'>,
+): Promise<VideoEnd> {
+  try {
+    const { values, tensors } = await decodeFile<EndValues>(file, identityOfEnd(model, size));
+    return { ...values, latents: tensors };
+  } catch (thrown) {
+    if (!(thrown instanceof UnusableFile)) throw thrown;
+    const sentence =
+      'What is kept of the end of the video that this one continues is damaged, or of another model or version of Kinora.';
+    const remedy = 'Make that video longer again, from its last picture.';
+    throw new KinoraError('CHECKPOINT_INVALID', sentence, { remedy });
+  }
+}
 
 /** How a run is saved, and how it starts from what was saved. */
 export interface RunSaving {
@@ -97,9 +147,10 @@ function isBefore(at: CheckpointInfo | null, other: CheckpointInfo): boolean {
 
 /** Fingerprints of all that the latents depend on. */
 async function identityOf(model: VideoModel, request: ImageToVideoRequest): Promise<RunIdentity> {
-  const { image, lastImage, decoder: _, memoryBudget: __, ...rest } = request;
+  const { image, lastImage, before, decoder: _, memoryBudget: __, ...rest } = request;
   const { width, height } = image;
-  const pixelsOf = ({ data }: Frame) => sha256(data as Float32Array<ArrayBuffer>);
+  const hashOf = (values: Float32Array) => sha256(values as Float32Array<ArrayBuffer>);
+  const pixelsOf = ({ data }: Frame) => hashOf(data);
   const pixels = await pixelsOf(image);
   const lastPixels = lastImage && (await pixelsOf(lastImage));
   const entries = Object.entries({
@@ -108,6 +159,9 @@ async function identityOf(model: VideoModel, request: ImageToVideoRequest): Prom
     height,
     pixels,
     ...(lastPixels && { lastPixels }),
+    ...(before && { before: [await Promise.all(before.latents.map(hashOf)), before.colours] }),
+    // How many latent frames its clips have.
+    join: joinOf(model.manifest, before?.latents.length),
   });
   const values = entries.sort(([a], [b]) => (a < b ? -1 : 1));
   const hash = (text: string) => sha256(new TextEncoder().encode(text));

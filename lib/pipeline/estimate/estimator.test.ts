@@ -51,6 +51,7 @@ const work: CountedRun = {
   sampling,
   size: '1280*720',
   frames,
+  finishing: {},
   optimises: false,
   checkedFrames: 0,
 };
@@ -196,6 +197,19 @@ test('measured paces are those of the device, with the kernels that it compiled'
   const passes = 2 * (2 * 5 + 5);
   const usual = passes * 1e13 * usualRates.gpu.pass.operation;
   expect(remembered.denoise).toBeCloseTo((passes * device.pass + device.compile) / usual, 5);
+});
+
+test('clips that keep the motion are decoded as one, of all frames, after the last step', () => {
+  const join = { keepsMotion: true, shared: 2 };
+  const stages = stagesOf({ ...work, join }, 'gpu').slice(-5);
+  expect(stages.map(({ phase, clip }) => `${phase} ${clip}`)).toEqual([
+    'image 1',
+    'load 1',
+    'denoise 1',
+    'decode 1',
+    'finish 0',
+  ]);
+  expect(stages[3]?.frames).toBe(frames);
 });
 
 test('steps that take longer than before raise the time left', () => {

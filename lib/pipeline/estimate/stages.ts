@@ -1,6 +1,12 @@
-import { type ModelManifest, type Phase, type Size, sizeInPixels } from '../../contract';
+import {
+  type Finishing,
+  formatOfFile,
+  type ModelManifest,
+  type Phase,
+  type Size,
+} from '../../contract';
 import { easyCacheLimits, magCacheSkips, type StepCache } from '../caches';
-import { planClips } from '../clips';
+import { type ClipJoin, joinOf, planClips } from '../clips';
 import { latentSizeOf } from '../latents';
 import type { Computation, ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
@@ -27,56 +33,76 @@ export interface CountedRun {
   readonly sampling: Sampling;
   readonly size: Size;
   readonly frames: number;
+  readonly finishing: Finishing;
   readonly optimises: boolean;
   /** Whether it only decodes latents that an earlier run has made; false when absent. */
   readonly decodesOnly?: boolean;
+  /** How its clips go on from one another; as the manifest says when absent. */
+  readonly join?: ClipJoin;
   /** Frames that the safety checker looks at; 0 without it. */
   readonly checkedFrames: number;
 }
 
 /** The stages of a run with their work, in order. */
 export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
-  const { manifest, counts, sampling, size, frames, optimises, decodesOnly, checkedFrames } = run;
+  const { manifest, counts, sampling, size, frames, finishing, optimises } = run;
+  const { decodesOnly, checkedFrames, join = joinOf(manifest) } = run;
   const { optimise, open, byte, pixel, pass, decode, frame, check } = usualRates[device];
   const native = manifest.nativeSizes[size];
-  const { width, height } = sizeInPixels(size);
+  const format = formatOfFile({ ...finishing, size }, manifest.framesPerSecond);
+  const perFrame = format.frameRate / manifest.framesPerSecond;
+  const pixels = perFrame * format.width * format.height;
+  const flops = between.flops * native.width * native.height;
+  const network = finishing.smooth ? seconds(decode, { ...between, flops }) : 0;
   const passes = passesOfSteps(sampling);
   const ofSteps = sum(passes);
-  const seconds = (rate: { operation: number; call: number }, { flops, calls }: Computation) =>
-    rate.operation * flops + rate.call * calls;
   const stages: Stage[] = [];
   if (optimises) stages.push({ phase: 'optimise', clip: 0, cost: 'optimise', seconds: optimise });
   stages.push({ phase: 'open', clip: 0, cost: 'open', seconds: open });
   const textSeconds = byte * counts.weightBytes('text');
   if (!decodesOnly) stages.push({ phase: 'text', clip: 0, cost: 'text', seconds: textSeconds });
-  const clips = planClips(frames, manifest.maxClipFrames, counts.latents.strides.time);
-  for (const [clip, { frames: ofClip, dropFirst }] of clips.entries()) {
-    const latents = latentSizeOf(counts.latents, { ...native, frames: ofClip });
-    const work = counts.computation(latents, sampling.decoder);
+  const clips = planClips(frames, manifest.maxClipFrames, counts.latents.strides.time, join);
+  for (const [clip, { frames: ofClip, shared }] of clips.entries()) {
     if (!decodesOnly) {
+      const latents = latentSizeOf(counts.latents, { ...native, frames: ofClip });
+      const { pass: ofPass } = counts.computation(latents, sampling.decoder);
       const steps = passes.map((count) => count / ofSteps);
       const loadSeconds = byte * counts.weightBytes('denoise');
-      const denoiseSeconds = ofSteps * seconds(pass, work.pass);
+      const denoiseSeconds = ofSteps * seconds(pass, ofPass);
       stages.push(
         { phase: 'image', clip, cost: 'image', seconds: pixel * native.width * native.height },
         { phase: 'load', clip, cost: 'load', seconds: loadSeconds },
         { phase: 'denoise', clip, cost: 'denoise', seconds: denoiseSeconds, steps },
       );
     }
-    const handedOut = ofClip - (dropFirst ? 1 : 0);
+    // Clips that keep the motion are decoded as one, with the last of them.
+    if (join.keepsMotion && clip < clips.length - 1) continue;
+    const [decoded, handedOut] = join.keepsMotion ? [frames, frames] : [ofClip, ofClip - shared];
+    const sequence = latentSizeOf(counts.latents, { ...native, frames: decoded });
+    const { decode: work } = counts.computation(sequence, sampling.decoder);
     stages.push({
       phase: 'decode',
       clip,
       cost: sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode',
-      seconds: seconds(decode, work.decode) + decode.pixel * handedOut * width * height,
+      seconds: seconds(decode, work) + handedOut * (network + decode.pixel * pixels),
       frames: handedOut,
     });
   }
   if (checkedFrames > 0)
     stages.push({ phase: 'check', clip: 0, cost: 'check', seconds: check * checkedFrames });
-  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames });
+  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames * perFrame });
   return stages;
 }
+
+function seconds(
+  rate: { readonly operation: number; readonly call: number },
+  { flops, calls }: Computation,
+): number {
+  return rate.operation * flops + rate.call * calls;
+}
+
+/** Computing a frame between each two (lib/finishing/README.md): operations a pixel, and graphs. */
+const between = { flops: 44_400, calls: 7 };
 
 /** Share of a stage that is done after so many of its steps. */
 export function shareOfSteps({ steps = [] }: Stage, done: number): number {

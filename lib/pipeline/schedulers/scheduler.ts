@@ -60,7 +60,7 @@ export interface Scheduler {
 /** A way to sample, as a profile names it. */
 export interface Sampler {
   /** Whether it is run at a list of timesteps; without one they follow from steps and flow shift. */
-  readonly timesteps: 'none' | 'optional' | 'required';
+  readonly timesteps: 'optional' | 'required';
   schedule(options: ScheduleOptions): Scheduler;
 }
 

@@ -118,8 +118,9 @@ export class QueueRunner {
   /** Validates requests. @returns the thumbnails of their images; null where there is none */
   async #check(inputs: readonly WaitingInput[]): Promise<(Blob | null)[]> {
     for (const input of inputs) await createPrediction(input);
-    const thumbnailOf = async ({ image, options, parameters }: WaitingInput) => {
-      await this.runner.checkImage(image);
+    const thumbnailOf = async (input: WaitingInput) => {
+      const { image, options, parameters } = input;
+      await this.runner.checkImages(input);
       return makeThumbnail(image, options.framing, parameters.size).catch(() => null);
     };
     // Variations have the same image.

@@ -1,4 +1,5 @@
 export { type InstallFilesOptions, installFiles } from './files';
+export { findFinisher, finisherFile } from './finisher';
 export type { KeptFile } from './folder';
 export { modelFolderOf, type StoreFolder, type StoreWriter, writeError } from './folder';
 export { type SourceHash, sourceHashService } from './hashes';

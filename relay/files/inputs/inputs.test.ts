@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { submission } from '../../testing/api';
 import { type FilesTest, startFilesTest } from '../testing/node';
 
 let node: FilesTest;
@@ -51,7 +52,7 @@ afterAll(async () => {
 describe('the image of a job', () => {
   it('is read by the worker that has the lease, under headers for isolated pages', async () => {
     const job = await node.claim();
-    const link = node.relay.files.links.workerImage(job);
+    const link = node.relay.files.links.workerImage(job, 'image');
     expect(link).toMatch(/^\/files\/jobs\//);
     const answer = await node.get(link);
     expect(answer.status).toBe(200);
@@ -61,9 +62,22 @@ describe('the image of a job', () => {
     expect(Buffer.from(await answer.arrayBuffer()).equals(node.image)).toBe(true);
   });
 
+  it('that ends the video has an address of its own', async () => {
+    const job = await node.claim({ last_image: submission.image });
+    const link = node.relay.files.links.workerImage(job, 'last_image');
+    const answer = await node.get(link);
+    const sent = Buffer.from(await answer.arrayBuffer()).toString('base64');
+    expect(submission.image).toContain(sent);
+    // A signature is for one of the two.
+    expect((await node.get(link.replace('last_image', 'image'))).status).toBe(404);
+    const plain = await node.claim();
+    const none = node.relay.files.links.workerImage(plain, 'last_image');
+    expect((await node.get(none)).status).toBe(404);
+  });
+
   it('is nowhere for others, and no longer once the lease is lost', async () => {
     const job = await node.claim();
-    const link = node.relay.files.links.workerImage(job);
+    const link = node.relay.files.links.workerImage(job, 'image');
     const lora = node.relay.files.links.workerLora(job, 0);
     const signature = lora.replace(/.*\?/, '');
     for (const wrong of [

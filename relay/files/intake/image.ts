@@ -1,10 +1,10 @@
 import { maxImageBytes } from '../../../lib/contract/request';
-import type { ApiError } from '../../../lib/contract/v3';
+import type { ApiError, ImageField } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError, statusError } from '../../guard/errors';
 import type { JobImage } from '../../store/schema';
-import { keyOf } from '../blobs';
+import { ownImage } from '../inputs/image';
 import { invalidField } from '../requests';
 import { checkImage, imageType, sentenceOf } from '../uploads/kinds';
 import { insertStored, linkedUpload, newUpload } from '../uploads/rows';
@@ -22,26 +22,40 @@ export interface FetchFailure {
   readonly passing: boolean;
 }
 
+/** An image of a job. */
+export interface ImageOf {
+  readonly jobId: string;
+  readonly field: ImageField;
+}
+
+/** How sentences name an image. */
+const names: Readonly<Record<ImageField, string>> = {
+  image: 'The image',
+  last_image: 'The end image',
+};
+
 /**
- * The image of a submission, where it needs no fetch.
+ * An image of a submission, where it needs no fetch.
  *
  * @returns `url` is the image's address in the prediction; `image` is null where it is to be fetched
  * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`, `STORAGE_DOWN`
  */
 export async function acceptImage(
   context: IntakeContext,
-  jobId: string,
+  of: ImageOf,
   sent: string,
   caller: Caller,
 ): Promise<{ url: string; image: JobImage | null }> {
+  const { field } = of;
   const text = sent.trim();
-  if (!/^https?:/i.test(text)) return await keepBase64(context, jobId, text, caller);
+  if (!/^https?:/i.test(text)) return await keepBase64(context, of, text, caller);
   const upload = await linkedUpload(context, text, caller.owner);
   if (upload !== undefined) {
     if (!upload?.blobKey) {
-      throw unusable('The upload that image names is not there, or has expired.');
+      throw unusable(field, `The upload that ${field} names is not there, or has expired.`);
     }
-    if (!upload.contentType.startsWith('image/')) throw unusable('The upload is no image.');
+    if (!upload.contentType.startsWith('image/'))
+      throw unusable(field, `The upload that ${field} names is no image.`);
     const { blobKey: key, contentType: type, bytes } = upload;
     return { url: text, image: { key, type, bytes } };
   }
@@ -49,7 +63,7 @@ export async function acceptImage(
     context.guard.check(text, { http: context.config.KINORA_ALLOW_HTTP_IMAGES });
   } catch (thrown) {
     if (!(thrown instanceof GuardError)) throw thrown;
-    throw invalidField('image', `image: ${thrown.message}`, { cause: thrown });
+    throw invalidField(field, `${field}: ${thrown.message}`, { cause: thrown });
   }
   return { url: text, image: null };
 }
@@ -60,29 +74,29 @@ export async function acceptImage(
  */
 async function keepBase64(
   { config, blobs, links, rows }: IntakeContext,
-  jobId: string,
+  of: ImageOf,
   text: string,
   caller: Caller,
 ): Promise<{ url: string; image: JobImage }> {
   const base64 = text.slice(text.indexOf(',') + 1);
   // Checked before decoding: four characters are three bytes, and a line of text may end with two more.
   if (base64.length > maxBytesOf(config) * 1.4 + 1000) {
-    throw unusable(`The image is larger than ${maxBytesOf(config)} bytes.`);
+    throw tooLarge(of.field, config);
   }
   const bytes = Buffer.from(base64, 'base64');
-  const type = checked(bytes, config);
-  const key = keyOf('inputs', jobId);
+  const type = checked(bytes, of.field, config);
+  const { key, uploadId } = ownImage(of.jobId, of.field);
   const { sha256 } = await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
-  // The job's own id: it is deleted with the job.
-  const row = { ...draft, id: jobId, sha256, blobKey: key };
+  // An id that follows from the job's: it is deleted with the job.
+  const row = { ...draft, id: uploadId, sha256, blobKey: key };
   const upload = await insertStored(rows, blobs, row);
   return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
 }
 
 /**
- * Fetches the image of a waiting job, once.
+ * Fetches an image of a waiting job, once.
  *
  * @param answerTimeoutMs longest wait for an answer to begin
  * @returns where it is stored, or why it is not
@@ -90,15 +104,15 @@ async function keepBase64(
  */
 export async function fetchImage(
   context: IntakeContext,
-  jobId: string,
+  of: ImageOf,
   url: string,
   signal: AbortSignal,
   answerTimeoutMs = answerMs,
 ): Promise<JobImage | FetchFailure> {
   const fetched = await fetchBytes(context, url, answerTimeoutMs, signal);
   signal.throwIfAborted();
-  if (fetched instanceof Uint8Array) return await keepFetched(context, jobId, fetched);
-  return { ...fetched, error: `The image could not be loaded: ${fetched.error}` };
+  if (fetched instanceof Uint8Array) return await keepFetched(context, of, fetched);
+  return { ...fetched, error: `${names[of.field]} could not be loaded: ${fetched.error}` };
 }
 
 async function fetchBytes(
@@ -130,26 +144,24 @@ async function fetchBytes(
 
 async function keepFetched(
   { config, blobs }: IntakeContext,
-  jobId: string,
+  { jobId, field }: ImageOf,
   bytes: Uint8Array,
 ): Promise<JobImage | FetchFailure> {
   let type: string;
   try {
-    type = checked(bytes, config);
+    type = checked(bytes, field, config);
   } catch (thrown) {
-    return { error: `The image cannot be used: ${sentenceOf(thrown)}`, passing: false };
+    return { error: `${names[field]} cannot be used: ${sentenceOf(thrown)}`, passing: false };
   }
-  const key = keyOf('inputs', jobId);
+  const { key } = ownImage(jobId, field);
   await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
   return { key, type, bytes: bytes.length };
 }
 
 /** The type that the bytes have. @throws ApiError `INVALID_IMAGE` */
-function checked(bytes: Uint8Array, config: Config): string {
-  if (bytes.length > maxBytesOf(config)) {
-    throw unusable(`The image is larger than ${maxBytesOf(config)} bytes.`);
-  }
-  return imageType(checkImage(bytes));
+function checked(bytes: Uint8Array, field: ImageField, config: Config): string {
+  if (bytes.length > maxBytesOf(config)) throw tooLarge(field, config);
+  return imageType(checkImage(bytes, field));
 }
 
 /** Largest image, in bytes: the setting, within what every part of Kinora takes. */
@@ -157,6 +169,10 @@ function maxBytesOf(config: Config): number {
   return Math.min(config.KINORA_MAX_IMAGE_BYTES, maxImageBytes);
 }
 
-function unusable(sentence: string): ApiError {
-  return invalidField('image', sentence, { code: 'INVALID_IMAGE' });
+function tooLarge(field: ImageField, config: Config): ApiError {
+  return unusable(field, `${names[field]} is larger than ${maxBytesOf(config)} bytes.`);
+}
+
+function unusable(field: ImageField, sentence: string): ApiError {
+  return invalidField(field, sentence, { code: 'INVALID_IMAGE' });
 }

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import { Signal } from '../../../lib/contract/signal';
-import type { Submission } from '../../../lib/contract/v3';
+import { type ImageField, imageFields, type Submission } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import type { Guard } from '../../guard/guard';
 import type { Jobs } from '../../jobs';
 import type { NewJob } from '../../jobs/submit';
 import { storageDown } from '../../store/errors';
-import type { JobRow } from '../../store/schema';
+import { imageColumns, type JobRow } from '../../store/schema';
 import type { Store } from '../../store/store';
 import type { BlobStore } from '../blobs';
 import type { Links } from '../links';
@@ -26,7 +26,13 @@ export interface IntakeContext {
   readonly rows: UploadRows;
   readonly jobs: Pick<
     Jobs,
-    'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakePostponed' | 'intakeReturned' | 'get'
+    | 'takeIntake'
+    | 'imageStored'
+    | 'intakeDone'
+    | 'intakeFailed'
+    | 'intakePostponed'
+    | 'intakeReturned'
+    | 'get'
   >;
   readonly space: Pick<Space, 'require'>;
   readonly log: Logger;
@@ -35,10 +41,10 @@ export interface IntakeContext {
 /** Fetches at a time: each has at most one image in memory. */
 const maxAtOnce = 16;
 /**
- * How long no other node takes a job over, in seconds: a fetch, and a write to a bucket, which fails after
+ * How long no other node takes a job over, in seconds: two fetches, and a write to a bucket, which fails after
  * 30 s without an answer.
  */
-const holdSeconds = fetchMs / 1000 + 60;
+const holdSeconds = (2 * fetchMs) / 1000 + 60;
 /** How long a job waits after its files could not be stored, in seconds. */
 const pauseSeconds = 5;
 
@@ -77,23 +83,29 @@ export function createIntake(context: IntakeContext) {
       await jobs.intakeFailed(job, loras);
       return;
     }
-    const image = job.image ?? (await fetchImage(context, job.id, job.input.image, signal));
-    if ('error' in image) {
-      if (image.passing) await jobs.intakePostponed(job, image.error);
-      else await jobs.intakeFailed(job, image.error);
+    for (const field of imageFields) {
+      const column = imageColumns[field];
+      const url = job.input[field];
+      if (url === undefined || job[column]) continue;
+      const image = await fetchImage(context, { jobId: job.id, field }, url, signal);
+      if ('error' in image) {
+        if (image.passing) await jobs.intakePostponed(job, image.error);
+        else await jobs.intakeFailed(job, image.error);
+        return;
+      }
+      if (await jobs.imageStored(job.id, { [column]: image })) continue;
+      const now = await jobs.get(job.id);
+      // Cancelled or deleted meanwhile: nothing else would remove the file that was just stored. A job with an
+      // image got it from a faster node, under the same key.
+      if (!now || (now.finishedAt && !now[column])) await blobs.remove(image.key);
       return;
     }
-    const done = await jobs.intakeDone(job.id, image, loras);
-    if (done || job.image) return;
-    const now = await jobs.get(job.id);
-    // Cancelled or deleted meanwhile: nothing else would remove the file that was just stored. A job with an
-    // image got it from a faster node, under the same key.
-    if (!now || (now.finishedAt && !now.image)) await blobs.remove(image.key);
+    await jobs.intakeDone(job.id, loras);
   }
 
   return {
     /**
-     * Checks image and adapters of a submission. A data URI and an own upload are checked and stored at
+     * Checks images and adapters of a submission. A data URI and an own upload are checked and stored at
      * once; another address is left to `run`.
      *
      * @returns what goes into the job's row
@@ -104,7 +116,7 @@ export function createIntake(context: IntakeContext) {
       jobId: string,
       submission: Submission,
       caller: Caller,
-    ): Promise<Pick<NewJob, 'input' | 'image' | 'loras' | 'ready'>> {
+    ): Promise<Pick<NewJob, 'input' | 'image' | 'lastImage' | 'loras' | 'ready'>> {
       await space.require();
       const {
         enable_sync_mode: _sync,
@@ -116,10 +128,18 @@ export function createIntake(context: IntakeContext) {
       const loras = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
       );
-      const { url, image } = await acceptImage(context, jobId, input.image, caller);
-      const ready = image !== null && loras.every(isFound);
-      const switches = base64 ? ({ enable_base64_output: true } as const) : {};
-      return { input: { ...input, ...switches, image: url }, image, loras, ready };
+      const { last_image: sentLast, ...rest } = input;
+      const accept = (field: ImageField, sent: string) =>
+        acceptImage(context, { jobId, field }, sent, caller);
+      const { url, image } = await accept('image', input.image);
+      const last = sentLast === undefined ? null : await accept('last_image', sentLast);
+      const ready = image !== null && last?.image !== null && loras.every(isFound);
+      const switches = {
+        ...(base64 && { enable_base64_output: true as const }),
+        ...(last && { last_image: last.url }),
+      };
+      const stored = { ...rest, ...switches, image: url };
+      return { input: stored, image, ...(last && { lastImage: last.image }), loras, ready };
     },
     /**
      * Fetches the files of waiting jobs on this node, several at a time, until the signal. A passing failure is

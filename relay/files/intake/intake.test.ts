@@ -153,16 +153,65 @@ describe('an image', () => {
     expect(await node.relay.files.blobs.stat(keyOf('inputs', job.id))).toBeNull();
   });
 
+  it('may end the video as well: each has its own file, and both are removed with the job', async () => {
+    const image = dataUri(node.image);
+    const job = await settled(await submit({ image, last_image: image }));
+    const lastKey = keyOf('inputs', job.id, '-last');
+    expect(job.image?.key).toBe(keyOf('inputs', job.id));
+    expect(job.lastImage).toEqual({ ...job.image, key: lastKey });
+    expect(job.needs).toEqual(['last_image']);
+    const address = String(job.input.last_image);
+    expect(address).not.toBe(job.input.image);
+    expect((await node.get(address)).status).toBe(200);
+    await node.relay.jobs.cancel(job.id, job.owner);
+    await node.relay.files.removeOf(job);
+    expect(await node.relay.files.blobs.stat(lastKey)).toBeNull();
+    expect((await node.get(address)).status).toBe(404);
+
+    const fetched = await settled(await submit({ image, last_image: `${origin}/good.png` }));
+    expect(fetched.lastImage?.bytes).toBe(node.image.length);
+    const plain = await settled(await submit({ image }));
+    expect(plain).toMatchObject({ lastImage: null, needs: [] });
+    expect(plain.input).not.toHaveProperty('last_image');
+  });
+
+  it('at the end is named where it is the one that is wrong', async () => {
+    const image = dataUri(node.image);
+    const cut = dataUri(node.image.subarray(0, 500));
+    const refused = await submit({ image, last_image: cut });
+    expect(refused.body).toMatchObject({
+      code: 400,
+      error_code: 'INVALID_IMAGE',
+      details: [{ field: 'last_image' }],
+    });
+    const looped = await submit({ image, last_image: image, loop: true });
+    expect(looped.body).toMatchObject({
+      error_code: 'INVALID_PARAMETER',
+      message:
+        'A loop ends in its start image, so it takes no end image. Leave out one of the two.',
+      details: [{ field: 'last_image' }],
+    });
+    const before = asked.get('/good.png') ?? 0;
+    const last = { image: `${origin}/good.png`, last_image: `${origin}/cut.png` };
+    const job = await settled(await submit(last));
+    expect(job.error).toMatch(/^The end image cannot be used: .* ends too early/);
+    expect(job.code).toBe(1402);
+    // The start image is kept: another try would fetch the end image only.
+    expect(job.image?.key).toBe(keyOf('inputs', job.id));
+    expect(asked.get('/good.png')).toBe(before + 1);
+  });
+
   it('of a host that does not answer is left for the next try', async () => {
     const context = contextOf(node);
     const stop = new AbortController();
     const url = `${origin}/hang/late.png`;
-    expect(await fetchImage(context, 'late', url, stop.signal, 50)).toEqual({
+    const late = { jobId: 'late', field: 'image' } as const;
+    expect(await fetchImage(context, late, url, stop.signal, 50)).toEqual({
       error: expect.stringMatching(/did not answer within/),
       passing: true,
     });
     // The stop of a node is another thing: the image is fetched again.
-    const stopped = fetchImage(context, 'late', url, stop.signal);
+    const stopped = fetchImage(context, late, url, stop.signal);
     stop.abort(new Error('stopping'));
     await expect(stopped).rejects.toThrow('stopping');
   });

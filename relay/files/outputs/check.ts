@@ -1,12 +1,12 @@
 import { openAsBlob } from 'node:fs';
 import { KinoraError } from '../../../lib/contract';
-import { mostFramesPerSecond, sizeInPixels } from '../../../lib/contract/request';
+import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
 import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
 import type { VideoFacts } from '../../../lib/video/inspect';
 import { followSamples } from '../../../lib/video/samples';
 
 /** What a video is compared with. */
-export type Asked = Pick<PredictionInput, 'size' | 'duration'>;
+export type Asked = Pick<PredictionInput, 'size' | 'duration' | 'upscale' | 'smooth'>;
 
 /** Tolerance of a result's length. */
 const toleranceSeconds = 0.5;
@@ -19,7 +19,8 @@ const toleranceSeconds = 0.5;
  */
 export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts> {
   const blob = await openAsBlob(file);
-  const mostFrames = 1 + (asked.duration + toleranceSeconds) * mostFramesPerSecond;
+  const { width, height, frameRate } = formatOfFile(asked, mostFramesPerSecond);
+  const mostFrames = 1 + (asked.duration + toleranceSeconds) * frameRate;
   let samples: number;
   let facts: VideoFacts;
   try {
@@ -32,7 +33,6 @@ export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts
     if (!(thrown instanceof Error)) throw thrown;
     throw rejected(`This is not a readable MP4: ${thrown.message}.`, thrown);
   }
-  const { width, height } = sizeInPixels(asked.size);
   if (facts.width !== width || facts.height !== height) {
     throw rejected(`It is ${facts.width}×${facts.height} and not ${width}×${height}.`);
   }

@@ -102,8 +102,11 @@ export function shareRoutes(
 
   /** A picture of a link, without what its file has beside the pixels. */
   async function picture({ job }: OpenShare, name: PictureName) {
-    const stored =
-      name === 'image' ? job.image : { key: keyOf('posters', job.id), type: 'image/jpeg' };
+    const stored = {
+      image: job.image,
+      'last-image': job.lastImage,
+      poster: { key: keyOf('posters', job.id), type: 'image/jpeg' },
+    }[name];
     if (stored === null) throw new ApiError('NOT_FOUND');
     const { read } = await blobContent(blobs, stored.key);
     return { type: stored.type, bytes: publicImage(await buffer(await read())) };
@@ -114,7 +117,7 @@ export function shareRoutes(
     async (request, response, { id = '' }) => {
       const found = await open(id);
       const { share, endsAt } = found;
-      if (name === 'image' && !share.withImage) throw new ApiError('NOT_FOUND');
+      if (name !== 'poster' && !share.withImage) throw new ApiError('NOT_FOUND');
       const { type, bytes } = await picture(found, name);
       setRobots(response, share.allowIndex);
       await serveContent(request, response, bytesContent(bytes), {
@@ -173,6 +176,7 @@ export function shareRoutes(
     'GET /s/{id}/embed': embed,
     'GET /s/{id}/video.mp4': video,
     'GET /s/{id}/image': pictureHandler('image'),
+    'GET /s/{id}/last-image': pictureHandler('last-image'),
     'GET /s/{id}/poster': pictureHandler('poster'),
     'GET /s/{id}/request': request,
     'GET /oembed': oembed,

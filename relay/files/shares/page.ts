@@ -1,5 +1,5 @@
 import { html, Markup } from './html';
-import type { Shown } from './shown';
+import type { PictureName, Shown } from './shown';
 import { embedStyles, pageStyles } from './styles';
 import type { PageTexts } from './texts';
 
@@ -14,7 +14,9 @@ export interface PageLinks {
 
 /** The page of a link. It needs no script: its own addresses are relative, for every name of the server. */
 export function sharePage(shown: Shown, links: PageLinks, texts: PageTexts): string {
-  const { id, title, prompt, negativePrompt, settings, hasImage } = shown;
+  const { id, title, prompt, negativePrompt, settings } = shown;
+  const still = (name: PictureName, heading: string, alt: string) =>
+    html`<h2>${heading}</h2>${covered(shown, html`<img class="still" src="${id}/${name}" alt="${alt}">`, texts)}`;
   const made = shown.createdAt.toISOString().slice(0, 10);
   const [before, after] = texts.facts(`${shown.width}×${shown.height}`, shown.duration);
   return document(
@@ -35,7 +37,8 @@ ${
     ? null
     : html`<h2>${texts.settings}</h2><dl>${settings.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
-${hasImage ? html`<h2>${texts.startImage}</h2>${covered(shown, html`<img class="still" src="${id}/image" alt="${texts.startImageIs}">`, texts)}` : null}
+${shown.hasImage ? still('image', texts.startImage, texts.startImageIs) : null}
+${shown.hasLastImage ? still('last-image', texts.endImage, texts.endImageIs) : null}
 </main>
 <footer><a href="../">${texts.make}</a>${reportLink(links, texts)}</footer>`,
   );

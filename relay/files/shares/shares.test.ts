@@ -349,6 +349,22 @@ test('the start image of a link has no place, time or text of its file', async (
   const link = await shared(id, { include: { image: true } });
   const sent = await node.get(`/s/${link.id}/image`);
   expect(Buffer.from(await sent.arrayBuffer()).equals(png)).toBe(true);
+  expect((await node.get(`/s/${link.id}/last-image`)).status).toBe(404);
+});
+
+test('an end image is shown with the start image', async () => {
+  const png = `data:image/png;base64,${node.image.toString('base64')}`;
+  const id = await completed({ last_image: png });
+  const { id: link } = await shared(id);
+  expect((await node.get(`/s/${link}/last-image`)).status).toBe(404);
+  expect((await read(`/s/${link}/request`)).text).not.toContain('last_image');
+  await shared(id, { include: { image: true } });
+  expect((await node.get(`/s/${link}/last-image`)).status).toBe(200);
+  expect(JSON.parse((await read(`/s/${link}/request`)).text).data).toMatchObject({
+    image: true,
+    last_image: true,
+  });
+  expect((await read(`/s/${link}`)).text).toContain(`src="${link}/last-image"`);
 });
 
 test('a second request changes what it names, and the rest stays', async () => {

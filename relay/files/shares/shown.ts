@@ -1,4 +1,4 @@
-import { sizeInPixels } from '../../../lib/contract/request';
+import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
 import { isFlagged } from '../../../lib/contract/safety';
 import { profileOfModel, type SharedRequest, sharedRequestOf } from '../../../lib/contract/v3';
 import type { FoundShare } from './rows';
@@ -7,7 +7,7 @@ import type { PageTexts } from './texts';
 export type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 
 /** A picture below the address of a link. */
-export type PictureName = 'image' | 'poster';
+export type PictureName = 'image' | 'last-image' | 'poster';
 
 /** What a link shows: the video, and only what its owner ticked. */
 export interface Shown {
@@ -24,6 +24,7 @@ export interface Shown {
   readonly duration: number;
   readonly createdAt: Date;
   readonly hasImage: boolean;
+  readonly hasLastImage: boolean;
   /** The picture before the video plays, and on other sites; null where there is none or the video is flagged. */
   readonly preview: PictureName | null;
   /** Whether the safety check flagged the video: then it is covered until it is asked for. */
@@ -43,6 +44,7 @@ const maxTitle = 90;
  */
 export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: PageTexts): Shown {
   const { input } = job;
+  const { width, height } = formatOfFile(input, mostFramesPerSecond);
   const prompt = share.withPrompt ? input.prompt.trim() : null;
   const negative = share.withPrompt ? input.negative_prompt.trim() : '';
   const hasImage = share.withImage && job.image !== null;
@@ -53,10 +55,12 @@ export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: Pa
     prompt,
     negativePrompt: negative === '' ? null : negative,
     settings: share.withSettings ? settingsOf(job, texts) : [],
-    ...sizeInPixels(input.size),
+    width,
+    height,
     duration: input.duration,
     createdAt: job.createdAt,
     hasImage,
+    hasLastImage: hasImage && job.lastImage !== null,
     preview: flagged ? null : hasPoster ? 'poster' : hasImage ? 'image' : null,
     isFlagged: flagged,
     allowIndex: share.allowIndex,
@@ -66,14 +70,12 @@ export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: Pa
 
 /** The request as far as it is shown: for the form of the studio, and the tags of the file. */
 export function sharedRequest({ share, job }: OpenShare): SharedRequest {
-  return sharedRequestOf(
+  const image = share.withImage && job.image !== null;
+  const request = sharedRequestOf(
     { parameters: { ...job.input, seed: job.seed }, profile: profileOfModel(job.model) },
-    {
-      prompt: share.withPrompt,
-      settings: share.withSettings,
-      image: share.withImage && job.image !== null,
-    },
+    { prompt: share.withPrompt, settings: share.withSettings, image },
   );
+  return image && job.lastImage ? { ...request, last_image: true } : request;
 }
 
 /** Adapters of the hub; links and uploads are private. */
@@ -89,7 +91,7 @@ function settingsOf(job: OpenShare['job'], texts: PageTexts): [string, string][]
     ...loras.map(({ path, scale }) => `${path} (${scale})`),
     ...(others > 0 ? [texts.notPublic(others)] : []),
   ];
-  const { width, height } = sizeInPixels(input.size);
+  const { width, height } = formatOfFile(input, mostFramesPerSecond);
   return [
     [texts.model, [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model],
     [texts.profile, profileOfModel(job.model) === 'standard' ? texts.standard : texts.ultraFast],

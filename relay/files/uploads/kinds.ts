@@ -88,12 +88,12 @@ export async function checkContent(
   }
 }
 
-/** The header of an image's bytes. @throws ApiError `INVALID_IMAGE` with what is wrong */
-export function checkImage(bytes: Uint8Array): ImageHeader {
+/** The header of an image's bytes. @throws ApiError `INVALID_IMAGE` with what is wrong, for the field */
+export function checkImage(bytes: Uint8Array, field = 'image'): ImageHeader {
   try {
     return sniffImage(bytes);
   } catch (thrown) {
-    throw invalidField('image', sentenceOf(thrown), { code: 'INVALID_IMAGE', cause: thrown });
+    throw invalidField(field, sentenceOf(thrown), { code: 'INVALID_IMAGE', cause: thrown });
   }
 }
 

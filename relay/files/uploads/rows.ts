@@ -105,7 +105,7 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
       const name = and(eq(uploads.owner, owner), eq(uploads.filename, filename));
       await db.delete(uploads).where(and(name, eq(uploads.blobKey, blobKey)));
     },
-    /** Whether a job of the owner needs an upload's bytes: as its video, or until it ends as its image or adapter. */
+    /** Whether a job of the owner needs an upload's bytes: as its video, or until it ends as an image or adapter. */
     async inUse({
       id,
       owner,
@@ -124,6 +124,7 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
                 inArray(jobs.status, ['created', 'processing']),
                 or(
                   sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
+                  sql`${jobs.lastImage}->>'key' = ${blobKey ?? ''}`,
                   sql`${jobs.loras} @> ${asLora}::jsonb`,
                 ),
               ),

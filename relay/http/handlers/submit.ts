@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { isRefusedPrompt } from '../../../lib/contract';
+import { generalTexts, isRefusedPrompt } from '../../../lib/contract';
 import {
   ApiError,
   type ApiPrediction,
@@ -47,6 +47,7 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const model = `${provider}/${family}/${variant}`;
   const webhook = webhookOf(call.request.url, call.body.webhook);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
+  if (call.body.loop && call.body.last_image !== undefined) refuseTwoEnds();
   if (webhookUrl !== null && call.body.enable_base64_output) refuseBase64();
   if (webhookUrl === null && call.body.webhook_events) refuseEvents();
   const job = await submitOnce(relay, call, model, webhookUrl);
@@ -54,6 +55,13 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   if (!call.body.enable_sync_mode) return answerJob(relay, job);
   return holdAnswer(relay, job, call.request.signal);
 };
+
+/** @throws ApiError `INVALID_PARAMETER`, in the words of `LOOP_WITH_LAST_IMAGE` */
+function refuseTwoEnds(): never {
+  const { message, remedy } = generalTexts('LOOP_WITH_LAST_IMAGE');
+  const details = [{ field: 'last_image', message }];
+  throw new ApiError('INVALID_PARAMETER', message, { details, remedy });
+}
 
 /** As in this API family: receivers limit the size of a webhook. @throws ApiError `INVALID_PARAMETER` */
 function refuseBase64(): never {
@@ -115,7 +123,7 @@ async function submitOnce(
   // The sweep of files removes what remains.
   const removeFiles = () =>
     relay.files
-      .removeOf({ id, owner: caller.owner, image: accepted.image, outputKey: null })
+      .removeOf({ id, owner: caller.owner, outputKey: null, ...accepted })
       .catch(() => undefined);
   try {
     const job = await relay.jobs.submit({

@@ -42,10 +42,11 @@ describe('claiming', () => {
       { path: 'owner/style', scale: 1 },
       { path: 'https://example.com/a.safetensors', scale: 0.5 },
     ];
-    const { id } = await submit({ ...submission, seed: -1, loras });
+    const last_image = submission.image;
+    const { id } = await submit({ ...submission, last_image, seed: -1, loras });
     // The adapter that is a link is looked at in the background, which does not run here.
     const row = await api.relay.jobs.get(id);
-    if (row?.image) await api.relay.jobs.intakeDone(id, row.image, row.loras);
+    if (row) await api.relay.jobs.intakeDone(id, row.loras);
     const job = await claimed();
     expect(job).toMatchObject({
       id,
@@ -61,6 +62,7 @@ describe('claiming', () => {
         type: 'image/png',
         bytes: expect.any(Number),
       },
+      last_image: { url: expect.stringMatching(/\/last_image\?.+signature=/), type: 'image/png' },
       loras: [
         { path: 'owner/style', scale: 1, from: 'hub', repository: 'owner/style', file: null },
         { scale: 0.5, from: 'relay', url: expect.stringMatching(/^\/files\/jobs\/.+signature=/) },

@@ -3,20 +3,22 @@ import {
   ApiError,
   type ClaimAnswer,
   type WorkerIdentity,
+  type WorkerImage,
   type WorkerJob,
   type WorkerLora,
 } from '../../../lib/contract/v3';
 import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { storageErrors } from '../../store/errors';
-import { type JobLora, jobs } from '../../store/schema';
+import { type JobImage, type JobLora, jobs } from '../../store/schema';
 import type { HandlerOf, Handlers } from '../handler';
 
 /** A claimed job as its worker gets it. */
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
-  const { leaseToken, leaseUntil, deadline, image } = job;
+  const { leaseToken, leaseUntil, deadline, image, lastImage } = job;
   const { enable_prompt_optimizer, enable_safety_checker, ...input } = job.input;
-  const { enable_base64_output: _base64, webhook_events: _events, image: _, ...parameters } = input;
+  const { enable_base64_output: _base64, webhook_events: _events, ...rest } = input;
+  const { image: _image, last_image: _last, ...parameters } = rest;
   return {
     id: job.id,
     attempt: job.attempt,
@@ -29,9 +31,16 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
     parameters: { ...parameters, seed: job.seed },
     enable_prompt_optimizer,
     enable_safety_checker,
-    image: { url: files.links.workerImage(job), type: image.type, bytes: image.bytes },
+    image: toWorkerImage(files.links.workerImage(job, 'image'), image),
+    ...(lastImage && {
+      last_image: toWorkerImage(files.links.workerImage(job, 'last_image'), lastImage),
+    }),
     loras: job.loras.map((lora, index) => toWorkerLora(files.links.workerLora(job, index), lora)),
   };
+}
+
+function toWorkerImage(url: string, { type, bytes }: JobImage): WorkerImage {
+  return { url, type, bytes };
 }
 
 /** Hub files are fetched by the worker itself; everything else comes through the relay. */

@@ -9,7 +9,11 @@ import { newPrediction, resultOf } from '../../../../lib/predictions/testing/pre
 import { readVideo, writeVideo } from '../../../../lib/predictions/videos';
 import { createVideoWriter } from '../../../../lib/video/encoder';
 import { inspectVideo } from '../../../../lib/video/inspect';
-import { createVideoMetadata, readVideoMetadata } from '../../../../lib/video/metadata';
+import {
+  createVideoMetadata,
+  joinMetadata,
+  readVideoMetadata,
+} from '../../../../lib/video/metadata';
 import { cutParts, openParts } from './cut-parts';
 import { keepVideo } from './keep-video';
 
@@ -91,4 +95,25 @@ test('what a trimmed video does not show is not among its parts', async () => {
     result: { frames: 10, encoder: 'webcodecs', timings: { total: 21 } },
   });
   expect(await (await store.source(third))?.image.text()).toBe(second);
+});
+
+test('a video that was made larger and smoother is kept with what the file says', async () => {
+  const video = await makeVideo(first, 'clear');
+  const metadata = createVideoMetadata(video);
+  const made = joinMetadata([{ metadata, from: 0, to: frames }]);
+  const writer = await createVideoWriter({
+    width: 320,
+    height: 192,
+    frames: 2,
+    frameRate: 48,
+    metadata: { ...made, id: third, upscale: 2, smooth: true },
+  });
+  for (let i = 0; i < 2; i++) await writer.add(new Uint8ClampedArray(320 * 192 * 4));
+  await keepVideo(store, await writer.finish(), [video], false);
+  expect(await store.get(third)).toMatchObject({
+    parameters: { upscale: 2, smooth: true },
+    parts: [{ id: first, from: 0, to: frames }],
+    result: { width: 320, height: 192, frames: 2, frameRate: 48 },
+  });
+  expect(await store.get(first)).toEqual(video);
 });

@@ -4,10 +4,10 @@ import type { PredictionStore } from '../../../../lib/predictions/store';
 import { removeVideo, writeVideo } from '../../../../lib/predictions/videos';
 
 /**
- * Keeps a video that was cut or joined as a prediction of its own, with the settings and the start image of
+ * Keeps a video that was made of others as a prediction of its own, with the settings and the start image of
  * its first part. The videos that it was made of stay as they are.
  *
- * @param file as `cutParts` writes it: its metadata have its own id, its parts and its verdict
+ * @param file as `cutParts` and the engine's `enhance` write it: its metadata have its own id, its parts and its verdict
  * @param videos that it may be made of
  * @param copied whether its frames were not encoded again
  * @returns its id
@@ -19,13 +19,21 @@ export async function keepVideo(
   videos: readonly Completed[],
   copied: boolean,
 ): Promise<string> {
-  const { readVideoMetadata } = await import('../../../../lib/video/metadata');
-  const { id, parts = [], safety } = await readVideoMetadata(file);
+  const [{ readVideoMetadata }, { inspectVideo }] = await Promise.all([
+    import('../../../../lib/video/metadata'),
+    import('../../../../lib/video/inspect'),
+  ]);
+  const { id, parts = [], safety, upscale, smooth } = await readVideoMetadata(file);
+  const { width, height, frames, frameRate } = await inspectVideo(file);
   const used = videos.filter((video) => parts.some((part) => part.id === video.id));
   const [first] = used;
   if (!first) throw new TypeError('The video is made of none of these.');
   const { safety: _, ...made } = first.result;
-  const { model, profile, backend, parameters, options } = first;
+  const { model, profile, backend, options } = first;
+  const finishing = {
+    ...(upscale && { upscale }),
+    ...(smooth && { smooth }),
+  };
   const source = await store.source(first.id);
   const now = new Date().toISOString();
   const row: Completed = {
@@ -33,7 +41,7 @@ export async function keepVideo(
     model,
     profile,
     backend,
-    parameters,
+    parameters: { ...first.parameters, ...finishing },
     options,
     createdAt: now,
     status: 'completed',
@@ -44,7 +52,10 @@ export async function keepVideo(
       ...(safety && { safety }),
       videoFile: `${id}.mp4`,
       videoBytes: file.size,
-      frames: parts.reduce((sum, { from, to }) => sum + to - from, 0),
+      width,
+      height,
+      frames,
+      frameRate,
       encoder: copied ? made.encoder : 'webcodecs',
       timings: { total: used.reduce((sum, { result }) => sum + result.timings.total, 0) },
     },

@@ -1,7 +1,9 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { maxPromptLength, parameterRanges } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
+import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
+import { loadModels } from '../../../shared/use-models';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 
@@ -10,6 +12,10 @@ export interface LongerChoice {
   readonly prompt: string;
   /** In seconds. */
   readonly duration: number;
+  /** The last latents of the video where its motion is kept; null where it goes on from its last picture. */
+  readonly before: Blob | null;
+  /** Whether a continuation from the picture is given its colours. */
+  readonly keepsColours: boolean;
 }
 
 /** Asks what happens next in a video, and how long. */
@@ -23,13 +29,18 @@ export function LongerDialog(props: {
   const [prompt, setPrompt] = useState(parameters.prompt);
   const { min, max } = parameterRanges.duration;
   const [duration, setDuration] = useState<number>(min);
+  const kept = useLastLatents(prediction);
+  const [wantsMotion, setWantsMotion] = useState<boolean | null>(null);
+  const [keepsColours, setKeepsColours] = useState(true);
+  const keepsMotion = kept?.latents ? (wantsMotion ?? kept.usual) : false;
   return (
     <Modal titleId="longer-title" onClose={onClose}>
       <form
         className="longer"
         onSubmit={(event) => {
           event.preventDefault();
-          onStart({ prompt, duration });
+          const before = keepsMotion ? (kept?.latents ?? null) : null;
+          onStart({ prompt, duration, before, keepsColours });
           onClose();
         }}
       >
@@ -58,8 +69,25 @@ export function LongerDialog(props: {
           />
           <span>{t('common.seconds', { seconds: duration })}</span>
         </div>
+        {kept?.latents && (
+          <Choice
+            name={t('result.keepsMotion')}
+            hint={t('result.keepsMotionHint')}
+            checked={keepsMotion}
+            onChange={setWantsMotion}
+          />
+        )}
+        {kept && !kept.latents && <p className="field-hint">{t('result.motionGone')}</p>}
+        {!keepsMotion && (
+          <Choice
+            name={t('result.keepsColours')}
+            hint={t('result.keepsColoursHint')}
+            checked={keepsColours}
+            onChange={setKeepsColours}
+          />
+        )}
         <div className="actions">
-          <button type="submit" className="primary" disabled={prompt.trim() === ''}>
+          <button type="submit" className="primary" disabled={!kept || prompt.trim() === ''}>
             {t('result.continue')}
           </button>
           <button type="button" onClick={onClose}>
@@ -69,4 +97,47 @@ export function LongerDialog(props: {
       </form>
     </Modal>
   );
+}
+
+/** A choice with what it means. */
+function Choice(props: {
+  name: string;
+  hint: string;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+}) {
+  const { name, hint, checked, onChange } = props;
+  return (
+    <div>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={checked}
+          onChange={(event) => onChange(event.target.checked)}
+        />
+        {name}
+      </label>
+      <p className="field-hint">{hint}</p>
+    </div>
+  );
+}
+
+/** The last latents of a video, where they are kept, and whether its model usually goes on with them; null until read. */
+function useLastLatents({ id, model }: Completed) {
+  const [kept, setKept] = useState<{ latents: Blob | null; usual: boolean } | null>(null);
+  useEffect(() => {
+    let current = true;
+    Promise.all([endOf(id), loadModels()]).then(
+      ([latents, models]) => {
+        const manifest = models.find((each) => each.manifest.id === model)?.manifest;
+        if (current) setKept({ latents, usual: manifest?.continuation.keepsMotion ?? false });
+      },
+      // What cannot be read is not there.
+      () => current && setKept({ latents: null, usual: false }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [id, model]);
+  return kept;
 }

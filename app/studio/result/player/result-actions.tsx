@@ -12,6 +12,7 @@ import '../../../texts/en/result';
 import type { PredictionActions } from '../result-card';
 import { ShareButton } from '../share-dialog';
 import { CompareDialog } from './compare-dialog';
+import { EnhanceDialog, type Enhancement } from './enhance-dialog';
 import { ExportDialog } from './export-dialog';
 import { FrameBar } from './frame-bar';
 import { LongerDialog } from './longer-dialog';
@@ -35,9 +36,9 @@ export function ResultActions(props: {
 }) {
   const { prediction, player, video, missing, blurred, busy, name, actions } = props;
   const { id, result, parts } = prediction;
-  const [dialog, setDialog] = useState<'longer' | 'trim' | 'sound' | 'compare' | 'export' | null>(
-    null,
-  );
+  const [dialog, setDialog] = useState<
+    'longer' | 'trim' | 'sound' | 'compare' | 'export' | Enhancement | null
+  >(null);
   const [more, setMore] = useState(false);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const chain =
@@ -51,6 +52,8 @@ export function ResultActions(props: {
     setDialog(next);
   };
   const shown = !blurred && !missing;
+  const { smooth, upscale } = prediction.parameters;
+  const upscaled = upscale === 2;
   return (
     <>
       <div className="result-actions">
@@ -134,6 +137,22 @@ export function ResultActions(props: {
               <button type="button" className="small" onClick={() => open('export')}>
                 {t('result.export')}
               </button>
+              {!smooth && (
+                <button
+                  type="button"
+                  className="small"
+                  disabled={upscaled}
+                  title={upscaled ? t('result.smoothFirst') : undefined}
+                  onClick={() => open('smooth')}
+                >
+                  {t('result.enhance.smooth')}
+                </button>
+              )}
+              {!upscaled && (
+                <button type="button" className="small" onClick={() => open('upscale')}>
+                  {t('result.enhance.upscale')}
+                </button>
+              )}
             </div>
           </>
         )}
@@ -159,6 +178,15 @@ export function ResultActions(props: {
       {dialog === 'sound' && video && <SoundDialog file={video.file} name={name} onClose={close} />}
       {dialog === 'export' && video && (
         <ExportDialog prediction={prediction} file={video.file} name={name} onClose={close} />
+      )}
+      {(dialog === 'upscale' || dialog === 'smooth') && video && (
+        <EnhanceDialog
+          kind={dialog}
+          prediction={prediction}
+          file={video.file}
+          onKept={actions.onKept}
+          onClose={close}
+        />
       )}
       {dialog === 'compare' && <CompareDialog first={prediction} onClose={close} />}
     </>

@@ -2,6 +2,7 @@ import { formatSize } from '../../../../lib/contract/format';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
+import { adapterText } from '../../form/profile-text';
 import { flowShiftText, loraText, secondsOf, stepsText } from '../video-facts';
 
 type Setting =
@@ -12,11 +13,14 @@ type Setting =
   | 'size'
   | 'duration'
   | 'loop'
+  | 'lastImage'
+  | 'frameRate'
   | 'steps'
   | 'guidance'
   | 'flowShift'
   | 'seed'
   | 'loras'
+  | 'adapter'
   | 'decoder'
   | 'reused'
   | 'device';
@@ -34,9 +38,11 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['negativePrompt', ({ parameters }) => parameters.negative_prompt],
   ['model', ({ model }) => model],
   ['speed', ({ profile }) => t(`names.profile.${profile}`)],
-  ['size', ({ parameters }) => formatSize(parameters.size)],
+  ['size', ({ result }) => formatSize(`${result.width}*${result.height}`)],
   ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
   ['loop', ({ parameters }) => t(parameters.loop ? 'result.yes' : 'result.no')],
+  ['lastImage', ({ options }) => options.lastImage?.name ?? t('result.no')],
+  ['frameRate', ({ result }) => String(result.frameRate)],
   ['steps', stepsText],
   [
     'guidance',
@@ -45,6 +51,11 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['flowShift', flowShiftText],
   ['seed', ({ result }) => String(result.seed)],
   ['loras', ({ parameters }) => loraText(parameters)],
+  [
+    'adapter',
+    ({ result: { applied } }) =>
+      applied?.adapter ? adapterText(applied.adapter) : t('shared.none'),
+  ],
   [
     'decoder',
     ({ result }) => t(result.applied?.decoder === 'tiny' ? 'result.tiny' : 'result.full'),

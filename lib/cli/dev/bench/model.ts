@@ -156,8 +156,8 @@ const defaultParameters = {
 function checkLine(manifest: ModelManifest, native: ClipSize, passFlop: number): string {
   const { squares, flop, bytes } = checkCost(native);
   // As where its tiny decoder and the first adapter of its profiles are installed.
-  const adapter = { source: null, misfit: null };
-  const model = { manifest, decoders: ['full', 'tiny'], adapter } as const;
+  const adapters = { adapter: { source: null, misfit: null } };
+  const model = { manifest, decoders: ['full', 'tiny'], adapters } as const;
   const shares = profileNames.map((name) => {
     const { steps, guidanceScale } = resolveSampling(model, name, defaultParameters).sampling;
     const denoising = steps * (guidanceScale > 1 ? 2 : 1) * passFlop;

@@ -8,6 +8,7 @@ import { measureTinyDecoder, wanBenchmarkStages } from '../../../models/wan/benc
 import {
   type ProfileWork,
   profileWork,
+  publishedAdapter,
   type WorkRequest,
 } from '../../../models/wan22/benchmark/work';
 import { type ModelConfig, readModelConfig } from '../../../models/wan22/config';
@@ -106,26 +107,33 @@ function profilesOf(manifest: ModelManifest, config: ModelConfig) {
       guidance_scale: parameterRanges.guidance_scale.default,
       flow_shift: parameterRanges.flow_shift.default,
     },
-    adapter: null,
+    adapters: {},
   };
-  const { adapters } = manifest.profiles['ultra-fast'];
+  const guidance = manifest.profiles.standard.guidanceAdapter;
+  const installed = guidance && { guidance_adapter: publishedAdapter(guidance) };
+  const standard = (name: string, options: NonNullable<WorkRequest['options']>) => ({
+    name,
+    counted: profileWork('standard', { ...request, adapters: installed ?? {}, options }),
+  });
   return [
-    { name: 'standard', counted: profileWork('standard', request) },
-    { name: 'standard, cached', counted: profileWork('standard', { ...request, cache: true }) },
-    ...adapters.map(({ name, repository, path: file }) => ({
-      name: `ultra-fast, ${name}`,
+    standard('standard', {}),
+    standard('standard, cached', { cache: true }),
+    standard('standard, guidance adapter', { guidanceAdapter: true }),
+    standard('… cached', { guidanceAdapter: true, cache: true }),
+    ...manifest.profiles['ultra-fast'].adapters.map((adapter) => ({
+      name: `ultra-fast, ${adapter.name}`,
       counted: profileWork('ultra-fast', {
         ...request,
-        adapter: { source: `${repository}/${file}@main`, misfit: null, rank: rankIn(file) },
+        adapters: {
+          adapter: publishedAdapter(adapter),
+          ...(adapter.guidanceAdapter && {
+            guidance_adapter: publishedAdapter(adapter.guidanceAdapter),
+          }),
+        },
       }),
     })),
     { name: 'ultra-fast, no adapter', counted: profileWork('ultra-fast', request) },
   ];
-}
-
-/** The published adapters have their rank in their names. */
-function rankIn(file: string): number {
-  return Number(/rank_(\d+)/.exec(file)?.[1] ?? 0);
 }
 
 async function measureRates(config: ModelConfig): Promise<Rates> {
@@ -144,7 +152,7 @@ async function measureRates(config: ModelConfig): Promise<Rates> {
   };
 }
 
-const nameWidth = 26;
+const nameWidth = 28;
 const columns = ['passes', 'sampling', 'decode', 'time here', 'work', 'time'] as const;
 const header = 'profile'.padEnd(nameWidth) + columns.map((name) => name.padStart(13)).join('');
 

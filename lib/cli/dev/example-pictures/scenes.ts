@@ -1,5 +1,5 @@
 /** A random number generator with a fixed start: the pictures are the same each time (mulberry32). */
-function randomFrom(seed: number): () => number {
+export function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -10,10 +10,12 @@ function randomFrom(seed: number): () => number {
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
-const many = (count: number, draw: (index: number) => string) => range(count).map(draw).join('');
+/** What `draw` gives for 0 … count − 1, joined. */
+export const many = (count: number, draw: (index: number) => string) =>
+  range(count).map(draw).join('');
 
 /** A vertical gradient; stops as `offset colour`. */
-function gradient(id: string, ...stops: readonly string[]): string {
+export function gradient(id: string, ...stops: readonly string[]): string {
   const parts = stops.map((stop) => {
     const [offset, colour] = stop.split(' ');
     return `<stop offset="${offset}" stop-color="${colour}"/>`;
@@ -26,7 +28,7 @@ function glow(id: string, colour: string): string {
 }
 
 /** A hill line from the left to the right edge, filled down to the lower one. */
-function ridge(
+export function ridge(
   random: () => number,
   {
     width,
@@ -57,7 +59,8 @@ const filters = `
   <filter id="soft" x="-30%" y="-30%" width="160%" height="160%"><feGaussianBlur stdDeviation="7"/></filter>
   <filter id="grain" x="0" y="0" width="1" height="1"><feTurbulence type="fractalNoise" baseFrequency="0.8" numOctaves="2" seed="1"/><feColorMatrix values="0 0 0 0 0.5  0 0 0 0 0.5  0 0 0 0 0.5  0 0 0 0.5 -0.2"/></filter>`;
 
-function svg(width: number, height: number, defs: string, content: string): string {
+/** A whole picture, with the filters and grain of all. */
+export function svg(width: number, height: number, defs: string, content: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><defs>${filters}${defs}</defs>${content}<rect width="${width}" height="${height}" filter="url(#grain)" opacity="0.35"/></svg>`;
 }
 

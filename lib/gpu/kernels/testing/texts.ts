@@ -83,7 +83,7 @@ const convolutionShapes = combinations<ConvolutionShape>({
   residual: ['none', 'stored', 'same', 'repeated', 'linear'],
   side: storages,
   bias: [true],
-  relu: [false],
+  activation: [null],
   shuffled: [false],
   wholeVectors: [true, false],
 });
@@ -96,10 +96,14 @@ const activatedShapes = combinations<ConvolutionShape>({
   residual: ['none', 'stored', 'same'],
   side: storages,
   bias: [true],
-  relu: [true],
+  activation: ['relu'],
   shuffled: [false, true],
   wholeVectors: [true],
 });
+
+const slopedShapes = activatedShapes
+  .filter(({ frames, residual, shuffled }) => frames === 1 && residual === 'none' && !shuffled)
+  .map((shape) => ({ ...shape, activation: 'prelu' as const }));
 
 /** The kernels of the shapes that are not refused. */
 function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
@@ -168,7 +172,7 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made([...convolutionShapes, ...activatedShapes], (shape) =>
+      made([...convolutionShapes, ...activatedShapes, ...slopedShapes], (shape) =>
         convolutionKernel(variant, shape),
       ),
     ),

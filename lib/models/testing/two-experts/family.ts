@@ -132,7 +132,7 @@ class TwoExpertsClip implements ClipDenoiser {
 
 class TwoExperts implements VideoModel {
   readonly decoders = ['full'] as const;
-  readonly adapter = null;
+  readonly adapters = {};
   readonly latents: LatentSpace;
 
   constructor(

@@ -38,12 +38,14 @@ export function kernelWeightSizes(match: ImageMatch, storage: Storage): Bindings
     ]);
     return { gamma: float32(inputs), ...Object.fromEntries(matrices) };
   }
-  const { layer, norm, shuffle } = match;
+  const { layer, norm, shuffle, activation } = match;
   if (layer.depthwise) return { weights: float32(layer.kernel ** 2, layer.filters) };
   const dims = packedDims(rowsOf(match), shuffle ? layer.filters / 4 : layer.filters);
+  const vector = float32(Math.ceil(layer.filters / 4) * 4);
   return {
     weights: placeholder(dtypes[layer.precise ? 'f32' : storage], dims),
-    ...(layer.bias && { bias: float32(Math.ceil(layer.filters / 4) * 4) }),
+    ...(layer.bias && { bias: vector }),
+    ...(activation?.op === 'prelu' && { slope: vector }),
     ...(norm !== null && { gamma: float32(layer.inputs) }),
   };
 }
@@ -104,7 +106,7 @@ export async function kernelWeights(
     return made;
   }
 
-  const { layer, residual, upsample, shuffle } = match;
+  const { layer, residual, upsample, shuffle, activation } = match;
   if (layer.depthwise) {
     make('weights', transposed(await reader.taps(layer), layer.filters, layer.kernel ** 2));
     return made;
@@ -124,6 +126,7 @@ export async function kernelWeights(
     }
     make('bias', bias);
   }
+  if (activation?.op === 'prelu') make('slope', await reader.read(`${activation.name}.weight`));
   if (residual?.kind === 'linear') sources.push(await shortcut(reader, residual.layer));
   const packed = make('weights');
   let row = 0;

@@ -19,6 +19,10 @@ export async function runtimeWeights(
     const data = await reader.read(`${norm}.gamma`);
     return { gamma: upload([data.length], data) };
   };
+  const slopeOf = async (name: string) => {
+    const data = await reader.read(`${name}.weight`);
+    return { slope: upload([data.length], data) };
+  };
   if (match.kind === 'attention') {
     const weights: Bindings[] = [await gammaOf(match.norm)];
     for (const [index, layer] of match.layers.entries()) {
@@ -30,10 +34,11 @@ export async function runtimeWeights(
     }
     return Object.assign({}, ...weights);
   }
-  const { layer, norm, residual } = match;
+  const { layer, norm, residual, activation } = match;
   return {
     ...(match.upsample ? await phases() : await taps(match)),
     ...(norm !== null && (await gammaOf(norm))),
+    ...(activation?.op === 'prelu' && (await slopeOf(activation.name))),
     ...(residual?.kind === 'linear' && (await shortcut(residual.layer))),
   };
 

@@ -1,4 +1,12 @@
-import type { ModelManifest, Parameters, ProfileName } from '../../../contract';
+import {
+  type AdapterPart,
+  adapterParts,
+  type ModelManifest,
+  type Parameters,
+  type ProfileName,
+} from '../../../contract';
+import type { AdapterFile } from '../../../contract/profile';
+import type { RunOptions } from '../../../contract/run';
 import { magCacheSkips } from '../../../pipeline/caches';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { ModelAdapter } from '../../../pipeline/model';
@@ -20,6 +28,8 @@ export interface ProfileWork {
   readonly decode: number;
 }
 
+type RankedAdapter = ModelAdapter & { readonly rank: number };
+
 /** What the work of a profile is counted for. */
 export interface WorkRequest {
   readonly config: ModelConfig;
@@ -27,10 +37,9 @@ export interface WorkRequest {
   /** Of one clip. */
   readonly size: LatentSize;
   readonly parameters: Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
-  /** The installed adapter, if any, and its rank. */
-  readonly adapter: (ModelAdapter & { readonly rank: number }) | null;
-  /** Whether steps may reuse results although the profile does not want it. */
-  readonly cache?: boolean | undefined;
+  /** The installed adapters and their ranks. */
+  readonly adapters: Readonly<Partial<Record<AdapterPart, RankedAdapter>>>;
+  readonly options?: Pick<RunOptions, 'cache' | 'guidanceAdapter'>;
 }
 
 /**
@@ -38,9 +47,9 @@ export interface WorkRequest {
  * can be; what EasyCache skips depends on the video and is not counted.
  */
 export function profileWork(name: ProfileName, request: WorkRequest): ProfileWork {
-  const { config, manifest, size, parameters, adapter, cache } = request;
-  const model = { manifest, adapter, decoders: ['full', 'tiny'] } as const;
-  const resolved = resolveSampling(model, name, parameters, { cache });
+  const { config, manifest, size, parameters, adapters, options } = request;
+  const model = { manifest, adapters, decoders: ['full', 'tiny'] } as const;
+  const resolved = resolveSampling(model, name, parameters, options);
   const { steps, guidanceScale, guidedSteps = steps, decoder, cache: rule } = resolved.sampling;
   const skips = rule?.kind === 'magcache' ? magCacheSkips(steps, rule.settings) : null;
   const computed = (branch: 0 | 1, of: number) =>
@@ -53,11 +62,21 @@ export function profileWork(name: ProfileName, request: WorkRequest): ProfileWor
     decoder === 'tiny'
       ? tinyGraphs(publishedTinyDecoder(config), frame)
       : decoderGraphs(config.vae, frame);
-  const rank = resolved.adapterScale > 0 ? (adapter?.rank ?? 0) : 0;
+  const used = adapterParts.filter((part) => resolved.adapterScales[part] !== undefined);
+  const rank = used.reduce((sum, part) => sum + (adapters[part]?.rank ?? 0), 0);
   return {
     resolved,
     passes,
     sampling: passes * (pass + loraFlops(config.transformer, tokens, rank)),
     decode: decodeCost(graphs, size.frames).flops,
   };
+}
+
+/** A published adapter as if it was installed. Its rank is in its name, or on its card. */
+export function publishedAdapter({ repository, path }: AdapterFile): RankedAdapter {
+  const onCards = { 'few-step': 128, cfg: 64 };
+  const [, kind] = /LongLive-Plug.*5B-(few-step|cfg)$/.exec(repository) ?? [];
+  const named = /rank_(\d+)/.exec(path)?.[1];
+  const rank = kind === 'few-step' || kind === 'cfg' ? onCards[kind] : Number(named ?? 0);
+  return { source: `${repository}/${path}@main`, misfit: null, rank };
 }

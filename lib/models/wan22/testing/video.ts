@@ -37,6 +37,8 @@ export interface VideoOptions {
   readonly control?: RunControl;
   /** Filled while the video is made, so that it is there also when the run fails. */
   readonly run?: VideoRun;
+  /** The plain model of these parts when absent. */
+  readonly open?: (parts: Wan22Parts) => Wan22;
   readonly onEvent?: (event: ProgressEvent, control: RunControl) => void;
 }
 
@@ -47,7 +49,7 @@ export async function makeVideo(
   options: VideoOptions = {},
 ) {
   const { control = new RunControl(), run = { frames: [], events: [] } } = options;
-  const model = new Wan22(parts, options.lora);
+  const model = options.open?.(parts) ?? new Wan22(parts, options.lora);
   const result = await imageToVideo(
     backend,
     model,

@@ -14,8 +14,8 @@ export const samplers: Record<string, Sampler> = {
 /**
  * Makes a schedule.
  *
- * @throws KinoraError `MODEL_MANIFEST_INVALID` where there is no sampler of that name, or it takes no list of
- * timesteps or needs one
+ * @throws KinoraError `MODEL_MANIFEST_INVALID` where there is no sampler of that name, or it needs a list of
+ * timesteps
  * @throws RangeError when steps, flow shift or timesteps are out of range
  */
 export function createScheduler({
@@ -59,9 +59,7 @@ function samplerOf(kind: string, listed: boolean): Sampler {
       { remedy: 'Use a newer version of Kinora, or another model.' },
     );
   }
-  const misfit = listed ? sampler.timesteps === 'none' : sampler.timesteps === 'required';
-  if (!misfit) return sampler;
-  const takes = listed ? 'takes no list of timesteps' : 'needs a list of timesteps';
-  const sentence = `The model manifest is not valid: the sampler "${kind}" ${takes}.`;
+  if (listed || sampler.timesteps === 'optional') return sampler;
+  const sentence = `The model manifest is not valid: the sampler "${kind}" needs a list of timesteps.`;
   throw new KinoraError('MODEL_MANIFEST_INVALID', sentence);
 }

@@ -1,10 +1,10 @@
 import {
   type Coefficients,
   eulerStep,
+  levelsOf,
   type NoiseLevels,
   type Sampler,
   scheduleOf,
-  shiftedLevels,
   sigmaAt,
 } from '../scheduler';
 
@@ -15,10 +15,10 @@ import {
  * Deterministic; the corrector costs no call of the model.
  */
 export const unipc: Sampler = {
-  timesteps: 'none',
+  timesteps: 'optional',
   schedule(options) {
-    const levels = shiftedLevels(options);
-    const { steps } = options;
+    const levels = levelsOf(options);
+    const steps = levels.timesteps.length;
     return scheduleOf(levels, (i) => {
       // The first step has no history and the last one ends at σ = 0: both are of order 1.
       const order = i > 0 && i < steps - 1 ? 2 : 1;

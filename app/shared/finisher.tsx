@@ -1,0 +1,20 @@
+import { lazy, Suspense } from 'react';
+import { type FinisherPart, partOfTool } from '../../lib/contract/manifest-parts';
+import { useLibrary } from '../library';
+
+const PartDownload = lazy(async () => ({
+  default: (await import('./part-download')).PartDownload,
+}));
+
+/** The download of a network that finishes videos; nothing where it is there. */
+export function FinisherDownload({ part }: { part: FinisherPart }) {
+  const library = useLibrary();
+  if (library.status !== 'ready') return null;
+  const tool = library.snapshot.tools.find(({ manifest }) => partOfTool(manifest) === part);
+  if (!tool || tool.ready) return null;
+  return (
+    <Suspense>
+      <PartDownload entry={tool} component={part} name={tool.manifest.name} />
+    </Suspense>
+  );
+}

@@ -1,0 +1,73 @@
+import type { Finishing } from '../../../../lib/contract/parameters';
+import type { Completed } from '../../../../lib/contract/prediction';
+import { newPredictionId } from '../../../../lib/predictions/run-input';
+import { Modal } from '../../../models/modal';
+import { getRunner } from '../../../runner';
+import { FinisherDownload } from '../../../shared/finisher';
+import { t } from '../../../texts';
+import '../../../texts/en/result';
+import { TaskStatus, useFileTask } from './file-task';
+import { keepVideo } from './keep-video';
+import './player.css';
+
+/** What can be made of a finished video. */
+export type Enhancement = 'upscale' | 'smooth';
+
+/** Makes a larger or smoother video of a finished one, which stays. */
+export function EnhanceDialog(props: {
+  kind: Enhancement;
+  prediction: Completed;
+  file: File;
+  /** The result was stored as a video of its own. */
+  onKept: (id: string) => void;
+  onClose: () => void;
+}) {
+  const { kind, prediction, file, onKept, onClose } = props;
+  const { parameters, parts, backend, result } = prediction;
+  const task = useFileTask();
+  const make = () =>
+    task.run(async (signal, onShare) => {
+      const { store } = getRunner();
+      const finishing: Finishing = kind === 'upscale' ? { upscale: 2 } : { smooth: true };
+      const video = await getRunner().enhance(
+        {
+          file,
+          id: newPredictionId(),
+          finishing,
+          // What was cut or ended early does not end where it begins.
+          loop: parameters.loop === true && !parts && !result.finishedEarly,
+          safety: result.safety,
+          backend,
+        },
+        signal,
+        (event) => event.type === 'frame' && onShare(event.frame / event.frames),
+      );
+      const kept = await keepVideo(store, video, [prediction], false);
+      onClose();
+      onKept(kept);
+    });
+  const busy = task.share !== null;
+  const { width, height, frameRate } = result;
+  return (
+    <Modal titleId="enhance-title" className="export-dialog" onClose={onClose}>
+      <h2 id="enhance-title">{t(`result.enhance.${kind}`)}</h2>
+      <p className="dialog-text">
+        {t(`result.enhanceHint.${kind}`, {
+          width: 2 * width,
+          height: 2 * height,
+          frameRate: 2 * frameRate,
+        })}
+      </p>
+      {kind === 'smooth' && !busy && <FinisherDownload part="interpolator" />}
+      <TaskStatus task={task} name={t('result.writing')} />
+      <div className="actions">
+        <button type="button" className="primary" disabled={busy} onClick={make}>
+          {t('result.make')}
+        </button>
+        <button type="button" onClick={onClose}>
+          {t('result.cancel')}
+        </button>
+      </div>
+    </Modal>
+  );
+}

@@ -1,0 +1,64 @@
+import { type EnhanceRequest, framesInFile, type ProgressEvent } from '../contract';
+import type { Interpolator } from '../finishing/rife/interpolator';
+import {
+  coverCrop,
+  createVideoWriter,
+  inspectVideo,
+  joinMetadata,
+  readFrames,
+  readVideoMetadata,
+} from '../video';
+import { Finisher } from './finisher';
+
+/**
+ * Decodes a finished video, frame by frame, and encodes it enlarged or with frames in between.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE`, `ENCODER_FAILED`; the signal's reason
+ */
+export async function enhanceVideo(
+  request: EnhanceRequest,
+  interpolator: Interpolator | null,
+  signal: AbortSignal,
+  report: (event: ProgressEvent) => void,
+): Promise<Blob> {
+  const { file, id, finishing, loop, safety } = request;
+  const { width, height, frames, frameRate } = await inspectVideo(file);
+  const source = await readVideoMetadata(file);
+  const known = { ...source, ...(safety && { safety }) };
+  const metadata = {
+    ...joinMetadata([{ metadata: known, from: 0, to: frames }]),
+    ...finishing,
+    id,
+  };
+  const { upscale = 1, smooth = false } = finishing;
+  // The last frame of a loop is left out already.
+  const inFile = framesInFile(loop ? frames + 1 : frames, loop, smooth);
+  const format = {
+    width: upscale * width,
+    height: upscale * height,
+    frameRate: (smooth ? 2 : 1) * frameRate,
+  };
+  const output = await createVideoWriter({ ...format, frames: inFile, metadata });
+  const finisher = new Finisher({
+    source: { width, height },
+    target: format,
+    upscale: upscale === 2,
+    frames,
+    loop,
+    interpolator,
+    signal,
+    write: (pixels) => output.add(pixels),
+  });
+  try {
+    const indices = Array.from({ length: frames }, (_, index) => index);
+    for await (const { index, pixels } of readFrames(file, indices, frameRate)) {
+      signal.throwIfAborted();
+      await finisher.add({ data: coverCrop(pixels, width, height), width, height });
+      report({ type: 'frame', frame: index + 1, frames });
+    }
+    return await output.finish(await finisher.end());
+  } finally {
+    finisher.dispose();
+    await output.cancel();
+  }
+}

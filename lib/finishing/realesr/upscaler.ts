@@ -1,0 +1,156 @@
+import { KinoraError } from '../../contract';
+import type { Backend, ImageExecutor } from '../../gpu';
+import type { Graph } from '../../graph';
+import { openImages } from '../../models/wan/vae/images';
+import { measureGraphs } from '../../models/wan/vae/plan';
+import type { Frame } from '../../pipeline/latents';
+import { type Checkpoint, openSafetensors, type WeightFile } from '../../weights';
+import { type CompactConfig, compactGraph, type Factor } from './network';
+import { compactConfig, compactWeights } from './weights';
+
+/** Makes frames larger, one after another. */
+export interface Upscaler {
+  /**
+   * A frame of `factor` times the width and height. Its values may be a little beyond −1…1: what makes bytes of them
+   * limits them.
+   *
+   * @param factor 4 as the network is trained; 2 is the mean of 2×2 of its pixels
+   * @throws the signal's reason soon after it aborts
+   * @throws Refusal where kernels of our own are to compute and do not
+   * @throws KinoraError `OUT_OF_MEMORY`, `DEVICE_LOST`
+   */
+  upscale(frame: Frame, factor: Factor, signal: AbortSignal): Promise<Frame>;
+  /** Frees the device's memory. The next frame takes it again. */
+  dispose(): void;
+}
+
+/**
+ * Opens realesr-general-x4v3, or another SRVGGNetCompact of factor 4. Nothing is on the device before the first frame.
+ *
+ * @param file safetensors with the tensors `body.N…`
+ * @throws KinoraError `MODEL_FILE_INVALID`, `TENSOR_MISSING`, `TENSOR_SHAPE`
+ */
+export async function openUpscaler(backend: Backend, file: WeightFile): Promise<Upscaler> {
+  const checkpoint = await openSafetensors(file);
+  return new CompactUpscaler(backend, checkpoint, compactConfig(checkpoint));
+}
+
+/** The network on the device, for frames of one size. */
+interface Loaded {
+  readonly key: string;
+  readonly signal: AbortSignal;
+  readonly graph: Graph;
+  /** Of each strip that the network computes: all of the frame, or more than the `step` that it keeps. */
+  readonly rows: number;
+  readonly step: number;
+  readonly images: ImageExecutor;
+}
+
+class CompactUpscaler implements Upscaler {
+  #loaded: Loaded | null = null;
+
+  constructor(
+    readonly backend: Backend,
+    readonly checkpoint: Checkpoint,
+    readonly config: CompactConfig,
+  ) {}
+
+  async upscale(frame: Frame, factor: Factor, signal: AbortSignal): Promise<Frame> {
+    const { width, height, data } = frame;
+    if (data.length !== 3 * width * height) {
+      throw new TypeError(`${data.length} numbers are no frame of ${width}×${height}`);
+    }
+    const large = { width: factor * width, height: factor * height };
+    const picture = new Float32Array(3 * large.width * large.height);
+    try {
+      const { rows, step, graph, images } = await this.#load(frame, factor, signal);
+      for (let row = 0; row < height; row += step) {
+        const start = Math.min(Math.max(0, row - this.config.convolutions), height - rows);
+        const image = stripOf(frame, start, rows); // [rows, W, 4]
+        for await (const folded of images.frames(graph, { image })) {
+          const kept = { first: row, start, count: Math.min(step, height - row) };
+          unfold(folded, kept, width, factor, { ...large, data: picture });
+        }
+      }
+      return { ...large, data: picture };
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+  }
+
+  async #load({ width, height }: Frame, factor: Factor, signal: AbortSignal): Promise<Loaded> {
+    const key = `${width}×${height} ${factor}`;
+    if (this.#loaded?.key === key && this.#loaded.signal === signal) return this.#loaded;
+    this.dispose();
+    const { backend, checkpoint, config } = this;
+    const weights = compactWeights(checkpoint, config, factor);
+    const { kernels, compute, maxBufferBytes: largestBuffer } = backend;
+    let step = height;
+    for (;;) {
+      signal.throwIfAborted();
+      // What a strip's edge changes reaches as far as there are convolutions.
+      const rows = step === height ? height : Math.min(height, step + 2 * config.convolutions);
+      const graph = compactGraph(config, rows, width, factor);
+      const measured = { kernels, compute, largestBuffer };
+      const { peak, largest } = await measureGraphs([graph], weights, measured);
+      if (largest <= largestBuffer && (await backend.canHold(peak))) {
+        const images = await openImages(backend, [graph], weights, { signal });
+        this.#loaded = { key, signal, graph, rows, step, images };
+        return this.#loaded;
+      }
+      if (step === 1) {
+        throw new KinoraError('OUT_OF_MEMORY', `There is no memory to upscale ${width}×${height}.`);
+      }
+      step = Math.ceil(step / 2);
+    }
+  }
+
+  dispose(): void {
+    this.#loaded?.images.dispose();
+    this.#loaded = null;
+  }
+}
+
+/** Rows of a frame as the network takes them: [rows, W, 4] in 0…1, its last channel zero. */
+function stripOf({ data, width, height }: Frame, start: number, rows: number): Float32Array {
+  const strip = new Float32Array(rows * width * 4);
+  for (let c = 0; c < 3; c++) {
+    const from = (c * height + start) * width;
+    for (let i = 0; i < rows * width; i++) {
+      strip[4 * i + c] = ((data[from + i] as number) + 1) / 2;
+    }
+  }
+  return strip;
+}
+
+/** Rows of a frame that a strip gives. */
+interface Kept {
+  readonly first: number;
+  readonly count: number;
+  /** Row of the frame that is the strip's first. */
+  readonly start: number;
+}
+
+/** Writes rows of a strip's picture [rows, W, 3·f²] in 0…1 into a frame. */
+function unfold(
+  folded: Float32Array,
+  { first, count, start }: Kept,
+  width: number,
+  factor: Factor,
+  to: Frame,
+): void {
+  const area = factor ** 2;
+  for (let c = 0; c < 3; c++) {
+    for (let y = first * factor; y < (first + count) * factor; y++) {
+      const line = (c * to.height + y) * to.width;
+      const source = (Math.floor(y / factor) - start) * width * 3 * area + c * area;
+      const inBlock = (y % factor) * factor;
+      for (let x = 0; x < to.width; x++) {
+        const column = Math.floor(x / factor);
+        const value = folded[source + column * 3 * area + inBlock + (x % factor)] as number;
+        to.data[line + x] = 2 * value - 1;
+      }
+    }
+  }
+}

@@ -1,0 +1,3 @@
+ALTER TABLE "jobs" ADD COLUMN "needs" text[] GENERATED ALWAYS AS (array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end], null)) STORED NOT NULL;--> statement-breakpoint
+ALTER TABLE "jobs" ADD COLUMN "last_image" jsonb;--> statement-breakpoint
+ALTER TABLE "jobs" DROP COLUMN "needs_loop";
