@@ -7,7 +7,6 @@ import {
   type LibraryEntry,
   type PartState,
   type Precision,
-  partOfTool,
   type StoredComponent,
   sourcesFor,
   type ToolManifest,
@@ -203,7 +202,8 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
 function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): ComponentId[] {
   const fetched = manifest.sources.filter(({ optional }) => !optional);
   const sourced = new Set(fetched.map(({ component }) => component));
-  const all = needed.includes(partOfTool(manifest)) ? needed : componentIdsOf(manifest);
+  const isTool = manifest.components.length === 0;
+  const all = isTool ? needed : componentIdsOf(manifest);
   return all.filter((component) => needed.includes(component) || sourced.has(component));
 }
 

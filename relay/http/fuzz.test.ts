@@ -32,6 +32,8 @@ const missing = '0'.repeat(32);
 const dataUri = `data:image/png;base64,${picture.toString('base64')}`;
 const meanings: Meanings = {
   image: fc.constant(dataUri),
+  // A loop takes none.
+  last_image: fc.constant(undefined),
   // Adapters are looked up later; only the form of their address is checked at once.
   path: fc.constantFrom('owner/name', 'owner/name/folder/file.safetensors'),
   filename: fc.constantFrom('a.png', 'still life.jpg', 'ünï.webp', 'style.safetensors'),
