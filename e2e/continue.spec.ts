@@ -155,13 +155,30 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     await expect(button('Add sound')).toBeFocused();
   });
 
+  await test.step('upscale it: a new video, which says what it is made of', async () => {
+    await button('Upscale ×2').click();
+    const dialog = page.getByRole('dialog');
+    await expect(dialog).toContainText('2560×1440 pixels');
+    await expectAccessible(page);
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await expect(dialog).toBeHidden();
+    await expect(result).toContainText('2560×1440');
+    await expect(result).toContainText('20 frames of another video');
+    await expect(studio.video).toHaveJSProperty('videoWidth', 2560);
+    await expect(cards).toHaveCount(5);
+    await studio.showMore();
+    // Once is enough, and the other way round there are fewer frames to compute.
+    await expect(button('Upscale ×2')).toBeHidden();
+    await expect(button('Make it smoother')).toBeDisabled();
+  });
+
   await test.step('compare both', async () => {
     await studio.history.getByRole('button', { name: /^The boat reaches the shore/ }).click();
     await expect(result).toContainText('The boat reaches the shore');
     await studio.showMore();
     await button('Compare').click();
     const compare = page.getByRole('dialog', { name: 'Compare' });
-    await compare.getByRole('combobox').selectOption({ index: 2 });
+    await compare.getByRole('combobox').selectOption({ index: 3 });
     await expect(compare.getByRole('row', { name: /^Seed \d+ 7$/ })).toBeVisible();
     await expect(compare.getByRole('row', { name: /^Prompt/ })).toContainText('reaches the shore');
     await compare.getByLabel('Frame', { exact: true }).fill('20');
