@@ -44,7 +44,8 @@ test('users begin with the demonstration model, and see none of the tests', asyn
     await picker.selectOption('wan2.2-ti2v-5b');
     await expect(studio.steps).toHaveValue('30');
     await expect(await studio.field('Guidance')).toHaveValue('3');
-    await page.getByRole('link', { name: 'Models', exact: true }).click();
+    const pages = page.getByRole('navigation', { name: 'Pages' });
+    await pages.getByRole('link', { name: 'Models' }).click();
     const models = new ModelsPage(page);
     await models.waitForStatus(models.model('Mini (demonstration)'), 'Ready');
     await expect(models.model('Tiny (random weights)')).toHaveCount(0);

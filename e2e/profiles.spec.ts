@@ -53,7 +53,7 @@ test('the licences of adapters are said before they are downloaded', async ({
   await expect(models.dialog).not.toContainText(/Turbo|5B-few-step|5B-cfg/);
   await choice('LongLive-Plug').check();
   await expect(adapters).toContainText('Licence: Apache-2.0.');
-  await expect(models.dialog).toContainText(/5B-few-step, \S+5B-cfg \(Licence: Apache-2\.0\)/);
+  await expect(models.dialog).toContainText(/5B-few-step, \S+5B-cfg, \S+ \(Licence: Apache-2\.0\)/);
   const guidance = models.dialog.getByLabel('LongLive-Plug guidance');
   // It runs beside the other one.
   await expect(guidance).toBeChecked();

@@ -91,6 +91,8 @@ test('a browser without WebGPU gets a notice that says so and what helps', async
   await expect(note(page)).toContainText('This browser has no WebGPU.');
   await expect(note(page)).toContainText(/Chrome or Edge/);
   await expect(note(page)).toContainText('The CPU computes here.');
+  // Scripts that are still fetched must not end a test that has ended.
+  await page.context().unrouteAll({ behavior: 'ignoreErrors' });
 });
 
 test(

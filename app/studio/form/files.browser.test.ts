@@ -123,6 +123,8 @@ test('a video of Kinora restores the form, its profile included, and names its L
       num_inference_steps: '8',
       duration: '6',
       loop: false,
+      upscale: false,
+      smooth: false,
       guidance_scale: '2.5',
       flow_shift: '5',
       // Numbers of a video stay with every model.
@@ -132,6 +134,8 @@ test('a video of Kinora restores the form, its profile included, and names its L
       profile: 'ultra-fast',
       fullDecode: false,
       cache: false,
+      guidanceAdapter: false,
+      adapterStrength: 1,
       backend: 'wasm',
     },
     loras: [{ path: 'style.safetensors', scale: 0.5 }],
