@@ -42,7 +42,7 @@ export class ProtocolWorker {
       sizes: [...sizes],
       loras: true,
       max_duration: 10,
-      knows: ['loop', 'last_image', 'upscale'],
+      knows: ['loop', 'last_image', 'upscale', 'smooth'],
       safety_checker: 'ready',
       prompt_optimizer: false,
     };

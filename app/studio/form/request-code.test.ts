@@ -80,7 +80,9 @@ describe('programs', { tags: ['full'] }, () => {
       `${language}: makes the video of the form, with the server’s own answer`,
       async () => {
         const lastImage = { name: "it's a still.png", file };
-        const form = changeForm(difficult(), {
+        // The worker's video is not enlarged.
+        const plain = changeForm(difficult(), { type: 'changed', values: { upscale: false } });
+        const form = changeForm(plain, {
           type: 'imageSet',
           image: lastImage,
           name: 'lastImage',
