@@ -1,6 +1,6 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { and, eq, isNotNull, lt } from 'drizzle-orm';
+import { and, eq, isNotNull, lt, or } from 'drizzle-orm';
 import { imageFields } from '../../lib/contract/v3';
 import { withStorageErrors } from '../store';
 import {
@@ -13,6 +13,9 @@ import {
 import { keyOf, onStorage } from './blobs';
 import type { FilesContext } from './context';
 import { ownImage } from './inputs/image';
+
+/** One may be there without the other, where that could not be fetched. */
+const hasImages = or(...Object.values(imageColumns).map((column) => isNotNull(jobTable[column])));
 
 /** Rows of each kind per call. */
 const batch = 100;
@@ -48,7 +51,7 @@ export function createRetention(context: FilesContext) {
     const ended = await db
       .select()
       .from(jobTable)
-      .where(and(isNotNull(jobTable.image), lt(jobTable.finishedAt, before)))
+      .where(and(hasImages, lt(jobTable.finishedAt, before)))
       .limit(batch);
     for (const job of ended) {
       await removeImages(job);

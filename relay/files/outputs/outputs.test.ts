@@ -8,6 +8,7 @@ import type { Completion } from '../../../lib/contract/v3';
 import { type JobRow, jobs, uploads } from '../../store/schema';
 import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
+import { ownImage } from '../inputs/image';
 import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
 import { outputKey } from './store';
@@ -290,6 +291,21 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await node.relay.files.blobs.stat(row.image?.key ?? '')).toBeNull();
     expect((await node.relay.jobs.get(row.id))?.image).toBeNull();
     expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
+  });
+
+  it('has an end image removed by then also where the image could not be fetched', async () => {
+    const { row } = await completed();
+    const { db } = node.relay.store;
+    const { key, uploadId: id } = ownImage(row.id, 'last_image');
+    const type = 'image/png';
+    await node.relay.files.blobs.put(key, node.image, { type, maxBytes: node.image.length });
+    const lastImage = { key, type, bytes: node.image.length };
+    const finishedAt = new Date(Date.now() - 8 * 86_400_000);
+    await db.update(jobs).set({ image: null, lastImage, finishedAt }).where(eq(jobs.id, row.id));
+    await node.relay.files.sweep();
+    expect(await node.relay.files.blobs.stat(key)).toBeNull();
+    expect((await node.relay.jobs.get(row.id))?.lastImage).toBeNull();
+    expect(await db.select().from(uploads).where(eq(uploads.id, id))).toEqual([]);
   });
 
   it('leaves no temporary file for longer than the limit of an attempt', async () => {
