@@ -106,7 +106,7 @@ function jpegOf(base64: string | undefined): Blob | undefined {
 
 /** The form's values in a request of which only a part may be shown. */
 export function sharedValues({ parameters, profile }: SharedRequest): Partial<FormValues> {
-  const { prompt, negative_prompt, size, loop, ...numbers } = parameters;
+  const { prompt, negative_prompt, size, loop, upscale, smooth, ...numbers } = parameters;
   const texts = Object.entries(numbers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)]],
   );
@@ -114,7 +114,12 @@ export function sharedValues({ parameters, profile }: SharedRequest): Partial<Fo
     ...(prompt !== undefined && { prompt }),
     ...(negative_prompt !== undefined && { negative_prompt }),
     ...(size && { size, sizeChosen: true }),
-    ...(profile && { profile, loop: loop === true }),
+    ...(profile && {
+      profile,
+      loop: loop === true,
+      upscale: upscale === 2,
+      smooth: smooth === true,
+    }),
     ...Object.fromEntries(texts),
   };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseParameters } from '../../../lib/contract/request';
 import { deviceOptions } from '../../shared/device';
+import { sharedValues } from './files';
 import {
   type ChosenLora,
   changeForm,
@@ -251,4 +252,17 @@ test('numbers that nobody changed follow the model, others stay', () => {
   const restored = changeForm(followed, { type: 'changed', values: fromParameters(parameters) });
   const other = shown(restored, modelDefaults());
   expect(other.values.num_inference_steps).toBe('8');
+});
+
+test('of a shared request whose settings are shown, each switch is as it was', () => {
+  const shared = (finishing: { upscale?: 1 | 2; smooth?: boolean }) =>
+    sharedValues({ parameters: finishing, profile: 'standard', image: false });
+  const off = { loop: false, upscale: false, smooth: false };
+  expect(shared({ upscale: 2, smooth: true })).toMatchObject({
+    ...off,
+    upscale: true,
+    smooth: true,
+  });
+  expect(shared({ upscale: 1, smooth: false })).toMatchObject(off);
+  expect(shared({})).toMatchObject(off);
 });
