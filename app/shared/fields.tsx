@@ -48,6 +48,30 @@ export function Choice(props: {
   );
 }
 
+/** A choice that is made or not, with what it means. */
+export function Switch(props: {
+  name: string;
+  hint: ReactNode;
+  disabled?: boolean;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+}) {
+  return (
+    <label className="check">
+      <input
+        type="checkbox"
+        checked={props.checked}
+        disabled={props.disabled}
+        onChange={(event) => props.onChange(event.target.checked)}
+      />
+      <span>
+        {props.name}
+        <small>{props.hint}</small>
+      </span>
+    </label>
+  );
+}
+
 const backendNames: Readonly<Record<Backend, string>> = { webgpu: 'WebGPU', wasm: 'CPU' };
 
 /** Choice of the device that computes the video. */

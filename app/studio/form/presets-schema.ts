@@ -11,8 +11,10 @@ const presetsSchema: z.ZodType<Preset[]> = z.array(
       profile: z.enum(profileNames),
       fullDecode: z.boolean(),
       cache: z.boolean(),
-      // Absent in presets of earlier versions, as the two that follow.
+      // Absent in presets of earlier versions, as all with a default.
       loop: z.boolean().default(false),
+      upscale: z.boolean().default(false),
+      smooth: z.boolean().default(false),
       guidanceAdapter: z.boolean().default(false),
       adapterStrength: z
         .number()
@@ -22,8 +24,6 @@ const presetsSchema: z.ZodType<Preset[]> = z.array(
       size: z.enum(sizes),
       num_inference_steps: z.string(),
       duration: z.string(),
-      upscale: z.boolean().default(false),
-      smooth: z.boolean().default(false),
       guidance_scale: z.string(),
       flow_shift: z.string(),
       negative_prompt: z.string(),

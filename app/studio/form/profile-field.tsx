@@ -1,7 +1,6 @@
 import Link from 'next/link';
-import type { ReactNode } from 'react';
 import { adapterStrengths } from '../../../lib/contract/parameters';
-import { describedBy, FieldNotes } from '../../shared/fields';
+import { describedBy, FieldNotes, Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormFields } from './parameter-fields';
@@ -84,28 +83,5 @@ export function ProfileField({ fields }: { fields: FormFields }) {
         )}
       </p>
     </fieldset>
-  );
-}
-
-function Switch(props: {
-  name: string;
-  hint: ReactNode;
-  disabled?: boolean;
-  checked: boolean;
-  onChange: (checked: boolean) => void;
-}) {
-  return (
-    <label className="check">
-      <input
-        type="checkbox"
-        checked={props.checked}
-        disabled={props.disabled}
-        onChange={(event) => props.onChange(event.target.checked)}
-      />
-      <span>
-        {props.name}
-        <small>{props.hint}</small>
-      </span>
-    </label>
   );
 }

@@ -3,6 +3,7 @@ import { maxPromptLength, parameterRanges } from '../../../../lib/contract/param
 import type { Completed } from '../../../../lib/contract/prediction';
 import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
+import { Switch } from '../../../shared/fields';
 import { loadModels } from '../../../shared/use-models';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
@@ -69,23 +70,25 @@ export function LongerDialog(props: {
           />
           <span>{t('common.seconds', { seconds: duration })}</span>
         </div>
-        {kept?.latents && (
-          <Choice
-            name={t('result.keepsMotion')}
-            hint={t('result.keepsMotionHint')}
-            checked={keepsMotion}
-            onChange={setWantsMotion}
-          />
-        )}
-        {kept && !kept.latents && <p className="field-hint">{t('result.motionGone')}</p>}
-        {!keepsMotion && (
-          <Choice
-            name={t('result.keepsColours')}
-            hint={t('result.keepsColoursHint')}
-            checked={keepsColours}
-            onChange={setKeepsColours}
-          />
-        )}
+        <div className="field">
+          {kept?.latents && (
+            <Switch
+              name={t('result.keepsMotion')}
+              hint={t('result.keepsMotionHint')}
+              checked={keepsMotion}
+              onChange={setWantsMotion}
+            />
+          )}
+          {kept && !kept.latents && <p className="field-hint">{t('result.motionGone')}</p>}
+          {!keepsMotion && (
+            <Switch
+              name={t('result.keepsColours')}
+              hint={t('result.keepsColoursHint')}
+              checked={keepsColours}
+              onChange={setKeepsColours}
+            />
+          )}
+        </div>
         <div className="actions">
           <button type="submit" className="primary" disabled={!kept || prompt.trim() === ''}>
             {t('result.continue')}
@@ -96,29 +99,6 @@ export function LongerDialog(props: {
         </div>
       </form>
     </Modal>
-  );
-}
-
-/** A choice with what it means. */
-function Choice(props: {
-  name: string;
-  hint: string;
-  checked: boolean;
-  onChange: (checked: boolean) => void;
-}) {
-  const { name, hint, checked, onChange } = props;
-  return (
-    <div>
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={checked}
-          onChange={(event) => onChange(event.target.checked)}
-        />
-        {name}
-      </label>
-      <p className="field-hint">{hint}</p>
-    </div>
   );
 }
 
