@@ -9,6 +9,7 @@ import {
   toKinoraError,
   usualBackend,
 } from '../contract';
+import { adapterStrengths } from '../contract/parameters';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
@@ -118,6 +119,15 @@ export function oneOf<T extends string>(
 export function readNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^[-+]?(\d+\.?\d*|\.\d+)$/.test(text.trim()) ? Number(text) : Number.NaN;
+}
+
+/** A strength of adapters; undefined where it was not given. @throws KinoraError `PARAMETER_INVALID` */
+export function readStrength(text: string | undefined): number | undefined {
+  const strength = readNumber(text);
+  const { min, max } = adapterStrengths;
+  if (strength === undefined || (strength >= min && strength <= max)) return strength;
+  const sentence = `--adapter-strength must be a number from ${min} to ${max}.`;
+  throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 
 /**

@@ -27,6 +27,7 @@ import {
   readDevice,
   readNumber,
   readPrecision,
+  readStrength,
   refuseMore,
   usageError,
 } from './arguments';
@@ -195,7 +196,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
       decoder: oneOf('--decoder', decoderKinds, values.decoder),
       cache: values.cache,
       guidanceAdapter: values['guidance-adapter'],
-      adapterStrength: readStrength(values),
+      adapterStrength: readStrength(values['adapter-strength']),
       promptOptimizer: values['optimize-prompt'],
       keepsColours: values['no-colour-correction'] ? false : undefined,
       safetyChecker: !values['no-safety-check'],
@@ -218,16 +219,6 @@ function readLastImage(values: Values, parameters: Parameters): GenerateOptions[
   if (from !== undefined) return { from, framing };
   if (!framing) return undefined;
   throw usageError('generate', '--last-crop and --last-fit need --last-image.');
-}
-
-/** @throws KinoraError `PARAMETER_INVALID` */
-function readStrength(values: Values): number | undefined {
-  const strength = readNumber(values['adapter-strength']);
-  if (strength === undefined || (strength >= strengths.min && strength <= strengths.max)) {
-    return strength;
-  }
-  const sentence = `--adapter-strength must be a number from ${strengths.min} to ${strengths.max}.`;
-  throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 
 /** @throws KinoraError `PARAMETER_INVALID`, or `REQUEST_INVALID` for both options at once */

@@ -9,7 +9,12 @@ import { type ParityLine, type ParityOptions, runParity } from '../pipeline/pari
 import { classifierParity } from '../safety/parity';
 import { httpFolder } from '../weights';
 
-const families = { ...modelChecks, classifier: classifierParity, finishing: finishingParity };
+/** All that `npm run parity` compares, by the name of its kind. */
+export const parityFamilies = {
+  ...modelChecks,
+  classifier: classifierParity,
+  finishing: finishingParity,
+};
 
 /** What the worker is asked for. */
 export interface ParityRequest extends ParityOptions {
@@ -36,7 +41,7 @@ const parity = {
         const notes = [...(line.note ? [line.note] : []), `with ${mode} kernels`];
         onLine({ ...line, note: notes.join(', ') });
       };
-      await runParity(families, folder, backend, {
+      await runParity(parityFamilies, folder, backend, {
         ...options,
         onLine: mode === kernels ? onLine : named,
       });

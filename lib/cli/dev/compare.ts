@@ -12,6 +12,7 @@ import {
   readDevice,
   readNumber,
   readPrecision,
+  readStrength,
   usageError,
 } from '../arguments';
 import { Command } from '../command';
@@ -116,6 +117,7 @@ async function compare(
   for (const scene of compareScenes) parametersOf(scene);
 
   const asked = readDevice(values);
+  const adapterStrength = readStrength(values['adapter-strength']);
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
   const precision = readPrecision(values.precision);
@@ -144,7 +146,6 @@ async function compare(
     await writeFile(path.join(target, image), still);
     for (const { name, profile, options } of wanted) {
       command.say(`\n${scene.name}, ${name}`);
-      const strength = readNumber(values['adapter-strength']);
       const usesAdapter = profile === 'ultra-fast' || options.guidanceAdapter;
       const request = {
         image: { name: `${scene.name}.png`, mimeType: 'image/png', buffer: still },
@@ -152,7 +153,7 @@ async function compare(
         parameters: parametersOf(scene),
         model,
         profile,
-        options: { ...options, ...(usesAdapter && { adapterStrength: strength }) },
+        options: { ...options, ...(usesAdapter && { adapterStrength }) },
         device,
       };
       const result = await command.interruptible(

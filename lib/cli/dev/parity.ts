@@ -2,11 +2,9 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import { type KernelSetting, KinoraError, kernelSettings, toKinoraError } from '../../contract';
-import { finishingParity } from '../../finishing/parity';
+import { parityFamilies } from '../../engine/parity';
 import { createBackend, type Runtime } from '../../gpu';
-import { modelChecks } from '../../models/checks';
 import { type ParityLine, runParity } from '../../pipeline/parity';
-import { classifierParity } from '../../safety/parity';
 import { readArguments, usageError } from '../arguments';
 import { diskFolder } from '../disk-folder';
 import { serveFolders } from '../file-server';
@@ -25,8 +23,6 @@ lib/safety/goldens for an image classifier, or like the folders of lib/finishing
   --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for other networks, or 3e-3
                      with exact kernels and 5e-2 with others of our own; weights in f32 only
 `;
-
-const families = { ...modelChecks, classifier: classifierParity, finishing: finishingParity };
 
 const stageWidth = 44;
 
@@ -120,7 +116,7 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
-  await runParity(families, diskFolder(options.folder), backend, {
+  await runParity(parityFamilies, diskFolder(options.folder), backend, {
     ...(await limitsOf(options)),
     onLine,
   });

@@ -214,7 +214,8 @@ export async function measureVideo(
     smalls.push(shrunk(luma, 4));
   }
   if (!first || !last) throw new TypeError('the video has no frames');
-  const [l, a, b] = meanLab(still).map((value, k) => value - (meanLab(last)[k] ?? 0));
+  const end = meanLab(last);
+  const [l, a, b] = meanLab(still).map((value, k) => value - (end[k] ?? 0));
   const pairs = smalls.slice(flowSpan).map((to, i) => [smalls[i], to] as const);
   const spans = pairs.filter((_, i) => i % flowSpan === 0);
   const moved = spans.map(([from, to]) => (from ? motion(from, to) : 0));
