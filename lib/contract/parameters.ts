@@ -80,17 +80,31 @@ export function framesInFile(frames: number, loop = false, smooth = false): numb
   return loop ? 2 * kept : 2 * kept - 1;
 }
 
-/** Width and height in pixels and frames per second of the file. @param framesPerSecond of the model */
-export function formatOfFile(
-  { size, upscale = 1, smooth }: Finishing & { readonly size: Size },
-  framesPerSecond: number,
-): { width: number; height: number; frameRate: number } {
-  const { width, height } = sizeInPixels(size);
+/** Width and height of a video in pixels, and its frames per second. */
+export interface VideoFormat {
+  readonly width: number;
+  readonly height: number;
+  readonly frameRate: number;
+}
+
+/** What finishing makes of a format. */
+export function finishedFormat(
+  { width, height, frameRate }: VideoFormat,
+  { upscale = 1, smooth }: Finishing,
+): VideoFormat {
   return {
     width: upscale * width,
     height: upscale * height,
-    frameRate: (smooth ? 2 : 1) * framesPerSecond,
+    frameRate: (smooth ? 2 : 1) * frameRate,
   };
+}
+
+/** The format of the file that a request asks for. @param framesPerSecond of the model */
+export function formatOfFile(
+  { size, ...finishing }: Finishing & { readonly size: Size },
+  framesPerSecond: number,
+): VideoFormat {
+  return finishedFormat({ ...sizeInPixels(size), frameRate: framesPerSecond }, finishing);
 }
 
 /** The seed itself, or for −1 a random one in [0, {@link maxSeed}]. */

@@ -1,4 +1,4 @@
-import { type EnhanceRequest, framesInFile, type ProgressEvent } from '../contract';
+import { type EnhanceRequest, finishedFormat, framesInFile, type ProgressEvent } from '../contract';
 import type { Interpolator } from '../finishing/rife/interpolator';
 import {
   coverCrop,
@@ -30,19 +30,14 @@ export async function enhanceVideo(
     ...finishing,
     id,
   };
-  const { upscale = 1, smooth = false } = finishing;
   // The last frame of a loop is left out already.
-  const inFile = framesInFile(loop ? frames + 1 : frames, loop, smooth);
-  const format = {
-    width: upscale * width,
-    height: upscale * height,
-    frameRate: (smooth ? 2 : 1) * frameRate,
-  };
+  const inFile = framesInFile(loop ? frames + 1 : frames, loop, finishing.smooth);
+  const format = finishedFormat({ width, height, frameRate }, finishing);
   const output = await createVideoWriter({ ...format, frames: inFile, metadata });
   const finisher = new Finisher({
     source: { width, height },
     target: format,
-    upscale: upscale === 2,
+    upscale: finishing.upscale === 2,
     frames,
     loop,
     interpolator,

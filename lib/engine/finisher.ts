@@ -1,4 +1,4 @@
-import { type Finishing, KinoraError, toKinoraError } from '../contract';
+import { type Finishing, KinoraError, type PixelSize, toKinoraError } from '../contract';
 import { type Interpolator, openInterpolator } from '../finishing/rife/interpolator';
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
@@ -23,11 +23,6 @@ export async function openFinisher(
   throw new KinoraError('MODEL_NOT_INSTALLED', 'What makes videos smoother is not here yet.', {
     remedy: 'Download RIFE on the Models page, or with `npm run models -- download rife-4.26`.',
   });
-}
-
-interface PixelSize {
-  readonly width: number;
-  readonly height: number;
 }
 
 /** What {@link Finisher} makes of which frames. */

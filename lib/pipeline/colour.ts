@@ -57,7 +57,7 @@ export function fittedColours(from: Frame, to: Frame): ColourChange {
 }
 
 /** The change that gives pictures the means and deviations of others of other content, within the limits. */
-export function matchedColours(from: ColourStatistics, to: ColourStatistics): ColourChange {
+function matchedColours(from: ColourStatistics, to: ColourStatistics): ColourChange {
   const wanted = to.read();
   return changeOf(
     from.read().map(({ meanX, variance }, c) => {

@@ -3,12 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import type { ModelManifest } from '../../contract';
 import { testManifest } from '../../contract/testing/manifest';
-import type { RunStorage } from '../../pipeline/checkpoints';
-import { RunControl } from '../../pipeline/control';
-import { imageToVideo } from '../../pipeline/run';
 import type { ModelFolder } from '../../weights';
 import { diskFolder } from '../../weights/testing/files';
 import { modelFamilies } from '..';
+import { memoryStorage, shortRun } from '../testing/short-run';
 import { nodeBackend, tinyFolder } from '../wan22/testing/model';
 import type { Wan14b } from './wan14b';
 
@@ -34,62 +32,19 @@ const openTwin = (name: string, fields: Partial<ModelManifest> = {}) => {
   return modelFamilies.wan14b?.open(manifest, folderOf(name)) as Promise<Wan14b>;
 };
 
-/** Files in memory. */
-function memoryStorage(): RunStorage {
-  const saved = new Map<string, Blob>();
-  return {
-    read: async (name) => saved.get(name) ?? null,
-    write: async (name, data) => void saved.set(name, data),
-    remove: async (name) => void saved.delete(name),
-  };
-}
-
-const image = {
-  width: 64,
-  height: 32,
-  data: Float32Array.from({ length: 3 * 64 * 32 }, (_, i) => Math.sin(i / 500)),
-};
-
-async function make(model: Wan14b, storage: RunStorage, suspendAt?: number, resumes = false) {
-  const control = new RunControl();
-  const frames: Float32Array[] = [];
-  const steps: number[] = [];
-  const request = {
-    image,
-    prompt: 'a red fox',
-    negativePrompt: 'blur',
-    frames: 9,
-    seed: 3,
-    scheduler: { kind: 'unipc' },
-    steps: 4,
-    guidanceScale: 3,
-    flowShift: 5,
-    decoder: 'full',
-  } as const;
-  await imageToVideo(backend, model, request, {
-    control,
-    onProgress: (event) => {
-      if (event.type !== 'step') return;
-      steps.push(event.step);
-      if (event.step === suspendAt) control.suspend();
-    },
-    onFrame: async ({ data }) => void frames.push(data.slice()),
-    saving: { storage, intervalSeconds: 0, ...(resumes && { continuation: 'resume' }) },
-  });
-  return { frames, steps };
-}
-
 test('a video of two experts, which goes on in the second one where it was suspended', {
   tags: ['full'],
   timeout: 120_000,
 }, async () => {
   const model = await openTwin('tiny-wan22-a14b');
-  const whole = await make(model, memoryStorage());
+  const whole = await shortRun(backend, model, 9, memoryStorage());
   expect(whole.frames).toHaveLength(9);
   const storage = memoryStorage();
   // Two of four steps at shift 5 are above the boundary.
-  await expect(make(model, storage, 3)).rejects.toMatchObject({ code: 'PAUSED' });
-  const resumed = await make(model, storage, undefined, true);
+  await expect(shortRun(backend, model, 9, storage, { suspendAt: 3 })).rejects.toMatchObject({
+    code: 'PAUSED',
+  });
+  const resumed = await shortRun(backend, model, 9, storage, { resumes: true });
   expect(resumed.steps).toEqual([4]);
   expect(resumed.frames).toEqual(whole.frames);
   expect(backend.counters().liveBytes).toBe(0);
@@ -134,7 +89,7 @@ test('what is counted by the configuration is what the opened model plans', asyn
   for (const name of ['tiny-wan22-a14b', 'tiny-wan21-i2v']) {
     const model = await openTwin(name);
     const counted = await modelFamilies.wan14b?.count('f32', folderOf(name));
-    const native = { ...image, frames: 9 };
+    const native = { width: 64, height: 32, frames: 9 };
     const plan = await counted?.planMemory({ native });
     expect(plan?.full).toEqual((await model.planMemory({ native })).full);
   }

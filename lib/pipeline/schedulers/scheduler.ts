@@ -85,7 +85,7 @@ const trainTimesteps = 1000;
  * (`use_flow_sigmas`): u from 1 to 1/1000 in N+1 points without the last one, shifted by
  * s·u / (1 + (s−1)·u), and 0 at the end. The timestep is ⌊1000·σ⌋.
  */
-export function shiftedLevels({ steps, flowShift: shift }: ScheduleOptions): NoiseLevels {
+function shiftedLevels({ steps, flowShift: shift }: ScheduleOptions): NoiseLevels {
   const sigmas = new Float64Array(steps + 1);
   const timesteps: number[] = [];
   const spacing = (1 / trainTimesteps - 1) / steps;
@@ -101,7 +101,7 @@ export function shiftedLevels({ steps, flowShift: shift }: ScheduleOptions): Noi
 }
 
 /** Levels at given timesteps: σ = t / 1000, and 0 at the end. */
-export function listedLevels(timesteps: readonly number[]): NoiseLevels {
+function listedLevels(timesteps: readonly number[]): NoiseLevels {
   const sigmas = timesteps.map((t) => Math.fround(t / trainTimesteps));
   return { sigmas: Float64Array.from([...sigmas, 0]), timesteps };
 }

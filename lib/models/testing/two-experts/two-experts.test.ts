@@ -2,13 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { at, type LoraFile } from '../../../contract';
 import { Scope } from '../../../gpu';
 import { libraryTests, modelOf } from '../../../library/testing/library';
-import type { RunStorage } from '../../../pipeline/checkpoints';
-import { RunControl } from '../../../pipeline/control';
 import type { NamedTensors, VideoModel } from '../../../pipeline/model';
-import { imageToVideo } from '../../../pipeline/run';
 import { blobFile, openSafetensors } from '../../../weights';
 import { modelFamilies } from '../..';
 import { nodeBackend, tinyFolder } from '../../wan22/testing/model';
+import { image, memoryStorage, shortRun } from '../short-run';
 import { twoExpertsFamily } from './family';
 import { repository, twoExpertsFiles, twoExpertsLora, twoExpertsManifest } from './files';
 
@@ -31,51 +29,6 @@ function openTab(changes: Readonly<Record<string, string>> = {}) {
 
 const loraFile = () => new File([twoExpertsLora()], 'expert.safetensors');
 
-/** Files in memory. */
-function memoryStorage(): RunStorage {
-  const saved = new Map<string, Blob>();
-  return {
-    read: async (name) => saved.get(name) ?? null,
-    write: async (name, data) => void saved.set(name, data),
-    remove: async (name) => void saved.delete(name),
-  };
-}
-
-const image = {
-  width: 64,
-  height: 32,
-  data: Float32Array.from({ length: 3 * 64 * 32 }, (_, i) => Math.sin(i / 500)),
-};
-
-async function make(model: VideoModel, storage: RunStorage, suspendAt?: number, resumes = false) {
-  const control = new RunControl();
-  const frames: Float32Array[] = [];
-  const steps: number[] = [];
-  const request = {
-    image,
-    prompt: 'a red fox',
-    negativePrompt: 'blur',
-    frames: 17,
-    seed: 3,
-    scheduler: { kind: 'unipc' },
-    steps: 4,
-    guidanceScale: 3,
-    flowShift: 5,
-    decoder: 'full',
-  } as const;
-  await imageToVideo(backend, model, request, {
-    control,
-    onProgress: (event) => {
-      if (event.type !== 'step') return;
-      steps.push(event.step);
-      if (event.step === suspendAt) control.suspend();
-    },
-    onFrame: async ({ data }) => void frames.push(data.slice()),
-    saving: { storage, intervalSeconds: 0, ...(resumes && { continuation: 'resume' }) },
-  });
-  return { frames, steps };
-}
-
 test('a model of another family is downloaded, checked, stored, run, resumed and takes a LoRA', {
   tags: ['full'],
 }, async () => {
@@ -96,17 +49,19 @@ test('a model of another family is downloaded, checked, stored, run, resumed and
   expect(lora).toMatchObject({ base: 'Two experts', rank: 2 });
 
   const model = await twoExpertsFamily.openInstalled(added.manifest, now().folder(id));
-  const whole = await make(model, memoryStorage());
+  const whole = await shortRun(backend, model, 17, memoryStorage());
   expect(whole.frames).toHaveLength(17);
   const storage = memoryStorage();
-  await expect(make(model, storage, 2)).rejects.toMatchObject({ code: 'PAUSED' });
-  const resumed = await make(model, storage, undefined, true);
+  await expect(shortRun(backend, model, 17, storage, { suspendAt: 2 })).rejects.toMatchObject({
+    code: 'PAUSED',
+  });
+  const resumed = await shortRun(backend, model, 17, storage, { resumes: true });
   expect(resumed.steps).toEqual([3, 4]);
   expect(resumed.frames).toEqual(whole.frames);
   const file: LoraFile = { name: 'expert.safetensors', file: loraFile(), scale: 1 };
   const adapted = await model.withLoras([file]);
   expect(adapted.fingerprint).not.toBe(model.fingerprint);
-  const other = await make(adapted, memoryStorage());
+  const other = await shortRun(backend, adapted, 17, memoryStorage());
   expect(other.frames).toHaveLength(17);
   expect(other.frames).not.toEqual(whole.frames);
   expect(backend.counters().liveBytes).toBe(0);
