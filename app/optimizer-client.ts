@@ -13,7 +13,6 @@ function toApi(remote: Remote<OptimizerApi>): OptimizerApi {
   return {
     optimize: (request, onText) =>
       onText ? remote.optimize(request, proxy(onText)) : remote.optimize(request),
-    cancel: () => remote.cancel(),
     measurePrompt: (model, text) => remote.measurePrompt(model, text),
   };
 }

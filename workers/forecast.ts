@@ -1,4 +1,8 @@
-import { startForecast } from '../lib/engine/forecast';
+import { expose } from 'comlink';
+import { installErrorTransfer } from '../lib/contract/error-transfer';
+import { type ForecastApi, forecast } from '../lib/engine/forecast';
 import { modelFamilies } from '../lib/models';
 
-startForecast(modelFamilies);
+// Beside the engine, which may be busy.
+installErrorTransfer();
+expose({ forecast: forecast.bind(null, modelFamilies) } satisfies ForecastApi);

@@ -6,8 +6,7 @@ import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/form';
 import { deviceSentence, hasRealGpu } from './first-run-text';
-import { forecastOfModel } from './form/forecast-request';
-import { useForecast } from './form/use-forecast';
+import { forecastOfModel, useForecast } from './form/forecast';
 import { Hero } from './hero';
 
 /** The introduction, shown while there is no video: what this device can do, and the sample. */

@@ -24,21 +24,19 @@ export interface OptimizerRequest {
   readonly timeLimitMs?: number;
 }
 
-/** Interface of the optimizer worker, called through Comlink. It improves one prompt at a time. */
+/** Interface of the optimizer worker, called through Comlink. Improving is cancelled by ending the worker. */
 export interface OptimizerApi {
   /**
    * Rewrites a prompt with the installed language model, whose memory is freed before this returns.
    *
    * @param onText sees the unchecked text as it is written
    * @returns `unavailable` where no language model is installed
-   * @throws KinoraError `BUSY`, `CANCELLED`, `LANGUAGE_MODEL_FAILED`, `MODEL_FILE_INVALID`, `MODEL_UNKNOWN`
+   * @throws KinoraError `LANGUAGE_MODEL_FAILED`, `MODEL_FILE_INVALID`, `MODEL_UNKNOWN`
    */
   optimize(
     request: OptimizerRequest,
     onText?: (soFar: string) => void,
   ): Promise<PromptOptimization>;
-  /** Ends the running optimisation with `CANCELLED`. */
-  cancel(): Promise<void>;
   /**
    * Measures a text with the tokenizer of a video model, which stays in memory: about 170 MB for the real one.
    *

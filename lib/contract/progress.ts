@@ -163,6 +163,8 @@ export type ProgressEvent =
       /** The memory plan; sent again when memory ran out and the run continues with a smaller plan. */
       readonly type: 'plan';
       readonly memory: MemoryReport;
+      /** Work of the decode as a multiple of that of whole frames: what tiles add. */
+      readonly decodeWork: number;
     }
   | { readonly type: 'memory'; readonly categories: Readonly<Record<string, MemoryCount>> };
 

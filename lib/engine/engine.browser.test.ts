@@ -12,11 +12,10 @@ import { installErrorTransfer } from '../contract/error-transfer';
 import { sha256 } from '../contract/sha256';
 import { failureOf } from '../contract/testing/failure';
 import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
-import { ratesFolder, readPaces } from '../pipeline/estimate';
 import { listRuns, removeRun } from '../predictions/run-files';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../video';
-import { opfsFolder } from '../weights/store';
+import { knownPaces } from './run-estimate';
 import { fetchBlob, fetchStill, generate as generateWith, makeRequest } from './testing/runs';
 
 installErrorTransfer();
@@ -145,10 +144,7 @@ describe('a second model family', () => {
     expect(shares).toEqual(shares.toSorted((a, b) => a - b));
     expect(shares.at(-1)).toBeGreaterThan(0.9);
     // What was measured is remembered for the next run.
-    const paces = await readPaces(
-      opfsFolder(ratesFolder),
-      `wasm ${navigator.hardwareConcurrency} | ${model}`,
-    );
+    const { paces } = await knownPaces(null, {}, model);
     expect(paces.denoise).toBeGreaterThan(0);
     const { counting } = result.findings ?? {};
     // What was framed is what the model was given.

@@ -1,4 +1,3 @@
-import * as Comlink from 'comlink';
 import {
   type DeviceOptions,
   type DeviceReport,
@@ -11,10 +10,10 @@ import {
   sourcesFor,
   usualKernels,
 } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
 import { joinOf, planClips } from '../pipeline/clips';
-import { forecastTime, stagesOf, type TimeForecast } from '../pipeline/estimate';
+import { RunEstimator } from '../pipeline/estimate/estimator';
+import { stagesOf } from '../pipeline/estimate/stages';
 import { longestClip, type MemoryPlan, MemoryPlanner } from '../pipeline/memory/plan';
 import type { ModelCounts, ModelFamilies } from '../pipeline/model';
 import { familyOf } from '../pipeline/open';
@@ -39,8 +38,6 @@ export interface ForecastRequest {
   /** The engine's report; null where there is none. */
   readonly gpu: DeviceReport | null;
   readonly checked: boolean;
-  /** Whether the memory is counted too, which takes seconds for a large model. */
-  readonly withMemory: boolean;
 }
 
 /** Bytes of device memory. */
@@ -55,7 +52,11 @@ export interface MemoryForecast {
 
 /** What a request takes. LoRAs are not counted: they add little. */
 export interface Forecast {
-  readonly time: TimeForecast;
+  readonly time: {
+    readonly seconds: number;
+    /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
+    readonly measured: boolean;
+  };
   /** Null where it was not asked for. */
   readonly memory: MemoryForecast | null;
   /** Bytes that the model's weights take in the store. */
@@ -65,23 +66,27 @@ export interface Forecast {
 /**
  * Counts a request by the configuration files of its model. It uses no GPU.
  *
+ * @param withMemory whether the memory is counted too, which takes seconds for a large model
  * @throws KinoraError of configuration files that are missing or invalid
  */
 export async function forecast(
   families: ModelFamilies,
   request: ForecastRequest,
+  withMemory: boolean,
 ): Promise<Forecast> {
-  const { manifest, precision, sampling, size, duration, finishing } = request;
+  const { manifest, precision, device, checked } = request;
   const family = familyOf(families, manifest);
   const configuration = await configurationOf(manifest);
   const counts = await family.count(precision, configuration);
-  const frames = frameCount(manifest, duration);
-  const gpu = request.device.backend === 'webgpu' ? request.gpu : null;
-  const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
-  const plan = planner && planWithin(planner, request.device.memoryBudget);
-  const { kind, paces } = await knownPaces(gpu, request.device, manifest.id);
-  const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
-  const counted = { manifest, counts, sampling, size, frames, finishing, checkedFrames };
+  const frames = frameCount(manifest, request.duration);
+  const gpu = device.backend === 'webgpu' ? request.gpu : null;
+  const planner = withMemory ? await plannerOf(counts, request, frames, gpu) : null;
+  const plan = planner && planWithin(planner, device.memoryBudget);
+  const { kind, paces } = await knownPaces(gpu, device, manifest.id);
+  const checkedFrames = checked ? sampledFrames(frames).length : 0;
+  const stages = stagesOf({ ...request, counts, frames, checkedFrames }, kind);
+  const estimator = new RunEstimator(stages, paces);
+  estimator.decodeWork = plan?.decodeWork ?? 1;
   const installation = await family.installation.plan(configuration);
   const needed = manifest.components.filter(({ faster }) => !faster);
   const stored = needed.map(({ id: component }) => {
@@ -90,7 +95,7 @@ export async function forecast(
     return installation.storedBytes(component, precision, blocks) ?? 0;
   });
   return {
-    time: forecastTime(stagesOf({ ...counted, optimises: false }, kind), paces, plan?.decodeWork),
+    time: { seconds: estimator.secondsLeft(), measured: estimator.isMeasured },
     memory: planner && {
       full: planner.full.peak,
       least: planner.least.peak,
@@ -141,12 +146,5 @@ async function configurationOf({ id, base, files }: ModelManifest): Promise<Mode
 /** Interface of the forecast worker, called through Comlink. */
 export interface ForecastApi {
   /** As {@link forecast}. */
-  forecast(request: ForecastRequest): Promise<Forecast>;
-}
-
-/** Starts forecasts in this worker, beside the engine, which may be busy. */
-export function startForecast(families: ModelFamilies): void {
-  const api: ForecastApi = { forecast: (request) => forecast(families, request) };
-  installErrorTransfer();
-  Comlink.expose(api);
+  forecast(request: ForecastRequest, withMemory: boolean): Promise<Forecast>;
 }

@@ -139,8 +139,8 @@ export class Generation {
     const { loop, smooth } = parameters;
     const decoded = framesInFile(frames, loop);
     const { control } = context;
-    const counted = { request, model, sampling, frames, optimises: optimising };
-    const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
+    const counted = { model, sampling, frames, optimises: optimising };
+    const estimate = await RunEstimate.open(request, counted, control, context.report);
     this.#estimate = estimate;
     const { optimizer } = context.tools;
     const optimisation =
@@ -165,7 +165,6 @@ export class Generation {
     });
     const shown = (last ? [still, last] : [still]).map((one) => () => inFrame(one, delivered));
     if (await safety.checkInput(shown)) requireNoChild('image', texts);
-    if (!safety.checks) estimate.expectNoCheck();
     const steps: StepContext = { seed: parameters.seed, image, frames: decoded, signal };
     const chain = new FrameChain([
       ...context.frameSteps.map((make) => make(steps)),
@@ -239,7 +238,6 @@ export class Generation {
         {
           control: context.control,
           onProgress: report,
-          onPlan: (plan) => estimate.plan(plan),
           onFrame: async (frame) => finishing.add(await chain.next(frame)),
           saving,
         },

@@ -81,22 +81,6 @@ test('without a language model the prompt stays, and the record says so', async 
   }
 });
 
-test('one at a time; cancelled while it loads and while it writes; then it works again', async () => {
-  await install(await tiny());
-  const loading = failureOf(optimizer.optimize(request()));
-  expect((await failureOf(optimizer.optimize(request()))).code).toBe('BUSY');
-  await optimizer.cancel();
-  expect((await loading).code).toBe('CANCELLED');
-
-  let calls = 0;
-  const onText = Comlink.proxy(() => {
-    calls += 1;
-    if (calls === 3) void optimizer.cancel();
-  });
-  expect((await failureOf(optimizer.optimize(request(), onText))).code).toBe('CANCELLED');
-  expect((await optimizer.optimize(request())).status).toBe('used');
-});
-
 test('a damaged language model is an error with its remedy', async () => {
   await install('damaged');
   const failure = await failureOf(optimizer.optimize(request()));

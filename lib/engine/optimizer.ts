@@ -25,7 +25,6 @@ export interface OptimizerWorkerParts extends OptimizerParts {
 /** The prompt optimiser of the studio, behind the interface that the page speaks. */
 export class Optimizer implements OptimizerApi {
   readonly #parts: OptimizerWorkerParts;
-  #running: AbortController | undefined;
   /** The last tokenizer, by the id of its model. */
   #meter:
     | { readonly model: string; readonly measure: Promise<(text: string) => PromptLength> }
@@ -39,31 +38,15 @@ export class Optimizer implements OptimizerApi {
     { prompt, model, loras, seed, timeLimitMs }: OptimizerRequest,
     onText?: (soFar: string) => void,
   ): Promise<PromptOptimization> {
-    if (this.#running) throw new KinoraError('BUSY', 'Another prompt is being improved.');
-    const control = new AbortController();
-    this.#running = control;
-    const { signal } = control;
-    try {
-      return await optimizeWithInstalled(this.#parts, prompt, {
-        triggerWords: await triggerWordsOf(loras),
-        seed,
-        countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
-        signal,
-        timeLimitMs,
-        onText,
-      });
-    } catch (thrown) {
-      // A cancelled optimisation may fail in many ways; what the user did is the reason.
-      if (signal.aborted) throw new KinoraError('CANCELLED', 'Improving the prompt was cancelled.');
-      throw thrown;
-    } finally {
-      this.#running = undefined;
-      this.#meter = undefined;
-    }
-  }
-
-  async cancel(): Promise<void> {
-    this.#running?.abort();
+    return optimizeWithInstalled(this.#parts, prompt, {
+      triggerWords: await triggerWordsOf(loras),
+      seed,
+      countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
+      // The page ends the worker instead.
+      signal: new AbortController().signal,
+      timeLimitMs,
+      onText,
+    });
   }
 
   async measurePrompt(model: string, text: string): Promise<PromptLength> {

@@ -30,7 +30,7 @@ export async function optimisationOf(
     return { ...promptOptimizer, status: 'edited', text: prompt };
   }
   let meter: ReturnType<VideoModel['promptMeter']> | undefined;
-  const record = await optimiserStep(optimizer, prompt, {
+  return optimiserStep(optimizer, prompt, {
     triggerWords: model.triggerWords,
     seed,
     async countTokens(text) {
@@ -40,8 +40,6 @@ export async function optimisationOf(
     signal,
     report,
   });
-  if (!isRefusedPrompt(record.text)) return record;
-  return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
 }
 
 /** @throws KinoraError `PROMPT_REFUSED` */

@@ -47,11 +47,6 @@ export class RunSafety {
     }
   }
 
-  /** Whether a checker looks at the frames. */
-  get checks(): boolean {
-    return this.#check !== null;
-  }
-
   /** To be placed between decoder and encoder. */
   get steps(): readonly FrameStep[] {
     return this.#check ? [this.#check.step] : [];

@@ -4,6 +4,7 @@ import {
   type PromptOptimization,
   toKinoraError,
 } from '../contract';
+import { isRefusedPrompt } from '../contract/prompt-refusal';
 import { appUrl } from '../contract/site';
 import type { OptimizeOptions } from '../prompts';
 import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
@@ -41,8 +42,10 @@ export async function optimizeWithInstalled(
   let model: OpenLanguageModel | undefined;
   try {
     model = await openLanguageModel(file, { ...named, assets, signal: options.signal });
-    const record = await parts.optimize(prompt, { ...options, model });
-    return { ...record, milliseconds: Math.round(now() - begin) };
+    const made = await parts.optimize(prompt, { ...options, model });
+    const record = { ...made, milliseconds: Math.round(now() - begin) };
+    if (!isRefusedPrompt(record.text)) return record;
+    return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
   } finally {
     await model?.close();
   }

@@ -30,7 +30,6 @@ export interface OpenOptions {
 
 /** Tokens of prompt and answer together. */
 const contextTokens = 1024;
-const mostThreads = 8;
 const defaultLoadLimitMs = 30_000;
 
 /** The values that Qwen3's card gives for answers without thinking; llama-server's names (README). */
@@ -70,7 +69,7 @@ export async function openLanguageModel(
       n_gpu_layers: 0,
       n_ctx: contextTokens,
       n_parallel: 1,
-      n_threads: options.threads ?? defaultThreads(),
+      n_threads: options.threads ?? Math.max(1, Math.min(8, navigator.hardwareConcurrency >> 1)),
       log_level: LogLevel.ERROR,
       warmup: false,
     });
@@ -174,10 +173,6 @@ class WllamaModel implements OpenLanguageModel {
 function seedOf(seed: number): number {
   const short = seed % 2 ** 32;
   return short === randomSeed ? 0 : short;
-}
-
-function defaultThreads(): number {
-  return Math.max(1, Math.min(mostThreads, Math.floor(navigator.hardwareConcurrency / 2)));
 }
 
 /** @throws KinoraError `LANGUAGE_MODEL_FAILED` where llama.cpp's program cannot run */

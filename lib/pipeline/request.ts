@@ -8,7 +8,6 @@ import type {
 import type { RunSaving } from './checkpoints';
 import type { RunControl } from './control';
 import type { Frame } from './latents';
-import type { MemoryPlan } from './memory/plan';
 import type { Sampling } from './profiles';
 
 /** The end of a video, from which another one goes on and keeps its motion. */
@@ -55,8 +54,6 @@ export interface ImageToVideoRequest extends Sampling {
 export interface ImageToVideoHooks {
   readonly control: RunControl;
   readonly onProgress: (event: ProgressEvent) => void;
-  /** Called with each memory plan, before its event. */
-  readonly onPlan?: (plan: MemoryPlan) => void;
   /** Takes each frame as it is decoded; decoding waits for it. */
   readonly onFrame: (frame: Frame) => Promise<void>;
   /** Where the run is saved, and how it starts from there. Without it, it is not saved. */

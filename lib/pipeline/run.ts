@@ -285,10 +285,8 @@ class Run {
       hooks.onProgress({ type: 'sampling', sentence });
       return model.planMemory(planned);
     });
-    const onPlan = (memory: MemoryReport, plan: MemoryPlan) => {
-      hooks.onPlan?.(plan);
-      hooks.onProgress({ type: 'plan', memory });
-    };
+    const onPlan = (memory: MemoryReport, { decodeWork }: MemoryPlan) =>
+      hooks.onProgress({ type: 'plan', memory, decodeWork });
     return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
   }
 

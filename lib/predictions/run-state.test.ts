@@ -135,7 +135,7 @@ test('a run that turns out to be unsaved is not paused for later, and can be fin
 test('the memory plan is stored, and a smaller plan replaces it', () => {
   const plan = (replans: number): RunEvent => ({
     type: 'progress',
-    event: { type: 'plan', memory: { ...fullMemory, replans } },
+    event: { type: 'plan', memory: { ...fullMemory, replans }, decodeWork: 1 },
   });
   expect(reduce(...running)).toMatchObject({ progress: { memory: null } });
   expect(reduce(...running, plan(0), plan(1))).toMatchObject({

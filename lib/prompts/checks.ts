@@ -2,12 +2,12 @@ import { hasSexualTerm, namesChild } from '../contract';
 import {
   contentWords,
   detectLanguage,
-  escaped,
   folded,
   hasWord,
   isSameWord,
   lengthOf,
   occurrences,
+  wholeWord,
 } from './lexicon';
 import { clausesOf, type ParsedPrompt, positions, without } from './protect';
 
@@ -35,7 +35,7 @@ const protectedSpans: Check = ({ prompt, body, text }) => {
   for (const { kind, text: span } of prompt.spans) {
     const count =
       kind === 'trigger'
-        ? (where: string) => where.match(wholeWord(span))?.length ?? 0
+        ? (where: string) => where.match(wholeWord(span, 'gu'))?.length ?? 0
         : (where: string) => occurrences(where, span);
     if (count(text) !== count(prompt.original) || count(text) === 0) return `span ${span}`;
   }
@@ -44,12 +44,6 @@ const protectedSpans: Check = ({ prompt, body, text }) => {
   const sorted = (where: string) => [...marks(where)].sort().join('');
   return sorted(text) === sorted(prompt.original) ? null : 'new brackets or quotes';
 };
-
-function wholeWord(word: string): RegExp {
-  const before = /^[\p{Script=Latin}\p{N}]/u.test(word) ? '(?<![\\p{Script=Latin}\\p{N}])' : '';
-  const after = /[\p{Script=Latin}\p{N}]$/u.test(word) ? '(?![\\p{Script=Latin}\\p{N}])' : '';
-  return new RegExp(before + escaped(word) + after, 'gu');
-}
 
 const frame =
   /<\/?think|```|^\s*(?:#|[-*•]\s|\d+[.)]\s)|^(?:here(?:'s| is| are)\b|prompt\s*[:：]|as an ai\b|i (?:can|am sorry|cannot)\b)/imu;

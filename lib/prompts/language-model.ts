@@ -25,7 +25,7 @@ export interface OptimizeOptions {
   model: LanguageModel;
   /** Trigger words of the request's LoRAs. */
   triggerWords: readonly string[];
-  /** Seed of the sampling; taken modulo 2³². */
+  /** Seed of the sampling. */
   seed: number;
   /** Tokens of a text with the video model's own tokenizer. */
   countTokens: (text: string) => Promise<number> | number;
@@ -53,28 +53,20 @@ export async function generateWithin(
   signal: AbortSignal,
 ): Promise<{ readonly text: string | null; readonly timedOut: boolean }> {
   signal.throwIfAborted();
-  const [limit, ended] = [
-    AbortSignal.timeout(Math.max(0, Math.ceil(limitMs))),
-    new AbortController(),
-  ];
-  const any = AbortSignal.any([signal, limit, ended.signal]);
+  const limit = AbortSignal.timeout(Math.max(0, Math.ceil(limitMs)));
+  const either = AbortSignal.any([signal, limit]);
   let soFar: string | null = null;
-  const onText = (text: unknown) => {
-    if (any.aborted || typeof text !== 'string') return;
+  const onText = (text: string) => {
+    if (either.aborted) return;
     soFar = text;
     request.onText?.(text);
   };
   try {
-    const text: unknown = await untilAborted(
-      Promise.resolve(model.generate({ ...request, signal: any, onText })),
-      any,
-    );
-    return { text: typeof text === 'string' ? text : null, timedOut: false };
+    const answer = model.generate({ ...request, signal: either, onText });
+    return { text: await untilAborted(answer, either), timedOut: false };
   } catch {
     // A model that fails has no result, as one that is too late has only a part of it.
     signal.throwIfAborted();
     return { text: limit.aborted ? soFar : null, timedOut: limit.aborted };
-  } finally {
-    ended.abort();
   }
 }

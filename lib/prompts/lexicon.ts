@@ -1,4 +1,34 @@
-import { type Language, languages, languageWords } from './words';
+import languageWords from './words.json';
+
+/** The languages whose prompts are rewritten. */
+export const languages = ['en', 'zh', 'de', 'fr', 'es', 'it', 'pt'] as const;
+export type Language = (typeof languages)[number];
+
+/**
+ * Words of one language. Lists of words are one string each, separated by spaces. Patterns are sources of
+ * regular expressions over text in lower case with hyphens as spaces; they match whole words, in Chinese any
+ * place. `~` stands for up to three words between.
+ */
+interface LanguageWords {
+  /** Name in English, for the instruction. */
+  name: string;
+  /** Words without content; in Chinese, characters. */
+  stopWords: string;
+  /** Pattern of the words that negate a clause. */
+  negations: string;
+  /** Words for the numbers from two on: index 0 is "two". "One" is an article or pronoun in most languages. */
+  numbers: string;
+  /** Pairs of opposite directions, each side a pattern. */
+  directions: readonly (readonly string[])[];
+  camera: string;
+  /** Patterns of camera moves by name; `static` is a camera that does not move. */
+  moves: Readonly<Record<string, string>>;
+  /** Words of motion, camera and light that a salvaged sentence may add. */
+  motion: string;
+  persons: string;
+  /** Parts of the body and states of dress that a rewrite must not bring in. */
+  intimate: string;
+}
 
 /** The word lists of a language, compiled for comparison with {@link folded} text. */
 export interface Lexicon {
@@ -29,7 +59,7 @@ export function folded(text: string): string {
 }
 
 function compile(language: Language): Lexicon {
-  const words = languageWords[language];
+  const words: LanguageWords = languageWords[language];
   const chinese = language === 'zh';
   const pattern = (source: string) =>
     chinese
@@ -47,7 +77,7 @@ function compile(language: Language): Lexicon {
     motion: new Set(split(words.motion)),
     negation: pattern(words.negations),
     numbers: numbers.map((source, i) => [String(i + 2), pattern(source)] as const),
-    directions: words.directions.map(([a, b]) => [pattern(a), pattern(b)] as const),
+    directions: words.directions.map(([a = '', b = '']) => [pattern(a), pattern(b)] as const),
     camera: pattern(words.camera),
     moves: Object.entries(words.moves).map(([name, source]) => [name, pattern(source)] as const),
     persons: anyOf(words.persons),
@@ -60,13 +90,10 @@ function compile(language: Language): Lexicon {
   };
 }
 
-const compiled = new Map(languages.map((language) => [language, compile(language)] as const));
-
-export function lexiconOf(language: Language): Lexicon {
-  const lexicon = compiled.get(language);
-  if (lexicon === undefined) throw new TypeError(`No word lists for ${language}.`);
-  return lexicon;
-}
+/** The languages by their names. */
+export const lexicons = Object.fromEntries(
+  languages.map((language) => [language, compile(language)]),
+) as Readonly<Record<Language, Lexicon>>;
 
 /**
  * The language of a text by its script and the words of our lists; null where it is none of the seven or
@@ -83,7 +110,7 @@ export function detectLanguage(text: string): Language | null {
   const scores = languages
     .filter((language) => language !== 'zh')
     .map((language) => {
-      const { stopWords, known } = lexiconOf(language);
+      const { stopWords, known } = lexicons[language];
       const score = words.reduce(
         (sum, w) => sum + (stopWords.has(w) ? 2 : known.has(w) ? 1 : 0),
         0,
@@ -142,6 +169,9 @@ export function occurrences(text: string, piece: string): number {
   return piece === '' ? 0 : text.split(piece).length - 1;
 }
 
-export function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+/** A piece of text that is no part of a longer word of an alphabet. */
+export function wholeWord(word: string, flags: string): RegExp {
+  const before = /^[\p{Script=Latin}\p{N}]/u.test(word) ? '(?<![\\p{Script=Latin}\\p{N}])' : '';
+  const after = /[\p{Script=Latin}\p{N}]$/u.test(word) ? '(?![\\p{Script=Latin}\\p{N}])' : '';
+  return new RegExp(before + word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&') + after, flags);
 }

@@ -59,11 +59,6 @@ test('a failed answer is tried once more with the next seed', async () => {
   expect(result.reasons).toContainEqual(expect.stringMatching(/^V3 content/));
 });
 
-test('the seed is taken modulo 2^32', async () => {
-  const seeds = await optimized(prompt, ['no', good], { seed: 2 ** 32 - 1 });
-  expect(seeds.requests.map(({ seed }) => seed)).toEqual([2 ** 32 - 1, 0]);
-});
-
 describe('salvage', () => {
   test('the original with the sentences that add motion only', async () => {
     const answer =
@@ -114,7 +109,6 @@ describe('time limit', () => {
 
 test.each<[string, Step]>([
   ['throws', new Error('Invalid typed array length')],
-  ['gives no text', () => undefined],
   ['gives a million characters', 'The dog runs. '.repeat(70_000)],
   ['gives broken characters', 'The dog \uFFFD\uFFFD runs.'],
 ])('a model that %s: the original', async (_, step) => {
@@ -134,29 +128,11 @@ test('what is left alone starts no model', async () => {
   expect(result).toMatchObject({ reasons: ['unbalanced'], requests: [] });
 });
 
-describe('tokens', () => {
-  /** Every text has as many tokens as this table says. */
-  const counts = (original: number, whole: number) => (text: string) =>
-    text === prompt ? original : text === good ? whole : 511;
-
-  test.each([
-    ['a text of exactly 512 is used', 512, good],
-    ['over 512 the last sentence goes', 513, good.replace(' The camera holds still.', '')],
-  ])('%s', async (_, whole, text) => {
-    const result = await optimized(prompt, [good], { countTokens: counts(512, whole) });
-    expect(result).toMatchObject({ status: 'used', text });
-  });
-
-  test('an original over 512 is never cut', async () => {
-    const result = await optimized(prompt, [good], { countTokens: () => 513 });
-    expect(result).toMatchObject({ status: 'unchanged', reasons: ['tokens'], text: prompt });
-  });
-
-  test('a count that fails leaves the original', async () => {
-    const countTokens = () => Promise.reject(new Error('no tokenizer'));
-    const result = await optimized(prompt, [good], { countTokens });
-    expect(result).toMatchObject({ status: 'failed', text: prompt });
-  });
+test('a text of 512 tokens is used; an original of more is never cut', async () => {
+  const used = await optimized(prompt, [good], { countTokens: () => 512 });
+  expect(used).toMatchObject({ status: 'used', text: good });
+  const long = await optimized(prompt, [good], { countTokens: () => 513 });
+  expect(long).toMatchObject({ status: 'unchanged', reasons: ['tokens'], text: prompt });
 });
 
 test('cancelling rejects with the reason, even where the model hangs', async () => {

@@ -1,5 +1,5 @@
 import type { PromptOptimization } from '../contract';
-import { type Candidate, failures, maxTokens } from './checks';
+import { failures, maxTokens } from './checks';
 import { grammarFor, instructionFor, maxTokensFor } from './instruction';
 import { generateWithin, type OptimizeOptions } from './language-model';
 import { contentWords, hasWord } from './lexicon';
@@ -10,23 +10,6 @@ import { cleanAnswer, joinSentences, sentencesOf } from './sentences';
 const maxGrowth = 2000;
 /** Most sentences that a salvaged prompt takes from the model. */
 const maxSalvaged = 2;
-
-/** Builds the candidate of a body; a body over the token limit loses sentences from its end (V8). */
-async function shortened(
-  prompt: ParsedPrompt,
-  body: string,
-  countTokens: OptimizeOptions['countTokens'],
-): Promise<Candidate> {
-  const sentences = sentencesOf(body, prompt.inPlace);
-  for (;;) {
-    const current = sentences.length > 0 ? joinSentences(sentences) : body;
-    const text = joinPrompt(prompt, current);
-    const tokens = await countTokens(text);
-    if (tokens <= maxTokens || sentences.length <= 1)
-      return { prompt, body: current, text, tokens };
-    sentences.pop();
-  }
-}
 
 /**
  * The original with at most two sentences of the model whose content words all are in the original or in the
@@ -70,18 +53,23 @@ async function salvaged(
  *
  * @param prompt the user's prompt
  * @returns the record: the text to use, and what became of it (`used`, `salvaged`, `unchanged`, `failed`)
- * @throws the reason of `options.signal`, and nothing else
+ * @throws the reason of `options.signal`, and what `options.countTokens` throws
  */
 export async function optimizePrompt(
   prompt: string,
   options: OptimizeOptions,
 ): Promise<PromptOptimization> {
-  const { model, signal, timeLimitMs = 20_000, now = () => performance.now() } = options;
+  const {
+    model,
+    signal,
+    countTokens,
+    timeLimitMs = 20_000,
+    now = () => performance.now(),
+  } = options;
   const start = now();
   const elapsed = () => Math.max(0, Math.round(now() - start));
   const reasons: string[] = [];
-  const firstSeed = ((Math.trunc(options.seed) % 2 ** 32) + 2 ** 32) % 2 ** 32;
-  let seed = firstSeed;
+  let { seed } = options;
   const record = (status: PromptOptimization['status'], text: string): PromptOptimization => {
     const ran = status !== 'unchanged';
     return {
@@ -103,14 +91,6 @@ export async function optimizePrompt(
   signal.throwIfAborted();
   const parsed = parsePrompt(prompt, options.triggerWords);
   if ('reason' in parsed) return unchanged(parsed.reason);
-  // A count that fails is no count: the text is then not known to fit, and the original stays.
-  const countTokens = async (text: string) => {
-    try {
-      return await options.countTokens(text);
-    } catch {
-      return Number.NaN;
-    }
-  };
   if ((await countTokens(prompt)) > maxTokens) return unchanged('tokens');
 
   const request = {
@@ -123,21 +103,18 @@ export async function optimizePrompt(
   for (const attempt of [0, 1]) {
     const left = timeLimitMs - (now() - start);
     if (attempt > 0 && left <= 0) break;
-    seed = (firstSeed + attempt) % 2 ** 32;
+    seed = options.seed + attempt;
     const answer = await generateWithin(model, { ...request, seed }, left, signal);
     if (answer.timedOut) reasons.push('time limit');
     if (answer.text === null || answer.text.length > parsed.source.length + maxGrowth) {
       reasons.push('no result');
     } else {
-      const candidate = await shortened(
-        parsed,
-        cleanAnswer(answer.text, parsed.inPlace),
-        countTokens,
-      );
-      const problems = failures(candidate);
-      if (problems.length === 0) return record('used', candidate.text);
+      const body = cleanAnswer(answer.text, parsed.inPlace);
+      const text = joinPrompt(parsed, body);
+      const problems = failures({ prompt: parsed, body, text, tokens: await countTokens(text) });
+      if (problems.length === 0) return record('used', text);
       reasons.push(...problems);
-      bodies.unshift(candidate.body);
+      bodies.unshift(body);
     }
     if (answer.timedOut) break;
   }

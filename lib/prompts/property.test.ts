@@ -135,9 +135,6 @@ const attacks: Step[] = [
   '',
   '][}{><"',
   new Error('Invalid typed array length'),
-  () => undefined,
-  () => 42,
-  () => ({ text: 'an object' }),
   ({ user }) => Promise.reject(user),
 ];
 
@@ -160,7 +157,7 @@ async function holds({ prompt, kept }: Sample, step: Step, seed: number) {
   return result.status;
 }
 
-async function allHold(numRuns: number) {
+test('no protected span is ever lost', async () => {
   const statuses = new Set<string>();
   const hanging = hangsAfter('The woman walks slowly. The camera holds still. The');
   await fc.assert(
@@ -172,15 +169,11 @@ async function allHold(numRuns: number) {
         statuses.add(await holds(sample, step, seed));
       },
     ),
-    { numRuns, seed: 20 },
+    { numRuns: 200, seed: 20 },
   );
   // A property that only ever sees the original would say nothing.
   expect([...statuses]).toEqual(expect.arrayContaining(['used', 'salvaged', 'failed']));
-}
-
-test('no protected span is ever lost: 200 prompts', () => allHold(200));
-
-test('no protected span is ever lost: 2,000 prompts', { tags: ['full'] }, () => allHold(2000));
+});
 
 test('any text at all gives a result that is the original or keeps its brackets', async () => {
   const text = fc.string({

@@ -1,33 +1,20 @@
 import {
   contentWords,
   detectLanguage,
-  escaped,
   folded,
   type Lexicon,
   lengthOf,
-  lexiconOf,
+  lexicons,
+  wholeWord,
 } from './lexicon';
-
-export type SpanKind = 'bracket' | 'quote' | 'url' | 'trigger' | 'negation';
 
 /** A piece of the prompt that every result has verbatim. */
 export interface Span {
-  readonly kind: SpanKind;
+  readonly kind: 'bracket' | 'quote' | 'url' | 'trigger' | 'negation';
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
-
-/** Why a prompt is left as it is. */
-export type LeaveReason =
-  | 'long'
-  | 'empty'
-  | 'language'
-  | 'weights'
-  | 'unbalanced'
-  | 'characters'
-  | 'spans'
-  | 'tokens';
 
 /** A prompt in its parts; `source` is what the model rewrites. */
 export interface ParsedPrompt {
@@ -82,7 +69,7 @@ function bracketEnd(prompt: string, start: number, open: string, close: string):
 function delimitedSpans(prompt: string): Span[] | null {
   const spans: Span[] = [];
   let at = 0;
-  const add = (kind: SpanKind, end: number) => {
+  const add = (kind: Span['kind'], end: number) => {
     spans.push({ kind, start: at, end, text: prompt.slice(at, end) });
     at = end;
   };
@@ -98,9 +85,9 @@ function delimitedSpans(prompt: string): Span[] | null {
       if (end < 0) return null;
       add('bracket', end);
     } else if (quote !== undefined) {
-      const length = [...prompt.slice(at + 1)].findIndex((c) => quote.includes(c));
+      const length = prompt.slice(at + 1).search(new RegExp(`[${quote}]`));
       if (length < 0) return null;
-      add('quote', at + 2 + [...prompt.slice(at + 1)].slice(0, length).join('').length);
+      add('quote', at + 2 + length);
     } else if (closers.has(char)) {
       return null;
     } else if (!wordBefore && url.test(prompt)) {
@@ -124,13 +111,7 @@ function triggerSpans(
   const words = [...new Set(triggerWords.map((word) => word.trim()))].filter((word) => word !== '');
   words.sort((a, b) => b.length - a.length);
   for (const word of words) {
-    const before = /^[\p{L}\p{N}]/u.test(word) && !/^\p{Script=Han}/u.test(word);
-    const after = /[\p{L}\p{N}]$/u.test(word) && !/\p{Script=Han}$/u.test(word);
-    const pattern = new RegExp(
-      `${before ? '(?<![\\p{Script=Latin}\\p{N}])' : ''}${escaped(word)}${after ? '(?![\\p{Script=Latin}\\p{N}])' : ''}`,
-      'giu',
-    );
-    for (const { index: start, 0: text } of prompt.matchAll(pattern)) {
+    for (const { index: start, 0: text } of prompt.matchAll(wholeWord(word, 'giu'))) {
       const end = start + text.length;
       if ([...taken, ...found].some((span) => span.start < end && start < span.end)) continue;
       found.push({ kind: 'trigger', start, end, text });
@@ -213,7 +194,7 @@ function negatedRuns(
 export function parsePrompt(
   original: string,
   triggerWords: readonly string[],
-): ParsedPrompt | { readonly reason: LeaveReason } {
+): ParsedPrompt | { readonly reason: string } {
   const han = original.match(/\p{Script=Han}/gu)?.length ?? 0;
   if (original.split(/\s+/u).length > maxWords || han > maxHan || original.length > 4000) {
     return { reason: 'long' };
@@ -230,7 +211,7 @@ export function parsePrompt(
   if (!/\p{L}/u.test(mask)) return { reason: 'empty' };
   const language = detectLanguage(mask);
   if (language === null) return { reason: 'language' };
-  const lexicon = lexiconOf(language);
+  const lexicon = lexicons[language];
 
   const clauses = clausesOf(original, fixed);
   const negations = negatedRuns(original, clauses, mask, lexicon).map((run) => {
@@ -272,7 +253,7 @@ export function parsePrompt(
     front,
     source,
     inPlace,
-    negated: negations.map(({ text, endsSentence }) => ({ text, endsSentence })),
+    negated: negations,
   };
 }
 

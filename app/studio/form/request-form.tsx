@@ -11,7 +11,7 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import { CodeButton } from './code-button';
 import { type Example, exampleLoraOf } from './examples';
-import { forecastOfForm } from './forecast-request';
+import { forecastOfForm, useForecast } from './forecast';
 import {
   type ChosenImage,
   type FormAction,
@@ -41,7 +41,6 @@ import { PromptField } from './prompt-field';
 import { samplingOf } from './sampling';
 import { StorageNote } from './storage-note';
 import type { FileNotice } from './use-file-input';
-import { useForecast } from './use-forecast';
 import type { Improve } from './use-improve';
 import type { SharedFiles } from './use-launched-files';
 import { useLoraChecks } from './use-loras';
@@ -104,7 +103,8 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const errors = useShownErrors(form);
   const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
-  const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
+  const asked = forecastOfForm(model, values, resolved, props.gpu);
+  const forecast = useForecast(asked, props.revision, true);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   const fields: FormFields = { values, errors, model, resolved, set };
   const imageField = (name: ImageName) => (

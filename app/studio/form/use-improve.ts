@@ -3,6 +3,7 @@ import type { LoraFile } from '../../../lib/contract/engine';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import { resolveSeed } from '../../../lib/contract/parameters';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
+import { untilAborted } from '../../../lib/contract/until-aborted';
 import { withScales } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
@@ -119,7 +120,7 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
 /**
  * Improves one prompt. The worker ends with it, so that its memory is free for the video.
  *
- * @throws KinoraError of the optimizer; `CANCELLED` after an abort
+ * @throws KinoraError of the optimizer; the reason of the signal
  */
 async function improve(
   { prompt, seed, limitMs: timeLimitMs }: ImproveRequest,
@@ -127,24 +128,15 @@ async function improve(
   signal: AbortSignal,
   onText: (soFar: string) => void,
 ): Promise<PromptOptimization> {
-  // Neither is part of what the page needs first.
-  const [{ createOptimizerClient }, { isRefusedPrompt }] = await Promise.all([
-    import('../../optimizer-client'),
-    import('../../../lib/contract/prompt-refusal'),
-  ]);
+  // No part of what the page needs first.
+  const { createOptimizerClient } = await import('../../optimizer-client');
   signal.throwIfAborted();
   const client = createOptimizerClient();
   const { api, crashed } = client.open();
-  // A worker that has ended has nothing to cancel.
-  const cancel = () => void api.cancel().catch(() => undefined);
-  signal.addEventListener('abort', cancel);
   try {
     const improving = api.optimize({ ...video, prompt, seed, timeLimitMs }, onText);
-    const record = await Promise.race([improving, crashed]);
-    if (!isRefusedPrompt(record.text)) return record;
-    return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
+    return await untilAborted(Promise.race([improving, crashed]), signal);
   } finally {
-    signal.removeEventListener('abort', cancel);
     client.close();
   }
 }

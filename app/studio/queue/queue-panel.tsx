@@ -16,11 +16,11 @@ import type { ModelList } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/queue';
 import '../../texts/en/studio';
+import { useQueueTime } from '../form/forecast';
 import { durationText } from '../form/forecast-text';
 import type { Edit } from '../form/use-edit';
 import { type QueueView, useHeldQueue } from '../use-data';
 import { differingFacts, QueuePicture, QueueRow } from './queue-row';
-import { useQueueTime } from './use-queue-time';
 import { useReorder } from './use-reorder';
 import './queue.css';
 

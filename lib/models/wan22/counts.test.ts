@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { demonstrationModel, parseManifest } from '../../contract';
 import { parseParameters } from '../../contract/request';
-import { forecastTime, stagesOf } from '../../pipeline/estimate';
+import { RunEstimator } from '../../pipeline/estimate/estimator';
+import { stagesOf } from '../../pipeline/estimate/stages';
 import { latentSizeOf } from '../../pipeline/latents';
 import { resolveSampling } from '../../pipeline/profiles';
 import { diskFolder, publicModels } from '../../weights/testing/files';
@@ -47,9 +48,8 @@ test.for(Object.entries(firstRuns) as [keyof typeof firstRuns, number][])(
     const complete = { manifest, decoders: ['full'] as const, adapters };
     const { sampling } = resolveSampling(complete, 'standard', asked);
     const run = { manifest, counts, sampling, size: '1280*720', frames: 121 } as const;
-    const plain = { finishing: {}, optimises: false, checkedFrames: 0 };
-    const stages = stagesOf({ ...run, ...plain }, device);
-    const { seconds } = forecastTime(stages, {});
+    const stages = stagesOf({ ...run, finishing: {}, checkedFrames: 0 }, device);
+    const seconds = new RunEstimator(stages, {}).secondsLeft();
     expect(seconds).toBeGreaterThan(measured / 2);
     expect(seconds).toBeLessThan(measured * 2);
   },

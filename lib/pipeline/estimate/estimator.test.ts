@@ -2,9 +2,8 @@ import { expect, test } from 'vitest';
 import type { ProgressEvent } from '../../contract';
 import { testManifest } from '../../contract/testing/manifest';
 import type { Sampling } from '../profiles';
-import { forecastTime, RunEstimator } from './estimator';
-import { type Paces, usualRates } from './rates';
-import { type CountedRun, stagesOf } from './stages';
+import { type Paces, RunEstimator } from './estimator';
+import { type CountedRun, stagesOf, usualRates } from './stages';
 
 /** Seconds of the parts of a simulated run. */
 interface Device {
@@ -52,7 +51,6 @@ const work: CountedRun = {
   size: '1280*720',
   frames,
   finishing: {},
-  optimises: false,
   checkedFrames: 0,
 };
 
@@ -64,12 +62,12 @@ class Simulation {
   finishing = false;
 
   constructor(remembered: Paces, of: CountedRun = work) {
-    this.estimator = new RunEstimator({
-      stages: stagesOf(of, 'gpu'),
+    this.estimator = new RunEstimator(
+      stagesOf(of, 'gpu'),
       remembered,
-      finishing: () => this.finishing,
-      now: () => this.seconds,
-    });
+      () => this.finishing,
+      () => this.seconds,
+    );
   }
 
   /** Time passes, and each second is looked at the estimate. */
@@ -187,15 +185,15 @@ test('a first step that does not end raises what is expected of the others', () 
 });
 
 test('before a run begins its time is known from the paces of an earlier one, and rough without', () => {
-  const known = forecastTime(stagesOf(work, 'gpu'), remembered);
-  expect(known.measured).toBe(true);
-  expect(Math.abs(known.seconds / first.total - 1)).toBeLessThan(0.05);
-  expect(forecastTime(stagesOf(work, 'gpu'), {}).measured).toBe(false);
+  const known = new RunEstimator(stagesOf(work, 'gpu'), remembered);
+  expect(known.isMeasured).toBe(true);
+  expect(Math.abs(known.secondsLeft() / first.total - 1)).toBeLessThan(0.05);
+  expect(new RunEstimator(stagesOf(work, 'gpu'), {}).isMeasured).toBe(false);
 });
 
 test('measured paces are those of the device, with the kernels that it compiled', () => {
   const passes = 2 * (2 * 5 + 5);
-  const usual = passes * 1e13 * usualRates.gpu.pass.operation;
+  const usual = passes * 1e13 * usualRates.gpu.operation;
   expect(remembered.denoise).toBeCloseTo((passes * device.pass + device.compile) / usual, 5);
 });
 
@@ -281,7 +279,7 @@ test('a pause stands still, and finishing early leaves out what will not be made
 test('a decode in tiles counts with its work', () => {
   const one = { ...work, frames: 121 };
   const run = new Simulation(remembered, one);
-  run.estimator.decodeFactor(2);
+  run.estimator.decodeWork = 2;
   run.start(device);
   run.load(device, 0);
   run.steps(1, 10, device, 0, device.compile);

@@ -5,22 +5,39 @@ import {
   type Phase,
   type Size,
 } from '../../contract';
-import { easyCacheLimits, magCacheSkips, type StepCache } from '../caches';
+import { easyCacheLimits, magCacheSkips } from '../caches';
 import { type ClipJoin, joinOf, planClips } from '../clips';
 import { latentSizeOf } from '../latents';
 import type { Computation, ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
 import { createScheduler } from '../schedulers';
-import { type Cost, type DeviceClass, usualRates } from './rates';
 
-/** One stage of a run. `open` is the first part of the phase `load`, before a clip is under way. */
+/** Kinds of work; each has a pace of its own on a device. `open` is the first part of the phase `load`. */
+export type Cost = Phase | 'open' | 'tiny-decode';
+
+/** Seconds of a usual device, of any class: of the prompt optimiser, of opening a model, a byte of weights, a checked
+ * frame and a frame that is written. It reads 200 MB/s. */
+const usual = { optimise: 20, open: 2, byte: 5e-9, check: 0.5, frame: 1e-3 };
+
+/**
+ * Seconds of an operation (a GPU is taken to compute 10 TFLOP/s), of a graph of the denoiser and of the decoder, of a
+ * pixel of the image, and of one that is scaled and encoded. The emulated GPU and the CPU are as two models found them
+ * on two cores: one where nearly all is graphs, and one where little is.
+ */
+export const usualRates = {
+  gpu: { operation: 1e-13, pass: 0, decode: 0, pixel: 1e-6, encoded: 3e-8 },
+  emulated: { operation: 2e-9, pass: 0.017, decode: 0.008, pixel: 2e-5, encoded: 1e-7 },
+  cpu: { operation: 1.5e-10, pass: 0.002, decode: 0.001, pixel: 1e-6, encoded: 5e-8 },
+};
+
+/** One stage of a run. */
 export interface Stage {
-  readonly phase: Phase | 'open';
+  readonly phase: Phase;
   readonly clip: number;
   readonly cost: Cost;
   /** What a usual device of the class takes for it. */
   readonly seconds: number;
-  /** The share of each step, where they differ: two passes with guidance, fewer where a cache reuses some. */
+  /** The share of each step: two passes with guidance, fewer where a cache reuses some. */
   readonly steps?: readonly number[];
   /** Frames of its video that a decode hands out. */
   readonly frames?: number;
@@ -34,7 +51,7 @@ export interface CountedRun {
   readonly size: Size;
   readonly frames: number;
   readonly finishing: Finishing;
-  readonly optimises: boolean;
+  readonly optimises?: boolean;
   /** Whether it only decodes latents that an earlier run has made; false when absent. */
   readonly decodesOnly?: boolean;
   /** How its clips go on from one another; as the manifest says when absent. */
@@ -44,70 +61,54 @@ export interface CountedRun {
 }
 
 /** The stages of a run with their work, in order. */
-export function stagesOf(run: CountedRun, device: DeviceClass): Stage[] {
-  const { manifest, counts, sampling, size, frames, finishing, optimises } = run;
-  const { decodesOnly, checkedFrames, join = joinOf(manifest) } = run;
-  const { optimise, open, byte, pixel, pass, decode, frame, check } = usualRates[device];
+export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stage[] {
+  const { manifest, counts, sampling, size, frames, finishing, decodesOnly } = run;
+  const { join = joinOf(manifest) } = run;
+  const { operation, pixel, encoded, ...call } = usualRates[device];
   const native = manifest.nativeSizes[size];
   const format = formatOfFile({ ...finishing, size }, manifest.framesPerSecond);
   const perFrame = format.frameRate / manifest.framesPerSecond;
-  const pixels = perFrame * format.width * format.height;
-  const flops = between.flops * native.width * native.height;
-  const network = finishing.smooth ? seconds(decode, { ...between, flops }) : 0;
-  const passes = passesOfSteps(sampling);
-  const ofSteps = sum(passes);
+  const pixels = native.width * native.height;
+  const seconds = (network: 'pass' | 'decode', { flops, calls }: Computation) =>
+    operation * flops + call[network] * calls;
+  const ofFrame =
+    encoded * perFrame * format.width * format.height +
+    (finishing.smooth ? seconds('decode', { ...between, flops: between.flops * pixels }) : 0);
+  const steps = passesOfSteps(sampling);
+  const passes = sum(steps);
   const stages: Stage[] = [];
-  if (optimises) stages.push({ phase: 'optimise', clip: 0, cost: 'optimise', seconds: optimise });
-  stages.push({ phase: 'open', clip: 0, cost: 'open', seconds: open });
-  const textSeconds = byte * counts.weightBytes('text');
-  if (!decodesOnly) stages.push({ phase: 'text', clip: 0, cost: 'text', seconds: textSeconds });
+  const add = (phase: Phase, clip: number, ofStage: number, more: Partial<Stage> = {}) =>
+    stages.push({ phase, clip, cost: phase, seconds: ofStage, ...more });
+  if (run.optimises) add('optimise', 0, usual.optimise);
+  add('load', 0, usual.open, { cost: 'open' });
+  if (!decodesOnly) add('text', 0, usual.byte * counts.weightBytes('text'));
   const clips = planClips(frames, manifest.maxClipFrames, counts.latents.strides.time, join);
   for (const [clip, { frames: ofClip, shared }] of clips.entries()) {
+    const workOf = (decoded: number) => {
+      const latents = latentSizeOf(counts.latents, { ...native, frames: decoded });
+      return counts.computation(latents, sampling.decoder);
+    };
     if (!decodesOnly) {
-      const latents = latentSizeOf(counts.latents, { ...native, frames: ofClip });
-      const { pass: ofPass } = counts.computation(latents, sampling.decoder);
-      const steps = passes.map((count) => count / ofSteps);
-      const loadSeconds = byte * counts.weightBytes('denoise');
-      const denoiseSeconds = ofSteps * seconds(pass, ofPass);
-      stages.push(
-        { phase: 'image', clip, cost: 'image', seconds: pixel * native.width * native.height },
-        { phase: 'load', clip, cost: 'load', seconds: loadSeconds },
-        { phase: 'denoise', clip, cost: 'denoise', seconds: denoiseSeconds, steps },
-      );
+      add('image', clip, pixel * pixels);
+      add('load', clip, usual.byte * counts.weightBytes('denoise'));
+      const shares = steps.map((count) => count / passes);
+      add('denoise', clip, passes * seconds('pass', workOf(ofClip).pass), { steps: shares });
     }
     // Clips that keep the motion are decoded as one, with the last of them.
     if (join.keepsMotion && clip < clips.length - 1) continue;
-    const [decoded, handedOut] = join.keepsMotion ? [frames, frames] : [ofClip, ofClip - shared];
-    const sequence = latentSizeOf(counts.latents, { ...native, frames: decoded });
-    const { decode: work } = counts.computation(sequence, sampling.decoder);
-    stages.push({
-      phase: 'decode',
-      clip,
+    const [decoded, given] = join.keepsMotion ? [frames, frames] : [ofClip, ofClip - shared];
+    add('decode', clip, seconds('decode', workOf(decoded).decode) + given * ofFrame, {
       cost: sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode',
-      seconds: seconds(decode, work) + handedOut * (network + decode.pixel * pixels),
-      frames: handedOut,
+      frames: given,
     });
   }
-  if (checkedFrames > 0)
-    stages.push({ phase: 'check', clip: 0, cost: 'check', seconds: check * checkedFrames });
-  stages.push({ phase: 'finish', clip: 0, cost: 'finish', seconds: frame * frames * perFrame });
+  if (run.checkedFrames > 0) add('check', 0, usual.check * run.checkedFrames);
+  add('finish', 0, usual.frame * frames * perFrame);
   return stages;
-}
-
-function seconds(
-  rate: { readonly operation: number; readonly call: number },
-  { flops, calls }: Computation,
-): number {
-  return rate.operation * flops + rate.call * calls;
 }
 
 /** Computing a frame between each two (lib/finishing/README.md): operations a pixel, and graphs. */
 const between = { flops: 44_400, calls: 7 };
-
-/** Share of a stage that is done after so many of its steps. */
-export function shareOfSteps({ steps = [] }: Stage, done: number): number {
-  return sum(steps.slice(0, done));
-}
 
 /** What a pass costs whose blocks are not run. */
 const reusedPass = 0.03;
@@ -115,38 +116,29 @@ const reusedPass = 0.03;
 const easyCachePass = 0.5;
 
 /** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */
-function passesOfSteps(sampling: Sampling): number[] {
-  const { scheduler, steps, flowShift, guidanceScale, guidedSteps = steps } = sampling;
+function passesOfSteps({ scheduler, steps, flowShift, cache, ...sampling }: Sampling): number[] {
+  const { guidanceScale, guidedSteps = steps } = sampling;
   const schedule = createScheduler({ ...scheduler, steps, flowShift });
   const evaluations = Array.from({ length: steps }, (_, step) => schedule.step(step).length);
-  const branch = computedPasses(sampling.cache ?? { kind: 'none' }, sum(evaluations));
-  let first = 0;
+  // Each evaluation of the model is a step to a cache.
+  const all = sum(evaluations);
+  const skips = cache?.kind === 'magcache' ? magCacheSkips(all, cache.settings) : null;
+  const reuses = cache?.kind === 'easycache' ? Math.ceil(easyCacheLimits.computedShare * all) : all;
+  const passOf = (branch: 0 | 1, at: number) => {
+    if (skips?.[branch][at]) return reusedPass;
+    return at >= reuses && at < all - 1 ? easyCachePass : 1;
+  };
+  let at = 0;
   return evaluations.map((count, step) => {
     const guided = guidanceScale > 1 && step < guidedSteps;
     let passes = 0;
-    for (const end = first + count; first < end; first++) {
-      passes += branch(0, first) + (guided ? branch(1, first) : 0);
+    for (const end = at + count; at < end; at++) {
+      passes += passOf(0, at) + (guided ? passOf(1, at) : 0);
     }
     return passes;
   });
 }
 
-/** @param steps evaluations of the model, each of which is a step to a cache */
-function computedPasses(cache: StepCache, steps: number) {
-  switch (cache.kind) {
-    case 'none':
-      return () => 1;
-    case 'magcache': {
-      const skips = magCacheSkips(steps, cache.settings);
-      return (branch: 0 | 1, step: number) => (skips[branch][step] ? reusedPass : 1);
-    }
-    case 'easycache': {
-      const first = Math.ceil(easyCacheLimits.computedShare * steps);
-      return (_: 0 | 1, step: number) => (step < first || step === steps - 1 ? 1 : easyCachePass);
-    }
-  }
-}
-
-function sum(values: readonly number[]): number {
+export function sum(values: readonly number[]): number {
   return values.reduce((a, b) => a + b, 0);
 }

@@ -3,7 +3,7 @@ import type { LanguageModel } from '../language-model';
 type Request = Parameters<LanguageModel['generate']>[0];
 
 /** One answer of a {@link scriptedModel}: a text, something made of the request, or an error to throw. */
-export type Step = string | Error | ((request: Request) => unknown);
+export type Step = string | Error | ((request: Request) => string | Promise<string>);
 
 export interface ScriptedModel extends LanguageModel {
   readonly requests: Request[];
@@ -18,12 +18,11 @@ export function scriptedModel(...steps: Step[]): ScriptedModel {
     requests,
     async generate(request) {
       requests.push(request);
-      const step = steps[Math.min(requests.length, steps.length) - 1];
+      const step = steps[Math.min(requests.length, steps.length) - 1] ?? '';
       if (step instanceof Error) throw step;
       const answer = typeof step === 'function' ? await step(request) : step;
-      if (typeof answer === 'string') request.onText?.(answer);
-      // A broken runtime may give anything; the optimiser has to stand it.
-      return answer as string;
+      request.onText?.(answer);
+      return answer;
     },
   };
 }
