@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { quickChecker } from '../../contract';
 import { temporaryFolder } from '../../contract/testing/folder';
 import { root as project } from '../paths';
 import { prepareAssets } from './prepare-assets';
@@ -23,8 +21,6 @@ beforeEach(async () => {
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.wasm', 'wasm');
-  // Its weights are known by their hash: the package itself.
-  await symlink(join(project, 'node_modules/nsfwjs'), join(root(), 'node_modules/nsfwjs'));
   await put('node_modules/@wllama/wllama/esm/wasm/wllama.wasm', 'wasm');
 });
 
@@ -38,9 +34,6 @@ test('copies what is missing, then nothing', async () => {
     'public/models/tiny/model_index.json',
     'public/models/tiny/tiny_decoder/diffusion_pytorch_model.safetensors',
     'public/models/tiny/vae/config.json',
-    'public/nsfwjs/LICENSE.txt',
-    'public/nsfwjs/tensors.json',
-    'public/nsfwjs/weights.bin',
     'public/openapi.json',
     'public/wllama/wllama.wasm',
   ]);
@@ -58,15 +51,12 @@ test('copies again what changed or was cut short', async () => {
   await prepareAssets(root());
   await put('public/ffmpeg/ffmpeg-core.wasm', 'w');
   await put('public/openapi.json', '{}');
-  await put('public/nsfwjs/weights.bin', 'w');
   const changed = 'lib/models/wan22/goldens/model/vae/config.json';
   await put(changed, '{"a":2}');
   await utimes(join(root(), changed), 2e9, 2e9);
   expect((await prepareAssets(root())).sort()).toEqual([
     'public/ffmpeg/ffmpeg-core.wasm',
     'public/models/tiny/vae/config.json',
-    'public/nsfwjs/tensors.json',
-    'public/nsfwjs/weights.bin',
     'public/openapi.json',
   ]);
   expect(await readFile(join(root(), 'public/models/tiny/vae/config.json'), 'utf8')).toBe(
@@ -83,23 +73,6 @@ test('two runs at once leave whole files', async () => {
 test('a source that is missing is an error', async () => {
   await rm(join(root(), 'node_modules'), { recursive: true });
   await expect(prepareAssets(root())).rejects.toMatchObject({ code: 'ENOENT' });
-});
-
-test('the quick checker has the weights that it was tested with, and their licence', async () => {
-  await prepareAssets(root());
-  const weights = await readFile(join(root(), 'public/nsfwjs/weights.bin'));
-  expect(createHash('sha256').update(weights).digest('hex')).toBe(quickChecker.weights.sha256);
-  expect(await readFile(join(root(), 'public/nsfwjs/LICENSE.txt'), 'utf8')).toMatch(/^MIT License/);
-});
-
-test('other weights for the quick checker are refused', async () => {
-  await rm(join(root(), 'node_modules/nsfwjs'));
-  const models = 'node_modules/nsfwjs/dist/models/mobilenet_v2';
-  await put('node_modules/nsfwjs/LICENSE', 'MIT License');
-  await put(`${models}/group1-shard1of1.min.js`, `module.exports = 'AAAA';`);
-  await put(`${models}/model.min.js`, `module.exports = { weightsManifest: [{ weights: [] }] };`);
-  await expect(prepareAssets(root())).rejects.toThrow(/^weights\.bin .* has SHA-256 709e80c8/);
-  expect(await readdir(join(root(), 'public/nsfwjs'))).not.toContain('weights.bin');
 });
 
 test('a manifest names exactly the files that lie in the folder of its model', async () => {

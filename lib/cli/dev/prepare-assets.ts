@@ -1,9 +1,8 @@
 /**
  * Puts public files where the app serves them from: the bundled model, ffmpeg (module files and core
- * in one folder), llama.cpp, the quick safety checker and the API's reference page, which are not in the
- * repository, and openapi.json, which is.
+ * in one folder) and llama.cpp, which are not in the repository, and openapi.json, which is.
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import {
   copyFile,
   mkdir,
@@ -15,10 +14,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import { z } from 'zod';
-import { quickChecker } from '../../contract/quick-checker';
 import { openApiText } from '../../contract/v3/openapi';
 
 const goldens = 'lib/models/wan22/goldens';
@@ -36,8 +32,6 @@ const ffmpegFolders = [
 ];
 /** llama.cpp for the CPU of a browser (lib/language-model). */
 const wllama = 'node_modules/@wllama/wllama/esm/wasm/wllama.wasm';
-/** The quick safety checker (lib/safety): the weights of one of its networks are all that is used of it. */
-const nsfwjs = 'node_modules/nsfwjs';
 
 /**
  * Copies every public asset that is missing or differs from its source in size or time. Each file
@@ -68,7 +62,6 @@ export async function prepareAssets(root: string): Promise<string[]> {
   }
 
   pairs.push([join(root, wllama), join(root, 'public/wllama/wllama.wasm')]);
-  pairs.push([join(root, nsfwjs, 'LICENSE'), join(root, 'public/nsfwjs/LICENSE.txt')]);
 
   const copied: string[] = [];
   for (const [source, target] of pairs) {
@@ -76,63 +69,7 @@ export async function prepareAssets(root: string): Promise<string[]> {
   }
   const description = 'public/openapi.json';
   if (await writeIfChanged(join(root, description), openApiText())) copied.push(description);
-  return [...copied, ...(await prepareQuickChecker(root))];
-}
-
-const topologySchema = z.object({
-  weightsManifest: z.tuple([
-    z.object({
-      weights: z.array(
-        z.object({
-          name: z.string(),
-          shape: z.array(z.int()),
-          quantization: z.object({ min: z.number(), scale: z.number(), dtype: z.literal('uint8') }),
-        }),
-      ),
-    }),
-  ]),
-});
-
-/**
- * Decodes the weights of the quick safety checker, which its package has as text in a script.
- *
- * @throws Error where they are not those that the checker was tested with
- */
-async function prepareQuickChecker(root: string): Promise<string[]> {
-  const { weights, tensors } = quickChecker;
-  const target = (file: string) => `public/nsfwjs/${file}`;
-  const isThere = async ({ file, sha256 }: { readonly file: string; readonly sha256: string }) =>
-    // Not there yet.
-    sha256Of(await readFile(join(root, target(file))).catch(() => '')) === sha256;
-  if ((await isThere(weights)) && (await isThere(tensors))) return [];
-
-  const require = createRequire(import.meta.url);
-  const source = join(resolve(root), nsfwjs, 'dist/models/mobilenet_v2');
-  const bytes = Buffer.from(
-    z.string().parse(require(join(source, 'group1-shard1of1.min.js'))),
-    'base64',
-  );
-  const topology = topologySchema.parse(require(join(source, 'model.min.js')));
-  const list = topology.weightsManifest[0].weights.map(
-    ({ name, shape, quantization: { min, scale } }) => ({ name, shape, min, scale }),
-  );
-  const made = [
-    { ...weights, content: bytes },
-    { ...tensors, content: JSON.stringify(list) },
-  ];
-  for (const { file, sha256, content } of made) {
-    const found = sha256Of(content);
-    if (found === sha256) continue;
-    throw new Error(`${file} of the quick safety checker has SHA-256 ${found}, not ${sha256}.`);
-  }
-  for (const { file, content } of made) {
-    await putWhole(join(root, target(file)), (part) => writeFile(part, content));
-  }
-  return made.map(({ file }) => target(file));
-}
-
-function sha256Of(content: Uint8Array | string): string {
-  return createHash('sha256').update(content).digest('hex');
+  return copied;
 }
 
 async function copyIfChanged(source: string, target: string): Promise<boolean> {

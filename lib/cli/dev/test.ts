@@ -11,7 +11,7 @@ import { root } from '../paths';
 import { binary, ensureBuild, nextBinary } from './build';
 import { compileKernels } from './compile-kernels';
 import { prepareAssets } from './prepare-assets';
-import { installTestPackages } from './test-packages';
+import { installTestPackages, testPackageFile } from './test-packages';
 import {
   atLeastOneFailure,
   type Counts,
@@ -28,7 +28,7 @@ const stages: Readonly<Record<string, (level: Level) => Promise<Counts>>> = {
     const generated = await run([nextBinary(), 'typegen']);
     return single(generated || (await run([binary('typescript', 'bin/tsc'), '--noEmit'])));
   },
-  lint: async () => single(await run([binary('@biomejs/biome', 'bin/biome'), 'check'])),
+  lint: async () => single(await run([await testPackageFile('@biomejs/biome/bin/biome'), 'check'])),
   build: async () => {
     await ensureBuild(console.log);
     return single(0);

@@ -1,0 +1,9 @@
+/** `npm run lint` and `npm run format`: Biome, one of the packages that `npm ci` leaves out. */
+import { spawn } from 'node:child_process';
+import { testPackageFile } from './test-packages';
+
+const biome = await testPackageFile('@biomejs/biome/bin/biome');
+const child = spawn(process.execPath, [biome, ...process.argv.slice(2)], { stdio: 'inherit' });
+child.once('exit', (code) => {
+  process.exitCode = code ?? 1;
+});
