@@ -18,7 +18,11 @@ import {
   requireOneEnd,
   sizes,
 } from '../contract';
-import { adapterStrengths as strengths } from '../contract/parameters';
+import {
+  parameterOptions,
+  adapterStrengths as strengths,
+  unusedParameters,
+} from '../contract/parameters';
 import { samplePrompt } from '../contract/request';
 import {
   type Arguments,
@@ -97,18 +101,6 @@ const optionTypes = {
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
-
-/** The field of the request behind each option whose name differs. */
-const optionOfField: Readonly<Record<string, string>> = {
-  num_inference_steps: '--steps',
-  guidance_scale: '--guidance',
-  flow_shift: '--flow-shift',
-  duration: '--duration',
-  seed: '--seed',
-  size: '--size',
-  upscale: '--upscale',
-  loras: '--lora',
-};
 
 /** What `--help` prints. */
 export const generateHelp = `Makes a video from one image and a prompt.
@@ -277,27 +269,19 @@ export function withModelDefaults(
 }
 
 function givenParameters(values: Values): GenerateOptions['given'] {
-  return [
-    ...(values['negative-prompt'] === undefined ? [] : ['negative_prompt' as const]),
-    ...(values.steps === undefined ? [] : ['num_inference_steps' as const]),
-    ...(values.guidance === undefined ? [] : ['guidance_scale' as const]),
-    ...(values['flow-shift'] === undefined ? [] : ['flow_shift' as const]),
-  ];
+  const names = ['negative_prompt', ...unusedParameters] as const;
+  return names.filter((name) => values[parameterOptions[name]] !== undefined);
 }
 
 function readParameters(values: Values): Parameters {
+  const typed = Object.entries(parameterOptions).map(([field, option]) => {
+    const value = values[option];
+    const isNumber = field === 'upscale' || Object.hasOwn(ranges, field);
+    return [field, isNumber && typeof value === 'string' ? readNumber(value) : value];
+  });
   const given = {
+    ...Object.fromEntries(typed),
     prompt: values.prompt ?? (values.image === undefined ? samplePrompt : ''),
-    negative_prompt: values['negative-prompt'],
-    size: values.size,
-    duration: readNumber(values.duration),
-    loop: values.loop,
-    upscale: readNumber(values.upscale),
-    smooth: values.smooth,
-    num_inference_steps: readNumber(values.steps),
-    guidance_scale: readNumber(values.guidance),
-    flow_shift: readNumber(values['flow-shift']),
-    seed: readNumber(values.seed),
     loras: values.lora?.map(readLora),
   };
   try {
@@ -310,9 +294,9 @@ function readParameters(values: Values): Parameters {
 /** The same error, naming the option that was typed instead of the request's field. */
 function inOptionNames(error: KinoraError): KinoraError {
   const [field = ''] = error.message.split(/[ .]/);
-  const option = optionOfField[field];
-  if (!option) return error;
-  return new KinoraError(error.code, option + error.message.slice(field.length), {
+  const options: Readonly<Record<string, string>> = parameterOptions;
+  if (!options[field]) return error;
+  return new KinoraError(error.code, `--${options[field]}${error.message.slice(field.length)}`, {
     remedy: error.remedy,
   });
 }

@@ -36,6 +36,22 @@ export const parameterRanges = {
   seed: { min: -1, max: maxSeed, step: 1, default: -1 },
 } as const;
 
+/** The option of `npm run generate` for each parameter of a request. */
+export const parameterOptions = {
+  prompt: 'prompt',
+  negative_prompt: 'negative-prompt',
+  size: 'size',
+  duration: 'duration',
+  loop: 'loop',
+  upscale: 'upscale',
+  smooth: 'smooth',
+  num_inference_steps: 'steps',
+  guidance_scale: 'guidance',
+  flow_shift: 'flow-shift',
+  seed: 'seed',
+  loras: 'lora',
+} as const;
+
 /** Strength of the adapters of a profile, as a factor of the scales that the manifest gives them. */
 export const adapterStrengths = { min: 0.5, max: 1.2, step: 0.05, default: 1 } as const;
 

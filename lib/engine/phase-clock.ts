@@ -3,9 +3,8 @@ import type { Phase, Timings } from '../contract';
 /** Adds up the seconds of each phase; phases repeat with each clip. */
 export class PhaseClock {
   readonly #seconds: Partial<Record<Phase, number>> = {};
-  readonly #begin = performance.now();
   #phase: Phase | undefined;
-  #since = this.#begin;
+  #since = 0;
 
   enter(phase: Phase): void {
     const now = performance.now();
@@ -19,6 +18,7 @@ export class PhaseClock {
 
   stop(): Timings {
     if (this.#phase) this.enter(this.#phase);
-    return { ...this.#seconds, total: (performance.now() - this.#begin) / 1000 };
+    const total = Object.values(this.#seconds).reduce((sum, seconds) => sum + seconds, 0);
+    return { ...this.#seconds, total };
   }
 }

@@ -106,22 +106,7 @@ function jpegOf(base64: string | undefined): Blob | undefined {
 
 /** The form's values in a request of which only a part may be shown. */
 export function sharedValues({ parameters, profile }: SharedRequest): Partial<FormValues> {
-  const { prompt, negative_prompt, size, loop, upscale, smooth, ...numbers } = parameters;
-  const texts = Object.entries(numbers).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  return {
-    ...(prompt !== undefined && { prompt }),
-    ...(negative_prompt !== undefined && { negative_prompt }),
-    ...(size && { size, sizeChosen: true }),
-    ...(profile && {
-      profile,
-      loop: loop === true,
-      upscale: upscale === 2,
-      smooth: smooth === true,
-    }),
-    ...Object.fromEntries(texts),
-  };
+  return { ...fromParameters(parameters), ...(profile && { profile }) };
 }
 
 /**

@@ -256,7 +256,11 @@ test('numbers that nobody changed follow the model, others stay', () => {
 
 test('of a shared request whose settings are shown, each switch is as it was', () => {
   const shared = (finishing: { upscale?: 1 | 2; smooth?: boolean }) =>
-    sharedValues({ parameters: finishing, profile: 'standard', image: false });
+    sharedValues({
+      parameters: { size: '1280*720', ...finishing },
+      profile: 'standard',
+      image: false,
+    });
   const off = { loop: false, upscale: false, smooth: false };
   expect(shared({ upscale: 2, smooth: true })).toMatchObject({
     ...off,
@@ -265,4 +269,7 @@ test('of a shared request whose settings are shown, each switch is as it was', (
   });
   expect(shared({ upscale: 1, smooth: false })).toMatchObject(off);
   expect(shared({})).toMatchObject(off);
+  // Nothing of the form is changed by what is not shown.
+  const hidden = { parameters: { prompt: 'a' }, image: false };
+  expect(sharedValues(hidden)).toEqual({ prompt: 'a' });
 });

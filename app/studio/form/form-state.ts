@@ -10,7 +10,8 @@ import {
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
-import type { Parameters, ParametersInput } from '../../../lib/contract/request';
+import type { ParametersInput } from '../../../lib/contract/request';
+import type { SharedRequest } from '../../../lib/contract/v3';
 import { t } from '../../texts';
 import '../../texts/en/form';
 
@@ -326,22 +327,23 @@ export function finishingOf({
   return { ...(upscale && { upscale: 2 }), ...(smooth && { smooth }) };
 }
 
-/** The form's values for parameters of an earlier prediction. */
-export function fromParameters(parameters: Parameters): Partial<FormValues> {
+/** The form's values for parameters of an earlier request, as far as they are known. */
+export function fromParameters(
+  parameters: SharedRequest['parameters'] & { readonly loras?: unknown },
+): Partial<FormValues> {
+  const { size, loop, upscale, smooth, loras: _, ...others } = parameters;
+  const texts = Object.entries(others).filter(([, value]) => value !== undefined);
   return {
-    prompt: parameters.prompt,
-    negative_prompt: parameters.negative_prompt,
-    size: parameters.size,
-    sizeChosen: true,
-    num_inference_steps: String(parameters.num_inference_steps),
-    duration: String(parameters.duration),
-    loop: parameters.loop === true,
-    upscale: parameters.upscale === 2,
-    smooth: parameters.smooth === true,
-    guidance_scale: String(parameters.guidance_scale),
-    flow_shift: String(parameters.flow_shift),
-    seed: String(parameters.seed),
-    samplingDefaults: null,
+    ...Object.fromEntries(texts.map(([name, value]) => [name, String(value)])),
+    // Where the size is known, so is everything but the prompts.
+    ...(size && {
+      size,
+      sizeChosen: true,
+      loop: loop === true,
+      upscale: upscale === 2,
+      smooth: smooth === true,
+      samplingDefaults: null,
+    }),
   };
 }
 

@@ -1,23 +1,7 @@
-import type { FormValues } from './form-state';
+import { emptyForm, type FormValues } from './form-state';
 
-/** What of the form a preset of one's own holds: everything but image, prompt, seed, model and adapters. */
-const presetFields = [
-  'profile',
-  'fullDecode',
-  'cache',
-  'guidanceAdapter',
-  'adapterStrength',
-  'size',
-  'num_inference_steps',
-  'duration',
-  'loop',
-  'upscale',
-  'smooth',
-  'guidance_scale',
-  'flow_shift',
-  'negative_prompt',
-] as const;
-export type PresetValues = Pick<FormValues, (typeof presetFields)[number]>;
+/** What of the form a preset of one's own holds: how a video is made, not of what or by what. */
+export type PresetValues = ReturnType<typeof presetValues>;
 
 /** A preset of one's own. */
 export interface Preset {
@@ -56,6 +40,16 @@ export function changePresets(presets: readonly Preset[], action: PresetAction):
 }
 
 /** What a preset of one's own would hold now. */
-export function presetValues(values: FormValues): PresetValues {
-  return Object.fromEntries(presetFields.map((name) => [name, values[name]])) as PresetValues;
+export function presetValues(values: FormValues) {
+  const { prompt, optimization, seed, model, samplingDefaults, sizeChosen, ...others } = values;
+  const { backend, memoryBudget, safetyChecker, ...held } = others;
+  return held;
+}
+
+/** The presets that are stored, by an earlier version perhaps, which had fewer fields. */
+export function storedPresets(stored: unknown): readonly Preset[] {
+  const defaults = presetValues(emptyForm.values);
+  return ((stored ?? []) as readonly Preset[]).map(({ values, ...preset }) => {
+    return { ...preset, values: { ...defaults, ...values } };
+  });
 }

@@ -1,5 +1,5 @@
 import { centred, type Framing } from '../../../lib/contract/framing';
-import { adapterStrengths } from '../../../lib/contract/parameters';
+import { adapterStrengths, parameterOptions } from '../../../lib/contract/parameters';
 import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
@@ -230,27 +230,15 @@ urllib.request.urlretrieve(prediction["outputs"][0], "video.mp4")
 `;
 }
 
-/** The options of `npm run generate` for parameters that differ from the default. */
-const options = {
-  negative_prompt: '--negative-prompt',
-  size: '--size',
-  duration: '--duration',
-  num_inference_steps: '--steps',
-  guidance_scale: '--guidance',
-  flow_shift: '--flow-shift',
-  seed: '--seed',
-  upscale: '--upscale',
-} as const;
-
 function command(form: FormState): string {
   const { values, files } = form;
-  const parameters: Readonly<Record<string, unknown>> = chosenParameters(
-    form,
-    commandDefaults(form),
-  );
-  const given = Object.entries(options).flatMap(([name, flag]) =>
-    parameters[name] === undefined ? [] : [option(flag, String(parameters[name]))],
-  );
+  const { loras: _, ...parameters } = chosenParameters(form, commandDefaults(form));
+  const typed: Readonly<Record<string, unknown>> = parameters;
+  const given = Object.entries(parameterOptions).flatMap(([field, name]) => {
+    const value = typed[field];
+    if (value === undefined) return [];
+    return value === true ? [`--${name}`] : [option(`--${name}`, String(value))];
+  });
   const isFast = values.profile === 'ultra-fast';
   const hasStrength =
     (isFast || values.guidanceAdapter) && values.adapterStrength !== adapterStrengths.default;
@@ -260,10 +248,7 @@ function command(form: FormState): string {
     ...(values.model ? [option('--model', values.model)] : []),
     ...imageOptions(files.image, 'image'),
     ...(files.lastImage ? imageOptions(files.lastImage, 'lastImage') : []),
-    option('--prompt', values.prompt),
     ...given,
-    ...(values.loop && !files.lastImage ? ['--loop'] : []),
-    ...(values.smooth ? ['--smooth'] : []),
     ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
     ...(isFast ? ['--fast'] : []),
     ...(isFast && values.fullDecode ? ['--decoder full'] : []),

@@ -1,16 +1,12 @@
 import { toKinoraError } from '../../../lib/contract/errors';
 import { type Data, loadData, useStored } from '../use-data';
-import { changePresets, type Preset, type PresetAction } from './presets';
+import { changePresets, type Preset, type PresetAction, storedPresets } from './presets';
 
 const setting = 'presets';
 const none: readonly Preset[] = [];
 
 async function readPresets({ getRunner, loadSetting }: Data): Promise<readonly Preset[]> {
-  const stored = await loadSetting(getRunner().store.database, setting);
-  if (stored === undefined) return none;
-  // After the database was asked, so that the query is still observed.
-  const { parsePresets } = await import('./presets-schema');
-  return parsePresets(stored);
+  return storedPresets(await loadSetting(getRunner().store.database, setting));
 }
 
 /** The page says itself that the database cannot be read. */
@@ -27,14 +23,9 @@ export function usePresets(): {
     try {
       const { getRunner, loadSetting, saveSetting } = await loadData();
       const { database } = getRunner().store;
-      // A transaction ends while a script is loaded.
-      const { parsePresets } = await import('./presets-schema');
       await database.transaction('rw', database.settings, async () => {
-        await saveSetting(
-          database,
-          setting,
-          changePresets(parsePresets(await loadSetting(database, setting)), action),
-        );
+        const before = storedPresets(await loadSetting(database, setting));
+        await saveSetting(database, setting, changePresets(before, action));
       });
     } catch (thrown) {
       throw toKinoraError(thrown);

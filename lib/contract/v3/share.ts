@@ -106,23 +106,13 @@ export function sharedRequestOf(
   made: { readonly parameters: Omit<Parameters, 'loras'>; readonly profile: ProfileName },
   include: ShareInclude,
 ): SharedRequest {
-  const { prompt, negative_prompt, ...rest } = made.parameters;
-  const { size, num_inference_steps, duration, loop, guidance_scale, flow_shift, seed } = rest;
-  const { upscale, smooth } = rest;
-  const sampling = { num_inference_steps, guidance_scale, flow_shift, seed };
-  const settings = {
-    size,
-    duration,
-    ...(loop && { loop }),
-    ...(upscale && { upscale }),
-    ...(smooth && { smooth }),
-    ...sampling,
-  };
+  const { prompt, negative_prompt, ...settings } = made.parameters;
   return {
-    parameters: {
+    // Without what is none of them.
+    parameters: sharedRequestSchema.shape.parameters.parse({
       ...(include.prompt && { prompt, negative_prompt }),
       ...(include.settings && settings),
-    },
+    }),
     ...(include.settings && { profile: made.profile }),
     image: include.image,
   };
