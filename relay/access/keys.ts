@@ -2,13 +2,10 @@ import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { Kept } from '../kept';
-import { storageErrors } from '../store/errors';
-import { installationSecret } from '../store/secret';
-import type { Store } from '../store/store';
-import { type Caller, controlCaller, firstOwner, lacksScope } from './caller';
+import { installationSecret, type Store, storageErrors, withoutValues } from '../store';
+import { type Caller, controlCaller, firstOwner, requireScope } from './caller';
 import { processControlToken } from './control';
 import { hashKey, idOfKey, type KeyKind, sameText } from './format';
-import { KeyLookup } from './lookup';
 import {
   insertKey,
   type KeyRow,
@@ -17,8 +14,10 @@ import {
   ownerSecret,
   recordOf,
   revokeRow,
+  selectKey,
   selectKeys,
   takeSignIn,
+  touchRow,
 } from './records';
 import {
   clearedCookie,
@@ -27,6 +26,13 @@ import {
   sessionCookie,
   sessionSeconds,
 } from './session';
+
+/** How long a row is cached, in milliseconds: a revocation by another node is seen after this time. */
+const freshMs = 3000;
+/** Interval of writes of a key's last use, in milliseconds. */
+const touchMs = 60_000;
+/** Most cached rows; unknown ids are not cached. */
+const mostRows = 10_000;
 
 /** What of a request to an operation for admins is looked at. */
 type AdminRequest = Pick<Request, 'method' | 'headers'>;
@@ -47,7 +53,8 @@ export function createKeys(options: {
   const { store, config, controlToken = processControlToken() } = options;
   const { db } = store;
   const log = options.log.child({ part: 'keys' });
-  const lookup = new KeyLookup(db, log);
+  /** Rows by id, so that a busy key costs no query per request. */
+  const rows = new Kept<KeyRow | null>(freshMs, mostRows);
   const secure = config.KINORA_PUBLIC_URL?.startsWith('https:') ?? false;
   /** Of webhooks, by owner: they never change. */
   const webhookSecrets = new Kept<string>(Number.POSITIVE_INFINITY, 10_000);
@@ -55,20 +62,38 @@ export function createKeys(options: {
   const sessionSecret = () =>
     secrets.get('session', () => installationSecret(db, 'signing_secret'));
 
+  const find = async (id: string): Promise<KeyRow | null> => {
+    const row = await rows.get(id, () => storageErrors(() => selectKey(db, id)));
+    if (row === null) rows.forget(id);
+    return row;
+  };
+
+  /** Writes the last use of a key in the background. */
+  const used = (row: KeyRow): void => {
+    const now = new Date();
+    if (row.lastUsedAt && now.getTime() - row.lastUsedAt.getTime() < touchMs) return;
+    // In the cached row too: the next use is not written again.
+    row.lastUsedAt = now;
+    touchRow(db, row.id, touchMs).catch((error: unknown) => {
+      const err = withoutValues(error);
+      log.warn({ keyId: row.id, err }, 'the last use of a key could not be written');
+    });
+  };
+
   /** The row of a valid key. @throws ApiError `UNAUTHORIZED` */
   const verified = async (key: string | null): Promise<KeyRow> => {
     const id = key === null ? null : idOfKey(key);
-    const row = id === null ? null : await lookup.get(id);
+    const row = id === null ? null : await find(id);
     const right = key !== null && row !== null && sameText(row.hash, hashKey(key));
     if (!right || row.kind === 'sign-in' || !isValid(row)) throw unauthorized();
-    lookup.used(row);
+    used(row);
     return row;
   };
 
   /** The row behind a session; null where the session is not valid. */
   const sessionRow = async (cookie: string | null): Promise<KeyRow | null> => {
     const session = cookie === null ? null : readSession(await sessionSecret(), cookie);
-    const row = session && (await lookup.get(session.keyId));
+    const row = session && (await find(session.keyId));
     if (!row || row.revokedAt !== null) return null;
     // The hour of a sign-in token is the time to sign in; the session has its own end.
     return row.kind === 'sign-in' || (isValid(row) && isAdmin(row)) ? row : null;
@@ -91,10 +116,10 @@ export function createKeys(options: {
 
     /** @throws ApiError `NOT_FOUND` */
     async revoke(id: string, owner?: string): Promise<KeyRecord> {
-      lookup.forget(id);
+      rows.forget(id);
       const row = await revokeRow(db, id, owner);
       // Again: an authentication may have read the old row in between.
-      lookup.forget(id);
+      rows.forget(id);
       log.info({ keyId: id, kind: row.kind, owner: row.owner }, 'key revoked');
       return recordOf(row);
     },
@@ -122,13 +147,13 @@ export function createKeys(options: {
       if (key !== null) {
         if (isControl(key)) return controlCaller;
         const row = await verified(key);
-        if (row.kind === 'api' && isAdmin(row)) return callerOf(row, 'api');
-        throw lacksScope('admin');
+        requireScope(row, 'admin');
+        return callerOf(row, 'api');
       }
       const row = await sessionRow(request.headers.get('cookie'));
       if (!row) throw unauthorized();
       requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
-      lookup.used(row);
+      used(row);
       return callerOf(row, 'session');
     },
 
@@ -151,7 +176,7 @@ export function createKeys(options: {
       // Revoking a sign-in token ends its session for copies of the cookie too.
       if (row?.kind === 'sign-in') {
         await revokeRow(db, row.id, row.owner);
-        lookup.forget(row.id);
+        rows.forget(row.id);
       }
       return clearedCookie(secure);
     },
@@ -193,7 +218,7 @@ export function createKeys(options: {
     const id = idOfKey(token);
     const taken = id === null ? null : await takeSignIn(db, id, hashKey(token));
     if (taken) {
-      lookup.forget(taken.id);
+      rows.forget(taken.id);
       return taken;
     }
     const row = await verified(token);

@@ -2,34 +2,26 @@ import type { NodeHandler } from '../http/router';
 import type { JobRow } from '../store/schema';
 import { openBlobs, partsFolder } from './blobs';
 import type { FilesContext, FilesDependencies } from './context';
-import { getJobImage } from './inputs/image';
-import { getJobLora } from './inputs/lora';
+import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
-import { getVideo, putOutput, takeOutput } from './outputs/handlers';
-import { filenameOf } from './outputs/store';
+import { filenameOf, getVideo, putOutput, takeOutput } from './outputs/video';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
 import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
-import { createTicket, getUpload, putUpload } from './uploads/handlers';
-import { postUpload } from './uploads/multipart';
+import { createTicket, getUpload, postUpload, putUpload } from './uploads/handlers';
 import { uploadRows } from './uploads/rows';
 
 export { createLinks } from './links';
 export { createSpace } from './space';
 
-/**
- * Opens the blob store and makes the handlers of large bodies.
- *
- * @throws ApiError `STORAGE_DOWN` when the database does not answer
- */
-export async function createFiles(dependencies: FilesDependencies) {
+/** Opens the blob store and makes the handlers of large bodies. */
+export function createFiles(dependencies: FilesDependencies) {
   const { config, store } = dependencies;
-  const temporary = partsFolder(config);
   const context: FilesContext = {
     ...dependencies,
-    blobs: await openBlobs(config),
-    temporary,
+    blobs: openBlobs(config),
+    temporary: partsFolder(config),
     rows: uploadRows(store),
   };
   const { blobs, links } = context;
@@ -78,4 +70,4 @@ export async function createFiles(dependencies: FilesDependencies) {
 }
 
 /** What callers upload, what workers upload, and who may read it. */
-export type Files = Awaited<ReturnType<typeof createFiles>>;
+export type Files = ReturnType<typeof createFiles>;

@@ -15,7 +15,7 @@ export function queryOf(request: IncomingMessage): URLSearchParams {
 export function invalidField(
   field: string,
   message: string,
-  options: ErrorOptions & { code?: 'INVALID_PARAMETER' | 'NOT_FOUND' | 'INVALID_IMAGE' } = {},
+  options: ErrorOptions & { code?: ApiError['code']; remedy?: string } = {},
 ): ApiError {
   const { code = 'INVALID_PARAMETER', ...rest } = options;
   return new ApiError(code, message, { details: [{ field, message }], ...rest });

@@ -2,12 +2,11 @@ import type { z } from 'zod';
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import type { Relay } from '../open';
-import { toApiError } from './errors';
 import type { Handler } from './handler';
 import { handlers } from './handlers';
 import { check, readJson, withoutNulls } from './input';
 import { notFound } from './not-found';
-import { corsHeaders, preflightHeaders } from './reply';
+import { corsHeaders, preflightHeaders, toApiError } from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
 

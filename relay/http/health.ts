@@ -3,7 +3,7 @@ import { ApiError } from '../../lib/contract/v3';
 import { sameText } from '../access/format';
 import type { Relay } from '../open';
 import { sendJson } from './reply';
-import { callerAddress, isForwarded, isLoopback } from './request';
+import { callerAddress, headersOf, isForwarded, isLoopback } from './request';
 import type { NodeHandler } from './router';
 
 /** The state of a node's server. */
@@ -62,11 +62,10 @@ async function state(ping: (() => Promise<void>) | null): Promise<string> {
  */
 async function authorizeMetrics(request: IncomingMessage, relay: Relay): Promise<void> {
   if (isLoopback(callerAddress(request)) && !isForwarded(request)) return;
-  const { authorization, cookie } = request.headers;
+  const { authorization } = request.headers;
   const token = relay.config.KINORA_METRICS_TOKEN;
   if (token && authorization && sameText(authorization, `Bearer ${token}`)) return;
-  const headers = new Headers({ authorization: authorization ?? '', cookie: cookie ?? '' });
-  await relay.keys.authenticateAdmin({ method: 'GET', headers });
+  await relay.keys.authenticateAdmin({ method: 'GET', headers: headersOf(request) });
 }
 
 async function sendMetrics(response: ServerResponse, relay: Relay): Promise<void> {

@@ -10,8 +10,6 @@ import { type RunningServer, type StartOptions, startServer } from './start';
 /** How the process of a node is run. */
 export interface NodeOptions extends Pick<StartOptions, 'pages'> {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Opens the relay only when a request needs it. */
-  readonly lazy: boolean;
   /** Whether the terms of use are accepted, as `KINORA_ACCEPT_TERMS` says too. */
   readonly acceptTerms: boolean;
   /** Prints a line to the terminal. */
@@ -19,13 +17,12 @@ export interface NodeOptions extends Pick<StartOptions, 'pages'> {
 }
 
 /**
- * Runs one node as this process, until a signal ends it. Resolves when its relay is open; in a lazy one
- * that is when a request needed it.
+ * Runs one node as this process, until a signal ends it. Resolves when its relay and its pages are open.
  *
  * @throws Error with sentences, one a line, when it cannot start
  */
 export async function runNode(options: NodeOptions): Promise<void> {
-  const { lazy, pages, print } = options;
+  const { pages, print } = options;
   const accepted = options.acceptTerms && { KINORA_ACCEPT_TERMS: termsVersion };
   const config = readConfig({ ...options.environment, ...accepted });
   const log = createLog(config);
@@ -46,7 +43,6 @@ export async function runNode(options: NodeOptions): Promise<void> {
     config,
     log,
     pages,
-    lazy,
     open: (listening) => openNode(listening, log),
   });
   try {

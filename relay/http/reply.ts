@@ -4,7 +4,7 @@ import type { Duplex, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
-import { toApiError } from './errors';
+import { causesOf, storageDown } from '../store/errors';
 
 /** Limits of reading the rest of a refused body, so that its sender can read the answer. */
 const maxDrainBytes = 64 * 1024 * 1024;
@@ -25,6 +25,29 @@ export function preflightHeaders(allow: readonly string[]): Readonly<Record<stri
       'authorization, content-type, idempotency-key, range, x-client-name, x-client-version, x-client-os, x-request-id',
     'Access-Control-Max-Age': '86400',
   };
+}
+
+/**
+ * The refusal for an error. A storage that does not answer is `STORAGE_DOWN`; a value that the database cannot
+ * store (SQLSTATE class 22) came from the caller and is never a 5xx; any other error is `INTERNAL`.
+ */
+export function toApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const down = storageDown(thrown);
+  if (down !== null) return down;
+  if (isDataException(thrown)) {
+    return new ApiError('INVALID_PARAMETER', 'A value cannot be stored.', { cause: thrown });
+  }
+  return new ApiError('INTERNAL', undefined, { cause: thrown });
+}
+
+function isDataException(thrown: unknown): boolean {
+  for (const error of causesOf(thrown)) {
+    if ('code' in error && typeof error.code === 'string' && /^22\w{3}$/.test(error.code)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /** Sends a whole JSON answer. */

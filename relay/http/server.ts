@@ -31,8 +31,7 @@ const relayPaths = /^\/(api\/|files\/|s\/|oembed$)/;
 export interface ServerDependencies {
   readonly config: Config;
   readonly log: Logger;
-  /** Called for the first request that needs the relay, which it may open. */
-  readonly relay: () => Promise<Relay>;
+  readonly relay: Promise<Relay>;
   readonly pages: Promise<Pages>;
   readonly status: ServerStatus;
   readonly timeouts?: Timeouts;
@@ -45,13 +44,11 @@ export interface ServerDependencies {
 export function createRequestServer(dependencies: ServerDependencies) {
   const { config, log, status, timeouts = defaultTimeouts } = dependencies;
   const health = createNodeRouter(healthRoutes(status));
-  let relayRouter: Promise<ReturnType<typeof createNodeRouter> | null> | null = null;
   // The error of a relay that does not open is reported by the caller that opens it; requests get 503.
-  const openRouter = () =>
-    dependencies.relay().then(
-      (relay) => createNodeRouter(relay.files.routes),
-      () => null,
-    );
+  const relayRouter = dependencies.relay.then(
+    (relay) => createNodeRouter(relay.files.routes),
+    () => null,
+  );
 
   const openResponses = new Set<ServerResponse>();
   const idleWaiters: (() => void)[] = [];
@@ -80,7 +77,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
         if (route.kind === 'found' && isFrequent(route.target)) {
           // Loaded late: pages do not need it.
           const { answerDirectly } = await import('./direct');
-          await answerDirectly(await dependencies.relay(), request, response);
+          await answerDirectly(await dependencies.relay, request, response);
           return;
         }
         const pages = await dependencies.pages;
@@ -103,7 +100,6 @@ export function createRequestServer(dependencies: ServerDependencies) {
   /** Routes of the relay that do not go through Next. Pages need no relay and do not wait for it. */
   async function matchRelay(method: string, path: string): Promise<Match<NodeTarget>> {
     if (!relayPaths.test(path)) return { kind: 'nothing' };
-    relayRouter ??= openRouter();
     const router = await relayRouter;
     if (!router) throw new ApiError('SHUTTING_DOWN');
     return router(method, path);

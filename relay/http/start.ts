@@ -16,8 +16,6 @@ export interface StartOptions {
   readonly pages: (at: { hostname: string; port: number; server: Server }) => Promise<Pages>;
   /** Opens the relay, with the port that the server has. */
   readonly open: (config: Config) => Promise<RunningRelay>;
-  /** Opens the relay only when a request needs it: for programs that only want the pages. */
-  readonly lazy?: boolean;
   readonly timeouts?: Timeouts;
 }
 
@@ -52,14 +50,10 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const pages = deferred<Pages>();
   let opened: RunningRelay | null = null;
   let stopping: Promise<void> | null = null;
-  let openCalled = false;
   const requests = createRequestServer({
     config: options.config,
     log,
-    relay: () => {
-      openOnce();
-      return relay.promise;
-    },
+    relay: relay.promise,
     pages: pages.promise,
     status: {
       relay: () => opened,
@@ -78,8 +72,6 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     return stopping;
   };
   const stopAll = async () => {
-    if (!openCalled) relay.reject(new Error('The node was stopped before its relay was opened.'));
-    openCalled = true;
     // The relay may be opening just now.
     const running = await relay.promise.catch(() => null);
     await endAnswers(requests, running, stopSeconds * 1000, log);
@@ -88,25 +80,16 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     await pages.promise.then((open) => open.close()).catch(() => undefined);
   };
 
-  const openOnce = () => {
-    if (openCalled) return;
-    openCalled = true;
-    options.open(config).then(
-      (running) => {
-        opened = running;
-        relay.resolve(running);
-      },
-      (error: unknown) => relay.reject(error),
-    );
-  };
-
   const openPages = async () => {
-    if (!options.lazy) await relay.promise;
+    opened = await options.open(config);
+    relay.resolve(opened);
     if (stopping !== null) throw new Error('The node was stopped before its pages were opened.');
     return await options.pages({ hostname, port, server: requests.server });
   };
-  if (!options.lazy) openOnce();
-  openPages().then(pages.resolve, pages.reject);
+  openPages().then(pages.resolve, (error: unknown) => {
+    relay.reject(error);
+    pages.reject(error);
+  });
   const pagesOpen = pages.promise.then(() => undefined);
   // Reported where it is awaited.
   pagesOpen.catch(() => undefined);

@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { jobs, keys, workers } from '../store/schema';
+import { type JobRow, jobs, keys, workers } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds, type JobsDependencies, listedSeconds, now, workerName } from './context';
-import { type ClaimedJob, isClaimed } from './lease';
 
 /** Waiting jobs of a pool that are counted to say why nothing was given. */
 const countedJobs = 1000;
@@ -89,7 +88,7 @@ export async function claimNext(
   { config }: Pick<JobsDependencies, 'config'>,
   caller: Caller,
   worker: WorkerDeclaration,
-): Promise<ClaimedJob | null> {
+): Promise<JobRow | null> {
   const mismatch = sql.join(
     mismatches(caller, worker).map(([, condition]) => condition),
     sql` or `,
@@ -118,9 +117,7 @@ export async function claimNext(
       // With `=`, the query is read once; under IN a plan may read it again and lock more than it gives.
       .where(sql`${jobs.id} = (${first})`)
       .returning();
-    if (!job) continue;
-    if (!isClaimed(job)) throw new Error('A waiting job has no image.');
-    return job;
+    if (job) return job;
   }
   return null;
 }

@@ -1,16 +1,10 @@
 import { and, eq, type SQL } from 'drizzle-orm';
-import type {
-  ClaimAnswer,
-  Failure,
-  Heartbeat,
-  LeaseAnswer,
-  WorkerDeclaration,
-} from '../../lib/contract/v3';
+import type { ClaimAnswer, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { withStorageErrors } from '../store';
 import { type JobImages, type JobLora, type JobRow, jobs } from '../store/schema';
-import { claimNext, skippedFor } from './claim';
-import { announce, type JobsDependencies, writeEvent, writeStep } from './context';
+import { skippedFor } from './claim';
+import { announce, type JobsDependencies, writeStep } from './context';
 import {
   finishIntake,
   retryPause,
@@ -20,32 +14,15 @@ import {
   takenBy,
   takeWaiting,
 } from './intake';
-import {
-  type ClaimedJob,
-  completeLease,
-  endLease,
-  type JobResult,
-  leasedJob,
-  type NamedLease,
-  renewLease,
-} from './lease';
-import {
-  createPositions,
-  type JobsPage,
-  type JobsQuery,
-  listJobs,
-  previewOf,
-  type QueueDepth,
-  queueDepth,
-  removeJobs,
-} from './queries';
+import { createLeases } from './lease';
+import { createQueries } from './queries';
 import { createJobReader } from './reader';
-import { failureCode, type JobEvent, nextStep } from './status';
+import { type JobEvent, nextStep } from './status';
 import {
   countUnfinished,
-  createSubmitter,
   type Idempotency,
   type NewJob,
+  submitJob,
   submittedBefore,
 } from './submit';
 import { sweepJobs } from './sweep';
@@ -70,8 +47,6 @@ export { createWorkers, type Workers } from './workers';
 export function createJobs(dependencies: JobsDependencies) {
   const { store, config, outboxRow, log, metrics } = dependencies;
   const { db } = store;
-  const submit = createSubmitter(dependencies);
-  const position = createPositions(db);
 
   const changed = (job: JobRow, delivery = false) => announce(store, job, delivery);
 
@@ -91,22 +66,6 @@ export function createJobs(dependencies: JobsDependencies) {
     return result;
   }
 
-  /** Writes the webhook of an event of a running job. A failure is logged: the job itself goes on. */
-  async function report(job: JobRow | null, event: 'start' | 'progress'): Promise<void> {
-    try {
-      const row = job && outboxRow(job, event);
-      if (row && (await writeEvent(db, row))) void store.notify('deliveryDue', '');
-    } catch (err) {
-      log.warn({ err, job: job?.id, event }, 'the webhook of an event was not written');
-    }
-  }
-
-  async function end(lease: NamedLease, event: JobEvent): Promise<JobRow> {
-    const { job, delivery } = await endLease(db, dependencies, lease, event);
-    changed(job, delivery);
-    return job;
-  }
-
   const get = createJobReader(db);
   return withStorageErrors({
     /**
@@ -114,7 +73,7 @@ export function createJobs(dependencies: JobsDependencies) {
      * @throws ApiError `TOO_MANY_JOBS`, `IDEMPOTENCY_MISMATCH`
      */
     async submit(job: NewJob): Promise<JobRow> {
-      const row = await submit(job);
+      const row = await submitJob(dependencies, job);
       if (row.id === job.id) changed(row);
       return row;
     },
@@ -126,76 +85,14 @@ export function createJobs(dependencies: JobsDependencies) {
     submittedBefore: (keyId: string, idempotency: Idempotency): Promise<JobRow | null> =>
       submittedBefore(db, keyId, idempotency),
     get,
-    list: (owner: string, query: JobsQuery): Promise<JobsPage> => listJobs(db, owner, query),
-    /** Deletes finished jobs of an owner. @returns the deleted rows, for their files */
-    remove: (ids: readonly string[], owner: string): Promise<JobRow[]> =>
-      removeJobs(db, ids, owner),
-    /** Jobs that come before this one among those its workers choose from; 0 is next. */
-    position: (job: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> => position(job),
+    ...createQueries(db),
     unfinishedOf: (keyId: string): Promise<number> =>
       countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
-    /** The first waiting job that fits the worker, under a new lease; null where there is none. */
-    async claimNext(caller: Caller, worker: WorkerDeclaration): Promise<ClaimedJob | null> {
-      const job = await claimNext(db, dependencies, caller, worker);
-      if (!job) return null;
-      changed(job);
-      if (job.webhookEvents?.includes('start')) await report(job, 'start');
-      return job;
-    },
+    ...createLeases(dependencies),
     /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
     skippedFor: (caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> =>
       skippedFor(db, caller, worker),
-    /**
-     * @param by key id of the caller's worker token, where there is a caller: the lease is that token's
-     * alone (as in all with a lease token)
-     * @throws ApiError `LEASE_LOST` (as do all with a lease token)
-     */
-    async heartbeat(
-      id: string,
-      token: string,
-      heartbeat: Omit<Heartbeat, 'lease_token'>,
-      by?: string,
-    ): Promise<LeaseAnswer> {
-      const lease = { id, token, by };
-      const { answer, webhookEvents } = await renewLease(db, dependencies, lease, heartbeat);
-      void store.notify('jobChanged', `${id}:step`);
-      if (heartbeat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
-      if (webhookEvents?.includes('progress')) await report(await get(id), 'progress');
-      return answer;
-    },
-    lease: (id: string, token: string, by?: string): Promise<JobRow> =>
-      leasedJob(db, { id, token, by }),
-    /** With the outbox row, in one transaction. The same completion again answers the same. */
-    async complete(id: string, token: string, result: JobResult, by?: string): Promise<JobRow> {
-      const lease = { id, token, by };
-      const { job, delivery, repeated } = await completeLease(db, dependencies, lease, result);
-      if (repeated) return job;
-      changed(job, delivery);
-      metrics?.attempt('completed');
-      metrics?.inference(result.inference_ms / 1000);
-      return job;
-    },
-    /** Requeues where another attempt may succeed and is left, else ends it. */
-    async fail(
-      id: string,
-      token: string,
-      { message, code, retryable }: Omit<Failure, 'lease_token'>,
-      by?: string,
-    ): Promise<JobRow> {
-      const job = await end(
-        { id, token, by },
-        { type: 'failed', message, retryable, code: failureCode(code) },
-      );
-      metrics?.attempt(job.status === 'failed' ? 'failed' : 'requeued');
-      log.info({ job: id, code, status: job.status }, 'an attempt failed');
-      return job;
-    },
-    async release(id: string, token: string, by?: string): Promise<JobRow> {
-      const job = await end({ id, token, by }, { type: 'released' });
-      metrics?.attempt('released');
-      return job;
-    },
     /** Ends a job at once as failed, "cancelled by user"; a finished job stays as it is. */
     async cancel(id: string, owner: string): Promise<JobRow | null> {
       const own = and(eq(jobs.id, id), eq(jobs.owner, owner));
@@ -263,8 +160,6 @@ export function createJobs(dependencies: JobsDependencies) {
       const requeued = swept.filter(({ job }) => job.status === 'created').length;
       return { requeued, failed: swept.length - requeued };
     },
-    depth: (): Promise<QueueDepth> => queueDepth(db),
-    preview: (id: string): Promise<{ step: number; image: string } | null> => previewOf(db, id),
   });
 }
 

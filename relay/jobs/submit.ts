@@ -33,42 +33,24 @@ export interface Idempotency {
 const tooManyRetrySeconds = 10;
 
 /**
- * Inserts jobs. The limit of unfinished jobs of a key holds exactly for one node, which counts and
- * inserts one submission of a key after the other; several nodes together may pass it by what they
- * insert at the same moment.
+ * Inserts a job. The limit of unfinished jobs of a key holds exactly: the submissions of a key, of all nodes, come one
+ * after the other.
  *
- * @returns a function that throws ApiError `TOO_MANY_JOBS`
+ * @throws ApiError `TOO_MANY_JOBS`, `IDEMPOTENCY_MISMATCH`
  */
-export function createSubmitter({
-  store: { db },
-  config,
-}: Pick<JobsDependencies, 'store' | 'config'>): (job: NewJob) => Promise<JobRow> {
+export async function submitJob(
+  { store: { db }, config }: Pick<JobsDependencies, 'store' | 'config'>,
+  job: NewJob,
+): Promise<JobRow> {
   const limit = config.KINORA_JOBS_PER_KEY;
-  /** By key, the end of the submissions that came before. */
-  const previous = new Map<string, Promise<unknown>>();
-
-  async function submitWithinLimit(job: NewJob): Promise<JobRow> {
-    const { keyId } = job.caller;
-    if ((await countUnfinished(db, keyId, limit)) < limit) return insert(db, config, job);
-    throw new ApiError('TOO_MANY_JOBS', undefined, {
-      headers: { 'Retry-After': String(tooManyRetrySeconds) },
-    });
-  }
-
-  return (job) => {
-    if (limit === 0) return insert(db, config, job);
-    const { keyId } = job.caller;
-    const before = previous.get(keyId) ?? Promise.resolve();
-    const inserted = before.then(() => submitWithinLimit(job));
-    const ended = inserted
-      // The submission itself reports it.
-      .catch(() => undefined)
-      .then(() => {
-        if (previous.get(keyId) === ended) previous.delete(keyId);
-      });
-    previous.set(keyId, ended);
-    return inserted;
-  };
+  if (limit === 0) return await insert(db, config, job);
+  const { keyId } = job.caller;
+  return await db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${keyId}, 0))`);
+    if ((await countUnfinished(tx, keyId, limit)) < limit) return await insert(tx, config, job);
+    const headers = { 'Retry-After': String(tooManyRetrySeconds) };
+    throw new ApiError('TOO_MANY_JOBS', undefined, { headers });
+  });
 }
 
 /** Unfinished jobs of a key, counted no further than `limit`, whatever the length of the queue. */

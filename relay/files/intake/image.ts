@@ -4,7 +4,8 @@ import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError, statusError } from '../../guard/errors';
 import type { JobImage } from '../../store/schema';
-import { ownImage } from '../inputs/image';
+import { putBlob } from '../blobs';
+import { ownImage } from '../inputs';
 import { invalidField } from '../requests';
 import { checkImage, imageType, sentenceOf } from '../uploads/kinds';
 import { insertStored, linkedUpload, newUpload } from '../uploads/rows';
@@ -73,11 +74,12 @@ export async function acceptImage(
  * address. Node decodes both alphabets (RFC 4648, 4 and 5) and skips white space.
  */
 async function keepBase64(
-  { config, blobs, links, rows }: IntakeContext,
+  context: IntakeContext,
   of: ImageOf,
   text: string,
   caller: Caller,
 ): Promise<{ url: string; image: JobImage }> {
+  const { config, links } = context;
   const base64 = text.slice(text.indexOf(',') + 1);
   // Checked before decoding: four characters are three bytes, and a line of text may end with two more.
   if (base64.length > maxBytesOf(config) * 1.4 + 1000) {
@@ -86,12 +88,12 @@ async function keepBase64(
   const bytes = Buffer.from(base64, 'base64');
   const type = checked(bytes, of.field, config);
   const { key, uploadId } = ownImage(of.jobId, of.field);
-  const { sha256 } = await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
+  const { sha256 } = await putBlob(context, key, bytes, { type, maxBytes: bytes.length });
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
   // An id that follows from the job's: it is deleted with the job.
   const row = { ...draft, id: uploadId, sha256, blobKey: key };
-  const upload = await insertStored(rows, blobs, row);
+  const upload = await insertStored(context, row);
   return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
 }
 
@@ -143,18 +145,18 @@ async function fetchBytes(
 }
 
 async function keepFetched(
-  { config, blobs }: IntakeContext,
+  context: IntakeContext,
   { jobId, field }: ImageOf,
   bytes: Uint8Array,
 ): Promise<JobImage | FetchFailure> {
   let type: string;
   try {
-    type = checked(bytes, field, config);
+    type = checked(bytes, field, context.config);
   } catch (thrown) {
     return { error: `${names[field]} cannot be used: ${sentenceOf(thrown)}`, passing: false };
   }
   const { key } = ownImage(jobId, field);
-  await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
+  await putBlob(context, key, bytes, { type, maxBytes: bytes.length });
   return { key, type, bytes: bytes.length };
 }
 

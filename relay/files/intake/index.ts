@@ -1,42 +1,15 @@
-import type { Logger } from 'pino';
 import { Signal } from '../../../lib/contract/signal';
 import { type ImageField, imageFields, type Submission } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
-import type { Config } from '../../config';
-import type { Guard } from '../../guard/guard';
-import type { Jobs } from '../../jobs';
 import type { NewJob } from '../../jobs/submit';
 import { storageDown } from '../../store/errors';
 import { imageColumns, type JobRow } from '../../store/schema';
-import type { Store } from '../../store/store';
-import type { BlobStore } from '../blobs';
-import type { Links } from '../links';
-import type { Space } from '../space';
-import type { UploadRows } from '../uploads/rows';
+import type { FilesContext } from '../context';
 import { acceptImage, fetchImage, fetchMs } from './image';
 import { findLora, findMissing, isFound } from './loras';
 
 /** What the intake works with. */
-export interface IntakeContext {
-  readonly config: Config;
-  readonly store: Pick<Store, 'listen'>;
-  readonly guard: Guard;
-  readonly blobs: BlobStore;
-  readonly links: Links;
-  readonly rows: UploadRows;
-  readonly jobs: Pick<
-    Jobs,
-    | 'takeIntake'
-    | 'imageStored'
-    | 'intakeDone'
-    | 'intakeFailed'
-    | 'intakePostponed'
-    | 'intakeReturned'
-    | 'get'
-  >;
-  readonly space: Pick<Space, 'require'>;
-  readonly log: Logger;
-}
+export type IntakeContext = Omit<FilesContext, 'keys' | 'limits'>;
 
 /** Fetches at a time: each has at most one image in memory. */
 const maxAtOnce = 16;

@@ -6,8 +6,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
-import type { BlobStore } from '../blobs';
-import { keyOf } from '../blobs';
+import { type BlobStore, keyOf, partsFolder } from '../blobs';
 import { createSpace } from '../space';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
 import { uploadRows } from '../uploads/rows';
@@ -28,7 +27,8 @@ const contextOf = ({ relay }: TestRelay) => {
   const { config, store, guard, jobs, log } = relay;
   const { blobs, links } = relay.files;
   const [rows, space] = [uploadRows(store), createSpace(config)];
-  return { config, store, guard, jobs, log, blobs, links, rows, space };
+  const temporary = partsFolder(config);
+  return { config, store, guard, jobs, log, blobs, links, rows, space, temporary };
 };
 /** Requests by path. */
 const asked = new Map<string, number>();
@@ -243,11 +243,11 @@ describe('an image', () => {
     });
     const blobs: BlobStore = {
       ...relay.files.blobs,
-      async put(...order) {
+      async putFile(...order) {
         const isFirst = !isPutting;
         isPutting = true;
         if (isFirst) await held;
-        return await relay.files.blobs.put(...order);
+        return await relay.files.blobs.putFile(...order);
       },
     };
     const stop = new AbortController();

@@ -8,10 +8,11 @@ import type { Completion } from '../../../lib/contract/v3';
 import { type JobRow, jobs, uploads } from '../../store/schema';
 import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
-import { ownImage } from '../inputs/image';
+import { partsFolder, putBlob } from '../blobs';
+import { ownImage } from '../inputs';
 import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
-import { outputKey } from './store';
+import { outputKey } from './video';
 
 const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 const nodes = new Map<string, FilesTest>();
@@ -298,7 +299,8 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     const { db } = node.relay.store;
     const { key, uploadId: id } = ownImage(row.id, 'last_image');
     const type = 'image/png';
-    await node.relay.files.blobs.put(key, node.image, { type, maxBytes: node.image.length });
+    const storage = { blobs: node.relay.files.blobs, temporary: partsFolder(node.config) };
+    await putBlob(storage, key, node.image, { type, maxBytes: node.image.length });
     const lastImage = { key, type, bytes: node.image.length };
     const finishedAt = new Date(Date.now() - 8 * 86_400_000);
     await db.update(jobs).set({ image: null, lastImage, finishedAt }).where(eq(jobs.id, row.id));

@@ -29,10 +29,6 @@ export function shareRoutes(
   shares: ReturnType<typeof createShares>,
 ): Record<string, NodeHandler> {
   const { links, config, blobs } = context;
-  const policies = {
-    page: policyOf(pageStyles, "'none'"),
-    embed: policyOf(embedStyles, '*'),
-  };
 
   /** @throws ApiError `NOT_FOUND`, `SHARE_ENDED` */
   async function open(id: string) {
@@ -42,41 +38,30 @@ export function shareRoutes(
     return found;
   }
 
-  const oembedLink = (page: string) =>
-    `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(page)}`;
-
-  const page: NodeHandler = async (request, response, { id = '' }) => {
-    const texts = textsFor(request);
-    const found = await shares.find(id);
-    if (found.kind !== 'open') {
-      const status = found.kind === 'ended' ? 410 : 404;
-      sendPage(response, status, absentPage(found.kind, texts), policies.page);
-      return;
-    }
-    const shown = await showing(found, texts);
-    const address = links.share(shown.id);
-    const pageLinks = {
-      page: address,
-      oembed: oembedLink(address),
-      report: config.KINORA_REPORT_ADDRESS,
+  /** The page of a link, or the video alone for frames of other sites. */
+  const pageHandler =
+    (kind: 'page' | 'embed'): NodeHandler =>
+    async (request, response, { id = '' }) => {
+      const texts = textsFor(request);
+      const frames = kind === 'page' ? "'none'" : '*';
+      const found = await shares.find(id);
+      if (found.kind !== 'open') {
+        const status = found.kind === 'ended' ? 410 : 404;
+        // The styles of the whole page, in a frame too: it has text to show.
+        sendPage(response, status, absentPage(found.kind, texts), policyOf(pageStyles, frames));
+        return;
+      }
+      const shown = await showing(found, texts);
+      if (kind === 'embed') {
+        sendPage(response, 200, embedPage(shown, texts), policyOf(embedStyles, frames));
+        return;
+      }
+      const address = links.share(shown.id);
+      const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
+      const pageLinks = { page: address, oembed, report: config.KINORA_REPORT_ADDRESS };
+      const text = sharePage(shown, pageLinks, texts);
+      sendPage(response, 200, text, policyOf(pageStyles, frames), shown.allowIndex);
     };
-    const text = sharePage(shown, pageLinks, texts);
-    sendPage(response, 200, text, policies.page, shown.allowIndex);
-  };
-
-  const embed: NodeHandler = async (request, response, { id = '' }) => {
-    const texts = textsFor(request);
-    const found = await shares.find(id);
-    if (found.kind === 'open') {
-      const text = embedPage(await showing(found, texts), texts);
-      sendPage(response, 200, text, policies.embed);
-      return;
-    }
-    // The styles of the whole page: it has text to show.
-    const policy = policyOf(pageStyles, '*');
-    const status = found.kind === 'ended' ? 410 : 404;
-    sendPage(response, status, absentPage(found.kind, texts), policy);
-  };
 
   /** What of a link is shown; its poster is one of the studio's, if there is one. */
   async function showing(found: OpenShare, texts: PageTexts): Promise<Shown> {
@@ -172,8 +157,8 @@ export function shareRoutes(
   };
 
   return {
-    'GET /s/{id}': page,
-    'GET /s/{id}/embed': embed,
+    'GET /s/{id}': pageHandler('page'),
+    'GET /s/{id}/embed': pageHandler('embed'),
     'GET /s/{id}/video.mp4': video,
     'GET /s/{id}/image': pictureHandler('image'),
     'GET /s/{id}/last-image': pictureHandler('last-image'),

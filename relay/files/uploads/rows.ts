@@ -4,8 +4,7 @@ import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { type Store, withStorageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
-import type { BlobStore } from '../blobs/index';
-import type { Links } from '../links';
+import type { FilesContext } from '../context';
 
 /** A row to insert; the database sets its time. */
 type NewUpload = Omit<UploadRow, 'createdAt'>;
@@ -32,8 +31,7 @@ export function newUpload(
  * found again.
  */
 export async function insertStored(
-  rows: Pick<UploadRows, 'insert'>,
-  blobs: Pick<BlobStore, 'remove'>,
+  { rows, blobs }: Pick<FilesContext, 'rows' | 'blobs'>,
   upload: NewUpload & { readonly blobKey: string },
 ): Promise<UploadRow> {
   return await rows.insert(upload).catch(async (thrown) => {
@@ -49,7 +47,7 @@ export async function insertStored(
  * @returns undefined for any other address; null where the upload is another's or gone, or the link has ended
  */
 export async function linkedUpload(
-  { links, rows }: { readonly links: Links; readonly rows: UploadRows },
+  { links, rows }: Pick<FilesContext, 'links' | 'rows'>,
   text: string,
   owner: string,
 ): Promise<UploadRow | null | undefined> {
@@ -106,33 +104,22 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
       await db.delete(uploads).where(and(name, eq(uploads.blobKey, blobKey)));
     },
     /** Whether a job of the owner needs an upload's bytes: as its video, or until it ends as an image or adapter. */
-    async inUse({
-      id,
-      owner,
-      blobKey,
-    }: Pick<UploadRow, 'id' | 'owner' | 'blobKey'>): Promise<boolean> {
+    async inUse(upload: Pick<UploadRow, 'id' | 'owner'> & { blobKey: string }): Promise<boolean> {
+      const { id, owner, blobKey } = upload;
       const asLora = JSON.stringify([{ uploadId: id }]);
-      const rows = await db
+      const asInput = or(
+        sql`${jobs.image}->>'key' = ${blobKey}`,
+        sql`${jobs.lastImage}->>'key' = ${blobKey}`,
+        sql`${jobs.loras} @> ${asLora}::jsonb`,
+      );
+      const unfinished = inArray(jobs.status, ['created', 'processing']);
+      const uses = or(eq(jobs.outputKey, blobKey), and(unfinished, asInput));
+      const [found] = await db
         .select({ id: jobs.id })
         .from(jobs)
-        .where(
-          and(
-            eq(jobs.owner, owner),
-            or(
-              eq(jobs.outputKey, blobKey ?? ''),
-              and(
-                inArray(jobs.status, ['created', 'processing']),
-                or(
-                  sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
-                  sql`${jobs.lastImage}->>'key' = ${blobKey ?? ''}`,
-                  sql`${jobs.loras} @> ${asLora}::jsonb`,
-                ),
-              ),
-            ),
-          ),
-        )
+        .where(and(eq(jobs.owner, owner), uses))
         .limit(1);
-      return rows.length > 0;
+      return found !== undefined;
     },
   });
 }
