@@ -16,7 +16,7 @@ export interface FilesDependencies {
   readonly links: Links;
   readonly store: Pick<Store, 'db' | 'listen'>;
   readonly keys: Pick<Keys, 'authenticate' | 'authenticateAdmin'>;
-  readonly limits: Pick<Limits, 'badKey' | 'key'>;
+  readonly limits: Pick<Limits, 'key'>;
   readonly guard: Guard;
   readonly jobs: Jobs;
   readonly space: Space;

@@ -4,6 +4,7 @@ import type { Duplex, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
+import type { Limits } from '../access/limits';
 import { causesOf, storageDown } from '../store/errors';
 
 /** Limits of reading the rest of a refused body, so that its sender can read the answer. */
@@ -39,6 +40,19 @@ export function toApiError(thrown: unknown): ApiError {
     return new ApiError('INVALID_PARAMETER', 'A value cannot be stored.', { cause: thrown });
   }
   return new ApiError('INTERNAL', undefined, { cause: thrown });
+}
+
+/** The refusal of a request: a wrong key counts for its address, which may be refused for that. */
+export async function countBadKey(
+  thrown: unknown,
+  limits: Pick<Limits, 'badKey'> | undefined,
+  address: string,
+): Promise<unknown> {
+  if (!limits || !(thrown instanceof ApiError) || thrown.code !== 'UNAUTHORIZED') return thrown;
+  return await limits.badKey(address).then(
+    () => thrown,
+    (tooMany: unknown) => tooMany,
+  );
 }
 
 function isDataException(thrown: unknown): boolean {

@@ -8,6 +8,7 @@ import type { Pages } from './next';
 import {
   answerMalformed,
   corsHeaders,
+  countBadKey,
   preflightHeaders,
   refuseConnection,
   sendError,
@@ -93,7 +94,8 @@ export function createRequestServer(dependencies: ServerDependencies) {
       }
       await serve(match, request, response);
     } catch (thrown) {
-      await sendError(request, response, thrown, { log, requestId });
+      const error = await countBadKey(thrown, status.relay()?.limits, address);
+      await sendError(request, response, error, { log, requestId });
     }
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type DeliveryEvent, readRetryAfter, reduceDelivery } from './delivery';
+import { type DeliveryEvent, reduceDelivery } from './delivery';
 
 const delays = [0, 10, 60, 360];
 const fresh = {
@@ -73,25 +73,5 @@ describe('a delivery', () => {
   test('that a stop interrupted keeps its attempts', () => {
     const waiting = { ...fresh, attempts: 2, lastStatus: 500 };
     expect(next(waiting, { type: 'interrupted' })).toEqual({ ...waiting, delayMs: 0 });
-  });
-});
-
-describe('readRetryAfter', () => {
-  const now = Date.parse('2030-01-01T00:00:00Z');
-  test.each([
-    [undefined, null],
-    ['0', 0],
-    [' 120 ', 120],
-    ['900', 900],
-    ['901', null],
-    ['-1', null],
-    ['1.5', null],
-    ['soon', null],
-    ['', null],
-    ['Tue, 01 Jan 2030 00:05:00 GMT', 300],
-    ['Tue, 01 Jan 2030 01:00:00 GMT', null],
-    ['Mon, 31 Dec 2029 23:00:00 GMT', null],
-  ])('reads %s as %s', (header, seconds) => {
-    expect(readRetryAfter(header, now)).toBe(seconds);
   });
 });

@@ -1,4 +1,3 @@
-import { retryAfterMs } from '../../lib/contract/retry-after';
 import type { DeliveryRow } from '../store/schema';
 
 /** What happened to a delivery. */
@@ -69,7 +68,7 @@ export function reduceDelivery(
   return { ...tried, status: delayMs === null ? 'exhausted' : 'due', delayMs };
 }
 
-/** Longest `Retry-After` that is followed, in seconds. */
+/** Longest `Retry-After` that is followed, in seconds: 15 minutes. */
 const longestRetryAfter = 900;
 /** Attempts are spread by ±20 %, so that a receiver that was down does not get all at once. */
 const jitter = 0.2;
@@ -91,16 +90,6 @@ function retryDelay(
   const delay = delays[failed];
   if (delay === undefined) return null;
   const spread = delay * (1 + jitter * (2 * random - 1));
-  return Math.round(Math.max(spread, retryAfter ?? 0) * 1000);
-}
-
-/**
- * Seconds that a `Retry-After` header asks for: a number or an HTTP date (RFC 9110 §10.2.3).
- *
- * @param now milliseconds since 1970
- * @returns null where there is none, it cannot be read, or it asks for more than 15 minutes
- */
-export function readRetryAfter(header: string | undefined, now: number): number | null {
-  const ms = retryAfterMs(header ?? null, now);
-  return ms !== null && ms <= longestRetryAfter * 1000 ? ms / 1000 : null;
+  const asked = retryAfter !== null && retryAfter <= longestRetryAfter ? retryAfter : 0;
+  return Math.round(Math.max(spread, asked) * 1000);
 }

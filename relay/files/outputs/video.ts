@@ -6,7 +6,7 @@ import { idForm } from '../../jobs/reader';
 import type { JobRow, UploadRow } from '../../store/schema';
 import { keyOf, tooLarge, withLocalFile, withTemporaryFile } from '../blobs';
 import type { FilesContext } from '../context';
-import { authenticate, bodyOf, invalidField, lengthOf, queryOf, sendData } from '../requests';
+import { bodyOf, invalidField, lengthOf, queryOf, sendData } from '../requests';
 import { serveBlob } from '../serving';
 import { type Asked, checkVideo } from './check';
 
@@ -45,7 +45,8 @@ export function filenameOf({ jobId }: Pick<OutputName, 'jobId'>): string {
 /** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
 export function putOutput(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const { keyId } = await authenticate(context, request, response, 'worker');
+    const authorization = request.headers.authorization ?? null;
+    const { keyId } = await context.keys.authenticate(authorization, 'worker');
     const query = queryOf(request);
     const leaseToken = query.get('lease_token') ?? '';
     const name = outputName(id, leaseToken, query.get('sha256') ?? '');

@@ -121,7 +121,7 @@ export function getUpload({ blobs, links, rows }: FilesContext): NodeHandler {
 export function postUpload(context: FilesContext): NodeHandler {
   const { config, links, space, temporary } = context;
   return async (request, response) => {
-    const caller = await authenticate(context, request, response, 'api');
+    const caller = await authenticate(context, request, response);
     if (typeOf(request) !== 'multipart/form-data') {
       throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
         remedy: 'Send multipart/form-data with the file in the field `file`.',
