@@ -9,19 +9,11 @@ import {
   type WorkerDeclaration,
 } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { type JobImage, type JobRow, jobs, previews } from '../store/schema';
+import { deliveries, type JobImage, type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 import { claimNext } from './claim';
-import {
-  announce,
-  inSeconds,
-  type JobsDependencies,
-  now,
-  workerName,
-  writeEvent,
-  writeStep,
-} from './context';
-import { failureCode, type JobEvent, nextStep } from './status';
+import { type Apply, announce, inSeconds, type JobsDependencies, now } from './context';
+import { failureCode, type JobEvent } from './status';
 
 /** What a worker reports of a finished job, and where its video is kept. */
 type JobResult = Omit<Completion, 'lease_token'> & { readonly outputKey: string };
@@ -47,45 +39,61 @@ function byLease(id: string, token: string, by?: string) {
 }
 
 /** The rows under a lease that has not ended. */
-function byActiveLease(id: string, token: string, by?: string) {
-  return and(byLease(id, token, by), sql`${jobs.status} = 'processing'`);
+function byActiveLease(...lease: Parameters<typeof byLease>) {
+  return and(byLease(...lease), sql`${jobs.status} = 'processing'`);
 }
+
+/** Shortest time between two webhooks of a job's progress, in seconds. */
+const progressSeconds = 10;
 
 /**
  * What workers do with jobs. In each, `token` is that of the lease, and `by` the key id of the caller's worker token,
  * where there is a caller: the lease is that token's alone.
  */
-export function createLeases(dependencies: JobsDependencies) {
+export function createLeases(dependencies: JobsDependencies, apply: Apply) {
   const { store, config, outboxRow, log, metrics } = dependencies;
   const { db } = store;
 
-  /** Writes the webhook of an event of a running job. A failure is logged: the job itself goes on. */
+  /**
+   * Writes the webhook of an event of a running job. `start` is written once, whatever the number of attempts;
+   * `progress` replaces the job's earlier one, which was delivered or is out of date. A failure is logged: the job
+   * itself goes on.
+   */
   async function report(job: JobRow | undefined, event: 'start' | 'progress'): Promise<void> {
+    const row = job && outboxRow(job, event);
+    if (!row) return;
+    const { id, body } = row;
+    // Another message has another id: receivers drop an id that they know.
+    const again = {
+      id,
+      body,
+      status: 'due',
+      attempts: 0,
+      attemptsBefore: 0,
+      finishedAt: null,
+    } as const;
+    const isOld = sql`${deliveries.event} = 'progress'
+      and ${deliveries.createdAt} <= now() - make_interval(secs => ${progressSeconds})`;
     try {
-      const row = job && outboxRow(job, event);
-      if (row && (await writeEvent(db, row))) void store.notify('deliveryDue', '');
+      const written = await db
+        .insert(deliveries)
+        .values(row)
+        .onConflictDoUpdate({
+          target: [deliveries.jobId, deliveries.event],
+          set: { ...again, nextAt: now, createdAt: now },
+          setWhere: isOld,
+        })
+        .returning({ id: deliveries.id });
+      if (written.length > 0) void store.notify('deliveryDue', '');
     } catch (err) {
-      log.warn({ err, job: job?.id, event }, 'the webhook of an event was not written');
+      log.warn({ err, job: job.id, event }, 'the webhook of an event was not written');
     }
   }
 
   /** Ends a lease without a result. @throws ApiError `LEASE_LOST` */
-  async function end(where: ReturnType<typeof and>, event: JobEvent): Promise<JobRow> {
-    const { job, delivery } = await db.transaction(async (tx) => {
-      const [leased] = await tx.select().from(jobs).where(where).for('update');
-      const step = leased && nextStep(leased, event, config.KINORA_MAX_ATTEMPTS);
-      if (!step) throw new ApiError('LEASE_LOST');
-      const isRetried = event.type === 'failed' && step.status === 'created';
-      const failedWorker = workerName(leased.workerToken, leased.workerId);
-      return writeStep(
-        tx,
-        leased,
-        step,
-        outboxRow,
-        isRetried ? { failedAt: now, failedWorker } : {},
-      );
-    });
-    announce(store, job, delivery);
+  async function end(where: ReturnType<typeof byLease>, event: JobEvent): Promise<JobRow> {
+    const { job } = await apply(where, event);
+    if (!job) throw new ApiError('LEASE_LOST');
     return job;
   }
 
@@ -161,16 +169,10 @@ export function createLeases(dependencies: JobsDependencies) {
      * @throws ApiError `LEASE_LOST`
      */
     async complete(id: string, token: string, result: JobResult, by?: string): Promise<JobRow> {
-      const done = await db.transaction(async (tx) => {
-        const [job] = await tx
-          .select()
-          .from(jobs)
-          .where(byLease(id, token, by))
-          .for('update');
-        if (job?.status === 'completed' && job.outputSha256 === result.sha256) return { job };
-        const step = job && nextStep(job, { type: 'completed' }, config.KINORA_MAX_ATTEMPTS);
-        if (!step) throw new ApiError('LEASE_LOST');
-        return await writeStep(tx, job, step, outboxRow, {
+      const { before, job } = await apply(
+        byLease(id, token, by),
+        { type: 'completed' },
+        {
           inferenceMs: result.inference_ms,
           samplingMs: result.sampling_ms ?? null,
           decodeMs: result.decode_ms ?? null,
@@ -185,14 +187,13 @@ export function createLeases(dependencies: JobsDependencies) {
           safety: result.safety.status,
           safetyRecord: result.safety,
           promptOptimization: result.prompt_optimization,
-        });
-      });
-      // Without `delivery` it was completed before.
-      if (!('delivery' in done)) return done.job;
-      announce(store, done.job, done.delivery);
+        },
+      );
+      if (before?.status === 'completed' && before.outputSha256 === result.sha256) return before;
+      if (!job) throw new ApiError('LEASE_LOST');
       metrics?.attempt('completed');
       metrics?.inference(result.inference_ms / 1000);
-      return done.job;
+      return job;
     },
     /** Requeues where another attempt may succeed and is left, else ends it. @throws ApiError `LEASE_LOST` */
     async fail(

@@ -5,7 +5,7 @@ import type { Keys } from '../access/keys';
 import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
 import type { DeliveryRow } from '../store/schema';
-import type { DeliveryEvent } from './delivery';
+import type { Attempt } from './delivery';
 
 /** Most of an answer that is read, so that its connection can be used again; in bytes. */
 const maxRead = 65_536;
@@ -17,7 +17,7 @@ const maxKept = 1024;
  * off after that changes nothing.
  *
  * @param totalMs time limit of the attempt, in milliseconds
- * @param stop ends the attempt, which then does not count
+ * @param stop ends the attempt, which then is null and does not count
  * @throws what the look-up of the secret throws; nothing else
  */
 export async function sendWebhook(
@@ -25,7 +25,7 @@ export async function sendWebhook(
   { guard, keys }: { guard: Guard; keys: Pick<Keys, 'webhookSecret'> },
   totalMs: number,
   stop: AbortSignal,
-): Promise<DeliveryEvent> {
+): Promise<Attempt | null> {
   const { owner, url, body } = delivery;
   const secret = await keys.webhookSecret(owner);
   try {
@@ -45,15 +45,14 @@ export async function sendWebhook(
     });
     const retryMs = retryAfterMs(answer.headers['retry-after'] ?? null, Date.now());
     return {
-      type: 'answered',
       status: answer.status,
       answer: await beginningOf(answer.body),
       retryAfter: retryMs === null ? null : retryMs / 1000,
     };
   } catch (thrown) {
-    if (stop.aborted) return { type: 'interrupted' };
-    const reason = thrown instanceof GuardError ? thrown.message : 'The webhook could not be sent.';
-    return { type: 'unanswered', reason };
+    if (stop.aborted) return null;
+    const answer = thrown instanceof GuardError ? thrown.message : 'The webhook could not be sent.';
+    return { status: null, answer, retryAfter: null };
   }
 }
 

@@ -10,8 +10,8 @@ import { deliveries, type JobRow } from '../store/schema';
 import { testCaller, testJob, testJobs } from '../testing/jobs';
 import { startReceiver } from '../testing/receiver';
 import { clearJobs, engines, withStore } from '../testing/store';
-import { claimDue, settle } from './rows';
-import { insert, newDelivery, rowOf, testSecret, webhooksOn } from './testing';
+import { createOutbox } from './outbox';
+import { insert, newDelivery, rowOf, testSecret, webhooksOn } from './testing/webhooks';
 import type { Webhooks } from './webhooks';
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -304,18 +304,19 @@ for (const engine of engines) {
       const row = newDelivery(hook.url, { nextAt: new Date(Date.now() - 1000) });
       await insert(store, row);
       const claim = { limit: 10, leaseMs: 60_000, underWay: new Map(), perHost: 8 };
-      const [taken, ...others] = await claimDue(store.db, claim);
+      const [taken, ...others] = await createOutbox(store.db).claimDue(claim);
       if (!taken) throw new Error('not claimed');
       expect(others).toHaveLength(0);
-      expect(await claimDue(store.db, claim)).toEqual([]);
+      expect(await createOutbox(store.db).claimDue(claim)).toEqual([]);
       // A minute passes.
       await store.db.update(deliveries).set({ nextAt: new Date(Date.now() - 1) });
       running(webhooks);
       await eventually(async () => {
         expect(await rowOf(store, row.id)).toMatchObject({ status: 'delivered', attempts: 1 });
       });
-      const late = { ...taken, status: 'exhausted', attempts: 1, delayMs: null } as const;
-      expect(await settle(store.db, taken, late)).toBe(false);
+      const last = { lastStatus: 500, lastAnswer: '' };
+      const late = { ...last, status: 'exhausted', attempts: 1, delayMs: null } as const;
+      expect(await createOutbox(store.db).settle(taken, late)).toBe(false);
       expect((await rowOf(store, row.id)).status).toBe('delivered');
     });
 
@@ -365,7 +366,7 @@ for (const engine of engines) {
         expect(left.every(({ attempts }) => attempts === 0)).toBe(true);
       });
       const claim = { limit: 100, leaseMs: 60_000, underWay: new Map(), perHost: 100 };
-      expect(await claimDue(store.db, claim)).toHaveLength(30);
+      expect(await createOutbox(store.db).claimDue(claim)).toHaveLength(30);
     });
 
     test('a stop waits for running attempts and starts no new ones', async () => {

@@ -1,7 +1,7 @@
-import { Signal } from '../../../lib/contract/signal';
 import { type ImageField, imageFields, type Submission } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { NewJob } from '../../jobs/submit';
+import { workUntil } from '../../loop';
 import { storageDown } from '../../store/errors';
 import { imageColumns, type JobRow } from '../../store/schema';
 import type { FilesContext } from '../context';
@@ -115,32 +115,17 @@ export function createIntake(context: IntakeContext) {
       return { input: stored, image, ...(last && { lastImage: last.image }), loras, ready };
     },
     /**
-     * Fetches the files of waiting jobs on this node, several at a time, until the signal. A passing failure is
-     * repeated later, by any node; another one ends the job with code 1402. A submission wakes it; a timer finds jobs of a node that has ended. The signal
-     * interrupts fetches; their jobs are found again.
+     * Fetches the files of waiting jobs on this node, several at a time, until the signal, which interrupts fetches:
+     * their jobs are found again. A passing failure is repeated later, by any node; another one ends the job with code
+     * 1402. A submission wakes it; a timer finds jobs of a node that has ended.
      */
     async run(signal: AbortSignal): Promise<void> {
-      const underWay = new Set<Promise<void>>();
-      const wake = new Signal();
-      const onNews = () => wake.raise();
-      const stopListening = await store.listen('intakeDue', onNews);
-      signal.addEventListener('abort', onNews, { once: true });
-      try {
-        while (!signal.aborted) {
-          for (const job of await takeJobs(maxAtOnce - underWay.size)) {
-            const work = handle(job, signal).finally(() => {
-              underWay.delete(work);
-              wake.raise();
-            });
-            underWay.add(work);
-          }
-          if (!signal.aborted) await wake.wait(config.KINORA_SWEEP_SECONDS * 1000);
-        }
-      } finally {
-        signal.removeEventListener('abort', onNews);
-        await stopListening();
-        await Promise.all(underWay);
-      }
+      const listen = (onNews: () => void) => store.listen('intakeDue', onNews);
+      const { running } = await workUntil(signal, { listen, log }, async (begin, underWay) => {
+        for (const job of await takeJobs(maxAtOnce - underWay)) begin(handle(job, signal));
+        return config.KINORA_SWEEP_SECONDS * 1000;
+      });
+      await running;
     },
   };
 }
