@@ -48,7 +48,7 @@ export async function runNode(options: NodeOptions): Promise<void> {
   try {
     const [relay] = await Promise.all([server.relay, server.pages]);
     await writeControl(config, { origin: server.origin });
-    for (const line of await describeStart(relay, config)) print(line);
+    print(await describeStart(relay, config));
   } catch (error) {
     // A stop during the start ends the process itself.
     if (ending) return;
@@ -71,51 +71,39 @@ async function openNode(config: Config, log: Logger): Promise<RunningRelay> {
 }
 
 /**
- * Lines for the terminal when the node is up. The very first start shows the keys, here only: they are not
+ * What the terminal shows when the node is up. The very first start shows the keys, here only: they are not
  * written to the log.
  */
 async function describeStart(
   relay: RunningRelay,
   config: Pick<Config, 'KINORA_FIRST_START_FILE' | 'KINORA_ACCEPT_TERMS'>,
-): Promise<readonly string[]> {
+): Promise<string> {
   const { publicUrl } = relay.files.links;
-  const { KINORA_ACCEPT_TERMS: named } = config;
+  const { KINORA_ACCEPT_TERMS: named, KINORA_FIRST_START_FILE: file } = config;
   const accepted = named === termsVersion;
   const first = await relay.keys.firstStart(accepted ? named : null);
-  const everyStart = [
-    `Kinora runs at ${publicUrl}`,
-    `  Connect a tab: ${publicUrl}/serve`,
-    `  Manage keys:   ${publicUrl}/keys, sign in with \`npm run keys -- sign-in\``,
-  ];
+  const everyStart = `Kinora runs at ${publicUrl}
+  Connect a tab: ${publicUrl}/serve
+  Manage keys:   ${publicUrl}/keys, sign in with \`npm run keys -- sign-in\``;
   if (!first) return everyStart;
-  if (config.KINORA_FIRST_START_FILE) {
-    const text = JSON.stringify({ publicUrl, ...first });
-    await writePrivateFile(config.KINORA_FIRST_START_FILE, text);
-  }
-  const signIn = `  ${publicUrl}/keys#sign-in=${first.signInToken}`;
+  if (file) await writePrivateFile(file, JSON.stringify({ publicUrl, ...first }));
+  const signIn = `  ${publicUrl}/keys#sign-in=${first.signInToken}\n`;
   if (!accepted) {
     const other = named === '' ? '' : ` KINORA_ACCEPT_TERMS names another version, ${named}.`;
-    return [
-      ...everyStart,
-      '',
-      'There is no key yet: one is made when the terms of use are accepted.',
-      `Read them at ${publicUrl}/terms (version ${termsVersion}).${other} Then sign in within the hour, once,`,
-      'and accept them there:',
-      signIn,
-      'Or start the server once with `npm start -- --accept-terms`: it then prints its first keys.',
-      '',
-    ];
+    return `${everyStart}
+
+There is no key yet: one is made when the terms of use are accepted.
+Read them at ${publicUrl}/terms (version ${termsVersion}).${other} Then sign in within the hour, once,
+and accept them there:
+${signIn}
+Or start the server once with \`npm start -- --accept-terms\`: it then prints its first keys.
+`;
   }
-  return [
-    ...everyStart,
-    '',
-    'This is its first start. The keys below are shown only once: keep them.',
-    '',
-    ...(first.apiKey === '' ? [] : [`  API key       ${first.apiKey}`]),
-    ...(first.workerToken === '' ? [] : [`  Worker token  ${first.workerToken}`]),
-    '',
-    'Sign in within the hour, once, to manage keys in the browser:',
-    signIn,
-    '',
-  ];
+  return `${everyStart}
+
+This is its first start. The keys below are shown only once: keep them.
+
+${first.apiKey && `  API key       ${first.apiKey}\n`}${first.workerToken && `  Worker token  ${first.workerToken}\n`}
+Sign in within the hour, once, to manage keys in the browser:
+${signIn}`;
 }

@@ -19,24 +19,6 @@ export interface StartOptions {
   readonly timeouts?: Timeouts;
 }
 
-/** A node that listens. */
-export interface RunningServer {
-  /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */
-  readonly origin: string;
-  readonly port: number;
-  /** Resolves once the relay is open; rejects with the error that kept it from opening. */
-  readonly relay: Promise<RunningRelay>;
-  /** Resolves once the pages are open; rejects with the error that kept them from opening. */
-  readonly pages: Promise<void>;
-  /** Number of answers that have not ended. */
-  readonly open: number;
-  /**
-   * Ends the node: no new claims; held claims, open answers and webhook attempts end within
-   * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
-   */
-  stop(): Promise<void>;
-}
-
 /**
  * Starts a node, and returns once it listens: a port that is in use is reported before anything is opened.
  * Then the relay opens, and after it the pages: both compute on one thread, and the API needs no page.
@@ -44,8 +26,9 @@ export interface RunningServer {
  *
  * @throws Error with one sentence when it cannot listen
  */
-export async function startServer(options: StartOptions): Promise<RunningServer> {
+export async function startServer(options: StartOptions) {
   const { log } = options;
+  const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
   const relay = deferred<RunningRelay>();
   const pages = deferred<Pages>();
   let opened: RunningRelay | null = null;
@@ -64,13 +47,18 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     ...(options.timeouts && { timeouts: options.timeouts }),
   });
   const port = await listen(requests.server, options.config);
-  const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
   const config: Config = { ...options.config, PORT: port };
 
-  const stop = () => {
-    stopping ??= stopAll();
-    return stopping;
+  const openAll = async () => {
+    opened = await options.open(config);
+    relay.resolve(opened);
+    if (stopping !== null) throw new Error('The node was stopped before its pages were opened.');
+    pages.resolve(await options.pages({ hostname, port, server: requests.server }));
   };
+  openAll().catch((error: unknown) => {
+    relay.reject(error);
+    pages.reject(error);
+  });
   const stopAll = async () => {
     // The relay may be opening just now.
     const running = await relay.promise.catch(() => null);
@@ -79,31 +67,30 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     // Pages that never opened need no end.
     await pages.promise.then((open) => open.close()).catch(() => undefined);
   };
-
-  const openPages = async () => {
-    opened = await options.open(config);
-    relay.resolve(opened);
-    if (stopping !== null) throw new Error('The node was stopped before its pages were opened.');
-    return await options.pages({ hostname, port, server: requests.server });
-  };
-  openPages().then(pages.resolve, (error: unknown) => {
-    relay.reject(error);
-    pages.reject(error);
-  });
-  const pagesOpen = pages.promise.then(() => undefined);
-  // Reported where it is awaited.
-  pagesOpen.catch(() => undefined);
   return {
+    /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */
     origin: localOrigin(config),
     port,
+    /** Resolves once the relay is open; rejects with the error that kept it from opening. */
     relay: relay.promise,
-    pages: pagesOpen,
-    get open() {
+    /** The same of the pages. */
+    pages: pages.promise,
+    /** Number of answers that have not ended. */
+    get open(): number {
       return requests.open;
     },
-    stop,
+    /**
+     * Ends the node: no new claims; held claims, open answers and webhook attempts end within
+     * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
+     */
+    stop(): Promise<void> {
+      stopping ??= stopAll();
+      return stopping;
+    },
   };
 }
+/** A node that listens. */
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** Waits until answers and background work have ended, for a limited time, and cuts the others. */
 async function endAnswers(

@@ -5,7 +5,7 @@ import { workUntil } from '../../loop';
 import { storageDown } from '../../store/errors';
 import { imageColumns, type JobRow } from '../../store/schema';
 import type { FilesContext } from '../context';
-import { acceptImage, fetchImage, fetchMs } from './image';
+import { acceptImage, FetchFailure, fetchImage, fetchMs } from './image';
 import { findLora, findMissing, isFound } from './loras';
 
 /** What the intake works with. */
@@ -39,7 +39,11 @@ export function createIntake(context: IntakeContext) {
   /** One job; a failure that its files did not cause is repeated later, and costs no attempt. */
   async function handle(job: JobRow, signal: AbortSignal): Promise<void> {
     try {
-      await processFiles(job, signal);
+      await processFiles(job, signal).catch(async (thrown: unknown) => {
+        if (!(thrown instanceof FetchFailure)) throw thrown;
+        if (thrown.isPassing) await jobs.intakePostponed(job, thrown.message);
+        else await jobs.intakeFailed(job, thrown.message);
+      });
     } catch (err) {
       if (!signal.aborted) log.warn({ err, job: job.id }, 'the files of a job were not processed');
       if (!signal.aborted && !storageDown(err)) return;
@@ -61,11 +65,6 @@ export function createIntake(context: IntakeContext) {
       const url = job.input[field];
       if (url === undefined || job[column]) continue;
       const image = await fetchImage(context, { jobId: job.id, field }, url, signal);
-      if ('error' in image) {
-        if (image.passing) await jobs.intakePostponed(job, image.error);
-        else await jobs.intakeFailed(job, image.error);
-        return;
-      }
       if (await jobs.imageStored(job.id, { [column]: image })) continue;
       const now = await jobs.get(job.id);
       // Cancelled or deleted meanwhile: nothing else would remove the file that was just stored. A job with an
