@@ -72,8 +72,7 @@ export function createKeys(options: {
   /** Of webhooks, by owner: they never change. */
   const webhookSecrets = new Kept<string>(Number.POSITIVE_INFINITY, 10_000);
   const secrets = new Kept<string>(Number.POSITIVE_INFINITY, 1);
-  const sessionSecret = () =>
-    secrets.get('session', () => installationSecret(db, 'signing_secret'));
+  const sessionSecret = () => secrets.get('', () => installationSecret(db, 'signing_secret'));
 
   const find = async (id: string): Promise<KeyRow | null> => {
     const read = () => db.select().from(keys).where(eq(keys.id, id));

@@ -52,10 +52,10 @@ export interface QueueDepth {
   readonly oldestSeconds: number;
 }
 
-/** @returns null for a text that is no cursor */
-function readCursor(cursor: string): { at: string; id: string } | null {
+/** @returns undefined for a text that is no cursor */
+function readCursor(cursor: string): { at: string; id: string } | undefined {
   const [, ms, id] = cursorForm.exec(cursor) ?? [];
-  if (ms === undefined || id === undefined) return null;
+  if (ms === undefined || id === undefined) return undefined;
   return { at: new Date(Number(ms)).toISOString(), id };
 }
 
@@ -88,27 +88,20 @@ export function createQueries(db: Database) {
         after === undefined ? undefined : gte(jobs.createdAt, after),
         before === undefined ? undefined : lt(jobs.createdAt, before),
       );
-      const last = cursor === undefined ? null : readCursor(cursor);
+      const last = cursor === undefined ? undefined : readCursor(cursor);
       const offset = last ? 0 : (page - 1) * pageSize;
+      const isLater =
+        last && sql`(${jobs.createdAt}, ${jobs.id}) < (${last.at}::timestamptz, ${last.id})`;
       const none = sql<null>`null::jsonb`;
+      const texts = withInput
+        ? { input, promptOptimization }
+        : { input: none, promptOptimization: none };
       const total = withTotal ? await db.$count(jobs, fitting) : null;
       if (offset > maxOffset) return { jobs: [], total, next: null };
       const rows = await db
-        .select({
-          ...columns,
-          ...(withInput
-            ? { input, promptOptimization }
-            : { input: none, promptOptimization: none }),
-        })
+        .select({ ...columns, ...texts })
         .from(jobs)
-        .where(
-          last
-            ? and(
-                fitting,
-                sql`(${jobs.createdAt}, ${jobs.id}) < (${last.at}::timestamptz, ${last.id})`,
-              )
-            : fitting,
-        )
+        .where(and(fitting, isLater))
         .orderBy(desc(jobs.createdAt), desc(jobs.id))
         // One more than asked for says whether there is a next page.
         .limit(pageSize + 1)
@@ -121,27 +114,19 @@ export function createQueries(db: Database) {
     /** Deletes finished jobs of an owner; the others stay. @returns the deleted rows, for their files */
     async remove(ids: readonly string[], owner: string): Promise<JobRow[]> {
       const known = ids.filter((id) => idForm.test(id));
+      const hasEnded = sql`${jobs.status} in ('completed', 'failed')`;
       if (known.length === 0) return [];
       return db
         .delete(jobs)
-        .where(
-          and(
-            inArray(jobs.id, known),
-            eq(jobs.owner, owner),
-            sql`${jobs.status} in ('completed', 'failed')`,
-          ),
-        )
+        .where(and(inArray(jobs.id, known), eq(jobs.owner, owner), hasEnded))
         .returning();
     },
     /**
      * The number of jobs that come before this one among those its workers choose from; 0 is next. Every poll of a
      * waiting prediction asks for it, so an owner's queue is read once a second and not for each poll.
      */
-    async position({
-      id,
-      owner,
-      status,
-    }: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> {
+    async position(job: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> {
+      const { id, owner, status } = job;
       if (status !== 'created') return 0;
       const ids = await queues.get(owner, () => readQueue(owner));
       const place = ids.indexOf(id);
@@ -149,16 +134,14 @@ export function createQueries(db: Database) {
       return place < 0 ? ids.length : place;
     },
     async depth(): Promise<QueueDepth> {
+      const count = (status: PredictionStatus) =>
+        sql`(count(*) filter (where ${eq(jobs.status, status)}))::int`.mapWith(Number);
+      const oldest = sql`min(${jobs.createdAt}) filter (where ${jobs.status} = 'created')`;
       const [row] = await db
         .select({
-          waiting: sql`(count(*) filter (where ${jobs.status} = 'created'))::int`.mapWith(Number),
-          processing: sql`(count(*) filter (where ${jobs.status} = 'processing'))::int`.mapWith(
-            Number,
-          ),
-          oldestSeconds: sql`coalesce(extract(epoch from
-        now() - min(${jobs.createdAt}) filter (where ${jobs.status} = 'created')), 0)::float8`.mapWith(
-            Number,
-          ),
+          waiting: count('created'),
+          processing: count('processing'),
+          oldestSeconds: sql`coalesce(extract(epoch from now() - ${oldest}), 0)::float8`.mapWith(Number),
         })
         .from(jobs)
         .where(sql`${jobs.status} in ('created', 'processing')`);
