@@ -81,7 +81,9 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
   if (context.caller !== null && endpoint.limit !== 'none') {
     setAll(context.headers, await relay.limits.key(context.caller, endpoint.limit));
   }
-  const query = endpoint.query && check(endpoint.query, queryOf(request));
+  // Of a name that comes twice, the last value counts.
+  const asked = Object.fromEntries(new URL(request.url).searchParams);
+  const query = endpoint.query && check(endpoint.query, asked);
   const body = endpoint.body && (await checkedBody(relay, endpoint.body, request));
   const answered = await handler(relay, {
     request,
@@ -113,11 +115,6 @@ async function authenticate(
   const caller = await relay.keys.authenticate(authorization, 'api');
   requireScope(caller, access);
   return caller;
-}
-
-/** Of a name that comes twice, the last value counts. */
-function queryOf(request: Request): Record<string, string> {
-  return Object.fromEntries(new URL(request.url).searchParams);
 }
 
 function preflight(request: Request, context: RequestContext): Response {

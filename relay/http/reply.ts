@@ -36,7 +36,8 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const down = storageDown(thrown);
   if (down !== null) return down;
-  if (isDataException(thrown)) {
+  const codes = [...causesOf(thrown)].map((error) => ('code' in error ? String(error.code) : ''));
+  if (codes.some((code) => /^22\w{3}$/.test(code))) {
     return new ApiError('INVALID_PARAMETER', 'A value cannot be stored.', { cause: thrown });
   }
   return new ApiError('INTERNAL', undefined, { cause: thrown });
@@ -55,13 +56,14 @@ export async function countBadKey(
   );
 }
 
-function isDataException(thrown: unknown): boolean {
-  for (const error of causesOf(thrown)) {
-    if ('code' in error && typeof error.code === 'string' && /^22\w{3}$/.test(error.code)) {
-      return true;
-    }
-  }
-  return false;
+/** The headers of a whole JSON answer. */
+function jsonHeaders(text: string) {
+  return {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  };
 }
 
 /** Sends a whole JSON answer. */
@@ -71,25 +73,9 @@ export function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  const text = writeHead(response, status, body, headers);
+  const text = JSON.stringify(body);
+  response.writeHead(status, { ...headers, ...jsonHeaders(text) });
   response.end(response.req.method === 'HEAD' ? undefined : text);
-}
-
-function writeHead(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Readonly<Record<string, string>>,
-): Buffer {
-  const text = Buffer.from(JSON.stringify(body));
-  response.writeHead(status, {
-    ...headers,
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': text.length,
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  });
-  return text;
 }
 
 /**
@@ -116,7 +102,9 @@ export async function sendError(
     return;
   }
   // A connection that is closed with unread bytes is reset, and its client sees a broken pipe and no answer.
-  response.write(writeHead(response, error.status, body, { ...headers, Connection: 'close' }));
+  const text = JSON.stringify(body);
+  response.writeHead(error.status, { ...headers, ...jsonHeaders(text), Connection: 'close' });
+  response.write(text);
   await drain(request);
   response.end();
 }
@@ -136,11 +124,8 @@ async function drain(request: IncomingMessage): Promise<void> {
   await finished(request as Readable, { signal }).catch(() => undefined);
 }
 
-function hasBody(request: IncomingMessage): boolean {
-  return (
-    request.headers['transfer-encoding'] !== undefined ||
-    Number(request.headers['content-length'] ?? 0) > 0
-  );
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** Connections that were refused and whose rest is being dropped. */
@@ -193,10 +178,7 @@ export function refuseConnection(
   refusedConnections.add(socket);
   const body = JSON.stringify(error.toBody(requestId));
   const headers = {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
+    ...jsonHeaders(body),
     'X-Request-Id': requestId,
     ...corsHeaders,
     ...error.headers,

@@ -141,7 +141,9 @@ export function createQueries(db: Database) {
         .select({
           waiting: count('created'),
           processing: count('processing'),
-          oldestSeconds: sql`coalesce(extract(epoch from now() - ${oldest}), 0)::float8`.mapWith(Number),
+          oldestSeconds: sql`coalesce(extract(epoch from now() - ${oldest}), 0)::float8`.mapWith(
+            Number,
+          ),
         })
         .from(jobs)
         .where(sql`${jobs.status} in ('created', 'processing')`);

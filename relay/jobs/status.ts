@@ -77,7 +77,12 @@ export function nextStep(state: JobState, event: JobEvent, maxAttempts: number):
   const { status, attempt, releases } = state;
   if (isTerminal(state)) return null;
   const counts = { attempt, releases };
-  const fail = (error: string, code: PredictionCode): JobStep => ({ ...counts, status: 'failed', error, code });
+  const fail = (error: string, code: PredictionCode): JobStep => ({
+    ...counts,
+    status: 'failed',
+    error,
+    code,
+  });
   const waiting = { ...counts, status: 'created', error: '', code: null } as const;
 
   if (event.type === 'cancelled') return fail(cancelledError, predictionCodes.cancelled);
@@ -127,7 +132,11 @@ export function nextStep(state: JobState, event: JobEvent, maxAttempts: number):
 
 /** "3 hours", "90 seconds": the largest unit that is whole. */
 function duration(seconds: number): string {
-  const units = [['hour', 3600], ['minute', 60], ['second', 1]] as const;
+  const units = [
+    ['hour', 3600],
+    ['minute', 60],
+    ['second', 1],
+  ] as const;
   const [unit, size] = units.find(([, length]) => seconds % length === 0) ?? ['second', 1];
   const count = seconds / size;
   return `${count} ${unit}${count === 1 ? '' : 's'}`;

@@ -66,19 +66,13 @@ export async function openDatabase(
   log?: Logger,
 ): Promise<Store> {
   await makeDataFolder(config);
-  if (config.DATABASE_URL === undefined) return await openStore(config, log);
-  try {
-    return await openStore(config, log);
-  } catch (thrown) {
-    throw new Error(`${describeFailure(thrown)} Start it, or correct DATABASE_URL.`);
-  }
-}
-
-function describeFailure(thrown: unknown): string {
-  const cause = thrown instanceof ApiError ? thrown.cause : thrown;
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  const why = typeof code === 'string' ? ` (${code})` : '';
-  return `The PostgreSQL that DATABASE_URL names cannot be used${why}.`;
+  return await openStore(config, log).catch((thrown: unknown) => {
+    if (config.DATABASE_URL === undefined) throw thrown;
+    const cause = thrown instanceof ApiError ? thrown.cause : thrown;
+    const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+    const sentence = `The PostgreSQL that DATABASE_URL names cannot be used${code}.`;
+    throw new Error(`${sentence} Start it, or correct DATABASE_URL.`);
+  });
 }
 
 /**

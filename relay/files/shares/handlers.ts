@@ -135,6 +135,13 @@ export function shareRoutes(
     const shown = await showing(found, textsFor(asked));
     const { width, height } = fitted(shown, query);
     const address = links.share(id);
+    /** Unless it is larger than the caller takes: it may not be made smaller. */
+    const thumbnail = async (name: PictureName) => {
+      const { width, height } = sniffImage((await picture(found, name)).bytes);
+      if (fitted({ width, height }, query).width < width) return null;
+      const size = { thumbnail_width: width, thumbnail_height: height };
+      return { thumbnail_url: `${address}/${name}`, ...size };
+    };
     const player = `<iframe src="${address}/embed" width="${width}" height="${height}" style="border:0" allowfullscreen></iframe>`;
     sendJson(
       response,
@@ -149,8 +156,7 @@ export function shareRoutes(
         width,
         height,
         html: player,
-        ...(shown.preview &&
-          thumbnail(address, shown.preview, await picture(found, shown.preview), query)),
+        ...(shown.preview && (await thumbnail(shown.preview))),
       },
       { 'Access-Control-Allow-Origin': '*' },
     );
@@ -210,18 +216,6 @@ function maxAgeOf(endsAt: Date): number {
   return Math.max(0, Math.min(maxAgeSeconds, left));
 }
 
-/** The picture in an answer of oEmbed, unless it is larger than the caller takes: it may not be made smaller. */
-function thumbnail(
-  page: string,
-  name: PictureName,
-  { bytes }: { readonly bytes: Uint8Array },
-  query: URLSearchParams,
-): object | null {
-  const { width, height } = sniffImage(bytes);
-  if (fitted({ width, height }, query).width < width) return null;
-  return { thumbnail_url: `${page}/${name}`, thumbnail_width: width, thumbnail_height: height };
-}
-
 /** The largest size of this shape within `maxwidth` and `maxheight`, in pixels. */
 function fitted(
   { width, height }: { readonly width: number; readonly height: number },
@@ -232,8 +226,6 @@ function fitted(
     return /^[1-9]\d{0,5}$/.test(text) ? Math.min(1, Number(text) / size) : 1;
   };
   const scale = Math.min(limit('maxwidth', width), limit('maxheight', height));
-  return {
-    width: Math.max(1, Math.floor(width * scale)),
-    height: Math.max(1, Math.floor(height * scale)),
-  };
+  const scaled = (size: number) => Math.max(1, Math.floor(size * scale));
+  return { width: scaled(width), height: scaled(height) };
 }

@@ -111,14 +111,8 @@ async function submitOnce(
       .removeOf({ id, owner: caller.owner, outputKey: null, ...accepted })
       .catch(() => undefined);
   try {
-    const job = await relay.jobs.submit({
-      id,
-      caller,
-      model,
-      webhookUrl,
-      idempotency,
-      ...accepted,
-    });
+    const order = { id, caller, model, webhookUrl, idempotency };
+    const job = await relay.jobs.submit({ ...order, ...accepted });
     if (job.id !== id) await removeFiles();
     return job;
   } catch (error) {
