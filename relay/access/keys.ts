@@ -128,8 +128,19 @@ export function createKeys(options: {
       return { key, record: recordOf(row) };
     },
 
+    /** Newest first. Sign-in tokens only while they can be used or their session may last. */
     async list(owner?: string): Promise<KeyRecord[]> {
-      return (await selectKeys(db, owner)).map(recordOf);
+      const now = new Date();
+      const aSessionAgo = new Date(now.getTime() - sessionSeconds * 1000);
+      const isWaiting = and(isNull(keys.lastUsedAt), gt(keys.expiresAt, now));
+      const isInUse = and(isNotNull(keys.lastUsedAt), gt(keys.createdAt, aSessionAgo));
+      const isOpen = and(isNull(keys.revokedAt), or(isWaiting, isInUse));
+      const listed = await db
+        .select()
+        .from(keys)
+        .where(and(of(owner), or(ne(keys.kind, 'sign-in'), isOpen)))
+        .orderBy(desc(keys.createdAt), keys.id);
+      return listed.map(recordOf);
     },
 
     /** @throws ApiError `NOT_FOUND` */
@@ -234,7 +245,17 @@ export function createKeys(options: {
 
   async function signInRow(token: string): Promise<KeyRow> {
     const id = idOfKey(token);
-    const taken = id === null ? null : await takeSignIn(db, id, hashKey(token));
+    const now = new Date();
+    // It is used up: of several requests at the same time one gets the row.
+    const usable = and(
+      eq(keys.id, id ?? ''),
+      eq(keys.kind, 'sign-in'),
+      eq(keys.hash, hashKey(token)),
+      isNull(keys.lastUsedAt),
+      isNull(keys.revokedAt),
+      gt(keys.expiresAt, now),
+    );
+    const [taken] = await db.update(keys).set({ lastUsedAt: now }).where(usable).returning();
     if (taken) {
       rows.forget(taken.id);
       return taken;
@@ -285,6 +306,7 @@ function unauthorized(): ApiError {
 /** Inserts a key, and its owner where there is none of that name. */
 async function insertKey(db: Database, input: NewKey): Promise<{ key: string; row: KeyRow }> {
   await ensureOwner(db, input.owner);
+  const inAnHour = input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null;
   for (;;) {
     const { id, key } = mintKey(input.kind);
     const [row] = await db
@@ -299,8 +321,7 @@ async function insertKey(db: Database, input: NewKey): Promise<{ key: string; ro
         scopes: scopesOf(input),
         shared: input.shared ?? false,
         termsVersion: input.termsVersion ?? null,
-        expiresAt:
-          input.expiresAt ?? (input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null),
+        expiresAt: input.expiresAt ?? inAnHour,
       })
       // Of 62⁸ ids two are rarely the same; then another is drawn.
       .onConflictDoNothing({ target: keys.id })
@@ -332,50 +353,22 @@ async function ownerSecret(db: Database, name: string): Promise<string> {
   }
 }
 
-/** Newest first. Sign-in tokens only while they can be used or their session may last. */
-async function selectKeys(db: Database, owner: string | undefined): Promise<KeyRow[]> {
-  const now = new Date();
-  const aSessionAgo = new Date(now.getTime() - sessionSeconds * 1000);
-  const usable = or(
-    ne(keys.kind, 'sign-in'),
-    and(isNull(keys.revokedAt), isNull(keys.lastUsedAt), gt(keys.expiresAt, now)),
-    and(isNull(keys.revokedAt), isNotNull(keys.lastUsedAt), gt(keys.createdAt, aSessionAgo)),
-  );
-  return await db
-    .select()
-    .from(keys)
-    .where(owner === undefined ? usable : and(usable, eq(keys.owner, owner)))
-    .orderBy(desc(keys.createdAt), keys.id);
-}
-
 /** @throws ApiError `NOT_FOUND` */
 async function revokeRow(db: Database, id: string, owner: string | undefined): Promise<KeyRow> {
-  const found = eq(keys.id, id);
-  const [row] = isKeyId(id)
-    ? await db
-        .update(keys)
-        // A second revocation keeps the time of the first.
-        .set({ revokedAt: sql`coalesce(${keys.revokedAt}, now())` })
-        .where(owner === undefined ? found : and(found, eq(keys.owner, owner)))
-        .returning()
-    : [];
+  // Any other text is no id, and PostgreSQL may not take it.
+  const isFound = isKeyId(id) ? eq(keys.id, id) : sql`false`;
+  const [row] = await db
+    .update(keys)
+    // A second revocation keeps the time of the first.
+    .set({ revokedAt: sql`coalesce(${keys.revokedAt}, now())` })
+    .where(and(isFound, of(owner)))
+    .returning();
   if (!row) throw new ApiError('NOT_FOUND', 'There is no key with this id.');
   return row;
 }
 
-/** Uses up a sign-in token: of several requests at the same time one gets the row. */
-async function takeSignIn(db: Database, id: string, hash: string): Promise<KeyRow | null> {
-  const now = new Date();
-  const usable = and(
-    eq(keys.id, id),
-    eq(keys.kind, 'sign-in'),
-    eq(keys.hash, hash),
-    isNull(keys.lastUsedAt),
-    isNull(keys.revokedAt),
-    gt(keys.expiresAt, now),
-  );
-  const [row] = await db.update(keys).set({ lastUsedAt: now }).where(usable).returning();
-  return row ?? null;
+function of(owner: string | undefined) {
+  return owner === undefined ? undefined : eq(keys.owner, owner);
 }
 
 /**

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiError, type Completion } from '../../../lib/contract/v3';
+import { ApiError } from '../../../lib/contract/v3';
 import type { NodeHandler } from '../../http/router';
 import { idForm } from '../../jobs/reader';
-import type { JobRow, UploadRow } from '../../store/schema';
+import type { UploadRow } from '../../store/schema';
 import { keyOf, tooLarge, withLocalFile, withTemporaryFile } from '../blobs';
 import type { FilesContext } from '../context';
 import { bodyOf, invalidField, lengthOf, queryOf, sendData } from '../requests';
@@ -38,9 +38,7 @@ export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
 }
 
 /** The name of an uploaded video among the uploads of its owner. */
-export function filenameOf({ jobId }: Pick<OutputName, 'jobId'>): string {
-  return `${jobId}.mp4`;
-}
+export const filenameOf = (jobId: string): string => `${jobId}.mp4`;
 
 /** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
 export function putOutput(context: FilesContext): NodeHandler {
@@ -91,7 +89,7 @@ export async function receiveVideo(
       id: randomBytes(16).toString('hex'),
       ...sender,
       ...written,
-      filename: filenameOf(name),
+      filename: filenameOf(name.jobId),
       contentType: videoType,
       blobKey,
       expiresAt: new Date(Date.now() + seconds * 1000),
@@ -131,12 +129,6 @@ export async function takeVideo(
     throw thrown;
   }
   return { key, bytes };
-}
-
-/** The uploaded video of a lease, as {@link takeVideo}. */
-export function takeOutput(context: FilesContext) {
-  return (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>
-    takeVideo(context, { jobId: job.id, leaseToken, sha256 }, job, bytes);
 }
 
 /**

@@ -28,9 +28,7 @@ const dayMs = 86_400_000;
  */
 export function putOwnVideo(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const sender = await caller(context, request);
-    const name = nameOf(id, queryOf(request).get('sha256') ?? '', sender);
-    const { owner, keyId } = sender;
+    const { name, owner, keyId } = await named(context, request, id);
     await receiveVideo(context, request, response, name, { owner, keyId });
   };
 }
@@ -38,7 +36,7 @@ export function putOwnVideo(context: FilesContext): NodeHandler {
 /** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
 export function headOwnVideo(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const name = nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request));
+    const { name } = await named(context, request, id);
     const isThere = (await context.blobs.stat(outputKey(name))) !== null;
     const headers = { 'Upload-Complete': isThere ? '?1' : '?0', 'Cache-Control': 'no-store' };
     response.writeHead(200, headers).end();
@@ -99,13 +97,12 @@ async function takeJob(
   if (known?.outputKey === outputKey(name)) return known;
   const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
   await removeOld();
-  const output = { ...stored, days: config.KINORA_RETENTION_DAYS };
-  const row = rowOf(id, owner, video, output);
+  const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
   const [inserted] = await storageErrors(() =>
     store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
   );
   if (!inserted) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
-  await context.rows.forget(owner.owner, filenameOf(name), stored.key);
+  await context.rows.forget(owner.owner, filenameOf(id), stored.key);
   return inserted;
 }
 
@@ -152,10 +149,15 @@ function rowOf(
   };
 }
 
-/** The caller, by the cookie of the session or an admin key. @throws ApiError `UNAUTHORIZED`, `FORBIDDEN` */
-function caller({ keys }: FilesContext, request: IncomingMessage): Promise<Caller> {
+/**
+ * The video that a request names, and its caller, by the cookie of the session or an admin key.
+ *
+ * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
+ */
+async function named({ keys }: FilesContext, request: IncomingMessage, id: string) {
   const { method = 'GET' } = request;
-  return keys.authenticateAdmin({ method, headers: headersOf(request) });
+  const caller = await keys.authenticateAdmin({ method, headers: headersOf(request) });
+  return { ...caller, name: nameOf(id, queryOf(request).get('sha256') ?? '', caller) };
 }
 
 /** In place of a lease the owner: uploads of two owners never meet. */

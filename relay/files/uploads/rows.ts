@@ -15,15 +15,10 @@ export function newUpload(
   file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,
   { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
 ): NewUpload {
-  return {
-    id: randomBytes(16).toString('hex'),
-    owner: caller.owner,
-    keyId: caller.keyId,
-    ...file,
-    sha256: null,
-    blobKey: null,
-    expiresAt: new Date(Date.now() + days * 86_400_000),
-  };
+  const id = randomBytes(16).toString('hex');
+  const expiresAt = new Date(Date.now() + days * 86_400_000);
+  const { owner, keyId } = caller;
+  return { id, owner, keyId, ...file, sha256: null, blobKey: null, expiresAt };
 }
 
 /**
@@ -83,17 +78,11 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
     },
     /** The newest complete upload of an owner with this name that has not expired. */
     async newest(owner: string, filename: string): Promise<UploadRow | null> {
+      const isThere = and(isNotNull(uploads.blobKey), gt(uploads.expiresAt, new Date()));
       const [row] = await db
         .select()
         .from(uploads)
-        .where(
-          and(
-            eq(uploads.owner, owner),
-            eq(uploads.filename, filename),
-            isNotNull(uploads.blobKey),
-            gt(uploads.expiresAt, new Date()),
-          ),
-        )
+        .where(and(eq(uploads.owner, owner), eq(uploads.filename, filename), isThere))
         .orderBy(desc(uploads.createdAt))
         .limit(1);
       return row ?? null;
