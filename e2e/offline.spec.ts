@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type BrowserContext, chromium, type Page } from 'playwright';
 import send from 'send';
 import { testLaunchOptions } from '../lib/cli/browser/launch';
-import { startApp } from '../lib/cli/dev/app-server';
+import { startServer } from '../lib/cli/dev/app-server';
 import { exportApp } from '../lib/cli/dev/export-app';
 import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
 import { ModelsPage } from './pages/models-page';
@@ -144,7 +144,7 @@ test(
   'with the server stopped the app starts cold, makes a video and says what needs a server',
   full,
   async ({ installed }) => {
-    const app = await startApp();
+    const app = await startServer();
     const { origin } = app;
     await installed.page.goto(origin);
     await installed.stored();

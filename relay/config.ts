@@ -31,29 +31,22 @@ const seconds = (value: number) => {
 };
 
 /**
- * Every setting of the server, read from the environment. The table of README.md lists them; a test compares.
- * Durations are in seconds, sizes in bytes.
+ * Every setting of the server, read from the environment. The table of README.md says what each means; a test
+ * compares. Durations are in seconds, sizes in bytes.
  */
 export const configSchema = z
   .object({
     KINORA_HOST: z.string().default('127.0.0.1'),
     PORT: whole(0, 65_535).default(3000),
-    /** Absolute URLs of answers start with it; absent means `http://{host}:{port}`. */
     KINORA_PUBLIC_URL: z
       .url()
       .transform((url) => url.replace(/\/+$/, ''))
       .optional(),
-    /** Folder of the embedded database, outputs, uploads and the control file. */
     KINORA_DATA: z
       .string()
       .default(path.join(projectRoot, '.kinora', 'relay'))
       .transform((folder) => path.resolve(folder)),
-    /**
-     * Free bytes of that folder's disk below which nothing new is accepted; running jobs continue. A full
-     * disk damages the embedded database.
-     */
     KINORA_MIN_FREE_BYTES: count(256_000_000),
-    /** A PostgreSQL address; absent means the embedded PGlite. */
     DATABASE_URL: z.string().optional(),
     S3_BUCKET: z.string().optional(),
     S3_ENDPOINT: z.url().optional(),
@@ -62,20 +55,15 @@ export const configSchema = z
     S3_SECRET_ACCESS_KEY: z.string().optional(),
     S3_PREFIX: z.string().default('kinora/'),
 
-    /** `{provider}/{family}` of the models that the API offers. */
     KINORA_FAMILIES: list('kinora/wan-2.2,wavespeed-ai/wan-2.1'),
-    /** Manifest ids of the models that may serve them, `*` for any. */
     KINORA_SERVING_MODELS: list('wan2.2-ti2v-5b,mini'),
-    /** Precisions of weights that may serve them. */
     KINORA_SERVING_PRECISIONS: list('f32,int8,int4'),
 
     KINORA_LEASE_SECONDS: seconds(30),
     KINORA_HEARTBEAT_SECONDS: seconds(2),
     KINORA_SWEEP_SECONDS: seconds(2),
     KINORA_MAX_ATTEMPTS: whole(1, 3).default(3),
-    /** Time limit of one attempt. */
     KINORA_ATTEMPT_SECONDS: seconds(3 * 3600),
-    /** How long a synchronous submission is held. */
     KINORA_SYNC_SECONDS: seconds(100),
 
     KINORA_RETENTION_DAYS: seconds(7),
@@ -84,50 +72,33 @@ export const configSchema = z
     KINORA_MAX_IMAGE_BYTES: count(20_000_000),
     KINORA_MAX_LORA_BYTES: count(2_000_000_000),
     KINORA_MAX_VIDEO_BYTES: count(500_000_000),
-    /** Largest video that a result has as base64, where the submission asks for it. */
     KINORA_MAX_BASE64_BYTES: count(32_000_000),
 
-    /** Per key and minute. Reads grow with the number of unfinished predictions. */
     KINORA_SUBMITS_PER_MINUTE: count(120),
-    /** Links to results, made or changed. */
     KINORA_SHARES_PER_MINUTE: count(30),
     KINORA_READS_PER_MINUTE: count(600),
     KINORA_READS_PER_JOB_PER_MINUTE: count(120),
-    /** Per address and minute, before a key is checked. */
     KINORA_REQUESTS_PER_ADDRESS: count(3000),
-    /** Wrong keys per address and minute. */
     KINORA_BAD_KEYS_PER_ADDRESS: count(30),
-    /** Unfinished predictions per key. */
     KINORA_JOBS_PER_KEY: count(1000),
-    /** Name of the header in which a proxy passes the caller's address on; empty without a proxy. */
     KINORA_ADDRESS_HEADER: z.string().default(''),
 
-    /** Delays before the webhook's attempts, in seconds. */
     KINORA_WEBHOOK_DELAYS: list('0,10,60,360')
       .transform((parts) => parts.map(Number))
       .pipe(z.array(z.number().min(0)).min(1)),
-    /** Development only: `http:` and private addresses for webhooks, images and LoRAs. */
     KINORA_ALLOW_PRIVATE: flag,
-    /** Whether an image may be fetched by `http:`, from public addresses; LoRAs and webhooks are https in any case. */
     KINORA_ALLOW_HTTP_IMAGES: flagOr('1'),
-    /** The hub: `loras[].path` may be a link to a file of it, which a worker fetches from its own hub. */
     KINORA_HUB: z.url().default('https://huggingface.co'),
-    /** Version of the terms of use that the operator accepts: without it the first start makes no key. */
     KINORA_ACCEPT_TERMS: z.string().default(''),
-    /** Where readers of a shared page report a video: an e-mail address, or an https page. */
     KINORA_REPORT_ADDRESS: z
       .union([z.email(), z.url({ protocol: /^https$/ })], {
         error: 'must be an e-mail address or an https URL.',
       })
       .optional(),
     KINORA_LOG: z.enum(['silent', 'error', 'warn', 'info', 'debug']).default('info'),
-    /** Bearer token that opens `/metrics` to other machines; admins need none. */
     KINORA_METRICS_TOKEN: z.string().min(16).optional(),
-    /** File in which the first start also writes its keys, for programs that start a server: JSON, mode 0600. */
     KINORA_FIRST_START_FILE: z.string().optional(),
-    /** Ends the server when the process that started it ends. For programs that start a server. */
     KINORA_END_WITH_PARENT: flag,
-    /** How long a stop waits for deliveries and open answers. */
     KINORA_STOP_SECONDS: seconds(10),
   })
   .superRefine((config, context) => {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { Signal } from '../lib/contract/signal';
 
 /** Random part of a pause, so that nodes which were started together do not work at the same moment. */
 const jitter = 0.2;
@@ -43,4 +44,43 @@ export async function within(ms: number, work: PromiseLike<unknown>): Promise<bo
   } finally {
     ended.abort();
   }
+}
+
+/**
+ * Begins work in rounds until the signal, as soon as there is news, something has ended, or the time of the last round
+ * is over.
+ *
+ * @param options.listen calls its argument at news; without it rounds are begun by time
+ * @param round begins what there is to do, none of which may reject; gets the number that has not ended.
+ *   @returns milliseconds until the next
+ * @returns what has begun and not ended, once the signal is aborted
+ */
+export async function workUntil(
+  signal: AbortSignal,
+  options: { listen: (onNews: () => void) => Promise<() => Promise<void>>; log: Logger },
+  round: (begin: (work: Promise<void>) => void, underWay: number) => Promise<number>,
+): Promise<{ running: Promise<unknown> }> {
+  const wake = new Signal();
+  const onNews = () => wake.raise();
+  const underWay = new Set<Promise<void>>();
+  const begin = (work: Promise<void>) => {
+    const ending = work.finally(() => {
+      underWay.delete(ending);
+      wake.raise();
+    });
+    underWay.add(ending);
+  };
+  signal.addEventListener('abort', onNews, { once: true });
+  const stopListening = await options.listen(onNews).catch((err: unknown) => {
+    options.log.warn({ err }, 'work is not announced to this node and is found at intervals');
+    return async () => {};
+  });
+  while (!signal.aborted) {
+    const ms = await round(begin, underWay.size);
+    if (!signal.aborted) await wake.wait(ms);
+  }
+  signal.removeEventListener('abort', onNews);
+  // The connection may be broken.
+  await stopListening().catch(() => undefined);
+  return { running: Promise.all(underWay) };
 }

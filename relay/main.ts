@@ -1,23 +1,17 @@
 /**
- * `npm start`: one node, with the app. `npm run dev` is the same with `--dev`. With `--lazy` the
- * database is opened only when a request needs it, for commands that want the pages alone. With
+ * `npm start`: one node, with the app. `npm run dev` is the same with `--dev`. With
  * `--accept-terms` the operator accepts the terms of use, so that the first start makes keys. Settings
  * come from the environment; stdout is the log, in JSON lines, and stderr is for people.
  */
 import { openNext } from './http/next';
 import { runNode } from './http/node';
-import { watchLoop } from './http/process';
 
 const options = process.argv.slice(2);
 const print = (line: string) => process.stderr.write(`${line}\n`);
 
-// Next's compiler may block the event loop of a development server for long.
-if (!options.includes('--dev')) watchLoop();
-
 try {
   await runNode({
     environment: process.env,
-    lazy: options.includes('--lazy'),
     acceptTerms: options.includes('--accept-terms'),
     pages: (at) => openNext({ dev: options.includes('--dev'), ...at }),
     print,

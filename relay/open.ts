@@ -8,8 +8,7 @@ import { createHeldClaims, createJobs, createSweeper, createWatches, createWorke
 import { repeat } from './loop';
 import { createLog } from './observe/log';
 import { createMetrics } from './observe/metrics';
-import { openDatabase } from './store';
-import { installationSecret } from './store/secret';
+import { installationSecret, openDatabase } from './store';
 import { createWebhooks } from './webhooks/webhooks';
 
 /** Interval of removing expired files, workers and webhooks, in seconds. */
@@ -53,7 +52,7 @@ async function openParts(
   closeAll: () => Promise<void>,
 ) {
   const metrics = createMetrics();
-  const space = createSpace(config, log);
+  const space = createSpace(config);
   const store = await openDatabase(config, log);
   onClose(() => store.close());
   const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
@@ -64,7 +63,7 @@ async function openParts(
   const { outboxRow } = webhooks;
   const jobs = createJobs({ store, config, outboxRow, log, metrics });
   const limits = createLimits({ config, jobs });
-  const files = await createFiles({ config, store, links, keys, limits, guard, jobs, space, log });
+  const files = createFiles({ config, store, links, keys, limits, guard, jobs, space, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   onClose(() => heldClaims.close());
@@ -107,7 +106,6 @@ async function openParts(
       };
       background.push(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
-        repeat('check of the disk', config.KINORA_SWEEP_SECONDS, () => space.check(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
         repeat('sweep of webhooks', retentionSeconds, () => webhooks.sweep(), loop),

@@ -8,7 +8,7 @@ import { removeControl, writeControl } from '../../relay/access/control';
 import { deliveries } from '../../relay/store/schema';
 import { pgliteTemplate } from '../../relay/testing/pglite';
 import { startTestRelay, type TestRelay } from '../../relay/testing/server';
-import { newDelivery, rowOf } from '../../relay/webhooks/testing';
+import { newDelivery, rowOf } from '../../relay/webhooks/testing/webhooks';
 import { runLine, runProgram } from './testing/relay-command';
 import { webhooksCommand } from './webhooks';
 

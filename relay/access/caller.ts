@@ -25,17 +25,12 @@ export const controlCaller: Caller = {
   shared: false,
 };
 
-/** The refusal of a key that has not this scope. */
-export function lacksScope(scope: Scope): ApiError {
+/** @throws ApiError `FORBIDDEN` where the key has not this scope */
+export function requireScope(key: { readonly scopes: readonly string[] }, scope: Scope): void {
+  if (key.scopes.includes(scope)) return;
   const message = `This key does not have the scope ${scope}.`;
-  return new ApiError('FORBIDDEN', message, {
+  throw new ApiError('FORBIDDEN', message, {
     details: [{ field: 'scope', message }],
     remedy: 'Use a key that has it: the Keys page shows the scopes of each, and makes others.',
   });
-}
-
-/** @throws ApiError `FORBIDDEN` where the key has not this scope */
-export function requireScope(caller: Caller, scope: Scope): void {
-  if (caller.scopes.includes(scope)) return;
-  throw lacksScope(scope);
 }

@@ -36,37 +36,19 @@ export interface CallInput {
   readonly body?: unknown;
 }
 
-/** Calls operations of this machine's Kinora as its first owner, with every scope. */
-export interface Client {
-  /** Whether a server answers. Else the handlers run in this process, on the database itself. */
-  readonly serverRuns: boolean;
-  readonly publicUrl: string;
-  /** The data folder, where this client has made its database; null where there was one. */
-  readonly newFolder: string | null;
-  /** @throws ClientError with the sentence of the refusal */
-  call<Op extends JsonOperation>(operation: Op, input?: CallInput): Promise<DataOf<Op>>;
-  close(): Promise<void>;
-}
-
 /**
- * A client of the running server where there is one, else of a relay that is opened in this process
- * without its server and its background work.
+ * Calls operations of this machine's Kinora as its first owner, with every scope: of the running server where there is
+ * one, else of a relay that is opened in this process without its server and its background work.
  *
  * @throws Error with one sentence when the database belongs to another process
  */
-export async function openClient(config: Config): Promise<Client> {
+export async function openClient(config: Config) {
   const control = await readControl(config);
   if (control && (await answers(control))) {
     const { origin, token, publicUrl } = control;
     const send = (request: Request) => fetch(request, { signal: AbortSignal.timeout(30_000) });
-    const close = async () => {};
-    return {
-      serverRuns: true,
-      publicUrl,
-      newFolder: null,
-      call: caller(origin, token, send),
-      close,
-    };
+    const call = caller(origin, token, send);
+    return { serverRuns: true, publicUrl, newFolder: null, call, close: async () => {} };
   }
   const isNew =
     config.DATABASE_URL === undefined && !existsSync(path.join(config.KINORA_DATA, 'db'));
@@ -78,13 +60,17 @@ export async function openClient(config: Config): Promise<Client> {
   ]);
   const relay = await openRelay(config, { log: pino({ level: 'silent' }) });
   return {
+    /** Whether a server answers. Else the handlers run in this process, on the database itself. */
     serverRuns: false,
     publicUrl: relay.files.links.publicUrl,
+    /** The data folder, where this client has made its database; null where there was one. */
     newFolder: isNew ? config.KINORA_DATA : null,
     call: caller('http://localhost', processControlToken(), (request) => answer(relay, request)),
     close: () => relay.stop(),
   };
 }
+
+export type Client = Awaited<ReturnType<typeof openClient>>;
 
 /** The process of the control file may be dead, and its number another's. */
 async function answers({ origin }: Control): Promise<boolean> {
@@ -98,12 +84,12 @@ async function answers({ origin }: Control): Promise<boolean> {
   }
 }
 
-function caller(
-  origin: string,
-  token: string,
-  send: (request: Request) => Promise<Response>,
-): Client['call'] {
-  return async <Op extends JsonOperation>(operation: Op, input: CallInput = {}) => {
+/** @returns a function that throws ClientError with the sentence of a refusal */
+function caller(origin: string, token: string, send: (request: Request) => Promise<Response>) {
+  return async <Op extends JsonOperation>(
+    operation: Op,
+    input: CallInput = {},
+  ): Promise<DataOf<Op>> => {
     const endpoint: Endpoint & { readonly answer: z.ZodType } = endpoints[operation];
     const { params = {}, query = {}, body } = input;
     const filled = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => {

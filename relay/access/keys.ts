@@ -1,25 +1,20 @@
+import { randomBytes } from 'node:crypto';
+import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
-import { ApiError, type KeyRecord, scopes } from '../../lib/contract/v3';
+import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { Kept } from '../kept';
-import { storageErrors } from '../store/errors';
-import { installationSecret } from '../store/secret';
-import type { Store } from '../store/store';
-import { type Caller, controlCaller, firstOwner, lacksScope } from './caller';
-import { processControlToken } from './control';
-import { hashKey, idOfKey, type KeyKind, sameText } from './format';
-import { KeyLookup } from './lookup';
 import {
-  insertKey,
-  type KeyRow,
-  missingKeys,
-  type NewKey,
-  ownerSecret,
-  recordOf,
-  revokeRow,
-  selectKeys,
-  takeSignIn,
-} from './records';
+  type Database,
+  installationSecret,
+  type Store,
+  storageErrors,
+  withoutValues,
+} from '../store';
+import { keys, owners, settings } from '../store/schema';
+import { type Caller, controlCaller, firstOwner, requireScope } from './caller';
+import { processControlToken } from './control';
+import { hashKey, hintOf, idOfKey, isKeyId, type KeyKind, mintKey, sameText } from './format';
 import {
   clearedCookie,
   readSession,
@@ -28,8 +23,32 @@ import {
   sessionSeconds,
 } from './session';
 
+/** How long a sign-in token may wait to be used, in milliseconds: 1 h. */
+const signInMs = 3_600_000;
+/** How long a row is cached, in milliseconds: a revocation by another node is seen after this time. */
+const freshMs = 3000;
+/** Interval of writes of a key's last use, in milliseconds. */
+const touchMs = 60_000;
+/** Most cached rows; unknown ids are not cached. */
+const mostRows = 10_000;
+
+/** A key to be made. */
+interface NewKey {
+  readonly kind: KeyKind;
+  readonly owner: string;
+  readonly name: string;
+  readonly scopes?: readonly Scope[];
+  readonly shared?: boolean;
+  readonly expiresAt?: Date;
+  /** Version of the terms of use that was accepted for it. */
+  readonly termsVersion?: string;
+}
+
 /** What of a request to an operation for admins is looked at. */
 type AdminRequest = Pick<Request, 'method' | 'headers'>;
+
+/** A row of the table of keys. */
+type KeyRow = typeof keys.$inferSelect;
 
 export type Keys = ReturnType<typeof createKeys>;
 
@@ -47,28 +66,52 @@ export function createKeys(options: {
   const { store, config, controlToken = processControlToken() } = options;
   const { db } = store;
   const log = options.log.child({ part: 'keys' });
-  const lookup = new KeyLookup(db, log);
+  /** Rows by id, so that a busy key costs no query per request. */
+  const rows = new Kept<KeyRow | null>(freshMs, mostRows);
   const secure = config.KINORA_PUBLIC_URL?.startsWith('https:') ?? false;
   /** Of webhooks, by owner: they never change. */
   const webhookSecrets = new Kept<string>(Number.POSITIVE_INFINITY, 10_000);
   const secrets = new Kept<string>(Number.POSITIVE_INFINITY, 1);
-  const sessionSecret = () =>
-    secrets.get('session', () => installationSecret(db, 'signing_secret'));
+  const sessionSecret = () => secrets.get('', () => installationSecret(db, 'signing_secret'));
+
+  const find = async (id: string): Promise<KeyRow | null> => {
+    const read = () => db.select().from(keys).where(eq(keys.id, id));
+    const row = await rows.get(id, async () => (await storageErrors(read))[0] ?? null);
+    if (row === null) rows.forget(id);
+    return row;
+  };
+
+  /** Writes the last use of a key in the background. */
+  const used = (row: KeyRow): void => {
+    const now = new Date();
+    if (row.lastUsedAt && now.getTime() - row.lastUsedAt.getTime() < touchMs) return;
+    // In the cached row too: the next use is not written again.
+    row.lastUsedAt = now;
+    // Unless another node did so meanwhile.
+    const old = or(isNull(keys.lastUsedAt), lt(keys.lastUsedAt, new Date(now.getTime() - touchMs)));
+    db.update(keys)
+      .set({ lastUsedAt: now })
+      .where(and(eq(keys.id, row.id), old))
+      .catch((error: unknown) => {
+        const err = withoutValues(error);
+        log.warn({ keyId: row.id, err }, 'the last use of a key could not be written');
+      });
+  };
 
   /** The row of a valid key. @throws ApiError `UNAUTHORIZED` */
   const verified = async (key: string | null): Promise<KeyRow> => {
     const id = key === null ? null : idOfKey(key);
-    const row = id === null ? null : await lookup.get(id);
+    const row = id === null ? null : await find(id);
     const right = key !== null && row !== null && sameText(row.hash, hashKey(key));
     if (!right || row.kind === 'sign-in' || !isValid(row)) throw unauthorized();
-    lookup.used(row);
+    used(row);
     return row;
   };
 
   /** The row behind a session; null where the session is not valid. */
   const sessionRow = async (cookie: string | null): Promise<KeyRow | null> => {
     const session = cookie === null ? null : readSession(await sessionSecret(), cookie);
-    const row = session && (await lookup.get(session.keyId));
+    const row = session && (await find(session.keyId));
     if (!row || row.revokedAt !== null) return null;
     // The hour of a sign-in token is the time to sign in; the session has its own end.
     return row.kind === 'sign-in' || (isValid(row) && isAdmin(row)) ? row : null;
@@ -85,16 +128,27 @@ export function createKeys(options: {
       return { key, record: recordOf(row) };
     },
 
+    /** Newest first. Sign-in tokens only while they can be used or their session may last. */
     async list(owner?: string): Promise<KeyRecord[]> {
-      return (await selectKeys(db, owner)).map(recordOf);
+      const now = new Date();
+      const aSessionAgo = new Date(now.getTime() - sessionSeconds * 1000);
+      const isWaiting = and(isNull(keys.lastUsedAt), gt(keys.expiresAt, now));
+      const isInUse = and(isNotNull(keys.lastUsedAt), gt(keys.createdAt, aSessionAgo));
+      const isOpen = and(isNull(keys.revokedAt), or(isWaiting, isInUse));
+      const listed = await db
+        .select()
+        .from(keys)
+        .where(and(of(owner), or(ne(keys.kind, 'sign-in'), isOpen)))
+        .orderBy(desc(keys.createdAt), keys.id);
+      return listed.map(recordOf);
     },
 
     /** @throws ApiError `NOT_FOUND` */
     async revoke(id: string, owner?: string): Promise<KeyRecord> {
-      lookup.forget(id);
+      rows.forget(id);
       const row = await revokeRow(db, id, owner);
       // Again: an authentication may have read the old row in between.
-      lookup.forget(id);
+      rows.forget(id);
       log.info({ keyId: id, kind: row.kind, owner: row.owner }, 'key revoked');
       return recordOf(row);
     },
@@ -122,13 +176,13 @@ export function createKeys(options: {
       if (key !== null) {
         if (isControl(key)) return controlCaller;
         const row = await verified(key);
-        if (row.kind === 'api' && isAdmin(row)) return callerOf(row, 'api');
-        throw lacksScope('admin');
+        requireScope(row, 'admin');
+        return callerOf(row, 'api');
       }
       const row = await sessionRow(request.headers.get('cookie'));
       if (!row) throw unauthorized();
       requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
-      lookup.used(row);
+      used(row);
       return callerOf(row, 'session');
     },
 
@@ -151,7 +205,7 @@ export function createKeys(options: {
       // Revoking a sign-in token ends its session for copies of the cookie too.
       if (row?.kind === 'sign-in') {
         await revokeRow(db, row.id, row.owner);
-        lookup.forget(row.id);
+        rows.forget(row.id);
       }
       return clearedCookie(secure);
     },
@@ -191,9 +245,19 @@ export function createKeys(options: {
 
   async function signInRow(token: string): Promise<KeyRow> {
     const id = idOfKey(token);
-    const taken = id === null ? null : await takeSignIn(db, id, hashKey(token));
+    const now = new Date();
+    // It is used up: of several requests at the same time one gets the row.
+    const usable = and(
+      eq(keys.id, id ?? ''),
+      eq(keys.kind, 'sign-in'),
+      eq(keys.hash, hashKey(token)),
+      isNull(keys.lastUsedAt),
+      isNull(keys.revokedAt),
+      gt(keys.expiresAt, now),
+    );
+    const [taken] = await db.update(keys).set({ lastUsedAt: now }).where(usable).returning();
     if (taken) {
-      lookup.forget(taken.id);
+      rows.forget(taken.id);
       return taken;
     }
     const row = await verified(token);
@@ -237,4 +301,110 @@ function bearer(authorization: string | null): string | null {
 /** The same answer for every reason, so that it does not say which part was wrong. */
 function unauthorized(): ApiError {
   return new ApiError('UNAUTHORIZED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+}
+
+/** Inserts a key, and its owner where there is none of that name. */
+async function insertKey(db: Database, input: NewKey): Promise<{ key: string; row: KeyRow }> {
+  await ensureOwner(db, input.owner);
+  const inAnHour = input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null;
+  for (;;) {
+    const { id, key } = mintKey(input.kind);
+    const [row] = await db
+      .insert(keys)
+      .values({
+        id,
+        kind: input.kind,
+        owner: input.owner,
+        name: input.name,
+        hash: hashKey(key),
+        last4: key.slice(-4),
+        scopes: scopesOf(input),
+        shared: input.shared ?? false,
+        termsVersion: input.termsVersion ?? null,
+        expiresAt: input.expiresAt ?? inAnHour,
+      })
+      // Of 62⁸ ids two are rarely the same; then another is drawn.
+      .onConflictDoNothing({ target: keys.id })
+      .returning();
+    if (row) return { key, row };
+  }
+}
+
+function scopesOf({ kind, scopes: asked }: NewKey): Scope[] {
+  if (kind === 'worker') return [];
+  if (kind === 'sign-in') return [...scopes];
+  return asked ? [...new Set(asked)] : scopes.filter((scope) => scope !== 'admin');
+}
+
+async function ensureOwner(db: Database, name: string): Promise<void> {
+  const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`;
+  await db.insert(owners).values({ name, webhookSecret }).onConflictDoNothing();
+}
+
+/** The secret of an owner's webhooks; a missing owner is made. */
+async function ownerSecret(db: Database, name: string): Promise<string> {
+  for (;;) {
+    const [row] = await db
+      .select({ secret: owners.webhookSecret })
+      .from(owners)
+      .where(eq(owners.name, name));
+    if (row) return row.secret;
+    await ensureOwner(db, name);
+  }
+}
+
+/** @throws ApiError `NOT_FOUND` */
+async function revokeRow(db: Database, id: string, owner: string | undefined): Promise<KeyRow> {
+  // Any other text is no id, and PostgreSQL may not take it.
+  const isFound = isKeyId(id) ? eq(keys.id, id) : sql`false`;
+  const [row] = await db
+    .update(keys)
+    // A second revocation keeps the time of the first.
+    .set({ revokedAt: sql`coalesce(${keys.revokedAt}, now())` })
+    .where(and(isFound, of(owner)))
+    .returning();
+  if (!row) throw new ApiError('NOT_FOUND', 'There is no key with this id.');
+  return row;
+}
+
+function of(owner: string | undefined) {
+  return owner === undefined ? undefined : eq(keys.owner, owner);
+}
+
+/**
+ * Whether an installation never had an API key, a worker token, or any key but sign-in tokens; a revoked
+ * one counts as had. To be called in a transaction, so that nodes that start together ask one after the other.
+ */
+async function missingKeys(db: Database): Promise<{ api: boolean; worker: boolean; any: boolean }> {
+  const value = new Date().toISOString();
+  // Written for the row's lock, which lasts to the end of the transaction.
+  await db
+    .insert(settings)
+    .values({ name: 'first_start', value })
+    .onConflictDoUpdate({ target: settings.name, set: { name: 'first_start' } });
+  const none = async (kind: SQL | undefined) =>
+    (await db.select({ id: keys.id }).from(keys).where(kind).limit(1)).length === 0;
+  return {
+    api: await none(eq(keys.kind, 'api')),
+    worker: await none(eq(keys.kind, 'worker')),
+    any: await none(ne(keys.kind, 'sign-in')),
+  };
+}
+
+/** A key for lists, without its secret. */
+function recordOf(row: KeyRow): KeyRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    owner: row.owner,
+    name: row.name,
+    hint: hintOf(row.kind, row.id, row.last4),
+    scopes: row.scopes,
+    shared: row.shared,
+    terms_version: row.termsVersion,
+    created_at: row.createdAt.toISOString(),
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    revoked_at: row.revokedAt?.toISOString() ?? null,
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
+  };
 }

@@ -5,7 +5,7 @@ import type { Config } from '../config';
 import type { Guard } from '../guard/guard';
 import type { Jobs } from '../jobs/index';
 import type { Store } from '../store/store';
-import type { BlobStore } from './blobs/index';
+import type { Storage } from './blobs';
 import type { Links } from './links';
 import type { Space } from './space';
 import type { UploadRows } from './uploads/rows';
@@ -16,7 +16,7 @@ export interface FilesDependencies {
   readonly links: Links;
   readonly store: Pick<Store, 'db' | 'listen'>;
   readonly keys: Pick<Keys, 'authenticate' | 'authenticateAdmin'>;
-  readonly limits: Pick<Limits, 'badKey' | 'key'>;
+  readonly limits: Pick<Limits, 'key'>;
   readonly guard: Guard;
   readonly jobs: Jobs;
   readonly space: Space;
@@ -24,9 +24,6 @@ export interface FilesDependencies {
 }
 
 /** What the handlers of this folder work with. */
-export interface FilesContext extends FilesDependencies {
-  readonly blobs: BlobStore;
+export interface FilesContext extends FilesDependencies, Storage {
   readonly rows: UploadRows;
-  /** Folder of temporary files. */
-  readonly temporary: string;
 }

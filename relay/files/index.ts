@@ -1,59 +1,43 @@
+import type { Completion } from '../../lib/contract/v3';
 import type { NodeHandler } from '../http/router';
 import type { JobRow } from '../store/schema';
 import { openBlobs, partsFolder } from './blobs';
 import type { FilesContext, FilesDependencies } from './context';
-import { getJobImage } from './inputs/image';
-import { getJobLora } from './inputs/lora';
+import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
-import { getVideo, putOutput, takeOutput } from './outputs/handlers';
-import { filenameOf } from './outputs/store';
+import { filenameOf, getVideo, putOutput, takeVideo } from './outputs/video';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
 import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
-import { createTicket, getUpload, putUpload } from './uploads/handlers';
-import { postUpload } from './uploads/multipart';
+import { createTicket, getUpload, postUpload, putUpload } from './uploads/handlers';
 import { uploadRows } from './uploads/rows';
 
 export { createLinks } from './links';
 export { createSpace } from './space';
 
-/**
- * Opens the blob store and makes the handlers of large bodies.
- *
- * @throws ApiError `STORAGE_DOWN` when the database does not answer
- */
-export async function createFiles(dependencies: FilesDependencies) {
+/** Opens the blob store and makes the handlers of large bodies. */
+export function createFiles(dependencies: FilesDependencies) {
   const { config, store } = dependencies;
-  const temporary = partsFolder(config);
   const context: FilesContext = {
     ...dependencies,
-    blobs: await openBlobs(config),
-    temporary,
+    blobs: openBlobs(config),
+    temporary: partsFolder(config),
     rows: uploadRows(store),
   };
   const { blobs, links } = context;
-  const video = getVideo(context);
-  const upload = getUpload(context);
-  const image = getJobImage(context, 'image');
-  const lastImage = getJobImage(context, 'last_image');
-  const lora = getJobLora(context);
   const binary = postUpload(context);
   const shares = createShares(context);
+  // The router sends HEAD to the handler of GET.
   const routes: Record<string, NodeHandler> = {
     'POST /api/v3/media/upload/binary': binary,
     'POST /api/v2/media/upload/binary': binary,
     'PUT /files/uploads/{id}': putUpload(context),
-    'GET /files/uploads/{id}/{filename}': upload,
-    'HEAD /files/uploads/{id}/{filename}': upload,
-    'GET /files/video/{file}': video,
-    'HEAD /files/video/{file}': video,
-    'GET /files/jobs/{id}/image': image,
-    'HEAD /files/jobs/{id}/image': image,
-    'GET /files/jobs/{id}/last_image': lastImage,
-    'HEAD /files/jobs/{id}/last_image': lastImage,
-    'GET /files/jobs/{id}/lora/{index}': lora,
-    'HEAD /files/jobs/{id}/lora/{index}': lora,
+    'GET /files/uploads/{id}/{filename}': getUpload(context),
+    'GET /files/video/{file}': getVideo(context),
+    'GET /files/jobs/{id}/image': getJobImage(context, 'image'),
+    'GET /files/jobs/{id}/last_image': getJobImage(context, 'last_image'),
+    'GET /files/jobs/{id}/lora/{index}': getJobLora(context),
     'PUT /api/worker/jobs/{id}/output': putOutput(context),
     ...shareRoutes(context, shares),
     'PUT /api/admin/videos/{id}': putOwnVideo(context),
@@ -69,13 +53,15 @@ export async function createFiles(dependencies: FilesDependencies) {
     /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
     routes,
     ticket: createTicket(context),
-    takeOutput: takeOutput(context),
+    /** The uploaded video of a lease, as {@link takeVideo}. */
+    takeOutput: (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>
+      takeVideo(context, { jobId: job.id, leaseToken, sha256 }, job, bytes),
     /** The video of a completed job no longer counts as an upload, which expires. */
-    keep: ({ id: jobId, owner }: JobRow, key: string): Promise<void> =>
-      context.rows.forget(owner, filenameOf({ jobId }), key),
+    keep: ({ id, owner }: JobRow, key: string): Promise<void> =>
+      context.rows.forget(owner, filenameOf(id), key),
     ...createRetention(context),
   };
 }
 
 /** What callers upload, what workers upload, and who may read it. */
-export type Files = Awaited<ReturnType<typeof createFiles>>;
+export type Files = ReturnType<typeof createFiles>;

@@ -49,6 +49,15 @@ export function createLinks({
   /** Whether a query was signed for this, and the link has not ended. */
   const isOpen = (...link: Parameters<typeof verify>): boolean =>
     (verify(...link)?.getTime() ?? 0) > Date.now();
+
+  /** The rest of an address's path below a folder of this installation; null for any other address. */
+  const pathBelow = (folder: string, text: string): string | null => {
+    if (!URL.canParse(text)) return null;
+    const [own, url] = [new URL(publicUrl), new URL(text)];
+    const start = own.pathname.replace(/\/$/, '') + folder;
+    const isBelow = originOf(url) === originOf(own) && url.pathname.startsWith(start);
+    return isBelow ? url.pathname.slice(start.length) : null;
+  };
   return {
     publicUrl,
     verify,
@@ -58,14 +67,8 @@ export function createLinks({
     /** Address of the page of a link; its files are below it. */
     share: (id: string) => `${publicUrl}/s/${id}`,
     /** The id of the link whose page on this server an address names; null for any other address. */
-    shareOf(text: string): string | null {
-      if (!URL.canParse(text)) return null;
-      const own = new URL(publicUrl);
-      const url = new URL(text);
-      const folder = `${own.pathname.replace(/\/$/, '')}/s/`;
-      if (originOf(url) !== originOf(own) || !url.pathname.startsWith(folder)) return null;
-      return /^([0-9a-f]{32})\/?$/.exec(url.pathname.slice(folder.length))?.[1] ?? null;
-    },
+    shareOf: (text: string): string | null =>
+      /^([0-9a-f]{32})\/?$/.exec(pathBelow('/s/', text) ?? '')?.[1] ?? null,
     /** Address of the video; null where there is none or it has expired. */
     output(job: Omit<JobRow, 'input'>): string | null {
       const { id, status, outputKey, outputNonce, outputExpiresAt } = job;
@@ -101,13 +104,7 @@ export function createLinks({
       return id && isOpen('download', id, '', url.searchParams) ? id : null;
     },
     /** Whether an address has the form of our own download links on our own host, valid or not. */
-    isOwnUpload(text: string): boolean {
-      if (!URL.canParse(text)) return false;
-      const own = new URL(publicUrl);
-      const url = new URL(text);
-      const folder = `${own.pathname.replace(/\/$/, '')}/files/uploads/`;
-      return originOf(url) === originOf(own) && url.pathname.startsWith(folder);
-    },
+    isOwnUpload: (text: string): boolean => pathBelow('/files/uploads/', text) !== null,
   };
 }
 

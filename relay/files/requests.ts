@@ -3,7 +3,6 @@ import type { Readable } from 'node:stream';
 import { ApiError } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { sendJson } from '../http/reply';
-import { callerAddress } from '../http/request';
 import type { FilesContext } from './context';
 
 /** The query of a request. */
@@ -15,7 +14,7 @@ export function queryOf(request: IncomingMessage): URLSearchParams {
 export function invalidField(
   field: string,
   message: string,
-  options: ErrorOptions & { code?: 'INVALID_PARAMETER' | 'NOT_FOUND' | 'INVALID_IMAGE' } = {},
+  options: ErrorOptions & { code?: ApiError['code']; remedy?: string } = {},
 ): ApiError {
   const { code = 'INVALID_PARAMETER', ...rest } = options;
   return new ApiError(code, message, { details: [{ field, message }], ...rest });
@@ -51,29 +50,18 @@ export function sendData(response: ServerResponse, data: unknown): void {
 }
 
 /**
- * Authentication of requests that do not pass through Next: the key, its scope for uploads, and limits.
+ * Authentication of uploads: the key, its scope, and its limit.
  *
- * @returns the caller; the headers of its limits are set on the response
+ * @returns the caller; the headers of its limit are set on the response
  * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`, `RATE_LIMITED`
  */
 export async function authenticate(
   { keys, limits }: Pick<FilesContext, 'keys' | 'limits'>,
   request: IncomingMessage,
   response: ServerResponse,
-  kind: 'api' | 'worker',
 ): Promise<Caller> {
-  let caller: Caller;
-  try {
-    caller = await keys.authenticate(request.headers.authorization ?? null, kind);
-  } catch (thrown) {
-    if (thrown instanceof ApiError && thrown.code === 'UNAUTHORIZED') {
-      await limits.badKey(callerAddress(request));
-    }
-    throw thrown;
-  }
-  if (kind === 'worker') return caller;
+  const caller = await keys.authenticate(request.headers.authorization ?? null, 'api');
   requireScope(caller, 'uploads:write');
-  const headers = await limits.key(caller, 'read');
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  response.setHeaders(new Headers(await limits.key(caller, 'read')));
   return caller;
 }

@@ -12,7 +12,7 @@ import {
 } from '../store/schema';
 import { keyOf, onStorage } from './blobs';
 import type { FilesContext } from './context';
-import { ownImage } from './inputs/image';
+import { ownImage } from './inputs';
 
 /** One may be there without the other, where that could not be fetched. */
 const hasImages = or(...Object.values(imageColumns).map((column) => isNotNull(jobTable[column])));
@@ -69,13 +69,16 @@ export function createRetention(context: FilesContext) {
       .where(lt(uploads.expiresAt, new Date()))
       .limit(batch);
     for (const upload of expired) {
-      if (upload.blobKey !== null && (await rows.inUse(upload))) {
-        // A job still needs it: checked again in a day.
-        const expiresAt = new Date(Date.now() + dayMs);
-        await db.update(uploads).set({ expiresAt }).where(eq(uploads.id, upload.id));
-        continue;
+      const { id, owner, blobKey } = upload;
+      if (blobKey !== null) {
+        if (await rows.inUse({ id, owner, blobKey })) {
+          // A job still needs it: checked again in a day.
+          const expiresAt = new Date(Date.now() + dayMs);
+          await db.update(uploads).set({ expiresAt }).where(eq(uploads.id, id));
+          continue;
+        }
+        await blobs.remove(blobKey);
       }
-      if (upload.blobKey !== null) await blobs.remove(upload.blobKey);
       await db.delete(uploads).where(eq(uploads.id, upload.id));
     }
   }
@@ -85,7 +88,10 @@ export function createRetention(context: FilesContext) {
     const names = await onStorage(() => readdir(context.temporary)).catch(() => []);
     for (const name of names) {
       const file = path.join(context.temporary, name);
-      await removeOld(file, config.KINORA_ATTEMPT_SECONDS * 1000);
+      // Another node of this folder, or its own request, may have removed it.
+      const found = await stat(file).catch(() => null);
+      const isOld = found && Date.now() - found.mtimeMs > config.KINORA_ATTEMPT_SECONDS * 1000;
+      if (isOld) await rm(file, { force: true });
     }
   }
 
@@ -119,10 +125,4 @@ export function createRetention(context: FilesContext) {
       await removeImages(job);
     },
   });
-}
-
-async function removeOld(file: string, ageMs: number): Promise<void> {
-  // Another node of this folder, or its own request, has removed it.
-  const found = await stat(file).catch(() => null);
-  if (found && Date.now() - found.mtimeMs > ageMs) await rm(file, { force: true });
 }

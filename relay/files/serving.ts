@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import fresh from 'fresh';
 import parseRange from 'range-parser';
 import { ApiError } from '../../lib/contract/v3';
-import type { BlobStore } from './blobs/index';
+import type { BlobStore } from './blobs';
 
 /** How a blob is presented to browsers. */
 interface Presentation {

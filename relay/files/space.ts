@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
-import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { Kept } from '../kept';
@@ -17,19 +16,14 @@ const freshMs = 2000;
  */
 export function createSpace(
   config: Pick<Config, 'KINORA_DATA' | 'KINORA_MIN_FREE_BYTES' | 'DATABASE_URL' | 'S3_BUCKET'>,
-  log?: Logger,
 ) {
   const known = new Kept<number>(freshMs, 1);
-  let wasLow = false;
   /** @param bytes of running work, which may use half of the reserved space */
-  const isLow = async (bytes = Number.POSITIVE_INFINITY): Promise<boolean> => {
+  const requireFor = async (bytes: number): Promise<void> => {
     const { KINORA_MIN_FREE_BYTES: floor, DATABASE_URL, S3_BUCKET } = config;
-    if (floor === 0 || (DATABASE_URL !== undefined && S3_BUCKET !== undefined)) return false;
+    if (floor === 0 || (DATABASE_URL !== undefined && S3_BUCKET !== undefined)) return;
     const free = await known.get('free', () => freeBytes(config.KINORA_DATA));
-    return free < floor && free - bytes < floor / 2;
-  };
-  const require = async (bytes?: number): Promise<void> => {
-    if (!(await isLow(bytes))) return;
+    if (free >= floor || free - bytes >= floor / 2) return;
     throw new ApiError('STORAGE_DOWN', 'The disk of the server is almost full.', {
       headers: { 'Retry-After': '60' },
       remedy: 'Try again later; the operator has to free disk space.',
@@ -42,7 +36,7 @@ export function createSpace(
      *
      * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`
      */
-    require: (): Promise<void> => require(),
+    require: (): Promise<void> => requireFor(Number.POSITIVE_INFINITY),
     /**
      * To be called before `bytes` of a running job's result are written, which may use half of the reserved
      * space.
@@ -50,16 +44,7 @@ export function createSpace(
      * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`, and less than half
      * of that would be left
      */
-    requireFor: (bytes: number): Promise<void> => require(bytes),
-    /** Reads the free space, and logs when it falls below the limit or rises above it. */
-    async check(): Promise<void> {
-      const low = await isLow();
-      if (low === wasLow) return;
-      wasLow = low;
-      const free = await known.get('free', () => freeBytes(config.KINORA_DATA));
-      if (low) log?.error({ free }, 'the disk is almost full: no new work is accepted');
-      else log?.info({ free }, 'the disk has enough space again');
-    },
+    requireFor,
   };
 }
 

@@ -88,7 +88,7 @@ describe('a call', () => {
       response.setHeader('content-encoding', 'gzip');
       response.end(packed);
     });
-    const answer = await guardOf({ maxBytes: 10_000 }).fetch(origin);
+    const answer = await guardOf().fetch(origin, { maxBytes: 10_000 });
     expect((await buffer(answer.body)).equals(packed)).toBe(true);
   });
 });

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
 import { checkUrl, hostOf, type Lookup, lookupBySystem, publicLookup } from './addresses';
-import { CallDeadline } from './deadline';
 import { GuardError, toGuardError } from './errors';
 
 /** The answer to a guarded call. */
@@ -16,15 +15,16 @@ export interface GuardedAnswer {
 
 /** What is sent, and limits of this call. */
 export interface GuardedRequest {
-  readonly method?: 'GET' | 'HEAD' | 'POST';
+  readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Also `http:`, to public hosts; a hop from https to http is refused all the same. */
   readonly http?: boolean;
-  /** Redirects to follow; 0 returns a 3xx as the answer. */
+  /** Redirects to follow; 0 returns a 3xx as the answer. Default 5. */
   readonly redirects?: number;
-  /** Largest body; a longer one ends the stream with a GuardError `too-large`. */
+  /** Largest body; a longer one ends the stream with a GuardError `too-large`. Default 100 MB. */
   readonly maxBytes?: number;
+  /** The whole call with its body, in ms. Default 30,000. */
   readonly totalMs?: number;
   /** Until the answer begins, over all redirects, in ms. Default `totalMs`. */
   readonly answerMs?: number;
@@ -36,7 +36,7 @@ export interface Guard {
   /** Checks form, scheme and literal addresses; names are checked when they are fetched. @throws GuardError */
   check(url: string, options?: Pick<GuardedRequest, 'http'>): URL;
   /**
-   * Sends one request. Redirects of a GET or HEAD are followed, each hop checked, without the credentials;
+   * Sends one request. Redirects of a GET are followed, each hop checked, without the credentials;
    * a 3xx of a POST is the answer.
    *
    * @throws GuardError
@@ -45,18 +45,12 @@ export interface Guard {
   close(): Promise<void>;
 }
 
-/** How a guard is made, with the limits of a call that sets none of its own. */
+/** How a guard is made. */
 export interface GuardOptions {
   /** Name lookup, connection and TLS of one hop, in ms. Default 5,000. */
   readonly connectMs?: number;
-  /** A whole call with its body, in ms. Default 30,000. */
-  readonly totalMs?: number;
   /** Longest silence before the head and within the body, in ms. Default 30,000. */
   readonly idleMs?: number;
-  /** Largest body. Default 100 MB. */
-  readonly maxBytes?: number;
-  /** Redirects of a GET or HEAD. Default 5. */
-  readonly redirects?: number;
   /** For development: also `http:` and private addresses. */
   readonly allowPrivate: boolean;
   /** Addresses of a name; the operating system's lookup where absent. */
@@ -95,10 +89,10 @@ export function createGuard(options: GuardOptions): Guard {
   async function call(
     first: URL,
     request: GuardedRequest,
-    deadline: CallDeadline,
+    deadline: Deadline,
   ): Promise<GuardedAnswer> {
-    const { method = 'GET', maxBytes = options.maxBytes ?? 100_000_000 } = request;
-    const hops = method === 'POST' ? 0 : (request.redirects ?? options.redirects ?? 5);
+    const { method = 'GET', maxBytes = 100_000_000, redirects = 5 } = request;
+    const hops = method === 'POST' ? 0 : redirects;
     let url = first;
     let headers: Record<string, string> = lowerCase(request.headers ?? {});
     for (let hop = 0; ; hop += 1) {
@@ -116,7 +110,7 @@ export function createGuard(options: GuardOptions): Guard {
       const answer = await Promise.race([asked, deadline.ended]);
       const location = answer.headers.location;
       if (hops === 0 || !redirectStatuses.includes(answer.statusCode) || location === undefined) {
-        return accepted(answer, url, method, maxBytes, deadline);
+        return accepted(answer, url, maxBytes, deadline);
       }
       answer.body.on('error', () => undefined).destroy();
       if (hop === hops) {
@@ -133,13 +127,7 @@ export function createGuard(options: GuardOptions): Guard {
     check,
     async fetch(address, request = {}) {
       const url = check(address, request);
-      const totalMs = request.totalMs ?? options.totalMs ?? 30_000;
-      const deadline = new CallDeadline(
-        hostOf(url),
-        totalMs,
-        request.answerMs ?? totalMs,
-        request.signal,
-      );
+      const deadline = startDeadline(hostOf(url), request);
       try {
         const answer = await call(url, request, deadline);
         deadline.answered();
@@ -153,12 +141,47 @@ export function createGuard(options: GuardOptions): Guard {
   };
 }
 
+/** The time limits of one call over all its hops, and its abort signal. */
+function startDeadline(
+  host: string,
+  { totalMs = 30_000, answerMs = totalMs, signal: stop }: GuardedRequest,
+) {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const end = (reason: GuardError['reason'], sentence: string) =>
+    controller.abort(new GuardError(reason, sentence));
+  const total = setTimeout(end, totalMs, 'timeout', `${host} took too long to answer.`);
+  const late = `${host} did not answer within ${answerMs / 1000} s.`;
+  const answer = setTimeout(end, answerMs, 'timeout', late);
+  const onStop = () => end('unreachable', `The call of ${host} was stopped.`);
+  // A socket that is still connecting does not react to the signal.
+  const ended = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  // Nobody may be waiting when it rejects.
+  ended.catch(() => undefined);
+  stop?.addEventListener('abort', onStop, { once: true });
+  if (stop?.aborted) onStop();
+  return {
+    signal,
+    /** Rejects at the end of a limit. */
+    ended,
+    answered: () => clearTimeout(answer),
+    /** Stops all timers: the call has ended. */
+    done: () => {
+      clearTimeout(total);
+      clearTimeout(answer);
+      stop?.removeEventListener('abort', onStop);
+    },
+  };
+}
+type Deadline = ReturnType<typeof startDeadline>;
+
 function accepted(
   answer: Dispatcher.ResponseData,
   url: URL,
-  method: string,
   maxBytes: number,
-  deadline: CallDeadline,
+  deadline: Deadline,
 ): GuardedAnswer {
   const headers = Object.fromEntries(
     Object.entries(answer.headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')]),
@@ -166,7 +189,7 @@ function accepted(
   const announced = headers['content-length'];
   const bytes = announced !== undefined && /^\d+$/.test(announced) ? Number(announced) : null;
   const body = limitedBody(answer.body, hostOf(url), maxBytes, deadline.done);
-  if (method !== 'HEAD' && bytes !== null && bytes > maxBytes) {
+  if (bytes !== null && bytes > maxBytes) {
     body.destroy();
     throw tooLarge(hostOf(url), maxBytes);
   }

@@ -2,12 +2,11 @@ import type { z } from 'zod';
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import type { Relay } from '../open';
-import { toApiError } from './errors';
 import type { Handler } from './handler';
 import { handlers } from './handlers';
 import { check, readJson, withoutNulls } from './input';
 import { notFound } from './not-found';
-import { corsHeaders, preflightHeaders } from './reply';
+import { corsHeaders, countBadKey, preflightHeaders, toApiError } from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
 
@@ -80,10 +79,11 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
   if (handler === undefined) throw new ApiError('NOT_FOUND');
   context.caller = await authenticate(relay, request, endpoint);
   if (context.caller !== null && endpoint.limit !== 'none') {
-    const headers = await relay.limits.key(context.caller, endpoint.limit);
-    for (const [name, value] of Object.entries(headers)) context.headers.set(name, value);
+    setAll(context.headers, await relay.limits.key(context.caller, endpoint.limit));
   }
-  const query = endpoint.query && check(endpoint.query, queryOf(request));
+  // Of a name that comes twice, the last value counts.
+  const asked = Object.fromEntries(new URL(request.url).searchParams);
+  const query = endpoint.query && check(endpoint.query, asked);
   const body = endpoint.body && (await checkedBody(relay, endpoint.body, request));
   const answered = await handler(relay, {
     request,
@@ -117,11 +117,6 @@ async function authenticate(
   return caller;
 }
 
-/** Of a name that comes twice, the last value counts. */
-function queryOf(request: Request): Record<string, string> {
-  return Object.fromEntries(new URL(request.url).searchParams);
-}
-
 function preflight(request: Request, context: RequestContext): Response {
   const { route } = context;
   // No operation uses OPTIONS, so a known path is a match of kind `method`. A page must be able to send its request
@@ -129,22 +124,14 @@ function preflight(request: Request, context: RequestContext): Response {
   const allow = route.kind === 'method' ? route.allow : apiMethods;
   context.headers.set('Allow', allow.join(', '));
   if (!isInternal(route) && request.headers.has('access-control-request-method')) {
-    for (const [name, value] of Object.entries(preflightHeaders(allow))) {
-      context.headers.set(name, value);
-    }
+    setAll(context.headers, preflightHeaders(allow));
   }
   return new Response(null, { status: 204 });
 }
 
-async function refuse(relay: Relay, context: RequestContext, error: unknown): Promise<Response> {
-  let refusal = toApiError(error);
-  if (refusal.code === 'UNAUTHORIZED') {
-    try {
-      await relay.limits.badKey(context.address);
-    } catch (tooMany) {
-      refusal = toApiError(tooMany);
-    }
-  }
+async function refuse(relay: Relay, context: RequestContext, thrown: unknown): Promise<Response> {
+  const error = await countBadKey(thrown, relay.limits, context.address);
+  const refusal = toApiError(error);
   // A refusal is in the request's log line; anything else is a fault of the server or its storage.
   const isStop = refusal.code === 'SHUTTING_DOWN';
   if (!isStop && (refusal.status >= 500 || !(error instanceof ApiError))) {
@@ -162,13 +149,16 @@ async function refuse(relay: Relay, context: RequestContext, error: unknown): Pr
 /** Headers of every answer. */
 function setCommonHeaders(response: Response, context: RequestContext): void {
   const { headers } = response;
-  for (const [name, value] of context.headers) headers.set(name, value);
+  setAll(headers, Object.fromEntries(context.headers));
   headers.set('X-Request-Id', context.requestId);
   if (!headers.has('Cache-Control')) headers.set('Cache-Control', 'no-store');
   // Pages of other origins may call the public API with a key, but no operation that takes a session cookie.
   const { route } = context;
-  if (isInternal(route)) return;
-  for (const [name, value] of Object.entries(corsHeaders)) headers.set(name, value);
+  if (!isInternal(route)) setAll(headers, corsHeaders);
+}
+
+function setAll(headers: Headers, values: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(values)) headers.set(name, value);
 }
 
 /** The name for metrics and logs, which never hold the path itself: it may contain secrets. */

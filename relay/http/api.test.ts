@@ -494,11 +494,6 @@ describe('the form of requests', () => {
     expect({ ...json, request_id: errorExample.request_id }).toEqual(errorExample);
   });
 
-  test('a body above the limit is 413', async () => {
-    const long = { ...submission, prompt: 'x'.repeat(5000) };
-    expect(await post(model, long)).toMatchObject(refused(413, 'TOO_LARGE'));
-  });
-
   test.each(['[]', 'null', '{"image":"IMAGE","prompt":"a\\u0000b"}'])(
     'the body %s is 400',
     async (body) => {

@@ -84,17 +84,6 @@ describe('null in an optional field', () => {
     const priced = { model_id: 'kinora/wan-2.2/i2v-720p-lora', inputs: null };
     expect((await call('/api/v3/model/price', priced)).status).toBe(200);
   });
-
-  test('is refused in a required field', async () => {
-    for (const [body, sentence] of [
-      [{ ...submission, image: null }, 'image must be text, not null.'],
-      [{ ...submission, loras: [{ path: null, scale: 1 }] }, 'loras.0.path must be text, not null'],
-    ] as const) {
-      const { status, json } = await call(model, body);
-      expect(status).toBe(400);
-      expect(json.message).toContain(sentence);
-    }
-  });
 });
 
 describe('a path that leads nowhere', () => {

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import type { Relay } from '../open';
 import { answer } from './answer';
+import { headersOf } from './request';
 
 /** Answers one request of the API without Next, through the function that Next's route handlers call. */
 export async function answerDirectly(
@@ -46,10 +47,7 @@ export async function answerDirectly(
 /** The origin has no meaning: addresses in answers start with `KINORA_PUBLIC_URL`. */
 function toRequest(request: IncomingMessage, signal: AbortSignal): Request {
   const { method = 'GET', url = '/' } = request;
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    for (const one of [value ?? []].flat()) headers.append(name, one);
-  }
+  const headers = headersOf(request);
   const hasBody = method !== 'GET' && method !== 'HEAD';
   const body = hasBody ? (Readable.toWeb(request) as BodyInit & NodeReadableStream) : null;
   const init: RequestInit & { duplex: 'half' } = { method, headers, body, signal, duplex: 'half' };

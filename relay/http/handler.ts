@@ -23,16 +23,6 @@ export interface CallOf<Op extends OperationId> {
   readonly requestId: string;
 }
 
-/** A request of any operation. */
-export interface Call {
-  readonly request: Request;
-  readonly caller: Caller | null;
-  readonly params: unknown;
-  readonly query: unknown;
-  readonly body: unknown;
-  readonly requestId: string;
-}
-
 /**
  * Answers one operation. A value that is no `Response` is put into the envelope
  * `{code: 200, message: 'success', data}`.
@@ -44,12 +34,20 @@ export type HandlerOf<Op extends OperationId> = (
   call: CallOf<Op>,
 ) => Promise<unknown | Response>;
 
+/** A request of any operation. */
+type AnyCall = Pick<CallOf<OperationId>, 'request' | 'requestId'> & {
+  readonly caller: Caller | null;
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+};
+
 /**
  * A handler of any operation. It is declared as a method because TypeScript compares the parameters of methods
  * in both directions: so each {@link HandlerOf} is assignable.
  */
 export type Handler = {
-  answer(relay: Relay, call: Call): Promise<unknown | Response>;
+  answer(relay: Relay, call: AnyCall): Promise<unknown | Response>;
 }['answer'];
 
 /** Every operation that goes through Next has one. */

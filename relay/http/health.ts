@@ -1,9 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../lib/contract/v3';
 import { sameText } from '../access/format';
 import type { Relay } from '../open';
 import { sendJson } from './reply';
-import { callerAddress, isForwarded, isLoopback } from './request';
+import { callerAddress, headersOf, isForwarded, isLoopback } from './request';
 import type { NodeHandler } from './router';
 
 /** The state of a node's server. */
@@ -29,7 +29,14 @@ export function healthRoutes(status: ServerStatus): Readonly<Record<string, Node
       const relay = status.relay();
       if (!relay) throw new ApiError('SHUTTING_DOWN', 'The server is being started.');
       await authorizeMetrics(request, relay);
-      await sendMetrics(response, relay);
+      const { registry } = relay.metrics;
+      const text = await registry.metrics();
+      response.writeHead(200, {
+        'Content-Type': registry.contentType,
+        'Content-Length': Buffer.byteLength(text),
+        'Cache-Control': 'no-store',
+      });
+      response.end(request.method === 'HEAD' ? undefined : text);
     },
   };
 }
@@ -38,17 +45,17 @@ export function healthRoutes(status: ServerStatus): Readonly<Record<string, Node
 async function readiness(status: ServerStatus) {
   const relay = status.relay();
   const [database, files] = await Promise.all([
-    state(relay && (() => relay.store.ping())),
-    state(relay && (() => relay.files.blobs.ping())),
+    state(relay?.store.ping()),
+    state(relay?.files.blobs.ping()),
   ]);
   const node = status.stopping ? 'stopping' : relay ? 'ok' : 'starting';
   const parts = { node, database, files };
   return { ready: Object.values(parts).every((part) => part === 'ok'), parts };
 }
 
-async function state(ping: (() => Promise<void>) | null): Promise<string> {
+async function state(ping: Promise<void> | undefined): Promise<string> {
   if (!ping) return 'not open';
-  return await ping().then(
+  return await ping.then(
     () => 'ok',
     () => 'down',
   );
@@ -62,20 +69,8 @@ async function state(ping: (() => Promise<void>) | null): Promise<string> {
  */
 async function authorizeMetrics(request: IncomingMessage, relay: Relay): Promise<void> {
   if (isLoopback(callerAddress(request)) && !isForwarded(request)) return;
-  const { authorization, cookie } = request.headers;
+  const { authorization } = request.headers;
   const token = relay.config.KINORA_METRICS_TOKEN;
   if (token && authorization && sameText(authorization, `Bearer ${token}`)) return;
-  const headers = new Headers({ authorization: authorization ?? '', cookie: cookie ?? '' });
-  await relay.keys.authenticateAdmin({ method: 'GET', headers });
-}
-
-async function sendMetrics(response: ServerResponse, relay: Relay): Promise<void> {
-  const { registry } = relay.metrics;
-  const text = await registry.metrics();
-  response.writeHead(200, {
-    'Content-Type': registry.contentType,
-    'Content-Length': Buffer.byteLength(text),
-    'Cache-Control': 'no-store',
-  });
-  response.end(response.req.method === 'HEAD' ? undefined : text);
+  await relay.keys.authenticateAdmin({ method: 'GET', headers: headersOf(request) });
 }

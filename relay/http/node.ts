@@ -10,8 +10,6 @@ import { type RunningServer, type StartOptions, startServer } from './start';
 /** How the process of a node is run. */
 export interface NodeOptions extends Pick<StartOptions, 'pages'> {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Opens the relay only when a request needs it. */
-  readonly lazy: boolean;
   /** Whether the terms of use are accepted, as `KINORA_ACCEPT_TERMS` says too. */
   readonly acceptTerms: boolean;
   /** Prints a line to the terminal. */
@@ -19,13 +17,12 @@ export interface NodeOptions extends Pick<StartOptions, 'pages'> {
 }
 
 /**
- * Runs one node as this process, until a signal ends it. Resolves when its relay is open; in a lazy one
- * that is when a request needed it.
+ * Runs one node as this process, until a signal ends it. Resolves when its relay and its pages are open.
  *
  * @throws Error with sentences, one a line, when it cannot start
  */
 export async function runNode(options: NodeOptions): Promise<void> {
-  const { lazy, pages, print } = options;
+  const { pages, print } = options;
   const accepted = options.acceptTerms && { KINORA_ACCEPT_TERMS: termsVersion };
   const config = readConfig({ ...options.environment, ...accepted });
   const log = createLog(config);
@@ -46,13 +43,12 @@ export async function runNode(options: NodeOptions): Promise<void> {
     config,
     log,
     pages,
-    lazy,
     open: (listening) => openNode(listening, log),
   });
   try {
     const [relay] = await Promise.all([server.relay, server.pages]);
     await writeControl(config, { origin: server.origin });
-    for (const line of await describeStart(relay, config)) print(line);
+    print(await describeStart(relay, config));
   } catch (error) {
     // A stop during the start ends the process itself.
     if (ending) return;
@@ -75,51 +71,39 @@ async function openNode(config: Config, log: Logger): Promise<RunningRelay> {
 }
 
 /**
- * Lines for the terminal when the node is up. The very first start shows the keys, here only: they are not
+ * What the terminal shows when the node is up. The very first start shows the keys, here only: they are not
  * written to the log.
  */
 async function describeStart(
   relay: RunningRelay,
   config: Pick<Config, 'KINORA_FIRST_START_FILE' | 'KINORA_ACCEPT_TERMS'>,
-): Promise<readonly string[]> {
+): Promise<string> {
   const { publicUrl } = relay.files.links;
-  const { KINORA_ACCEPT_TERMS: named } = config;
+  const { KINORA_ACCEPT_TERMS: named, KINORA_FIRST_START_FILE: file } = config;
   const accepted = named === termsVersion;
   const first = await relay.keys.firstStart(accepted ? named : null);
-  const everyStart = [
-    `Kinora runs at ${publicUrl}`,
-    `  Connect a tab: ${publicUrl}/serve`,
-    `  Manage keys:   ${publicUrl}/keys, sign in with \`npm run keys -- sign-in\``,
-  ];
+  const everyStart = `Kinora runs at ${publicUrl}
+  Connect a tab: ${publicUrl}/serve
+  Manage keys:   ${publicUrl}/keys, sign in with \`npm run keys -- sign-in\``;
   if (!first) return everyStart;
-  if (config.KINORA_FIRST_START_FILE) {
-    const text = JSON.stringify({ publicUrl, ...first });
-    await writePrivateFile(config.KINORA_FIRST_START_FILE, text);
-  }
-  const signIn = `  ${publicUrl}/keys#sign-in=${first.signInToken}`;
+  if (file) await writePrivateFile(file, JSON.stringify({ publicUrl, ...first }));
+  const signIn = `  ${publicUrl}/keys#sign-in=${first.signInToken}\n`;
   if (!accepted) {
     const other = named === '' ? '' : ` KINORA_ACCEPT_TERMS names another version, ${named}.`;
-    return [
-      ...everyStart,
-      '',
-      'There is no key yet: one is made when the terms of use are accepted.',
-      `Read them at ${publicUrl}/terms (version ${termsVersion}).${other} Then sign in within the hour, once,`,
-      'and accept them there:',
-      signIn,
-      'Or start the server once with `npm start -- --accept-terms`: it then prints its first keys.',
-      '',
-    ];
+    return `${everyStart}
+
+There is no key yet: one is made when the terms of use are accepted.
+Read them at ${publicUrl}/terms (version ${termsVersion}).${other} Then sign in within the hour, once,
+and accept them there:
+${signIn}
+Or start the server once with \`npm start -- --accept-terms\`: it then prints its first keys.
+`;
   }
-  return [
-    ...everyStart,
-    '',
-    'This is its first start. The keys below are shown only once: keep them.',
-    '',
-    ...(first.apiKey === '' ? [] : [`  API key       ${first.apiKey}`]),
-    ...(first.workerToken === '' ? [] : [`  Worker token  ${first.workerToken}`]),
-    '',
-    'Sign in within the hour, once, to manage keys in the browser:',
-    signIn,
-    '',
-  ];
+  return `${everyStart}
+
+This is its first start. The keys below are shown only once: keep them.
+
+${first.apiKey && `  API key       ${first.apiKey}\n`}${first.workerToken && `  Worker token  ${first.workerToken}\n`}
+Sign in within the hour, once, to manage keys in the browser:
+${signIn}`;
 }

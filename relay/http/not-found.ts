@@ -32,13 +32,10 @@ const ownNames = new Set<string>(
 
 const idForm = 'An id has 32 lower-case hex characters, as `data.id` of a submission.';
 
-function nothingAt(path: string): ApiError {
-  return refusal(`There is nothing at ${readable(path)}.`, 'Compare the path with /docs/api.');
-}
-
-function refusal(sentence: string, remedy: string): ApiError {
-  return new ApiError('NOT_FOUND', sentence, { remedy });
-}
+const refusal = (sentence: string, remedy: string) =>
+  new ApiError('NOT_FOUND', sentence, { remedy });
+const nothingAt = (path: string) =>
+  refusal(`There is nothing at ${readable(path)}.`, 'Compare the path with /docs/api.');
 
 function listed(names: readonly string[]): string {
   if (names.length < 2) return names[0] ?? 'none';

@@ -9,42 +9,14 @@ import { expect, it } from 'vitest';
 const cwd = fileURLToPath(new URL('../..', import.meta.url));
 const args = ['--import', 'tsx/esm', '--input-type=module', '-e'];
 
-/** Idles for longer than the watchdog waits, says so, and then stands still for ever. */
-const program = `
-  import { watchLoop } from './relay/http/process.ts';
-  watchLoop({ seconds: 1 });
-  setTimeout(() => {
-    console.log('alive');
-    setTimeout(() => { for (;;); }, 100);
-  }, 1500);
-`;
-
-it.skipIf(process.platform === 'win32')(
-  'ends a process whose loop stands still, and no other',
-  { timeout: 60_000 },
-  async () => {
-    const child = spawn(process.execPath, [...args, program], {
-      cwd,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const [out, told, [code, signal]] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      once(child, 'exit'),
-    ]);
-    expect({ out, code, signal }).toEqual({ out: 'alive\n', code: null, signal: 'SIGKILL' });
-    expect(told).toContain('Kinora ends: it has answered nothing for 1 s.');
-  },
-);
-
-/** Follows its parent, and takes 1.5 s to stop. */
+/** Follows its parent, and takes a second to stop. */
 const follower = `
   import { pino } from 'pino';
   import { endOnSignals } from './relay/http/process.ts';
   endOnSignals({
     log: pino({ level: 'silent' }),
     print: console.log,
-    stop: () => new Promise((stopped) => setTimeout(() => stopped(console.log('stopped')), 1500)),
+    stop: () => new Promise((stopped) => setTimeout(() => stopped(console.log('stopped')), 1000)),
     limitMs: 10_000,
     withParent: true,
   });

@@ -1,5 +1,3 @@
-import inspector from 'node:inspector';
-import { Worker } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { within } from '../loop';
 
@@ -80,57 +78,5 @@ export function followParent(onEnd: () => void): void {
     if (process.ppid === parent) return;
     clearInterval(timer);
     onEnd();
-  }, parentCheckMs);
-  timer.unref();
-}
-
-/** How long the event loop of the main thread may be blocked, in seconds. */
-const blockedSeconds = 30;
-
-/**
- * Program of the watching thread, as text: a file would have to be found and compiled. It counts its own
- * timer and reads no clock, so that the sleep of the machine does not count as a blocked loop.
- */
-const program = `
-  const { workerData } = require('node:worker_threads');
-  const { writeSync } = require('node:fs');
-  const ticks = new Int32Array(workerData.ticks);
-  let seen = -1;
-  let missed = 0;
-  setInterval(() => {
-    const now = Atomics.load(ticks, 0);
-    missed = now === seen ? missed + 1 : 0;
-    seen = now;
-    if (missed < workerData.maxMissed) return;
-    try {
-      // Nobody may read stderr.
-      writeSync(2, workerData.sentence);
-    } catch {}
-    process.kill(process.pid, 'SIGKILL');
-  }, workerData.tickMs);
-`;
-
-/**
- * Ends the process when its event loop is blocked for half a minute: it then answers nothing and handles
- * no signal, so that only a restart helps. A known cause is a full disk under PGlite, which loops
- * for ever. Not under a debugger, which stops the loop on purpose.
- *
- * @param options.seconds time limit; default 30
- */
-export function watchLoop({ seconds = blockedSeconds }: { seconds?: number } = {}): void {
-  if (inspector.url() !== undefined) return;
-  const maxMissed = 10;
-  const tickMs = (seconds * 1000) / maxMissed;
-  const ticks = new Int32Array(new SharedArrayBuffer(4));
-  setInterval(() => Atomics.add(ticks, 0, 1), tickMs / 2).unref();
-  const sentence = `Kinora ends: it has answered nothing for ${seconds} s. Is the disk full? Start it again.\n`;
-  const worker = new Worker(program, {
-    eval: true,
-    // This thread needs no TypeScript loader.
-    execArgv: [],
-    workerData: { ticks: ticks.buffer, maxMissed, tickMs, sentence },
-  });
-  // The server works without the watchdog.
-  worker.on('error', () => undefined);
-  worker.unref();
+  }, parentCheckMs).unref();
 }

@@ -4,7 +4,8 @@ import type { Duplex, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
-import { toApiError } from './errors';
+import type { Limits } from '../access/limits';
+import { causesOf, storageDown } from '../store/errors';
 
 /** Limits of reading the rest of a refused body, so that its sender can read the answer. */
 const maxDrainBytes = 64 * 1024 * 1024;
@@ -27,6 +28,44 @@ export function preflightHeaders(allow: readonly string[]): Readonly<Record<stri
   };
 }
 
+/**
+ * The refusal for an error. A storage that does not answer is `STORAGE_DOWN`; a value that the database cannot
+ * store (SQLSTATE class 22) came from the caller and is never a 5xx; any other error is `INTERNAL`.
+ */
+export function toApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const down = storageDown(thrown);
+  if (down !== null) return down;
+  const codes = [...causesOf(thrown)].map((error) => ('code' in error ? String(error.code) : ''));
+  if (codes.some((code) => /^22\w{3}$/.test(code))) {
+    return new ApiError('INVALID_PARAMETER', 'A value cannot be stored.', { cause: thrown });
+  }
+  return new ApiError('INTERNAL', undefined, { cause: thrown });
+}
+
+/** The refusal of a request: a wrong key counts for its address, which may be refused for that. */
+export async function countBadKey(
+  thrown: unknown,
+  limits: Pick<Limits, 'badKey'> | undefined,
+  address: string,
+): Promise<unknown> {
+  if (!limits || !(thrown instanceof ApiError) || thrown.code !== 'UNAUTHORIZED') return thrown;
+  return await limits.badKey(address).then(
+    () => thrown,
+    (tooMany: unknown) => tooMany,
+  );
+}
+
+/** The headers of a whole JSON answer. */
+function jsonHeaders(text: string) {
+  return {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  };
+}
+
 /** Sends a whole JSON answer. */
 export function sendJson(
   response: ServerResponse,
@@ -34,25 +73,9 @@ export function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  const text = writeHead(response, status, body, headers);
+  const text = JSON.stringify(body);
+  response.writeHead(status, { ...headers, ...jsonHeaders(text) });
   response.end(response.req.method === 'HEAD' ? undefined : text);
-}
-
-function writeHead(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Readonly<Record<string, string>>,
-): Buffer {
-  const text = Buffer.from(JSON.stringify(body));
-  response.writeHead(status, {
-    ...headers,
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': text.length,
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  });
-  return text;
 }
 
 /**
@@ -79,7 +102,9 @@ export async function sendError(
     return;
   }
   // A connection that is closed with unread bytes is reset, and its client sees a broken pipe and no answer.
-  response.write(writeHead(response, error.status, body, { ...headers, Connection: 'close' }));
+  const text = JSON.stringify(body);
+  response.writeHead(error.status, { ...headers, ...jsonHeaders(text), Connection: 'close' });
+  response.write(text);
   await drain(request);
   response.end();
 }
@@ -99,11 +124,8 @@ async function drain(request: IncomingMessage): Promise<void> {
   await finished(request as Readable, { signal }).catch(() => undefined);
 }
 
-function hasBody(request: IncomingMessage): boolean {
-  return (
-    request.headers['transfer-encoding'] !== undefined ||
-    Number(request.headers['content-length'] ?? 0) > 0
-  );
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** Connections that were refused and whose rest is being dropped. */
@@ -156,10 +178,7 @@ export function refuseConnection(
   refusedConnections.add(socket);
   const body = JSON.stringify(error.toBody(requestId));
   const headers = {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
+    ...jsonHeaders(body),
     'X-Request-Id': requestId,
     ...corsHeaders,
     ...error.headers,

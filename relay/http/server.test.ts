@@ -68,7 +68,7 @@ function smallRelay(): RunningRelay {
     metrics: createMetrics(),
     store: { ping },
     keys: { authenticateAdmin: () => Promise.reject(new ApiError('UNAUTHORIZED')) },
-    limits: { address: async () => undefined },
+    limits: { address: async () => ({}), badKey: async () => ({}) },
     files: { routes, blobs: { ping } },
     stopping: stopping.signal,
     finish: async () => stopping.abort(),

@@ -8,6 +8,7 @@ import type { Pages } from './next';
 import {
   answerMalformed,
   corsHeaders,
+  countBadKey,
   preflightHeaders,
   refuseConnection,
   sendError,
@@ -31,8 +32,7 @@ const relayPaths = /^\/(api\/|files\/|s\/|oembed$)/;
 export interface ServerDependencies {
   readonly config: Config;
   readonly log: Logger;
-  /** Called for the first request that needs the relay, which it may open. */
-  readonly relay: () => Promise<Relay>;
+  readonly relay: Promise<Relay>;
   readonly pages: Promise<Pages>;
   readonly status: ServerStatus;
   readonly timeouts?: Timeouts;
@@ -45,13 +45,11 @@ export interface ServerDependencies {
 export function createRequestServer(dependencies: ServerDependencies) {
   const { config, log, status, timeouts = defaultTimeouts } = dependencies;
   const health = createNodeRouter(healthRoutes(status));
-  let relayRouter: Promise<ReturnType<typeof createNodeRouter> | null> | null = null;
   // The error of a relay that does not open is reported by the caller that opens it; requests get 503.
-  const openRouter = () =>
-    dependencies.relay().then(
-      (relay) => createNodeRouter(relay.files.routes),
-      () => null,
-    );
+  const relayRouter = dependencies.relay.then(
+    (relay) => createNodeRouter(relay.files.routes),
+    () => null,
+  );
 
   const openResponses = new Set<ServerResponse>();
   const idleWaiters: (() => void)[] = [];
@@ -80,7 +78,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
         if (route.kind === 'found' && isFrequent(route.target)) {
           // Loaded late: pages do not need it.
           const { answerDirectly } = await import('./direct');
-          await answerDirectly(await dependencies.relay(), request, response);
+          await answerDirectly(await dependencies.relay, request, response);
           return;
         }
         const pages = await dependencies.pages;
@@ -96,14 +94,14 @@ export function createRequestServer(dependencies: ServerDependencies) {
       }
       await serve(match, request, response);
     } catch (thrown) {
-      await sendError(request, response, thrown, { log, requestId });
+      const error = await countBadKey(thrown, status.relay()?.limits, address);
+      await sendError(request, response, error, { log, requestId });
     }
   }
 
   /** Routes of the relay that do not go through Next. Pages need no relay and do not wait for it. */
   async function matchRelay(method: string, path: string): Promise<Match<NodeTarget>> {
     if (!relayPaths.test(path)) return { kind: 'nothing' };
-    relayRouter ??= openRouter();
     const router = await relayRouter;
     if (!router) throw new ApiError('SHUTTING_DOWN');
     return router(method, path);

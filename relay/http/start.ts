@@ -16,27 +16,7 @@ export interface StartOptions {
   readonly pages: (at: { hostname: string; port: number; server: Server }) => Promise<Pages>;
   /** Opens the relay, with the port that the server has. */
   readonly open: (config: Config) => Promise<RunningRelay>;
-  /** Opens the relay only when a request needs it: for programs that only want the pages. */
-  readonly lazy?: boolean;
   readonly timeouts?: Timeouts;
-}
-
-/** A node that listens. */
-export interface RunningServer {
-  /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */
-  readonly origin: string;
-  readonly port: number;
-  /** Resolves once the relay is open; rejects with the error that kept it from opening. */
-  readonly relay: Promise<RunningRelay>;
-  /** Resolves once the pages are open; rejects with the error that kept them from opening. */
-  readonly pages: Promise<void>;
-  /** Number of answers that have not ended. */
-  readonly open: number;
-  /**
-   * Ends the node: no new claims; held claims, open answers and webhook attempts end within
-   * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
-   */
-  stop(): Promise<void>;
 }
 
 /**
@@ -46,20 +26,17 @@ export interface RunningServer {
  *
  * @throws Error with one sentence when it cannot listen
  */
-export async function startServer(options: StartOptions): Promise<RunningServer> {
+export async function startServer(options: StartOptions) {
   const { log } = options;
+  const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
   const relay = deferred<RunningRelay>();
   const pages = deferred<Pages>();
   let opened: RunningRelay | null = null;
   let stopping: Promise<void> | null = null;
-  let openCalled = false;
   const requests = createRequestServer({
     config: options.config,
     log,
-    relay: () => {
-      openOnce();
-      return relay.promise;
-    },
+    relay: relay.promise,
     pages: pages.promise,
     status: {
       relay: () => opened,
@@ -70,16 +47,19 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     ...(options.timeouts && { timeouts: options.timeouts }),
   });
   const port = await listen(requests.server, options.config);
-  const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
   const config: Config = { ...options.config, PORT: port };
 
-  const stop = () => {
-    stopping ??= stopAll();
-    return stopping;
+  const openAll = async () => {
+    opened = await options.open(config);
+    relay.resolve(opened);
+    if (stopping !== null) throw new Error('The node was stopped before its pages were opened.');
+    pages.resolve(await options.pages({ hostname, port, server: requests.server }));
   };
+  openAll().catch((error: unknown) => {
+    relay.reject(error);
+    pages.reject(error);
+  });
   const stopAll = async () => {
-    if (!openCalled) relay.reject(new Error('The node was stopped before its relay was opened.'));
-    openCalled = true;
     // The relay may be opening just now.
     const running = await relay.promise.catch(() => null);
     await endAnswers(requests, running, stopSeconds * 1000, log);
@@ -87,40 +67,30 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     // Pages that never opened need no end.
     await pages.promise.then((open) => open.close()).catch(() => undefined);
   };
-
-  const openOnce = () => {
-    if (openCalled) return;
-    openCalled = true;
-    options.open(config).then(
-      (running) => {
-        opened = running;
-        relay.resolve(running);
-      },
-      (error: unknown) => relay.reject(error),
-    );
-  };
-
-  const openPages = async () => {
-    if (!options.lazy) await relay.promise;
-    if (stopping !== null) throw new Error('The node was stopped before its pages were opened.');
-    return await options.pages({ hostname, port, server: requests.server });
-  };
-  if (!options.lazy) openOnce();
-  openPages().then(pages.resolve, pages.reject);
-  const pagesOpen = pages.promise.then(() => undefined);
-  // Reported where it is awaited.
-  pagesOpen.catch(() => undefined);
   return {
+    /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */
     origin: localOrigin(config),
     port,
+    /** Resolves once the relay is open; rejects with the error that kept it from opening. */
     relay: relay.promise,
-    pages: pagesOpen,
-    get open() {
+    /** The same of the pages. */
+    pages: pages.promise,
+    /** Number of answers that have not ended. */
+    get open(): number {
       return requests.open;
     },
-    stop,
+    /**
+     * Ends the node: no new claims; held claims, open answers and webhook attempts end within
+     * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
+     */
+    stop(): Promise<void> {
+      stopping ??= stopAll();
+      return stopping;
+    },
   };
 }
+/** A node that listens. */
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** Waits until answers and background work have ended, for a limited time, and cuts the others. */
 async function endAnswers(

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
+import { eq, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { jobs, keys, workers } from '../store/schema';
+import { type JobRow, jobs, keys, workers } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds, type JobsDependencies, listedSeconds, now, workerName } from './context';
-import { type ClaimedJob, isClaimed } from './lease';
 
 /** Waiting jobs of a pool that are counted to say why nothing was given. */
 const countedJobs = 1000;
@@ -32,6 +31,29 @@ function failedRecently(caller: Caller, worker: WorkerDeclaration): SQL {
 }
 
 /**
+ * Why a job does not fit a worker, each as a condition on the job, in the order of reporting.
+ *
+ * @param declared the worker's declaration, as `jsonb`
+ */
+function misfits(declared: SQL): readonly (readonly [SkipReason, SQL])[] {
+  return [
+    ['model', sql`not (${jobs.models} && array[${declared} ->> 'model', '*'])`],
+    ['precision', sql`not (${declared} ->> 'precision' = any(${jobs.precisions}))`],
+    ['size', sql`not (${declared} -> 'sizes' @> to_jsonb(${jobs.size}))`],
+    ['duration', sql`${jobs.duration} > (${declared} ->> 'max_duration')::int`],
+    ['needs', sql`not (to_jsonb(${jobs.needs}) <@ (${declared} -> 'knows'))`],
+    ['loras', sql`(${jobs.needsLora} and not ${declared} @> '{"loras": true}')`],
+    ['checker', sql`(${jobs.needsChecker} and ${declared} ->> 'safety_checker' = 'none')`],
+  ];
+}
+
+const anyOf = (reasons: readonly (readonly [SkipReason, SQL])[]) =>
+  sql.join(
+    reasons.map(([, condition]) => condition),
+    sql` or `,
+  );
+
+/**
  * A job that asks for an optimised prompt, for a worker that has no language model: it waits as long as a
  * worker that has one is connected, may take the job, and was not the last one to fail at it.
  */
@@ -42,30 +64,16 @@ const waitsForOptimizer = sql`(${jobs.needsOptimizer} and exists (
     and ${workers.state} <> 'paused'
     and ${workers.declaration} @> '{"prompt_optimizer": true}'
     and (${workers.owner} = ${jobs.owner} or (${jobs.shared} and ${keys.shared}))
-    and ${jobs.models} && array[${workers.declaration} ->> 'model', '*']
-    and ${workers.declaration} ->> 'precision' = any(${jobs.precisions})
-    and ${workers.declaration} -> 'sizes' @> to_jsonb(${jobs.size})
-    and (${workers.declaration} ->> 'max_duration')::int >= ${jobs.duration}
-    and (not ${jobs.needsLora} or ${workers.declaration} @> '{"loras": true}')
-    and to_jsonb(${jobs.needs}) <@ (${workers.declaration} -> 'knows')
-    and (not ${jobs.needsChecker} or ${workers.declaration} ->> 'safety_checker' <> 'none')
+    and not (${anyOf(misfits(sql`${workers.declaration}`))})
     and ${jobs.failedWorker} is distinct from ${workers.tokenId} || ' ' || ${workers.id}))`;
 
-/** Why a job does not fit a worker, each as a condition on the job, in the order of reporting. */
+/** Why a job is not given to a worker now, in the order of reporting. */
 function mismatches(
   caller: Caller,
   worker: WorkerDeclaration,
 ): readonly (readonly [SkipReason, SQL])[] {
   return [
-    ['model', sql`not (${jobs.models} && array[${worker.model}, '*']::text[])`],
-    ['precision', sql`not (${worker.precision} = any(${jobs.precisions}))`],
-    ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
-    ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
-    ['needs', sql`not (${jobs.needs} <@ ${sql.param(worker.knows, jobs.needs)})`],
-    ...(worker.loras ? [] : ([['loras', sql`${jobs.needsLora}`]] as const)),
-    ...(worker.safety_checker === 'none'
-      ? ([['checker', sql`${jobs.needsChecker}`]] as const)
-      : []),
+    ...misfits(sql`${JSON.stringify(worker)}::jsonb`),
     ...(worker.prompt_optimizer ? [] : ([['optimizer', waitsForOptimizer]] as const)),
     ['back-off', failedRecently(caller, worker)],
   ];
@@ -89,11 +97,8 @@ export async function claimNext(
   { config }: Pick<JobsDependencies, 'config'>,
   caller: Caller,
   worker: WorkerDeclaration,
-): Promise<ClaimedJob | null> {
-  const mismatch = sql.join(
-    mismatches(caller, worker).map(([, condition]) => condition),
-    sql` or `,
-  );
+): Promise<JobRow | null> {
+  const mismatch = anyOf(mismatches(caller, worker));
   for (const pool of pools(caller)) {
     const first = db
       .select({ id: jobs.id })
@@ -118,9 +123,7 @@ export async function claimNext(
       // With `=`, the query is read once; under IN a plan may read it again and lock more than it gives.
       .where(sql`${jobs.id} = (${first})`)
       .returning();
-    if (!job) continue;
-    if (!isClaimed(job)) throw new Error('A waiting job has no image.');
-    return job;
+    if (job) return job;
   }
   return null;
 }

@@ -5,13 +5,10 @@ import type { WebhookEvent } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Metrics } from '../observe/metrics';
 import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
-import type { Database, Store } from '../store/store';
-import { isTerminal, type JobStep } from './status';
+import type { Store } from '../store/store';
+import { isTerminal, type JobEvent, nextStep } from './status';
 
-/**
- * The webhook row of an event of a job, that of its end inserted in the transaction that sets the status; null
- * where it is not wanted.
- */
+/** The webhook row of an event of a job; null where it is not wanted. */
 export type OutboxRow = (job: JobRow, event: WebhookEvent) => typeof deliveries.$inferInsert | null;
 
 /** What the jobs need of the node. */
@@ -50,76 +47,55 @@ const withoutLease = {
   progress: null,
 } satisfies Partial<NewJobRow>;
 
-/**
- * Writes a step of a job whose row this transaction has locked; a terminal one with its webhook.
- *
- * @param extra what only a completion has
- */
-export async function writeStep(
-  tx: Database,
-  job: JobRow,
-  step: JobStep,
-  outboxRow: OutboxRow,
-  extra: PgUpdateSetSource<typeof jobs> = {},
-): Promise<{ job: JobRow; delivery: boolean }> {
-  const { status, attempt, releases, error, code } = step;
-  const ended = isTerminal(step);
-  const [written] = await tx
-    .update(jobs)
-    .set({
-      status,
-      attempt,
-      releases,
-      error,
-      code,
-      // A finished job keeps its token, so that a repeated completion is known again.
-      ...(ended ? { finishedAt: now, leaseUntil: null, deadline: null } : withoutLease),
-      ...extra,
-    })
-    .where(eq(jobs.id, job.id))
-    .returning();
-  if (!written) throw new Error('A locked job was deleted.');
-  const row = ended ? outboxRow(written, 'completed') : null;
-  if (row) await tx.insert(deliveries).values(row).onConflictDoNothing();
-  return { job: written, delivery: row !== null };
+/** What {@link createSteps} found, and what it wrote; `job` is null where nothing changed. */
+interface Applied {
+  readonly before: JobRow | undefined;
+  readonly job: JobRow | null;
 }
 
-/** Shortest time between two webhooks of a job's progress, in seconds. */
-const progressSeconds = 10;
-
 /**
- * Writes the webhook of an event before a job's end. `start` is written once, whatever the number of attempts;
- * `progress` replaces the job's earlier one, which was delivered or is out of date.
+ * The one way in which a job's status changes after its claim: the row is locked, the event applied, and a terminal
+ * status written with its webhook, in one transaction.
  *
- * @returns whether there is something to deliver
+ * @returns a function of the rows, of which it takes the first, the event, and what only a completion has
  */
-export async function writeEvent(
-  db: Database,
-  row: typeof deliveries.$inferInsert,
-): Promise<boolean> {
-  const target = [deliveries.jobId, deliveries.event];
-  const insertion = db.insert(deliveries).values(row);
-  const { id, body } = row;
-  const written = await (row.event === 'progress'
-    ? insertion.onConflictDoUpdate({
-        target,
-        set: {
-          // Another message has another id: receivers drop an id that they know.
-          id,
-          body,
-          status: 'due',
-          attempts: 0,
-          attemptsBefore: 0,
-          nextAt: now,
-          createdAt: now,
-          finishedAt: null,
-        },
-        setWhere: sql`${deliveries.createdAt} <= now() - make_interval(secs => ${progressSeconds})`,
-      })
-    : insertion.onConflictDoNothing({ target })
-  ).returning({ id: deliveries.id });
-  return written.length > 0;
+export function createSteps({ store, config, outboxRow }: JobsDependencies) {
+  return async (
+    where: SQL | undefined,
+    event: JobEvent,
+    extra: PgUpdateSetSource<typeof jobs> = {},
+  ): Promise<Applied> => {
+    const { delivery, ...applied } = await store.db.transaction(async (tx) => {
+      const [before] = await tx.select().from(jobs).where(where).for('update');
+      const step = before && nextStep(before, event, config.KINORA_MAX_ATTEMPTS);
+      if (!step) return { before, job: null, delivery: false };
+      const isRetried = event.type === 'failed' && step.status === 'created';
+      const [job] = await tx
+        .update(jobs)
+        .set({
+          ...step,
+          // A finished job keeps its token, so that a repeated completion is known again.
+          ...(isTerminal(step)
+            ? { finishedAt: now, leaseUntil: null, deadline: null }
+            : withoutLease),
+          ...(isRetried && {
+            failedAt: now,
+            failedWorker: workerName(before.workerToken, before.workerId),
+          }),
+          ...extra,
+        })
+        .where(eq(jobs.id, before.id))
+        .returning();
+      if (!job) throw new Error('A locked job was deleted.');
+      const row = isTerminal(step) ? outboxRow(job, 'completed') : null;
+      if (row) await tx.insert(deliveries).values(row).onConflictDoNothing();
+      return { before, job, delivery: row !== null };
+    });
+    if (applied.job) announce(store, applied.job, delivery);
+    return applied;
+  };
 }
+export type Apply = ReturnType<typeof createSteps>;
 
 /** Notifies other parts and nodes of a change, after its transaction. */
 export function announce(store: Store, job: JobRow, delivery = false): void {

@@ -1,11 +1,11 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { type JobImages, type JobLora, type JobRow, jobs } from '../store/schema';
-import type { Database } from '../store/store';
-import { inSeconds } from './context';
+import { type Apply, announce, inSeconds, type JobsDependencies } from './context';
 import { maxIntakeAttempts } from './sweep';
 
 /** A job that a node has taken for intake; its `intakeUntil` is the token. */
-export type TakenIntake = Pick<JobRow, 'id' | 'intakeUntil'>;
+type TakenIntake = Pick<JobRow, 'id' | 'intakeUntil'>;
 
 const waiting = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
 
@@ -58,42 +58,14 @@ function nextInTurn(limit: number) {
     order by place, created_at limit ${limit}::int`;
 }
 
-/** Takes jobs whose files are to be fetched. */
-export async function takeWaiting(db: Database, limit: number, seconds: number): Promise<JobRow[]> {
-  const free = db
-    .select({ id: jobs.id })
-    .from(jobs)
-    .where(
-      and(
-        sql`${jobs.id} = any(array(${nextInTurn(limit)}))`,
-        waiting,
-        // Another node may have taken it meanwhile.
-        sql`(${jobs.intakeUntil} is null or ${jobs.intakeUntil} < now())`,
-        sql`(${jobs.intakeRetryAt} is null or ${jobs.intakeRetryAt} <= now())`,
-      ),
-    )
-    .for('update', { skipLocked: true });
-  return (
-    db
-      .update(jobs)
-      .set({ intakeUntil: inSeconds(seconds), intakeAttempts: sql`${jobs.intakeAttempts} + 1` })
-      // As an array it is read once; under IN a plan may read it again and lock more than the limit.
-      .where(sql`${jobs.id} = any(array(${free}))`)
-      .returning()
-  );
-}
-
 /**
  * The job that a node took, as long as no other has taken it over and nothing has come of it: the time
  * until which it was taken is the token. Both sides keep whole milliseconds, so it compares as it is.
  */
-export function takenBy({ id, intakeUntil }: TakenIntake) {
-  return and(
-    eq(jobs.id, id),
-    waiting,
-    // A job that was not taken has NULL here, which equals nothing.
-    eq(jobs.intakeUntil, sql.param(intakeUntil, jobs.intakeUntil)),
-  );
+function takenBy({ id, intakeUntil }: TakenIntake) {
+  // A job that was not taken has NULL here, which equals nothing.
+  const isToken = eq(jobs.intakeUntil, sql.param(intakeUntil, jobs.intakeUntil));
+  return and(eq(jobs.id, id), waiting, isToken);
 }
 
 /**
@@ -102,71 +74,83 @@ export function takenBy({ id, intakeUntil }: TakenIntake) {
  */
 const retrySeconds: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 120, 120, 120, 120];
 
-/** The pause after so many failures before; null where none is left. */
-export function retryPause(failures: number): number | null {
-  return retrySeconds[failures] ?? null;
-}
+/** The files of jobs that wait for them. What returns null changed nothing, as another node has taken the job over. */
+export function createIntakes({ store }: JobsDependencies, apply: Apply) {
+  const { db } = store;
 
-/**
- * Returns a job for the next try after a pause. The attempt is not counted: attempts find jobs that end their node.
- *
- * @param error why an image could not be fetched, one sentence, which the record of the job shows; null where its
- *   files were not the cause
- * @returns null where another node has taken the job over
- */
-export async function returnIntake(
-  db: Database,
-  taken: TakenIntake,
-  seconds: number,
-  error: string | null = null,
-): Promise<JobRow | null> {
-  const again = seconds === 0 ? null : inSeconds(seconds);
-  const [job] = await db
-    .update(jobs)
-    .set({
-      intakeUntil: error === null ? again : null,
-      intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)`,
-      ...(error !== null && {
+  /** Changes a job that waits for its files. */
+  async function update(where: SQL | undefined, set: PgUpdateSetSource<typeof jobs>) {
+    const [job] = await db.update(jobs).set(set).where(where).returning();
+    return job ?? null;
+  }
+  /** An attempt is not counted where its job is returned: attempts find jobs that end their node. */
+  const uncounted = { intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)` };
+  const fail = async (taken: TakenIntake, message: string): Promise<JobRow | null> => {
+    const { before, job } = await apply(takenBy(taken), { type: 'intake-failed', message });
+    return job ?? before ?? null;
+  };
+
+  return {
+    /** Takes waiting jobs whose files are to be fetched, for this node and `seconds`. */
+    async takeIntake(limit: number, seconds: number): Promise<JobRow[]> {
+      const free = db
+        .select({ id: jobs.id })
+        .from(jobs)
+        .where(
+          and(
+            sql`${jobs.id} = any(array(${nextInTurn(limit)}))`,
+            waiting,
+            // Another node may have taken it meanwhile.
+            sql`(${jobs.intakeUntil} is null or ${jobs.intakeUntil} < now())`,
+            sql`(${jobs.intakeRetryAt} is null or ${jobs.intakeRetryAt} <= now())`,
+          ),
+        )
+        .for('update', { skipLocked: true });
+      return await db
+        .update(jobs)
+        .set({ intakeUntil: inSeconds(seconds), intakeAttempts: sql`${jobs.intakeAttempts} + 1` })
+        // As an array it is read once; under IN a plan may read it again and lock more than the limit.
+        .where(sql`${jobs.id} = any(array(${free}))`)
+        .returning();
+    },
+    /** Stores where an image of a job is, so that it is not fetched again where another file fails. */
+    imageStored: (id: string, images: JobImages): Promise<JobRow | null> =>
+      update(and(eq(jobs.id, id), waiting), images),
+    /** The job may be claimed now. The first node that has all files calls it, so that a slow one does not repeat it. */
+    async intakeDone(id: string, loras: readonly JobLora[]): Promise<JobRow | null> {
+      const set = { ready: true, loras, intakeUntil: null };
+      const job = await update(and(eq(jobs.id, id), waiting), set);
+      if (job) announce(store, job);
+      return job;
+    },
+    intakeFailed: fail,
+    /**
+     * Lets any node fetch the image again after a pause; ends the job after the last one, about ten minutes later.
+     *
+     * @param error one sentence, which the record of the job shows
+     */
+    async intakePostponed(
+      taken: TakenIntake & Pick<JobRow, 'intakeFailures'>,
+      error: string,
+    ): Promise<JobRow | null> {
+      const { intakeFailures: failures } = taken;
+      const pause = retrySeconds[failures];
+      if (pause === undefined)
+        return await fail(taken, `${error} It was tried ${failures + 1} times.`);
+      const job = await update(takenBy(taken), {
+        ...uncounted,
+        intakeUntil: null,
         intakeFailures: sql`${jobs.intakeFailures} + 1`,
         intakeError: error,
-        intakeRetryAt: again,
-      }),
-    })
-    .where(takenBy(taken))
-    .returning();
-  return job ?? null;
-}
-
-/**
- * Stores where an image is, so that it is not fetched again where another file fails.
- *
- * @returns null where the job no longer waits for it
- */
-export async function storeImages(
-  db: Database,
-  id: string,
-  images: JobImages,
-): Promise<JobRow | null> {
-  const unfinished = and(eq(jobs.id, id), waiting);
-  const [job] = await db.update(jobs).set(images).where(unfinished).returning();
-  return job ?? null;
-}
-
-/**
- * Ends the intake of a job whose images are stored; the job may be claimed now. Another node may have taken the intake over
- * meanwhile: the first one that has the files ends it, so that a slow storage does not repeat it for ever.
- *
- * @returns null where it no longer waits for them
- */
-export async function finishIntake(
-  db: Database,
-  id: string,
-  loras: readonly JobLora[],
-): Promise<JobRow | null> {
-  const [job] = await db
-    .update(jobs)
-    .set({ ready: true, loras, intakeUntil: null })
-    .where(and(eq(jobs.id, id), waiting))
-    .returning();
-  return job ?? null;
+        intakeRetryAt: inSeconds(pause),
+      });
+      if (job) void store.notify('jobChanged', `${job.id}:status`);
+      return job;
+    },
+    /** Gives a taken job back after `seconds`: the failure was not caused by its files. */
+    async intakeReturned(taken: TakenIntake, seconds: number): Promise<void> {
+      const intakeUntil = seconds === 0 ? null : inSeconds(seconds);
+      await update(takenBy(taken), { ...uncounted, intakeUntil });
+    },
+  };
 }

@@ -1,13 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
-import { ApiError, type Completion, type Heartbeat, type LeaseAnswer } from '../../lib/contract/v3';
-import { type JobImage, type JobRow, jobs, previews } from '../store/schema';
+import {
+  ApiError,
+  type Completion,
+  type Failure,
+  type Heartbeat,
+  type LeaseAnswer,
+  type WorkerDeclaration,
+} from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
+import { deliveries, type JobImage, type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, now, workerName, writeStep } from './context';
-import { type JobEvent, nextStep } from './status';
+import { claimNext } from './claim';
+import { type Apply, announce, inSeconds, type JobsDependencies, now } from './context';
+import { failureCode, type JobEvent } from './status';
 
 /** What a worker reports of a finished job, and where its video is kept. */
-export type JobResult = Omit<Completion, 'lease_token'> & { readonly outputKey: string };
+type JobResult = Omit<Completion, 'lease_token'> & { readonly outputKey: string };
 
 /** A job that a worker has: its lease, and the files that the attempt needs. */
 export type ClaimedJob = JobRow & {
@@ -23,137 +32,187 @@ export function isClaimed(job: JobRow): job is ClaimedJob {
   return status === 'processing' && ![leaseToken, leaseUntil, deadline, image].includes(null);
 }
 
-/** A lease as a call names it. */
-export interface NamedLease {
-  readonly id: string;
-  readonly token: string;
-  /** Key id of the worker token that calls; any where absent. */
-  readonly by?: string | undefined;
-}
-
-/** The rows under a lease, which may have ended. */
-function byLease({ id, token, by }: NamedLease) {
-  return and(
-    eq(jobs.id, id),
-    eq(jobs.leaseToken, token),
-    by === undefined ? undefined : eq(jobs.workerToken, by),
-  );
+/** The rows under a lease, which may have ended. @param by key id of the calling worker; any where absent */
+function byLease(id: string, token: string, by?: string) {
+  const isCaller = by === undefined ? undefined : eq(jobs.workerToken, by);
+  return and(eq(jobs.id, id), eq(jobs.leaseToken, token), isCaller);
 }
 
 /** The rows under a lease that has not ended. */
-function byActiveLease(lease: NamedLease) {
-  return and(byLease(lease), sql`${jobs.status} = 'processing'`);
+function byActiveLease(...lease: Parameters<typeof byLease>) {
+  return and(byLease(...lease), sql`${jobs.status} = 'processing'`);
 }
+
+/** Shortest time between two webhooks of a job's progress, in seconds. */
+const progressSeconds = 10;
 
 /**
- * The job under a lease. One that has run out still counts until a sweep has seen it.
- *
- * @throws ApiError `LEASE_LOST`
+ * What workers do with jobs. In each, `token` is that of the lease, and `by` the key id of the caller's worker token,
+ * where there is a caller: the lease is that token's alone.
  */
-export async function leasedJob(db: Database, lease: NamedLease): Promise<JobRow> {
-  const [job] = await db.select().from(jobs).where(byActiveLease(lease));
-  if (!job) throw new ApiError('LEASE_LOST');
-  return job;
-}
+export function createLeases(dependencies: JobsDependencies, apply: Apply) {
+  const { store, config, outboxRow, log, metrics } = dependencies;
+  const { db } = store;
 
-/** Extends a lease and keeps the progress. @throws ApiError `LEASE_LOST` */
-export async function renewLease(
-  db: Database,
-  { config }: Pick<JobsDependencies, 'config'>,
-  lease: NamedLease,
-  heartbeat: Omit<Heartbeat, 'lease_token'>,
-): Promise<{ answer: LeaseAnswer; webhookEvents: JobRow['webhookEvents'] }> {
-  const { phase, step, steps, clip, clips, seconds_remaining: secondsRemaining } = heartbeat;
-  const move = async (tx: Database) => {
-    const [moved] = await tx
-      .update(jobs)
-      .set({
-        leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
-        progress: { phase, step, steps, clip, clips, secondsRemaining },
-      })
-      .where(byActiveLease(lease))
-      .returning({
-        leaseUntil: jobs.leaseUntil,
-        deadline: jobs.deadline,
-        webhookEvents: jobs.webhookEvents,
-      });
-    if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
-    const answer = {
-      lease_until: moved.leaseUntil.toISOString(),
-      deadline: moved.deadline.toISOString(),
-    };
-    return { answer, webhookEvents: moved.webhookEvents };
+  /**
+   * Writes the webhook of an event of a running job. `start` is written once, whatever the number of attempts;
+   * `progress` replaces the job's earlier one, which was delivered or is out of date. A failure is logged: the job
+   * itself goes on.
+   */
+  async function report(job: JobRow | undefined, event: 'start' | 'progress'): Promise<void> {
+    const row = job && outboxRow(job, event);
+    if (!row) return;
+    const { id, body } = row;
+    // Another message has another id: receivers drop an id that they know.
+    const again = {
+      id,
+      body,
+      status: 'due',
+      attempts: 0,
+      attemptsBefore: 0,
+      finishedAt: null,
+    } as const;
+    const isOld = sql`${deliveries.event} = 'progress'
+      and ${deliveries.createdAt} <= now() - make_interval(secs => ${progressSeconds})`;
+    try {
+      const written = await db
+        .insert(deliveries)
+        .values(row)
+        .onConflictDoUpdate({
+          target: [deliveries.jobId, deliveries.event],
+          set: { ...again, nextAt: now, createdAt: now },
+          setWhere: isOld,
+        })
+        .returning({ id: deliveries.id });
+      if (written.length > 0) void store.notify('deliveryDue', '');
+    } catch (err) {
+      log.warn({ err, job: job.id, event }, 'the webhook of an event was not written');
+    }
+  }
+
+  /** Ends a lease without a result. @throws ApiError `LEASE_LOST` */
+  async function end(where: ReturnType<typeof byLease>, event: JobEvent): Promise<JobRow> {
+    const { job } = await apply(where, event);
+    if (!job) throw new ApiError('LEASE_LOST');
+    return job;
+  }
+
+  return {
+    /** The first waiting job that fits the worker, under a new lease; null where there is none. */
+    async claimNext(caller: Caller, worker: WorkerDeclaration): Promise<ClaimedJob | null> {
+      const job = await claimNext(db, dependencies, caller, worker);
+      if (!job) return null;
+      if (!isClaimed(job)) throw new Error('A waiting job has no image.');
+      announce(store, job);
+      if (job.webhookEvents?.includes('start')) await report(job, 'start');
+      return job;
+    },
+    /** The job under a lease. One that has run out still counts until a sweep has seen it. @throws ApiError `LEASE_LOST` */
+    async lease(id: string, token: string, by?: string): Promise<JobRow> {
+      const [job] = await db
+        .select()
+        .from(jobs)
+        .where(byActiveLease(id, token, by));
+      if (!job) throw new ApiError('LEASE_LOST');
+      return job;
+    },
+    /** Extends a lease and keeps the progress. @throws ApiError `LEASE_LOST` */
+    async heartbeat(
+      id: string,
+      token: string,
+      heartbeat: Omit<Heartbeat, 'lease_token'>,
+      by?: string,
+    ): Promise<LeaseAnswer> {
+      const { phase, step, steps, clip, clips, seconds_remaining, preview } = heartbeat;
+      const extend = async (tx: Database) => {
+        const [moved] = await tx
+          .update(jobs)
+          .set({
+            leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
+            progress: { phase, step, steps, clip, clips, secondsRemaining: seconds_remaining },
+          })
+          .where(byActiveLease(id, token, by))
+          .returning({
+            leaseUntil: jobs.leaseUntil,
+            deadline: jobs.deadline,
+            webhookEvents: jobs.webhookEvents,
+          });
+        return moved;
+      };
+      const extendWith = (image: string) =>
+        db.transaction(async (tx) => {
+          const moved = await extend(tx);
+          if (!moved) return undefined;
+          await tx
+            .insert(previews)
+            .values({ jobId: id, step, image })
+            .onConflictDoUpdate({ target: previews.jobId, set: { step, image } });
+          return moved;
+        });
+      const moved = await (preview === undefined ? extend(db) : extendWith(preview));
+      if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
+      void store.notify('jobChanged', `${id}:step`);
+      if (preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
+      if (moved.webhookEvents?.includes('progress')) {
+        const [job] = await db.select().from(jobs).where(eq(jobs.id, id));
+        await report(job, 'progress');
+      }
+      return {
+        lease_until: moved.leaseUntil.toISOString(),
+        deadline: moved.deadline.toISOString(),
+      };
+    },
+    /**
+     * Completes a job, with the outbox row, in one transaction. The same result again under the same token is no error:
+     * the first answer may have been lost on its way.
+     *
+     * @throws ApiError `LEASE_LOST`
+     */
+    async complete(id: string, token: string, result: JobResult, by?: string): Promise<JobRow> {
+      const { before, job } = await apply(
+        byLease(id, token, by),
+        { type: 'completed' },
+        {
+          inferenceMs: result.inference_ms,
+          samplingMs: result.sampling_ms ?? null,
+          decodeMs: result.decode_ms ?? null,
+          applied: result.applied ?? null,
+          outputKey: result.outputKey,
+          outputBytes: result.bytes,
+          outputSha256: result.sha256,
+          outputNonce: randomBytes(12).toString('hex'),
+          outputExpiresAt: inSeconds(config.KINORA_RETENTION_DAYS * 86_400),
+          ranModel: result.model,
+          ranPrecision: result.precision,
+          safety: result.safety.status,
+          safetyRecord: result.safety,
+          promptOptimization: result.prompt_optimization,
+        },
+      );
+      if (before?.status === 'completed' && before.outputSha256 === result.sha256) return before;
+      if (!job) throw new ApiError('LEASE_LOST');
+      metrics?.attempt('completed');
+      metrics?.inference(result.inference_ms / 1000);
+      return job;
+    },
+    /** Requeues where another attempt may succeed and is left, else ends it. @throws ApiError `LEASE_LOST` */
+    async fail(
+      id: string,
+      token: string,
+      { message, code, retryable }: Omit<Failure, 'lease_token'>,
+      by?: string,
+    ): Promise<JobRow> {
+      const event = { type: 'failed', message, retryable, code: failureCode(code) } as const;
+      const job = await end(byActiveLease(id, token, by), event);
+      metrics?.attempt(job.status === 'failed' ? 'failed' : 'requeued');
+      log.info({ job: id, code, status: job.status }, 'an attempt failed');
+      return job;
+    },
+    /** Gives a lease back; the attempt does not count. @throws ApiError `LEASE_LOST` */
+    async release(id: string, token: string, by?: string): Promise<JobRow> {
+      const job = await end(byActiveLease(id, token, by), { type: 'released' });
+      metrics?.attempt('released');
+      return job;
+    },
   };
-  const { preview: image } = heartbeat;
-  if (image === undefined) return move(db);
-  return db.transaction(async (tx) => {
-    const moved = await move(tx);
-    await tx
-      .insert(previews)
-      .values({ jobId: lease.id, step, image })
-      .onConflictDoUpdate({ target: previews.jobId, set: { step, image } });
-    return moved;
-  });
-}
-
-/**
- * Ends a lease: fail, release.
- *
- * @throws ApiError `LEASE_LOST`
- */
-export async function endLease(
-  db: Database,
-  { config, outboxRow }: Pick<JobsDependencies, 'config' | 'outboxRow'>,
-  lease: NamedLease,
-  event: JobEvent,
-): Promise<{ job: JobRow; delivery: boolean }> {
-  return db.transaction(async (tx) => {
-    const [job] = await tx.select().from(jobs).where(byActiveLease(lease)).for('update');
-    const step = job && nextStep(job, event, config.KINORA_MAX_ATTEMPTS);
-    if (!step) throw new ApiError('LEASE_LOST');
-    if (event.type !== 'failed' || step.status !== 'created') {
-      return writeStep(tx, job, step, outboxRow);
-    }
-    const failedWorker = workerName(job.workerToken, job.workerId);
-    return writeStep(tx, job, step, outboxRow, { failedAt: now, failedWorker });
-  });
-}
-
-/**
- * Completes a job. The same result again under the same token is no error: the first answer may have
- * been lost on its way.
- *
- * @throws ApiError `LEASE_LOST`
- */
-export async function completeLease(
-  db: Database,
-  { config, outboxRow }: Pick<JobsDependencies, 'config' | 'outboxRow'>,
-  lease: NamedLease,
-  result: JobResult,
-): Promise<{ job: JobRow; delivery: boolean; repeated: boolean }> {
-  return db.transaction(async (tx) => {
-    const [job] = await tx.select().from(jobs).where(byLease(lease)).for('update');
-    if (job?.status === 'completed' && job.outputSha256 === result.sha256) {
-      return { job, delivery: false, repeated: true };
-    }
-    const step = job && nextStep(job, { type: 'completed' }, config.KINORA_MAX_ATTEMPTS);
-    if (!step) throw new ApiError('LEASE_LOST');
-    const written = await writeStep(tx, job, step, outboxRow, {
-      inferenceMs: result.inference_ms,
-      samplingMs: result.sampling_ms ?? null,
-      decodeMs: result.decode_ms ?? null,
-      applied: result.applied ?? null,
-      outputKey: result.outputKey,
-      outputBytes: result.bytes,
-      outputSha256: result.sha256,
-      outputNonce: randomBytes(12).toString('hex'),
-      outputExpiresAt: inSeconds(config.KINORA_RETENTION_DAYS * 86_400),
-      ranModel: result.model,
-      ranPrecision: result.precision,
-      safety: result.safety.status,
-      safetyRecord: result.safety,
-      promptOptimization: result.prompt_optimization,
-    });
-    return { ...written, repeated: false };
-  });
 }

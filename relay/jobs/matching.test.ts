@@ -15,7 +15,7 @@ it('says of a worker what its claim says', async () => {
   const { store, close } = await openTestStore('pglite');
   try {
     const outcomes = new Set<boolean>();
-    for (let round = 0; round < 80; round += 1) {
+    for (let round = 0; round < 40; round += 1) {
       await clearJobs(store);
       const jobs = testJobs(store, {
         KINORA_SERVING_MODELS: usually(['mini'], ['*'], ['else']),

@@ -25,7 +25,7 @@ export function takesFor(worker: ConnectedWorker, jobs: KeyJobs): boolean {
 }
 
 /**
- * Whether a worker can take a job: the conditions of a claim (`mismatches` in `claim.ts`), except those that
+ * Whether a worker can take a job: the conditions of a claim (`misfits` in `claim.ts`), except those that
  * pass with time. For people and programs that ask what a job waits for; a claim itself is one statement.
  */
 export function canTake(

@@ -38,72 +38,12 @@ const maxOffset = 1_000_000;
 
 const { input, promptOptimization, ...columns } = getTableColumns(jobs);
 
-/**
- * An owner's jobs, the newest first. A cursor names the last job of the page before, so that jobs which were
- * submitted meanwhile shift nothing, and a late page costs no more than the first.
- */
-export async function listJobs(db: Database, owner: string, query: JobsQuery): Promise<JobsPage> {
-  const { page, pageSize, cursor, model, status, after, before } = query;
-  const { withInput = false, withTotal = false } = query;
-  const fitting = and(
-    eq(jobs.owner, owner),
-    model === undefined ? undefined : eq(jobs.model, model),
-    status === undefined ? undefined : eq(jobs.status, status),
-    after === undefined ? undefined : gte(jobs.createdAt, after),
-    before === undefined ? undefined : lt(jobs.createdAt, before),
-  );
-  const last = cursor === undefined ? null : readCursor(cursor);
-  const offset = last ? 0 : (page - 1) * pageSize;
-  const none = sql<null>`null::jsonb`;
-  const total = withTotal ? await db.$count(jobs, fitting) : null;
-  if (offset > maxOffset) return { jobs: [], total, next: null };
-  const rows = await db
-    .select({
-      ...columns,
-      ...(withInput ? { input, promptOptimization } : { input: none, promptOptimization: none }),
-    })
-    .from(jobs)
-    .where(
-      last
-        ? and(fitting, sql`(${jobs.createdAt}, ${jobs.id}) < (${last.at}::timestamptz, ${last.id})`)
-        : fitting,
-    )
-    .orderBy(desc(jobs.createdAt), desc(jobs.id))
-    // One more than asked for says whether there is a next page.
-    .limit(pageSize + 1)
-    .offset(offset);
-  const shown = rows.slice(0, pageSize);
-  const end = rows.length > pageSize ? shown.at(-1) : undefined;
-  const next = end ? `${end.createdAt.getTime()}.${end.id}` : null;
-  return { jobs: shown, total, next };
-}
-
-/** @returns null for a text that is no cursor */
-function readCursor(cursor: string): { at: string; id: string } | null {
-  const [, ms, id] = cursorForm.exec(cursor) ?? [];
-  if (ms === undefined || id === undefined) return null;
-  return { at: new Date(Number(ms)).toISOString(), id };
-}
-
-/** Deletes finished jobs of an owner; the others stay. */
-export async function removeJobs(
-  db: Database,
-  ids: readonly string[],
-  owner: string,
-): Promise<JobRow[]> {
-  const known = ids.filter((id) => idForm.test(id));
-  if (known.length === 0) return [];
-  return db
-    .delete(jobs)
-    .where(
-      and(
-        inArray(jobs.id, known),
-        eq(jobs.owner, owner),
-        sql`${jobs.status} in ('completed', 'failed')`,
-      ),
-    )
-    .returning();
-}
+/** Jobs before a job are counted no further. */
+const maxPosition = 1000;
+/** How long a queue that was read once is used, in milliseconds. */
+const queueMs = 1000;
+/** Owners whose queues are kept. */
+const maxOwners = 1000;
 
 /** Jobs that wait and that run, and the age in seconds of the one that has waited longest. */
 export interface QueueDepth {
@@ -112,47 +52,15 @@ export interface QueueDepth {
   readonly oldestSeconds: number;
 }
 
-export async function queueDepth(db: Database): Promise<QueueDepth> {
-  const [row] = await db
-    .select({
-      waiting: sql`(count(*) filter (where ${jobs.status} = 'created'))::int`.mapWith(Number),
-      processing: sql`(count(*) filter (where ${jobs.status} = 'processing'))::int`.mapWith(Number),
-      oldestSeconds: sql`coalesce(extract(epoch from
-        now() - min(${jobs.createdAt}) filter (where ${jobs.status} = 'created')), 0)::float8`.mapWith(
-        Number,
-      ),
-    })
-    .from(jobs)
-    .where(sql`${jobs.status} in ('created', 'processing')`);
-  return row ?? { waiting: 0, processing: 0, oldestSeconds: 0 };
+/** @returns undefined for a text that is no cursor */
+function readCursor(cursor: string): { at: string; id: string } | undefined {
+  const [, ms, id] = cursorForm.exec(cursor) ?? [];
+  if (ms === undefined || id === undefined) return undefined;
+  return { at: new Date(Number(ms)).toISOString(), id };
 }
 
-/** The latest picture of a running job. */
-export async function previewOf(
-  db: Database,
-  id: string,
-): Promise<{ step: number; image: string } | null> {
-  if (!idForm.test(id)) return null;
-  const [row] = await db
-    .select({ step: previews.step, image: previews.image })
-    .from(previews)
-    .innerJoin(jobs, and(eq(jobs.id, previews.jobId), sql`${jobs.status} = 'processing'`))
-    .where(eq(previews.jobId, id));
-  return row ?? null;
-}
-
-/** Jobs before a job are counted no further. */
-const maxPosition = 1000;
-/** How long a queue that was read once is used, in milliseconds. */
-const queueMs = 1000;
-/** Owners whose queues are kept. */
-const maxOwners = 1000;
-
-/**
- * The place of a job in the queue. Every poll of a waiting prediction asks for it, so an owner's queue is read once a
- * second and not for each poll.
- */
-export function createPositions(db: Database) {
+/** What is read of jobs, and their removal. */
+export function createQueries(db: Database) {
   const queues = new Kept<readonly string[]>(queueMs, maxOwners);
 
   async function readQueue(owner: string): Promise<string[]> {
@@ -165,11 +73,91 @@ export function createPositions(db: Database) {
     return first.map(({ id }) => id);
   }
 
-  return async ({ id, owner, status }: Pick<JobRow, 'id' | 'owner' | 'status'>) => {
-    if (status !== 'created') return 0;
-    const ids = await queues.get(owner, () => readQueue(owner));
-    const place = ids.indexOf(id);
-    // A job that is not in the list came later, or waits further back than is counted.
-    return place < 0 ? ids.length : place;
+  return {
+    /**
+     * An owner's jobs, the newest first. A cursor names the last job of the page before, so that jobs which were
+     * submitted meanwhile shift nothing, and a late page costs no more than the first.
+     */
+    async list(owner: string, query: JobsQuery): Promise<JobsPage> {
+      const { page, pageSize, cursor, model, status, after, before } = query;
+      const { withInput = false, withTotal = false } = query;
+      const fitting = and(
+        eq(jobs.owner, owner),
+        model === undefined ? undefined : eq(jobs.model, model),
+        status === undefined ? undefined : eq(jobs.status, status),
+        after === undefined ? undefined : gte(jobs.createdAt, after),
+        before === undefined ? undefined : lt(jobs.createdAt, before),
+      );
+      const last = cursor === undefined ? undefined : readCursor(cursor);
+      const offset = last ? 0 : (page - 1) * pageSize;
+      const isLater =
+        last && sql`(${jobs.createdAt}, ${jobs.id}) < (${last.at}::timestamptz, ${last.id})`;
+      const none = sql<null>`null::jsonb`;
+      const texts = withInput
+        ? { input, promptOptimization }
+        : { input: none, promptOptimization: none };
+      const total = withTotal ? await db.$count(jobs, fitting) : null;
+      if (offset > maxOffset) return { jobs: [], total, next: null };
+      const rows = await db
+        .select({ ...columns, ...texts })
+        .from(jobs)
+        .where(and(fitting, isLater))
+        .orderBy(desc(jobs.createdAt), desc(jobs.id))
+        // One more than asked for says whether there is a next page.
+        .limit(pageSize + 1)
+        .offset(offset);
+      const shown = rows.slice(0, pageSize);
+      const end = rows.length > pageSize ? shown.at(-1) : undefined;
+      const next = end ? `${end.createdAt.getTime()}.${end.id}` : null;
+      return { jobs: shown, total, next };
+    },
+    /** Deletes finished jobs of an owner; the others stay. @returns the deleted rows, for their files */
+    async remove(ids: readonly string[], owner: string): Promise<JobRow[]> {
+      const known = ids.filter((id) => idForm.test(id));
+      const hasEnded = sql`${jobs.status} in ('completed', 'failed')`;
+      if (known.length === 0) return [];
+      return db
+        .delete(jobs)
+        .where(and(inArray(jobs.id, known), eq(jobs.owner, owner), hasEnded))
+        .returning();
+    },
+    /**
+     * The number of jobs that come before this one among those its workers choose from; 0 is next. Every poll of a
+     * waiting prediction asks for it, so an owner's queue is read once a second and not for each poll.
+     */
+    async position(job: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> {
+      const { id, owner, status } = job;
+      if (status !== 'created') return 0;
+      const ids = await queues.get(owner, () => readQueue(owner));
+      const place = ids.indexOf(id);
+      // A job that is not in the list came later, or waits further back than is counted.
+      return place < 0 ? ids.length : place;
+    },
+    async depth(): Promise<QueueDepth> {
+      const count = (status: PredictionStatus) =>
+        sql`(count(*) filter (where ${eq(jobs.status, status)}))::int`.mapWith(Number);
+      const oldest = sql`min(${jobs.createdAt}) filter (where ${jobs.status} = 'created')`;
+      const [row] = await db
+        .select({
+          waiting: count('created'),
+          processing: count('processing'),
+          oldestSeconds: sql`coalesce(extract(epoch from now() - ${oldest}), 0)::float8`.mapWith(
+            Number,
+          ),
+        })
+        .from(jobs)
+        .where(sql`${jobs.status} in ('created', 'processing')`);
+      return row ?? { waiting: 0, processing: 0, oldestSeconds: 0 };
+    },
+    /** The latest picture of a running job. */
+    async preview(id: string): Promise<{ step: number; image: string } | null> {
+      if (!idForm.test(id)) return null;
+      const [row] = await db
+        .select({ step: previews.step, image: previews.image })
+        .from(previews)
+        .innerJoin(jobs, and(eq(jobs.id, previews.jobId), sql`${jobs.status} = 'processing'`))
+        .where(eq(previews.jobId, id));
+      return row ?? null;
+    },
   };
 }

@@ -17,26 +17,28 @@ export function checkReport(
   { seed, safety, prompt_optimization }: Report & Pick<Completion, 'seed'>,
 ): Report {
   if (seed !== given) throw refused('seed', `${given}, the seed of the job.`);
-  const isAsked = input.enable_safety_checker;
+  const { enable_safety_checker: isAsked, enable_prompt_optimizer: isOptimized, prompt } = input;
   const problem = isAsked ? verdictProblem(safety) : unaskedProblem(safety);
   if (problem !== null) throw refused('safety.status', problem);
+  if (!isOptimized && prompt_optimization !== null) {
+    throw refused('prompt_optimization', 'null: the job does not ask for it.');
+  }
+  // A worker that cannot optimise says nothing.
+  const unavailable = { status: 'unavailable', original: prompt, text: prompt };
+  const told = prompt_optimization ?? promptOptimizationSchema.parse(unavailable);
+  if (told.original !== prompt) {
+    throw refused('prompt_optimization.original', 'the prompt of the job.');
+  }
   return {
     // A check that was not asked for and did not run is off, whatever the worker calls it.
     safety: isAsked ? safety : uncheckedSafety('off'),
-    prompt_optimization: promptOf(input, prompt_optimization),
+    prompt_optimization: isOptimized ? told : null,
   };
 }
 
 /** What is wrong with the report of a check that was asked for; null where it may be right. */
-function verdictProblem({
-  status,
-  reason,
-  score,
-  frames,
-  threshold,
-  model,
-  sha256,
-}: Report['safety']): string | null {
+function verdictProblem(safety: Report['safety']): string | null {
+  const { status, reason, score, frames, threshold, model, sha256 } = safety;
   if (status === 'off') return 'not off: the job asks for the check.';
   if (status === 'unverified') return reason === 'failed' ? null : 'unverified because it failed.';
   if (model === null || sha256 === null) return `${status} with the checker and its SHA-256.`;
@@ -47,22 +49,6 @@ function verdictProblem({
 
 function unaskedProblem({ status }: Report['safety']): string | null {
   return status === 'off' || status === 'unverified' ? null : 'off: the job asks for no check.';
-}
-
-function promptOf(
-  { enable_prompt_optimizer: isAsked, prompt }: JobRow['input'],
-  record: Report['prompt_optimization'],
-): Report['prompt_optimization'] {
-  if (!isAsked) {
-    if (record === null) return null;
-    throw refused('prompt_optimization', 'null: the job does not ask for it.');
-  }
-  // A video that was made before a worker could optimise.
-  const told =
-    record ??
-    promptOptimizationSchema.parse({ status: 'unavailable', original: prompt, text: prompt });
-  if (told.original === prompt) return told;
-  throw refused('prompt_optimization.original', 'the prompt of the job.');
 }
 
 function refused(field: string, message: string): ApiError {

@@ -16,7 +16,6 @@ export function isTerminal({ status }: Pick<JobState, 'status'>): boolean {
 
 /** What can happen to a job. */
 export type JobEvent =
-  | { readonly type: 'claimed' }
   | { readonly type: 'completed' }
   /** The worker says that it cannot; `message` is its sentence. */
   | {
@@ -68,7 +67,7 @@ export function failureCode(code: string): PredictionCode {
 const cancelledError = 'cancelled by user';
 
 /**
- * The life of a job: created → processing → completed | failed, and processing → created when a lease
+ * The life of a job after a claim has made it `processing`: completed | failed, or `created` again when a lease
  * is lost or handed back and an attempt is left. A terminal status never changes.
  *
  * @param maxAttempts attempts that a job may have
@@ -77,21 +76,19 @@ const cancelledError = 'cancelled by user';
 export function nextStep(state: JobState, event: JobEvent, maxAttempts: number): JobStep | null {
   const { status, attempt, releases } = state;
   if (isTerminal(state)) return null;
+  const counts = { attempt, releases };
   const fail = (error: string, code: PredictionCode): JobStep => ({
+    ...counts,
     status: 'failed',
-    attempt,
-    releases,
     error,
     code,
   });
-  const waiting = { status: 'created', attempt, releases, error: '', code: null } as const;
+  const waiting = { ...counts, status: 'created', error: '', code: null } as const;
 
   if (event.type === 'cancelled') return fail(cancelledError, predictionCodes.cancelled);
   if (status === 'created') {
-    if (event.type === 'claimed') return { ...waiting, status: 'processing', attempt: attempt + 1 };
-    if (event.type === 'intake-failed')
-      return fail(event.message, predictionCodes.mediaUnavailable);
-    return null;
+    const isLost = event.type === 'intake-failed';
+    return isLost ? fail(event.message, predictionCodes.mediaUnavailable) : null;
   }
 
   const last = attempt >= maxAttempts;
@@ -110,13 +107,8 @@ export function nextStep(state: JobState, event: JobEvent, maxAttempts: number):
       const counted = { ...waiting, releases: releases + 1 };
       if (releases < freeReleases) return { ...counted, attempt: Math.max(0, attempt - 1) };
       if (!last) return counted;
-      return {
-        ...fail(
-          `No worker kept the task: it was handed back ${counted.releases} times.`,
-          predictionCodes.unavailable,
-        ),
-        releases: counted.releases,
-      };
+      const sentence = `No worker kept the task: it was handed back ${counted.releases} times.`;
+      return { ...fail(sentence, predictionCodes.unavailable), releases: counted.releases };
     }
     case 'lease-expired':
       if (!last) return waiting;
@@ -140,12 +132,12 @@ export function nextStep(state: JobState, event: JobEvent, maxAttempts: number):
 
 /** "3 hours", "90 seconds": the largest unit that is whole. */
 function duration(seconds: number): string {
-  const [unit, size] =
-    seconds % 3600 === 0
-      ? (['hour', 3600] as const)
-      : seconds % 60 === 0
-        ? (['minute', 60] as const)
-        : (['second', 1] as const);
+  const units = [
+    ['hour', 3600],
+    ['minute', 60],
+    ['second', 1],
+  ] as const;
+  const [unit, size] = units.find(([, length]) => seconds % length === 0) ?? ['second', 1];
   const count = seconds / size;
   return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }

@@ -4,7 +4,7 @@ import { ApiError, type PredictionInput } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type JobImage, type JobLora, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database } from '../store/store';
-import type { JobsDependencies } from './context';
+import { announce, type JobsDependencies } from './context';
 
 /** A job to be inserted. */
 export interface NewJob {
@@ -23,7 +23,7 @@ export interface NewJob {
 }
 
 /** The `Idempotency-Key` of a submission, and the hash by which the submission is compared. */
-export interface Idempotency {
+interface Idempotency {
   readonly key: string;
   /** SHA-256, hex. */
   readonly hash: string;
@@ -32,47 +32,47 @@ export interface Idempotency {
 /** How long a caller with too many jobs is asked to wait: a video takes minutes. */
 const tooManyRetrySeconds = 10;
 
-/**
- * Inserts jobs. The limit of unfinished jobs of a key holds exactly for one node, which counts and
- * inserts one submission of a key after the other; several nodes together may pass it by what they
- * insert at the same moment.
- *
- * @returns a function that throws ApiError `TOO_MANY_JOBS`
- */
-export function createSubmitter({
-  store: { db },
-  config,
-}: Pick<JobsDependencies, 'store' | 'config'>): (job: NewJob) => Promise<JobRow> {
-  const limit = config.KINORA_JOBS_PER_KEY;
-  /** By key, the end of the submissions that came before. */
-  const previous = new Map<string, Promise<unknown>>();
+/** Unfinished jobs of a key are counted no further where it may have any number. */
+const countedAtMost = 1000;
 
-  async function submitWithinLimit(job: NewJob): Promise<JobRow> {
+/** Submissions of callers. */
+export function createSubmissions({ store, config }: JobsDependencies) {
+  const { db } = store;
+  const limit = config.KINORA_JOBS_PER_KEY;
+
+  async function inserted(job: NewJob): Promise<JobRow> {
+    if (limit === 0) return await insert(db, config, job);
     const { keyId } = job.caller;
-    if ((await countUnfinished(db, keyId, limit)) < limit) return insert(db, config, job);
-    throw new ApiError('TOO_MANY_JOBS', undefined, {
-      headers: { 'Retry-After': String(tooManyRetrySeconds) },
+    return await db.transaction(async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${keyId}, 0))`);
+      if ((await countUnfinished(tx, keyId, limit)) < limit) return await insert(tx, config, job);
+      const headers = { 'Retry-After': String(tooManyRetrySeconds) };
+      throw new ApiError('TOO_MANY_JOBS', undefined, { headers });
     });
   }
 
-  return (job) => {
-    if (limit === 0) return insert(db, config, job);
-    const { keyId } = job.caller;
-    const before = previous.get(keyId) ?? Promise.resolve();
-    const inserted = before.then(() => submitWithinLimit(job));
-    const ended = inserted
-      // The submission itself reports it.
-      .catch(() => undefined)
-      .then(() => {
-        if (previous.get(keyId) === ended) previous.delete(keyId);
-      });
-    previous.set(keyId, ended);
-    return inserted;
+  return {
+    /**
+     * Inserts a job. The limit of unfinished jobs of a key holds exactly: the submissions of a key, of all nodes,
+     * come one after the other.
+     *
+     * @returns the new job; an earlier one (with another id) that has the same `Idempotency-Key`
+     * @throws ApiError `TOO_MANY_JOBS`, `IDEMPOTENCY_MISMATCH`
+     */
+    async submit(job: NewJob): Promise<JobRow> {
+      const row = await inserted(job);
+      if (row.id === job.id) announce(store, row);
+      return row;
+    },
+    submittedBefore: (keyId: string, idempotency: Idempotency): Promise<JobRow | null> =>
+      submittedBefore(db, keyId, idempotency),
+    unfinishedOf: (keyId: string): Promise<number> =>
+      countUnfinished(db, keyId, limit || countedAtMost),
   };
 }
 
 /** Unfinished jobs of a key, counted no further than `limit`, whatever the length of the queue. */
-export async function countUnfinished(db: Database, keyId: string, limit: number): Promise<number> {
+async function countUnfinished(db: Database, keyId: string, limit: number): Promise<number> {
   const unfinished = db
     .select({ id: jobs.id })
     .from(jobs)
@@ -90,7 +90,7 @@ const idempotencyAge = sql`interval '24 hours'`;
  *
  * @throws ApiError `IDEMPOTENCY_MISMATCH` where that was another request
  */
-export async function submittedBefore(
+async function submittedBefore(
   db: Database,
   keyId: string,
   { key, hash }: Idempotency,
@@ -134,15 +134,11 @@ async function insert(
     if (idempotency === null) break;
     const earlier = await submittedBefore(db, caller.keyId, idempotency);
     if (earlier) return earlier;
+    const isOld = sql`${jobs.createdAt} <= now() - ${idempotencyAge}`;
     await db
       .update(jobs)
       .set({ idempotencyKey: null, idempotencyHash: null })
-      .where(
-        and(
-          submittedAs(caller.keyId, idempotency.key),
-          sql`${jobs.createdAt} <= now() - ${idempotencyAge}`,
-        ),
-      );
+      .where(and(submittedAs(caller.keyId, idempotency.key), isOld));
   }
   throw new Error('The job was not inserted.');
 }

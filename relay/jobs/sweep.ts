@@ -1,72 +1,53 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Config } from '../config';
 import { storageDown } from '../store/errors';
-import { type JobRow, jobs, previews } from '../store/schema';
+import { jobs, previews } from '../store/schema';
 import type { Jobs } from './';
-import { type JobsDependencies, writeStep } from './context';
-import { type JobEvent, nextStep } from './status';
+import type { Apply, JobsDependencies } from './context';
+import type { JobEvent } from './status';
 
-/** Jobs per transaction, and transactions per sweep, so that a long backlog does not block a node. */
-const batch = 100;
-const batches = 20;
+/** Jobs of a kind that one sweep looks at, so that a long backlog does not block a node. */
+const batch = 2000;
 /** How often a node may begin to fetch a job's files before the job is given up. */
 export const maxIntakeAttempts = 5;
 
 /**
  * Requeues or fails what has lost its lease or passed its deadline, and what no node could fetch the
- * files of. SKIP LOCKED lets any number of nodes sweep at once.
- *
- * @param which lost leases alone, or all but them; everything where absent
- * @returns the changed jobs
+ * files of. Any number of nodes may sweep at once: each job is looked at again under its lock.
  */
 export async function sweepJobs(
-  { store, config, outboxRow }: JobsDependencies,
+  { store, config, log, metrics }: JobsDependencies,
+  apply: Apply,
   which?: 'leases' | 'others',
-): Promise<readonly { job: JobRow; delivery: boolean; event: JobEvent }[]> {
-  const every: readonly { where: SQL; event: JobEvent }[] = [
-    {
-      where: sql`${jobs.status} = 'processing' and ${jobs.deadline} < now()`,
-      event: { type: 'deadline-passed', seconds: config.KINORA_ATTEMPT_SECONDS },
-    },
-    {
-      where: sql`${jobs.status} = 'processing' and ${jobs.leaseUntil} < now()`,
-      event: { type: 'lease-expired' },
-    },
-    {
-      where: sql`${jobs.status} = 'created' and not ${jobs.ready}
+): Promise<{ requeued: number; failed: number }> {
+  const message = `The image could not be loaded: the server was interrupted ${maxIntakeAttempts} times.`;
+  const kinds: readonly (readonly [SQL, JobEvent])[] = [
+    [
+      sql`${jobs.status} = 'processing' and ${jobs.deadline} < now()`,
+      { type: 'deadline-passed', seconds: config.KINORA_ATTEMPT_SECONDS },
+    ],
+    [sql`${jobs.status} = 'processing' and ${jobs.leaseUntil} < now()`, { type: 'lease-expired' }],
+    [
+      sql`${jobs.status} = 'created' and not ${jobs.ready}
         and ${jobs.intakeAttempts} >= ${maxIntakeAttempts} and ${jobs.intakeUntil} < now()`,
-      event: {
-        type: 'intake-failed',
-        message: `The image could not be loaded: the server was interrupted ${maxIntakeAttempts} times.`,
-      },
-    },
+      { type: 'intake-failed', message },
+    ],
   ];
-  const kinds = every.filter(
-    ({ event }) => !which || (which === 'leases') === (event.type === 'lease-expired'),
-  );
-  const changed: { job: JobRow; delivery: boolean; event: JobEvent }[] = [];
-  for (const { where, event } of kinds) {
-    for (let count = 0; count < batches; count++) {
-      const swept = await store.db.transaction(async (tx) => {
-        const overdue = await tx
-          .select()
-          .from(jobs)
-          .where(where)
-          .limit(batch)
-          .for('update', { skipLocked: true });
-        const written = [];
-        for (const job of overdue) {
-          const step = nextStep(job, event, config.KINORA_MAX_ATTEMPTS);
-          if (step) written.push({ ...(await writeStep(tx, job, step, outboxRow)), event });
-        }
-        return written;
-      });
-      changed.push(...swept);
-      if (swept.length < batch) break;
+  const counts = { requeued: 0, failed: 0 };
+  for (const [overdue, event] of kinds) {
+    if (which && (which === 'leases') !== (event.type === 'lease-expired')) continue;
+    const found = await store.db.select({ id: jobs.id }).from(jobs).where(overdue).limit(batch);
+    for (const { id } of found) {
+      const { job } = await apply(and(eq(jobs.id, id), overdue), event);
+      if (!job) continue;
+      counts[job.status === 'created' ? 'requeued' : 'failed'] += 1;
+      if (event.type === 'intake-failed') continue;
+      metrics?.attempt('expired');
+      log.info({ job: id, status: job.status, why: event.type }, 'a lease was ended');
     }
   }
   if (which !== 'leases') await removePreviews(store.db);
-  return changed;
+  return counts;
 }
 
 /** Previews of jobs that no longer run: up to 48 kB each, which are no longer shown. */

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { Signal } from '../../lib/contract/signal';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
@@ -25,17 +26,18 @@ export function createWatches(dependencies: {
   readonly stopping: AbortSignal;
 }) {
   const { store, jobs, stopping } = dependencies;
-  const listeners = new Map<string, Set<(change: Change) => void>>();
+  /** Events have the names of jobs. */
+  const watched = new EventEmitter().setMaxListeners(0);
   const openAnswers = new Map<string, number>();
   let subscription: Promise<unknown> | null = null;
 
   function emit(payload: string): void {
     const [id = '', name] = payload.split(':');
     const change = changes.find((one) => one === name);
-    if (change) for (const listener of listeners.get(id) ?? []) listener(change);
+    if (change) watched.emit(id, change);
   }
   stopping.addEventListener('abort', () => {
-    for (const id of listeners.keys()) emit(`${id}:status`);
+    for (const id of watched.eventNames()) watched.emit(id, 'status');
   });
 
   async function subscribe(): Promise<void> {
@@ -48,20 +50,10 @@ export function createWatches(dependencies: {
     }
   }
 
-  /** @returns ends it */
-  function addListener(id: string, listener: (change: Change) => void): () => void {
-    const ofJob = listeners.get(id) ?? new Set();
-    listeners.set(id, ofJob.add(listener));
-    return () => {
-      ofJob.delete(listener);
-      if (ofJob.size === 0 && listeners.get(id) === ofJob) listeners.delete(id);
-    };
-  }
-
   return {
     /** Number of jobs that are watched. */
     get count(): number {
-      return listeners.size;
+      return watched.eventNames().length;
     },
     /**
      * Counts one more open answer of a key: each costs a connection, and a query every few seconds.
@@ -96,10 +88,11 @@ export function createWatches(dependencies: {
       const wake = new Signal();
       const onAbort = () => wake.raise();
       let changed = new Set<Change>(changes);
-      const end = addListener(id, (change) => {
+      const onChange = (change: Change) => {
         changed.add(change);
         if (change === (only ?? change)) wake.raise();
-      });
+      };
+      watched.on(id, onChange);
       signal.addEventListener('abort', onAbort);
       try {
         await subscribe();
@@ -115,7 +108,7 @@ export function createWatches(dependencies: {
           await wake.wait(Math.min(left, readEveryMs));
         }
       } finally {
-        end();
+        watched.off(id, onChange);
         signal.removeEventListener('abort', onAbort);
       }
     },

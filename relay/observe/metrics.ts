@@ -4,7 +4,6 @@ import type { QueueDepth } from '../jobs/queries';
 
 const attemptOutcomes = ['completed', 'failed', 'requeued', 'released', 'expired'] as const;
 const deliveryOutcomes = ['delivered', 'retry', 'exhausted'] as const;
-const workerStates = ['idle', 'busy', 'paused'] as const;
 
 /** Upper bounds in seconds. The longest answer is a synchronous submission's. */
 const answerSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 100];
@@ -40,18 +39,37 @@ export function createMetrics() {
       });
     return looking;
   };
-  new Gauge({
-    name: 'kinora_predictions',
-    help: 'Unfinished predictions of all nodes: waiting for a worker, or being processed by one.',
-    labelNames: ['state'],
-    registers,
-    async collect() {
+  /** A gauge by state; what is not known is left out of a scrape. */
+  const gauge = (
+    name: string,
+    help: string,
+    values: () => Promise<Readonly<Record<string, number>> | null>,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['state'],
+      registers,
+      async collect() {
+        const now = await values();
+        this.reset();
+        for (const [state, value] of Object.entries(now ?? {})) this.set({ state }, value);
+      },
+    });
+  gauge(
+    'kinora_predictions',
+    'Unfinished predictions of all nodes: waiting for a worker, or being processed by one.',
+    async () => {
       const now = await depth();
-      this.reset();
-      if (!now) return;
-      this.set({ state: 'waiting' }, now.waiting);
-      this.set({ state: 'processing' }, now.processing);
+      return now && { waiting: now.waiting, processing: now.processing };
     },
+  );
+  gauge('kinora_workers', 'Recently seen workers of all nodes, by state.', async () => {
+    const workers = await sources?.workers().catch(() => null);
+    if (!workers) return null;
+    const counts = { idle: 0, busy: 0, paused: 0 };
+    for (const { state } of workers) counts[state] += 1;
+    return counts;
   });
   new Gauge({
     name: 'kinora_oldest_waiting_seconds',
@@ -64,21 +82,6 @@ export function createMetrics() {
     },
   });
   new Gauge({
-    name: 'kinora_workers',
-    help: 'Recently seen workers of all nodes, by state.',
-    labelNames: ['state'],
-    registers,
-    async collect() {
-      // Left out of this scrape.
-      const workers = await sources?.workers().catch(() => null);
-      this.reset();
-      if (!workers) return;
-      for (const state of workerStates) {
-        this.set({ state }, workers.filter((worker) => worker.state === state).length);
-      }
-    },
-  });
-  new Gauge({
     name: 'kinora_held_claims',
     help: 'Claims of waiting workers that this node holds open.',
     registers,
@@ -87,40 +90,40 @@ export function createMetrics() {
     },
   });
 
-  const attempts = new Counter({
-    name: 'kinora_attempts_total',
-    help: 'Attempts of workers that ended on this node, by outcome.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const deliveries = new Counter({
-    name: 'kinora_webhook_attempts_total',
-    help: 'Attempts to deliver a webhook, by result; exhausted ones are not tried again.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  // Counters exist from the start, at 0, so that the first event is seen as an increase.
-  for (const outcome of attemptOutcomes) attempts.inc({ outcome }, 0);
-  for (const outcome of deliveryOutcomes) deliveries.inc({ outcome }, 0);
-  const deliveryTimes = new Histogram({
-    name: 'kinora_webhook_duration_seconds',
-    help: 'How long an attempt to deliver a webhook took.',
-    buckets: deliverySeconds,
-    registers,
-  });
-  const answers = new Histogram({
-    name: 'kinora_http_request_duration_seconds',
-    help: 'How long requests of the API took, by operation and class of status.',
-    labelNames: ['operation', 'status'],
-    buckets: answerSeconds,
-    registers,
-  });
-  const inferences = new Histogram({
-    name: 'kinora_inference_duration_seconds',
-    help: 'How long the GPU computed for a completed prediction, as reported by its worker.',
-    buckets: inferenceSeconds,
-    registers,
-  });
+  /** Exists from the start, at 0, so that the first event is seen as an increase. */
+  const counter = (name: string, help: string, outcomes: readonly string[]) => {
+    const made = new Counter({ name, help, labelNames: ['outcome'], registers });
+    for (const outcome of outcomes) made.inc({ outcome }, 0);
+    return made;
+  };
+  const attempts = counter(
+    'kinora_attempts_total',
+    'Attempts of workers that ended on this node, by outcome.',
+    attemptOutcomes,
+  );
+  const deliveries = counter(
+    'kinora_webhook_attempts_total',
+    'Attempts to deliver a webhook, by result; exhausted ones are not tried again.',
+    deliveryOutcomes,
+  );
+  const histogram = (name: string, help: string, buckets: number[], labelNames: string[] = []) =>
+    new Histogram({ name, help, buckets, labelNames, registers });
+  const deliveryTimes = histogram(
+    'kinora_webhook_duration_seconds',
+    'How long an attempt to deliver a webhook took.',
+    deliverySeconds,
+  );
+  const answers = histogram(
+    'kinora_http_request_duration_seconds',
+    'How long requests of the API took, by operation and class of status.',
+    answerSeconds,
+    ['operation', 'status'],
+  );
+  const inferences = histogram(
+    'kinora_inference_duration_seconds',
+    'How long the GPU computed for a completed prediction, as reported by its worker.',
+    inferenceSeconds,
+  );
 
   return {
     registry,

@@ -1,10 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { eq } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import type { Store } from './store';
+import { settings } from './schema';
+import type { Database, Store } from './store';
 
 export { storageDown, storageErrors, withoutValues, withStorageErrors } from './errors';
 export * from './store';
@@ -63,17 +66,27 @@ export async function openDatabase(
   log?: Logger,
 ): Promise<Store> {
   await makeDataFolder(config);
-  if (config.DATABASE_URL === undefined) return await openStore(config, log);
-  try {
-    return await openStore(config, log);
-  } catch (thrown) {
-    throw new Error(`${describeFailure(thrown)} Start it, or correct DATABASE_URL.`);
-  }
+  return await openStore(config, log).catch((thrown: unknown) => {
+    if (config.DATABASE_URL === undefined) throw thrown;
+    const cause = thrown instanceof ApiError ? thrown.cause : thrown;
+    const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+    const sentence = `The PostgreSQL that DATABASE_URL names cannot be used${code}.`;
+    throw new Error(`${sentence} Start it, or correct DATABASE_URL.`);
+  });
 }
 
-function describeFailure(thrown: unknown): string {
-  const cause = thrown instanceof ApiError ? thrown.cause : thrown;
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  const why = typeof code === 'string' ? ` (${code})` : '';
-  return `The PostgreSQL that DATABASE_URL names cannot be used${why}.`;
+/**
+ * A secret of the installation: made by the first node, read by all.
+ *
+ * @returns 32 random bytes, base64url
+ */
+export async function installationSecret(
+  db: Database,
+  name: 'link_secret' | 'signing_secret',
+): Promise<string> {
+  const value = randomBytes(32).toString('base64url');
+  await db.insert(settings).values({ name, value }).onConflictDoNothing();
+  const [row] = await db.select().from(settings).where(eq(settings.name, name));
+  if (!row) throw new Error('A secret was deleted while it was being read.');
+  return row.value;
 }

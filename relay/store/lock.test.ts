@@ -182,7 +182,7 @@ describe.runIf(process.platform === 'linux')('takeLock', () => {
     tags: ['full'],
     timeout: 60_000,
   }, async () => {
-    const rounds = 20;
+    const rounds = 8;
     const racers = Array.from({ length: 4 }, (_, index) =>
       spawn(
         process.execPath,

@@ -22,73 +22,46 @@ export function startListener(
     log?.error({ err: error }, 'a listener of the store failed'),
   );
   const stop = new AbortController();
-  let client: pg.Client | null = null;
   let first: Promise<void> | null = null;
   let loop: Promise<void> = Promise.resolve();
 
-  /** Connects and listens. @returns a promise that resolves when the connection has ended */
-  async function connect(): Promise<{ ended: Promise<void> }> {
-    const next = new pg.Client({ ...connection, query_timeout: 5_000 });
-    const ended = new Promise<void>((resolve) => {
-      next.on('error', () => resolve());
-      next.on('end', () => resolve());
+  /** @returns false when the listener is being closed; only its signal rejects a pause */
+  const pause = (ms: number): Promise<boolean> =>
+    delay(ms, true, { signal: stop.signal, ref: false }).catch(() => false);
+
+  /** Listens until the connection has ended or no longer answers. */
+  async function listenOnce(started: () => void): Promise<void> {
+    const client = new pg.Client({ ...connection, query_timeout: 5_000 });
+    const ended = new Promise<boolean>((resolve) => {
+      for (const event of ['error', 'end'] as const) client.on(event, () => resolve(false));
     });
-    next.on('notification', ({ channel, payload }) => {
+    client.on('notification', ({ channel, payload }) => {
       const known = names.find((name) => channels[name] === channel);
       if (known) listeners.emit(known, payload ?? '');
     });
     try {
-      await next.connect();
-      await next.query(
-        Object.values(channels)
-          .map((name) => `listen ${name}`)
-          .join(';'),
-      );
-    } catch (error) {
-      // It may never have been open.
-      await next.end().catch(() => undefined);
-      throw error;
-    }
-    client = next;
-    return { ended: Promise.race([ended, watch(next)]) };
-  }
-
-  /** Resolves when the connection no longer answers. */
-  async function watch(watched: pg.Client): Promise<void> {
-    while (client === watched && (await pause(checkMs))) {
-      try {
-        await watched.query('select 1');
-      } catch {
-        return;
-      }
+      await client.connect();
+      await client.query(names.map((name) => `listen ${channels[name]}`).join(';'));
+      started();
+      while (await Promise.race([ended, pause(checkMs)])) await client.query('select 1');
+    } finally {
+      // It may be broken, or never have been open.
+      await client.end().catch(() => undefined);
     }
   }
 
   async function run(started: () => void): Promise<void> {
     let retryMs = firstRetryMs;
-    while (!stop.signal.aborted) {
-      try {
-        const { ended } = await connect();
-        started();
+    do {
+      await listenOnce(() => {
         retryMs = firstRetryMs;
-        await ended;
-      } catch (error) {
-        log?.warn({ err: error }, 'the listener could not connect to the database');
-      }
-      const broken = client;
-      client = null;
-      // It is replaced in any case.
-      await broken?.end().catch(() => undefined);
+        started();
+      }).catch((error: unknown) =>
+        log?.warn({ err: error }, 'the listener has no connection to the database'),
+      );
       started();
-      if (!(await pause(retryMs))) return;
       retryMs = Math.min(2 * retryMs, longestRetryMs);
-    }
-  }
-
-  /** @returns false when the listener is being closed */
-  function pause(ms: number): Promise<boolean> {
-    // Only its signal rejects a pause.
-    return delay(ms, true, { signal: stop.signal, ref: false }).catch(() => false);
+    } while (await pause(retryMs / 2));
   }
 
   return {
@@ -104,8 +77,6 @@ export function startListener(
     async close() {
       stop.abort();
       listeners.clear();
-      // It may be broken.
-      await client?.end().catch(() => undefined);
       await loop;
     },
   };

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { ApiPrediction, Completion, WorkerJob } from '../../lib/contract/v3';
-import { outputKey } from '../files/outputs/store';
+import { partsFolder, putBlob } from '../files/blobs';
+import { outputKey } from '../files/outputs/video';
 import { type Answered, declarationOf, openTestApi, submission, type TestApi } from './api';
 import { clearSafety } from './jobs';
 import { makeVideo } from './video';
@@ -66,7 +67,9 @@ export const completionOf = ({ lease_token, parameters: { seed } }: WorkerJob) =
 export async function upload(job: WorkerJob, bytes = video): Promise<void> {
   const name = { jobId: job.id, leaseToken: job.lease_token, sha256 };
   const options = { type: 'video/mp4', maxBytes: 1_000_000 };
-  await api.relay.files.blobs.put(outputKey(name), bytes, options);
+  const { config, files } = api.relay;
+  const storage = { blobs: files.blobs, temporary: partsFolder(config) };
+  await putBlob(storage, outputKey(name), bytes, options);
 }
 
 export async function complete(job: WorkerJob, more: Partial<Completion> = {}): Promise<Answered> {

@@ -4,7 +4,6 @@ import { runNode } from '../http/node';
 try {
   await runNode({
     environment: process.env,
-    lazy: false,
     acceptTerms: process.argv.includes('--accept-terms'),
     pages: async () => ({
       handle: async (_request, response) => {

@@ -1,29 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { type DeliveryEvent, readRetryAfter, reduceDelivery } from './delivery';
+import { type Attempt, afterAttempt } from './delivery';
 
 const delays = [0, 10, 60, 360];
-const fresh = {
-  status: 'due',
-  attempts: 0,
-  attemptsBefore: 0,
-  lastStatus: null,
-  lastAnswer: '',
-} as const;
-const answered = (status: number, retryAfter: number | null = null): DeliveryEvent => ({
-  type: 'answered',
+const fresh = { attempts: 0, attemptsBefore: 0 };
+const answered = (status: number | null, retryAfter: number | null = null): Attempt => ({
   status,
   answer: `said ${status}`,
   retryAfter,
 });
-const next = (state: Parameters<typeof reduceDelivery>[0], event: DeliveryEvent, random = 0.5) =>
-  reduceDelivery(state, event, delays, random);
+const next = (row: { attempts: number }, attempt: Attempt, random = 0.5) =>
+  afterAttempt({ attemptsBefore: 0, ...row }, attempt, delays, random);
 
 describe('a delivery', () => {
   test.each([200, 201, 204, 299])('with %i is delivered', (status) => {
     expect(next(fresh, answered(status))).toEqual({
       status: 'delivered',
       attempts: 1,
-      attemptsBefore: 0,
       lastStatus: status,
       lastAnswer: `said ${status}`,
       delayMs: null,
@@ -55,43 +47,11 @@ describe('a delivery', () => {
     expect(state.delayMs).toBe(10_000);
     state = next(state, answered(503, 120));
     expect(state.delayMs).toBe(120_000);
-    state = next(state, { type: 'unanswered', reason: 'a.example refused the connection.' });
+    state = next(state, answered(null));
     expect(state).toMatchObject({ delayMs: 360_000, lastStatus: null, attempts: 3 });
     state = next(state, answered(500));
     expect(state).toMatchObject({ status: 'exhausted', attempts: 4, delayMs: null });
-  });
-
-  test('that is replayed has a new set of attempts', () => {
-    const exhausted = { ...fresh, status: 'exhausted', attempts: 4, lastStatus: 500 } as const;
-    const replayed = next(exhausted, { type: 'replayed' });
-    expect(replayed).toMatchObject({ status: 'due', attempts: 4, attemptsBefore: 4, delayMs: 0 });
-    const failed = next(replayed, answered(500));
-    expect(failed).toMatchObject({ status: 'due', attempts: 5, delayMs: 10_000 });
-    expect(next({ ...failed, attempts: 7 }, answered(500)).status).toBe('exhausted');
-  });
-
-  test('that a stop interrupted keeps its attempts', () => {
-    const waiting = { ...fresh, attempts: 2, lastStatus: 500 };
-    expect(next(waiting, { type: 'interrupted' })).toEqual({ ...waiting, delayMs: 0 });
-  });
-});
-
-describe('readRetryAfter', () => {
-  const now = Date.parse('2030-01-01T00:00:00Z');
-  test.each([
-    [undefined, null],
-    ['0', 0],
-    [' 120 ', 120],
-    ['900', 900],
-    ['901', null],
-    ['-1', null],
-    ['1.5', null],
-    ['soon', null],
-    ['', null],
-    ['Tue, 01 Jan 2030 00:05:00 GMT', 300],
-    ['Tue, 01 Jan 2030 01:00:00 GMT', null],
-    ['Mon, 31 Dec 2029 23:00:00 GMT', null],
-  ])('reads %s as %s', (header, seconds) => {
-    expect(readRetryAfter(header, now)).toBe(seconds);
+    const replayed = { attempts: 4, attemptsBefore: 4 };
+    expect(next(replayed, answered(500))).toMatchObject({ status: 'due', delayMs: 10_000 });
   });
 });

@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { retryAfterMs } from '../../lib/contract/retry-after';
 import type { Keys } from '../access/keys';
 import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
 import type { DeliveryRow } from '../store/schema';
-import { type DeliveryEvent, readRetryAfter } from './delivery';
+import type { Attempt } from './delivery';
 
 /** Most of an answer that is read, so that its connection can be used again; in bytes. */
 const maxRead = 65_536;
@@ -16,7 +17,7 @@ const maxKept = 1024;
  * off after that changes nothing.
  *
  * @param totalMs time limit of the attempt, in milliseconds
- * @param stop ends the attempt, which then does not count
+ * @param stop ends the attempt, which then is null and does not count
  * @throws what the look-up of the secret throws; nothing else
  */
 export async function sendWebhook(
@@ -24,17 +25,16 @@ export async function sendWebhook(
   { guard, keys }: { guard: Guard; keys: Pick<Keys, 'webhookSecret'> },
   totalMs: number,
   stop: AbortSignal,
-): Promise<DeliveryEvent> {
-  const { id, owner, url, body } = delivery;
+): Promise<Attempt | null> {
+  const { owner, url, body } = delivery;
   const secret = await keys.webhookSecret(owner);
-  const timestamp = Math.floor(Date.now() / 1000);
   try {
     const answer = await guard.fetch(url, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         'user-agent': 'Kinora-Webhooks/1',
-        ...signatureHeaders({ secret, id, timestamp, body }),
+        ...signatureHeaders(secret, delivery),
       },
       body,
       redirects: 0,
@@ -43,16 +43,16 @@ export async function sendWebhook(
       totalMs,
       signal: stop,
     });
+    const retryMs = retryAfterMs(answer.headers['retry-after'] ?? null, Date.now());
     return {
-      type: 'answered',
       status: answer.status,
       answer: await beginningOf(answer.body),
-      retryAfter: readRetryAfter(answer.headers['retry-after'], Date.now()),
+      retryAfter: retryMs === null ? null : retryMs / 1000,
     };
   } catch (thrown) {
-    if (stop.aborted) return { type: 'interrupted' };
-    const reason = thrown instanceof GuardError ? thrown.message : 'The webhook could not be sent.';
-    return { type: 'unanswered', reason };
+    if (stop.aborted) return null;
+    const answer = thrown instanceof GuardError ? thrown.message : 'The webhook could not be sent.';
+    return { status: null, answer, retryAfter: null };
   }
 }
 
@@ -76,28 +76,18 @@ async function beginningOf(body: Readable): Promise<string> {
 
 const prefix = 'whsec_';
 
-/** The signed parts of a webhook. */
-export interface Signed {
-  /** `whsec_` + base64 of 32 bytes. */
-  readonly secret: string;
-  readonly id: string;
-  /** Unix seconds of the attempt. */
-  readonly timestamp: number;
-  /** The exact bytes that are sent. */
-  readonly body: string;
-}
-
 /**
  * The headers of both schemes (README.md): `webhook-*` with `v3,<hex>` of this API family, whose key
  * is the secret's text; `svix-*` with `v1,<base64>` of Standard Webhooks, whose key is what the text
  * decodes to. Both in one header would break verifiers of the first kind.
+ *
+ * @param secret `whsec_` + base64 of 32 bytes
  */
-export function signatureHeaders({
-  secret,
-  id,
-  timestamp,
-  body,
-}: Signed): Readonly<Record<string, string>> {
+function signatureHeaders(
+  secret: string,
+  { id, body }: Pick<DeliveryRow, 'id' | 'body'>,
+): Readonly<Record<string, string>> {
+  const timestamp = Math.floor(Date.now() / 1000);
   const key = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret;
   const message = `${id}.${timestamp}.${body}`;
   const hex = createHmac('sha256', key).update(message).digest('hex');

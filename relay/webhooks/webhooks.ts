@@ -15,10 +15,10 @@ import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
 import type { OutboxRow } from '../jobs/context';
 import type { Metrics } from '../observe/metrics';
-import { type Store, storageErrors } from '../store';
-import type { DeliveryRow, JobRow } from '../store/schema';
-import { deliverUntil, type LoopLimits } from './loop';
-import { listDeliveries, removeFinished, replayDelivery } from './rows';
+import { type Store, withStorageErrors } from '../store';
+import type { JobRow } from '../store/schema';
+import { deliverUntil, type LoopDependencies, type LoopLimits } from './loop';
+import { createOutbox } from './outbox';
 import { sendWebhook } from './send';
 
 /** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
@@ -121,6 +121,9 @@ export function createWebhooks({
     stopMs: config.KINORA_STOP_SECONDS * 1000,
     ...options.limits,
   };
+  const outbox = withStorageErrors(createOutbox(store.db));
+  const send: LoopDependencies['send'] = (delivery, stop) =>
+    sendWebhook(delivery, { guard, keys }, limits.totalMs, stop);
   return {
     /** @throws ApiError `INVALID_WEBHOOK` */
     checkUrl(url: string): string {
@@ -134,37 +137,24 @@ export function createWebhooks({
     },
     outboxRow: createOutboxRow(links, delays[0] ?? 0),
     /** Newest first; of every owner where none is named. */
-    list: (
-      owner: string | undefined,
-      query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
-    ): Promise<DeliveryRecord[]> => storageErrors(() => listDeliveries(store.db, owner, query)),
+    list: outbox.list,
     /** @throws ApiError `NOT_FOUND` */
     async replay(id: string, owner?: string): Promise<DeliveryRecord> {
-      const record = await storageErrors(() => replayDelivery(store.db, id, owner));
+      const record = await outbox.replay(id, owner);
       // The loop looks at intervals too.
       await store.notify('deliveryDue', '').catch(() => undefined);
       return record;
     },
     /** Delivers what is due until the signal; then finishes what has begun. */
     run: (signal: AbortSignal): Promise<void> =>
-      deliverUntil(
-        signal,
-        {
-          store,
-          log,
-          metrics,
-          delays,
-          send: (delivery, stop) => sendWebhook(delivery, { guard, keys }, limits.totalMs, stop),
-        },
-        limits,
-      ),
+      deliverUntil(signal, { store, outbox, log, metrics, delays, send }, limits),
     /**
      * Removes deliveries that ended long ago, a bounded number per call. Any node, at any time.
      *
      * @throws ApiError `STORAGE_DOWN`
      */
     sweep: (): Promise<void> =>
-      storageErrors(() => removeFinished(store.db, config.KINORA_RETENTION_DAYS * keptRetentions)),
+      outbox.removeFinished(config.KINORA_RETENTION_DAYS * keptRetentions),
   };
 }
 

@@ -48,25 +48,15 @@ export interface ServerOptions {
 }
 
 /**
- * Serves the app's pages from this machine only, and waits until they are there. The API's database,
- * which takes longer, is opened when something asks for it.
- *
- * The caller stops it. When this process ends first, the server ends with it.
- */
-export async function startApp(): Promise<AppServer> {
-  return (await launch(['--lazy'], {})).app;
-}
-
-/**
  * Starts the server as `npm start -- --accept-terms` does, for tests and benchmarks: on a free port of this machine only, and waits until pages
- * and API are there. The caller stops it, as with {@link startApp}.
+ * and API are there. The caller stops it. When this process ends first, the server ends with it.
  *
  * @returns with the keys of the first start in this folder; they are empty where the database existed before
  */
 export async function startServer(options: ServerOptions = {}): Promise<ApiServer> {
   // The model of tests may serve as well.
   const env = { KINORA_SERVING_MODELS: 'wan2.2-ti2v-5b,mini,tiny', ...options.env };
-  const { app, keysFile } = await launch(['--accept-terms'], { ...options, env });
+  const { app, keysFile } = await launch({ ...options, env });
   try {
     // Answered once the relay is open.
     const ready = await fetch(`${app.origin}/api/v3/balance`);
@@ -78,14 +68,11 @@ export async function startServer(options: ServerOptions = {}): Promise<ApiServe
   }
 }
 
-async function launch(
-  flags: readonly string[],
-  options: ServerOptions,
-): Promise<{ app: AppServer; keysFile: string }> {
+async function launch(options: ServerOptions): Promise<{ app: AppServer; keysFile: string }> {
   const port = options.port ?? (await freePort());
   const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-app-')));
   const keysFile = path.join(folder, 'first-start.json');
-  const child = startChild([youngHeap, path.join(root, 'relay', 'start.js'), ...flags], {
+  const child = startChild([youngHeap, path.join(root, 'relay', 'start.js'), '--accept-terms'], {
     env: {
       ...nextEnvironment,
       ...withoutSettings(),

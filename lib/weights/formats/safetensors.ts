@@ -56,7 +56,7 @@ const metadataSchema = z.record(z.string(), z.string());
 
 /**
  * Reads and checks the header of a safetensors file: 8 bytes of length, JSON, then the data, which the
- * tensors must cover from end to end without gap or overlap.
+ * tensors must cover from end to end without gap or overlap. A stream of unknown length has the size Infinity.
  *
  * @throws KinoraError `MODEL_FILE_INVALID` for a damaged file, `MODEL_FILE_TRUNCATED` for a short one
  */
@@ -140,7 +140,7 @@ function checkLayout(
     position = end;
   }
   if (position > file.size) throw truncated(file.name, position, file.size);
-  if (position < file.size) {
+  if (position < file.size && file.size !== Number.POSITIVE_INFINITY) {
     throw invalid(file, `${file.size - position} bytes follow after its last tensor`);
   }
 }

@@ -8,12 +8,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ApiError } from '../../../lib/contract/v3';
 import { readConfig } from '../../config';
 import { startBucket, type TestBucket } from '../testing/s3';
-import { openBlobs, partsFolder, withLocalFile } from '.';
-import type { BlobStore } from './index';
+import { openBlobs, partsFolder, putBlob, type Storage, withLocalFile } from '.';
 
 const options = { type: 'video/mp4', maxBytes: 1_000_000 };
 let folder = '';
 let bucket: TestBucket | undefined;
+
+const storageOf = (settings: Record<string, string>): Storage => {
+  const config = readConfig(settings);
+  return { blobs: openBlobs(config), temporary: partsFolder(config) };
+};
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'kinora-blobs-'));
@@ -25,12 +29,13 @@ afterAll(async () => {
 });
 
 describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
-  let blobs: BlobStore;
+  let storage: Storage;
+  let blobs: Storage['blobs'];
   beforeAll(async () => {
     const settings = kind === 's3' ? bucket?.settings : {};
-    blobs = await openBlobs(readConfig({ KINORA_DATA: path.join(folder, kind), ...settings }));
+    storage = storageOf({ KINORA_DATA: path.join(folder, kind), ...settings });
+    blobs = storage.blobs;
   });
-  const parts = () => partsFolder({ KINORA_DATA: path.join(folder, kind) });
   const bytes = randomBytes(300_000);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   const readAll = async (key: string, range?: { first: number; last: number }) => {
@@ -45,11 +50,11 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
 
   it('keeps bytes and streams of unknown length, with their hash', async () => {
     const pieces = Readable.from([bytes.subarray(0, 7), bytes.subarray(7)]);
-    expect(await blobs.put('outputs/ab/one', bytes, options)).toEqual({
+    expect(await putBlob(storage, 'outputs/ab/one', bytes, options)).toEqual({
       bytes: 300_000,
       sha256,
     });
-    expect(await blobs.put('outputs/ab/two', pieces, options)).toEqual({
+    expect(await putBlob(storage, 'outputs/ab/two', pieces, options)).toEqual({
       bytes: 300_000,
       sha256,
     });
@@ -60,7 +65,7 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
   });
 
   it('reads a range, both ends counted', async () => {
-    await blobs.put('outputs/ab/range', bytes, options);
+    await putBlob(storage, 'outputs/ab/range', bytes, options);
     const middle = await readAll('outputs/ab/range', { first: 100, last: 199 });
     expect(middle.bytes).toBe(100);
     expect(middle.body.equals(bytes.subarray(100, 200))).toBe(true);
@@ -68,23 +73,22 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
     expect(end.body.equals(bytes.subarray(-10))).toBe(true);
   });
 
-  it('moves a file into the store', async () => {
+  it('takes a file into the store', async () => {
     const file = path.join(folder, `${kind}-file`);
     await writeFile(file, bytes);
     await blobs.putFile('uploads/cd/file', file, 'image/png');
     expect((await readAll('uploads/cd/file')).body.equals(bytes)).toBe(true);
-    await expect(readdir(folder)).resolves.not.toContain(`${kind}-file`);
   });
 
   it('provides a blob as a local file', async () => {
-    await blobs.put('outputs/ab/local', bytes, options);
-    const read = withLocalFile(blobs, 'outputs/ab/local', parts(), (file) => readFile(file));
+    await putBlob(storage, 'outputs/ab/local', bytes, options);
+    const read = withLocalFile(storage, 'outputs/ab/local', (file) => readFile(file));
     expect((await read).equals(bytes)).toBe(true);
   });
 
   it('stores nothing of a stream that is too large or breaks off', async () => {
     const large = Readable.from([bytes, bytes, bytes, bytes]);
-    await expect(blobs.put('outputs/ab/large', large, options)).rejects.toMatchObject({
+    await expect(putBlob(storage, 'outputs/ab/large', large, options)).rejects.toMatchObject({
       code: 'TOO_LARGE',
     });
     const broken = Readable.from(
@@ -93,14 +97,14 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
         throw new Error('cut');
       })(),
     );
-    await expect(blobs.put('outputs/ab/cut', broken, options)).rejects.toThrow('cut');
+    await expect(putBlob(storage, 'outputs/ab/cut', broken, options)).rejects.toThrow('cut');
     expect(await blobs.stat('outputs/ab/large')).toBeNull();
     expect(await blobs.stat('outputs/ab/cut')).toBeNull();
-    await expect(readdir(parts())).resolves.toEqual([]);
+    await expect(readdir(storage.temporary)).resolves.toEqual([]);
   });
 
   it('reports a missing blob, and removes it without an error', async () => {
-    await blobs.put('outputs/ab/gone', bytes, options);
+    await putBlob(storage, 'outputs/ab/gone', bytes, options);
     await blobs.remove('outputs/ab/gone');
     await blobs.remove('outputs/ab/gone');
     expect(await blobs.stat('outputs/ab/gone')).toBeNull();
@@ -112,7 +116,7 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
   it.each(['../x', 'outputs/../../x', '/etc/passwd', 'outputs/.x', 'outputs//x', 'a', 'A/b', ''])(
     'takes no key that leads elsewhere: %j',
     async (key) => {
-      await expect(async () => blobs.put(key, bytes, options)).rejects.toThrow(TypeError);
+      await expect(async () => putBlob(storage, key, bytes, options)).rejects.toThrow(TypeError);
       await expect(async () => blobs.read(key)).rejects.toThrow(TypeError);
       await expect(async () => blobs.remove(key)).rejects.toThrow(TypeError);
     },
@@ -122,12 +126,12 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
 describe('storage that does not work', () => {
   it('is STORAGE_DOWN: a bucket that is not there', async () => {
     const other = await startBucket();
-    const blobs = await openBlobs(readConfig({ KINORA_DATA: folder, ...other.settings }));
+    const storage = storageOf({ KINORA_DATA: folder, ...other.settings });
     await other.stop();
     for (const operation of [
-      () => blobs.ping(),
-      () => blobs.stat('outputs/ab/x'),
-      () => blobs.put('outputs/ab/x', new Uint8Array(3), options),
+      () => storage.blobs.ping(),
+      () => storage.blobs.stat('outputs/ab/x'),
+      () => putBlob(storage, 'outputs/ab/x', new Uint8Array(3), options),
     ]) {
       const thrown: unknown = await operation().catch((error: unknown) => error);
       expect(thrown).toBeInstanceOf(ApiError);
@@ -138,9 +142,9 @@ describe('storage that does not work', () => {
   it('is STORAGE_DOWN: a folder that is a file', async () => {
     const file = path.join(folder, 'no-folder');
     await writeFile(file, '');
-    const blobs = await openBlobs(readConfig({ KINORA_DATA: file }));
-    await expect(blobs.ping()).rejects.toMatchObject({ code: 'STORAGE_DOWN' });
-    const put = blobs.put('outputs/ab/x', new Uint8Array(3), options);
+    const storage = storageOf({ KINORA_DATA: file });
+    await expect(storage.blobs.ping()).rejects.toMatchObject({ code: 'STORAGE_DOWN' });
+    const put = putBlob(storage, 'outputs/ab/x', new Uint8Array(3), options);
     await expect(put).rejects.toMatchObject({ code: 'STORAGE_DOWN' });
   });
 });

@@ -1,53 +1,34 @@
 import { constants, createReadStream } from 'node:fs';
-import { access, copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { access, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ApiError } from '../../../lib/contract/v3';
-import { checkKey, isMissing, onStorage } from './errors';
-import type { BlobStore } from './index';
-import { temporaryFile, writeNewFile } from './write';
-
-/** Blobs as files of this machine: each can also be had by its path. */
-export interface DiskBlobs extends BlobStore {
-  readonly kind: 'disk';
-  readonly folder: string;
-}
+import { type BlobStore, checkKey, onStorage } from './store';
 
 /**
- * Blobs in one folder. A blob is written under a temporary name, synced and renamed, so that
- * a name always stands for a whole blob.
+ * Blobs in one folder. A file is synced and renamed, so that a name always stands for a whole blob.
  *
- * @param folder where blobs are kept
- * @param temporary where they are written; on the same file system
+ * @param folder where blobs are kept; files that are put lie on the same file system
  */
-export function diskBlobs(folder: string, temporary: string): DiskBlobs {
+export function diskBlobs(folder: string): BlobStore {
   const fileOf = (key: string) => path.join(folder, checkKey(key));
-  const place = async (file: string, key: string) => {
-    const target = fileOf(key);
-    await mkdir(path.dirname(target), { recursive: true });
-    await moveFile(file, target, temporary);
-    await syncFolder(path.dirname(target));
-  };
   return {
     kind: 'disk',
     folder,
-    async put(key, source, { maxBytes }) {
-      checkKey(key);
-      const file = temporaryFile(temporary);
-      const written = await writeNewFile(file, source, maxBytes);
-      await onStorage(() => place(file, key));
-      return written;
-    },
     async putFile(key, file) {
-      checkKey(key);
+      const target = fileOf(key);
+      const parent = path.dirname(target);
       await onStorage(async () => {
-        await syncFile(file);
-        await place(file, key);
+        await mkdir(parent, { recursive: true });
+        await rename(file, target);
+        // Makes the rename survive a power cut (fsync(2)). Windows cannot open a folder, nor every system sync one.
+        const handle = await open(parent, 'r').catch(() => null);
+        await handle?.sync().catch(() => undefined);
+        await handle?.close();
       });
     },
     async read(key, range) {
-      const handle = await open(fileOf(key), 'r').catch((thrown: unknown) => {
-        if (isMissing(thrown)) throw new ApiError('NOT_FOUND', undefined, { cause: thrown });
-        throw new ApiError('STORAGE_DOWN', undefined, { cause: thrown });
+      const handle = await open(fileOf(key), 'r').catch((cause: unknown) => {
+        throw new ApiError(isMissing(cause) ? 'NOT_FOUND' : 'STORAGE_DOWN', undefined, { cause });
       });
       const { size } = await handle.stat();
       const first = range?.first ?? 0;
@@ -79,33 +60,7 @@ export function diskBlobs(folder: string, temporary: string): DiskBlobs {
   };
 }
 
-/** Renames, or copies and renames where the file comes from another file system. */
-async function moveFile(file: string, target: string, temporary: string): Promise<void> {
-  try {
-    await rename(file, target);
-  } catch (thrown) {
-    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'EXDEV')) throw thrown;
-    const copy = temporaryFile(temporary);
-    await copyFile(file, copy);
-    await syncFile(copy);
-    await rename(copy, target);
-    await rm(file, { force: true });
-  }
-}
-
-async function syncFile(file: string): Promise<void> {
-  const handle = await open(file, 'r+');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Makes a rename survive a power cut (fsync(2)). Not every system can sync a folder. */
-async function syncFolder(folder: string): Promise<void> {
-  // Windows cannot open one.
-  const handle = await open(folder, 'r').catch(() => null);
-  await handle?.sync().catch(() => undefined);
-  await handle?.close();
+/** Whether an error is the file system's "no such file". */
+function isMissing(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
 }

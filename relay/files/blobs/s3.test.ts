@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { withLocalFile } from '.';
-import type { BlobStore } from './index';
+import { type BlobStore, putBlob, withLocalFile } from '.';
 import { s3Blobs } from './s3';
 
 let folder = '';
@@ -35,7 +34,7 @@ async function blobsOf(answer: RequestListener, idleMs?: number) {
     S3_SECRET_ACCESS_KEY: 'b',
     S3_PREFIX: '',
   };
-  return s3Blobs(settings, folder, idleMs);
+  return s3Blobs(settings, idleMs);
 }
 
 const options = { type: 'image/png', maxBytes: 4_000_000 };
@@ -60,7 +59,12 @@ describe.runIf(process.platform === 'linux')('a bucket that refuses', () => {
       request.resume();
       response.writeHead(403).end();
     });
-    const put = blobs.put('inputs/ab/one', Buffer.alloc(bytes), options);
+    const put = putBlob(
+      { blobs, temporary: folder },
+      'inputs/ab/one',
+      Buffer.alloc(bytes),
+      options,
+    );
     await expect(put).rejects.toMatchObject(down);
     expect(await readdir(folder)).toEqual([]);
     // An open file keeps its space although its name is gone.
@@ -75,7 +79,7 @@ it('a connection that breaks is tried once more', async () => {
     if (asked === 1) request.socket.resetAndDestroy();
     else request.resume().on('end', () => response.end());
   });
-  await blobs.put('inputs/ab/one', Buffer.alloc(9), options);
+  await putBlob({ blobs, temporary: folder }, 'inputs/ab/one', Buffer.alloc(9), options);
   expect(asked).toBe(2);
 });
 
@@ -94,7 +98,11 @@ it('a bucket that stops in the middle ends the read', async () => {
   };
   // On a machine that pauses even the beginning may come too late: then once more.
   for (let tries = 0; !begun && tries < 20; tries += 1) {
-    const read = withLocalFile(noticing, 'inputs/ab/one', folder, async () => undefined);
+    const read = withLocalFile(
+      { blobs: noticing, temporary: folder },
+      'inputs/ab/one',
+      async () => undefined,
+    );
     await expect(read).rejects.toMatchObject(down);
   }
   expect(begun).toBe(true);
@@ -110,16 +118,14 @@ it('a bucket that says nothing is waited for so long, and not for ever', async (
   let puts = 0;
   while (asked === 0 && puts < 20) {
     puts += 1;
-    await expect(blobs.put('inputs/ab/one', Buffer.alloc(9), options)).rejects.toMatchObject(down);
+    const put = putBlob({ blobs, temporary: folder }, 'inputs/ab/one', Buffer.alloc(9), options);
+    await expect(put).rejects.toMatchObject(down);
   }
   expect(asked).toBeGreaterThan(0);
   expect(asked).toBeLessThanOrEqual(puts);
-  for (const operation of [
-    () => blobs.stat('inputs/ab/one'),
-    () => blobs.read('inputs/ab/one'),
-    () => blobs.remove('inputs/ab/one'),
-  ]) {
-    await expect(operation()).rejects.toMatchObject(down);
-  }
+  const others = [blobs.stat, blobs.read, blobs.remove].map((operation) =>
+    expect(operation('inputs/ab/one')).rejects.toMatchObject(down),
+  );
+  await Promise.all(others);
   expect(await readdir(folder)).toEqual([]);
 });

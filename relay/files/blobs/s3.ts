@@ -1,13 +1,11 @@
 import { createReadStream } from 'node:fs';
-import { rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { AwsClient } from 'aws4fetch';
 import { Agent, errors, request } from 'undici';
 import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
-import { checkKey, onStorage } from './errors';
-import type { BlobStore } from './index';
-import { temporaryFile, writeNewFile } from './write';
+import { type BlobStore, checkKey, onStorage } from './store';
 
 /** The settings that name a bucket. */
 export type S3Settings = Pick<Config, 'S3_ENDPOINT' | 'S3_REGION' | 'S3_PREFIX'> & {
@@ -33,17 +31,11 @@ interface Order {
 }
 
 /**
- * Blobs in a bucket, by the REST interface of S3 with addresses in path style and signature version 4. A stream is
- * written to a local file first: an object needs its length in advance, and a stream that breaks must leave nothing.
+ * Blobs in a bucket, by the REST interface of S3 with addresses in path style and signature version 4.
  *
- * @param temporary folder for those files
  * @param idleMs how long the bucket may be silent before it counts as down, in milliseconds
  */
-export function s3Blobs(
-  settings: S3Settings,
-  temporary: string,
-  idleMs = idleTimeoutMs,
-): BlobStore {
+export function s3Blobs(settings: S3Settings, idleMs = idleTimeoutMs): BlobStore {
   const signer = new AwsClient({
     service: 's3',
     region: settings.S3_REGION,
@@ -103,31 +95,18 @@ export function s3Blobs(
     return answer;
   };
 
-  const putFile = async (key: string, file: string, type: string) => {
-    checkKey(key);
-    await onStorage(async () => {
-      const { size: bytes } = await stat(file);
-      const headers = { 'content-type': type };
-      const answer = await order({ method: 'PUT', key, headers, file: { path: file, bytes } });
-      if (!answer) throw new Error('The bucket has no such place.');
-      await rm(file, { force: true });
-    });
-  };
-
   return {
     kind: 's3',
-    async put(key, source, { type, maxBytes }) {
+    folder: null,
+    async putFile(key, file, type) {
       checkKey(key);
-      const file = temporaryFile(temporary);
-      const written = await writeNewFile(file, source, maxBytes);
-      try {
-        await putFile(key, file, type);
-      } finally {
-        await rm(file, { force: true });
-      }
-      return written;
+      await onStorage(async () => {
+        const { size: bytes } = await stat(file);
+        const headers = { 'content-type': type };
+        const answer = await order({ method: 'PUT', key, headers, file: { path: file, bytes } });
+        if (!answer) throw new Error('The bucket has no such place.');
+      });
     },
-    putFile,
     async read(key, range) {
       checkKey(key);
       const headers: Record<string, string> = range

@@ -4,7 +4,8 @@ import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError, statusError } from '../../guard/errors';
 import type { JobImage } from '../../store/schema';
-import { ownImage } from '../inputs/image';
+import { putBlob } from '../blobs';
+import { ownImage } from '../inputs';
 import { invalidField } from '../requests';
 import { checkImage, imageType, sentenceOf } from '../uploads/kinds';
 import { insertStored, linkedUpload, newUpload } from '../uploads/rows';
@@ -15,11 +16,15 @@ export const fetchMs = 30_000;
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
 const answerMs = 10_000;
 
-/** Why an image was not fetched. `passing`: the next try may succeed. */
-export interface FetchFailure {
-  /** One sentence. */
-  readonly error: string;
-  readonly passing: boolean;
+/** Why an image was not fetched, in one sentence. */
+export class FetchFailure extends Error {
+  constructor(
+    sentence: string,
+    /** The next try may succeed. */
+    readonly isPassing: boolean,
+  ) {
+    super(sentence);
+  }
 }
 
 /** An image of a job. */
@@ -73,11 +78,12 @@ export async function acceptImage(
  * address. Node decodes both alphabets (RFC 4648, 4 and 5) and skips white space.
  */
 async function keepBase64(
-  { config, blobs, links, rows }: IntakeContext,
+  context: IntakeContext,
   of: ImageOf,
   text: string,
   caller: Caller,
 ): Promise<{ url: string; image: JobImage }> {
+  const { config, links } = context;
   const base64 = text.slice(text.indexOf(',') + 1);
   // Checked before decoding: four characters are three bytes, and a line of text may end with two more.
   if (base64.length > maxBytesOf(config) * 1.4 + 1000) {
@@ -86,76 +92,59 @@ async function keepBase64(
   const bytes = Buffer.from(base64, 'base64');
   const type = checked(bytes, of.field, config);
   const { key, uploadId } = ownImage(of.jobId, of.field);
-  const { sha256 } = await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
+  const { sha256 } = await putBlob(context, key, bytes, { type, maxBytes: bytes.length });
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
   // An id that follows from the job's: it is deleted with the job.
   const row = { ...draft, id: uploadId, sha256, blobKey: key };
-  const upload = await insertStored(rows, blobs, row);
+  const upload = await insertStored(context, row);
   return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
 }
 
 /**
  * Fetches an image of a waiting job, once.
  *
- * @param answerTimeoutMs longest wait for an answer to begin
- * @returns where it is stored, or why it is not
- * @throws ApiError `STORAGE_DOWN`; the signal's reason
+ * @returns where it is stored
+ * @throws FetchFailure; ApiError `STORAGE_DOWN`; the signal's reason
  */
 export async function fetchImage(
   context: IntakeContext,
-  of: ImageOf,
+  { jobId, field }: ImageOf,
   url: string,
   signal: AbortSignal,
-  answerTimeoutMs = answerMs,
-): Promise<JobImage | FetchFailure> {
-  const fetched = await fetchBytes(context, url, answerTimeoutMs, signal);
-  signal.throwIfAborted();
-  if (fetched instanceof Uint8Array) return await keepFetched(context, of, fetched);
-  return { ...fetched, error: `${names[of.field]} could not be loaded: ${fetched.error}` };
+): Promise<JobImage> {
+  let bytes: Buffer;
+  let type: string;
+  try {
+    bytes = await fetchBytes(context, url, signal);
+    type = checked(bytes, field, context.config);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (thrown instanceof GuardError) {
+      const sentence = `${names[field]} could not be loaded: ${thrown.message}`;
+      throw new FetchFailure(sentence, thrown.isPassing);
+    }
+    throw new FetchFailure(`${names[field]} cannot be used: ${sentenceOf(thrown)}`, false);
+  }
+  const { key } = ownImage(jobId, field);
+  await putBlob(context, key, bytes, { type, maxBytes: bytes.length });
+  return { key, type, bytes: bytes.length };
 }
 
 async function fetchBytes(
   { config, guard }: IntakeContext,
   url: string,
-  answerTimeoutMs: number,
   signal: AbortSignal,
-): Promise<Uint8Array | FetchFailure> {
-  try {
-    signal.throwIfAborted();
-    const answer = await guard.fetch(url, {
-      http: config.KINORA_ALLOW_HTTP_IMAGES,
-      redirects: 3,
-      maxBytes: maxBytesOf(config),
-      totalMs: fetchMs,
-      answerMs: answerTimeoutMs,
-      signal,
-    });
-    if (answer.status !== 200) {
-      answer.body.destroy();
-      throw statusError(url, answer.status);
-    }
-    return Buffer.concat(await answer.body.toArray());
-  } catch (thrown) {
-    if (!(thrown instanceof GuardError)) throw thrown;
-    return { error: thrown.message, passing: thrown.isPassing };
+): Promise<Buffer> {
+  signal.throwIfAborted();
+  const http = config.KINORA_ALLOW_HTTP_IMAGES;
+  const limits = { redirects: 3, maxBytes: maxBytesOf(config), totalMs: fetchMs, answerMs };
+  const answer = await guard.fetch(url, { http, ...limits, signal });
+  if (answer.status !== 200) {
+    answer.body.destroy();
+    throw statusError(url, answer.status);
   }
-}
-
-async function keepFetched(
-  { config, blobs }: IntakeContext,
-  { jobId, field }: ImageOf,
-  bytes: Uint8Array,
-): Promise<JobImage | FetchFailure> {
-  let type: string;
-  try {
-    type = checked(bytes, field, config);
-  } catch (thrown) {
-    return { error: `${names[field]} cannot be used: ${sentenceOf(thrown)}`, passing: false };
-  }
-  const { key } = ownImage(jobId, field);
-  await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
-  return { key, type, bytes: bytes.length };
+  return Buffer.concat(await answer.body.toArray());
 }
 
 /** The type that the bytes have. @throws ApiError `INVALID_IMAGE` */

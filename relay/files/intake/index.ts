@@ -1,42 +1,15 @@
-import type { Logger } from 'pino';
-import { Signal } from '../../../lib/contract/signal';
 import { type ImageField, imageFields, type Submission } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
-import type { Config } from '../../config';
-import type { Guard } from '../../guard/guard';
-import type { Jobs } from '../../jobs';
 import type { NewJob } from '../../jobs/submit';
+import { workUntil } from '../../loop';
 import { storageDown } from '../../store/errors';
 import { imageColumns, type JobRow } from '../../store/schema';
-import type { Store } from '../../store/store';
-import type { BlobStore } from '../blobs';
-import type { Links } from '../links';
-import type { Space } from '../space';
-import type { UploadRows } from '../uploads/rows';
-import { acceptImage, fetchImage, fetchMs } from './image';
+import type { FilesContext } from '../context';
+import { acceptImage, FetchFailure, fetchImage, fetchMs } from './image';
 import { findLora, findMissing, isFound } from './loras';
 
 /** What the intake works with. */
-export interface IntakeContext {
-  readonly config: Config;
-  readonly store: Pick<Store, 'listen'>;
-  readonly guard: Guard;
-  readonly blobs: BlobStore;
-  readonly links: Links;
-  readonly rows: UploadRows;
-  readonly jobs: Pick<
-    Jobs,
-    | 'takeIntake'
-    | 'imageStored'
-    | 'intakeDone'
-    | 'intakeFailed'
-    | 'intakePostponed'
-    | 'intakeReturned'
-    | 'get'
-  >;
-  readonly space: Pick<Space, 'require'>;
-  readonly log: Logger;
-}
+export type IntakeContext = Omit<FilesContext, 'keys' | 'limits'>;
 
 /** Fetches at a time: each has at most one image in memory. */
 const maxAtOnce = 16;
@@ -66,7 +39,11 @@ export function createIntake(context: IntakeContext) {
   /** One job; a failure that its files did not cause is repeated later, and costs no attempt. */
   async function handle(job: JobRow, signal: AbortSignal): Promise<void> {
     try {
-      await processFiles(job, signal);
+      await processFiles(job, signal).catch(async (thrown: unknown) => {
+        if (!(thrown instanceof FetchFailure)) throw thrown;
+        if (thrown.isPassing) await jobs.intakePostponed(job, thrown.message);
+        else await jobs.intakeFailed(job, thrown.message);
+      });
     } catch (err) {
       if (!signal.aborted) log.warn({ err, job: job.id }, 'the files of a job were not processed');
       if (!signal.aborted && !storageDown(err)) return;
@@ -88,11 +65,6 @@ export function createIntake(context: IntakeContext) {
       const url = job.input[field];
       if (url === undefined || job[column]) continue;
       const image = await fetchImage(context, { jobId: job.id, field }, url, signal);
-      if ('error' in image) {
-        if (image.passing) await jobs.intakePostponed(job, image.error);
-        else await jobs.intakeFailed(job, image.error);
-        return;
-      }
       if (await jobs.imageStored(job.id, { [column]: image })) continue;
       const now = await jobs.get(job.id);
       // Cancelled or deleted meanwhile: nothing else would remove the file that was just stored. A job with an
@@ -142,32 +114,17 @@ export function createIntake(context: IntakeContext) {
       return { input: stored, image, ...(last && { lastImage: last.image }), loras, ready };
     },
     /**
-     * Fetches the files of waiting jobs on this node, several at a time, until the signal. A passing failure is
-     * repeated later, by any node; another one ends the job with code 1402. A submission wakes it; a timer finds jobs of a node that has ended. The signal
-     * interrupts fetches; their jobs are found again.
+     * Fetches the files of waiting jobs on this node, several at a time, until the signal, which interrupts fetches:
+     * their jobs are found again. A passing failure is repeated later, by any node; another one ends the job with code
+     * 1402. A submission wakes it; a timer finds jobs of a node that has ended.
      */
     async run(signal: AbortSignal): Promise<void> {
-      const underWay = new Set<Promise<void>>();
-      const wake = new Signal();
-      const onNews = () => wake.raise();
-      const stopListening = await store.listen('intakeDue', onNews);
-      signal.addEventListener('abort', onNews, { once: true });
-      try {
-        while (!signal.aborted) {
-          for (const job of await takeJobs(maxAtOnce - underWay.size)) {
-            const work = handle(job, signal).finally(() => {
-              underWay.delete(work);
-              wake.raise();
-            });
-            underWay.add(work);
-          }
-          if (!signal.aborted) await wake.wait(config.KINORA_SWEEP_SECONDS * 1000);
-        }
-      } finally {
-        signal.removeEventListener('abort', onNews);
-        await stopListening();
-        await Promise.all(underWay);
-      }
+      const listen = (onNews: () => void) => store.listen('intakeDue', onNews);
+      const { running } = await workUntil(signal, { listen, log }, async (begin, underWay) => {
+        for (const job of await takeJobs(maxAtOnce - underWay)) begin(handle(job, signal));
+        return config.KINORA_SWEEP_SECONDS * 1000;
+      });
+      await running;
     },
   };
 }

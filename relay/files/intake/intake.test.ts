@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Guard } from '../../guard/guard';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
-import type { BlobStore } from '../blobs';
-import { keyOf } from '../blobs';
+import { type BlobStore, keyOf, partsFolder } from '../blobs';
 import { createSpace } from '../space';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
 import { uploadRows } from '../uploads/rows';
@@ -28,7 +28,8 @@ const contextOf = ({ relay }: TestRelay) => {
   const { config, store, guard, jobs, log } = relay;
   const { blobs, links } = relay.files;
   const [rows, space] = [uploadRows(store), createSpace(config)];
-  return { config, store, guard, jobs, log, blobs, links, rows, space };
+  const temporary = partsFolder(config);
+  return { config, store, guard, jobs, log, blobs, links, rows, space, temporary };
 };
 /** Requests by path. */
 const asked = new Map<string, number>();
@@ -206,9 +207,13 @@ describe('an image', () => {
     const stop = new AbortController();
     const url = `${origin}/hang/late.png`;
     const late = { jobId: 'late', field: 'image' } as const;
-    expect(await fetchImage(context, late, url, stop.signal, 50)).toEqual({
-      error: expect.stringMatching(/did not answer within/),
-      passing: true,
+    const { guard } = context;
+    const fetch: Guard['fetch'] = (address, request) =>
+      guard.fetch(address, { ...request, answerMs: 50 });
+    const impatient = { ...context, guard: { ...guard, fetch } };
+    await expect(fetchImage(impatient, late, url, stop.signal)).rejects.toMatchObject({
+      message: expect.stringMatching(/did not answer within/),
+      isPassing: true,
     });
     // The stop of a node is another thing: the image is fetched again.
     const stopped = fetchImage(context, late, url, stop.signal);
@@ -243,11 +248,11 @@ describe('an image', () => {
     });
     const blobs: BlobStore = {
       ...relay.files.blobs,
-      async put(...order) {
+      async putFile(...order) {
         const isFirst = !isPutting;
         isPutting = true;
         if (isFirst) await held;
-        return await relay.files.blobs.put(...order);
+        return await relay.files.blobs.putFile(...order);
       },
     };
     const stop = new AbortController();

@@ -76,13 +76,10 @@ export async function findMissing(
 ): Promise<readonly JobLora[] | string> {
   const found: JobLora[] = [];
   for (const lora of loras) {
-    if (isFound(lora)) {
-      found.push(lora);
-      continue;
-    }
-    const upload = await rows.newest(owner, lora.path.normalize('NFC'));
-    if (!upload) return `The LoRA ${shortened(lora.path)} is not among your uploads.`;
-    found.push({ path: lora.path, scale: lora.scale, from: 'upload', uploadId: upload.id });
+    const { path, scale } = lora;
+    const upload = isFound(lora) ? null : await rows.newest(owner, path.normalize('NFC'));
+    if (!upload && !isFound(lora)) return `The LoRA ${shortened(path)} is not among your uploads.`;
+    found.push(upload ? { path, scale, from: 'upload', uploadId: upload.id } : lora);
   }
   return found;
 }

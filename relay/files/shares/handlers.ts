@@ -29,10 +29,6 @@ export function shareRoutes(
   shares: ReturnType<typeof createShares>,
 ): Record<string, NodeHandler> {
   const { links, config, blobs } = context;
-  const policies = {
-    page: policyOf(pageStyles, "'none'"),
-    embed: policyOf(embedStyles, '*'),
-  };
 
   /** @throws ApiError `NOT_FOUND`, `SHARE_ENDED` */
   async function open(id: string) {
@@ -42,41 +38,30 @@ export function shareRoutes(
     return found;
   }
 
-  const oembedLink = (page: string) =>
-    `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(page)}`;
-
-  const page: NodeHandler = async (request, response, { id = '' }) => {
-    const texts = textsFor(request);
-    const found = await shares.find(id);
-    if (found.kind !== 'open') {
-      const status = found.kind === 'ended' ? 410 : 404;
-      sendPage(response, status, absentPage(found.kind, texts), policies.page);
-      return;
-    }
-    const shown = await showing(found, texts);
-    const address = links.share(shown.id);
-    const pageLinks = {
-      page: address,
-      oembed: oembedLink(address),
-      report: config.KINORA_REPORT_ADDRESS,
+  /** The page of a link, or the video alone for frames of other sites. */
+  const pageHandler =
+    (kind: 'page' | 'embed'): NodeHandler =>
+    async (request, response, { id = '' }) => {
+      const texts = textsFor(request);
+      const frames = kind === 'page' ? "'none'" : '*';
+      const found = await shares.find(id);
+      if (found.kind !== 'open') {
+        const status = found.kind === 'ended' ? 410 : 404;
+        // The styles of the whole page, in a frame too: it has text to show.
+        sendPage(response, status, absentPage(found.kind, texts), policyOf(pageStyles, frames));
+        return;
+      }
+      const shown = await showing(found, texts);
+      if (kind === 'embed') {
+        sendPage(response, 200, embedPage(shown, texts), policyOf(embedStyles, frames));
+        return;
+      }
+      const address = links.share(shown.id);
+      const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
+      const pageLinks = { page: address, oembed, report: config.KINORA_REPORT_ADDRESS };
+      const text = sharePage(shown, pageLinks, texts);
+      sendPage(response, 200, text, policyOf(pageStyles, frames), shown.allowIndex);
     };
-    const text = sharePage(shown, pageLinks, texts);
-    sendPage(response, 200, text, policies.page, shown.allowIndex);
-  };
-
-  const embed: NodeHandler = async (request, response, { id = '' }) => {
-    const texts = textsFor(request);
-    const found = await shares.find(id);
-    if (found.kind === 'open') {
-      const text = embedPage(await showing(found, texts), texts);
-      sendPage(response, 200, text, policies.embed);
-      return;
-    }
-    // The styles of the whole page: it has text to show.
-    const policy = policyOf(pageStyles, '*');
-    const status = found.kind === 'ended' ? 410 : 404;
-    sendPage(response, status, absentPage(found.kind, texts), policy);
-  };
 
   /** What of a link is shown; its poster is one of the studio's, if there is one. */
   async function showing(found: OpenShare, texts: PageTexts): Promise<Shown> {
@@ -150,6 +135,13 @@ export function shareRoutes(
     const shown = await showing(found, textsFor(asked));
     const { width, height } = fitted(shown, query);
     const address = links.share(id);
+    /** Unless it is larger than the caller takes: it may not be made smaller. */
+    const thumbnail = async (name: PictureName) => {
+      const { width, height } = sniffImage((await picture(found, name)).bytes);
+      if (fitted({ width, height }, query).width < width) return null;
+      const size = { thumbnail_width: width, thumbnail_height: height };
+      return { thumbnail_url: `${address}/${name}`, ...size };
+    };
     const player = `<iframe src="${address}/embed" width="${width}" height="${height}" style="border:0" allowfullscreen></iframe>`;
     sendJson(
       response,
@@ -164,16 +156,15 @@ export function shareRoutes(
         width,
         height,
         html: player,
-        ...(shown.preview &&
-          thumbnail(address, shown.preview, await picture(found, shown.preview), query)),
+        ...(shown.preview && (await thumbnail(shown.preview))),
       },
       { 'Access-Control-Allow-Origin': '*' },
     );
   };
 
   return {
-    'GET /s/{id}': page,
-    'GET /s/{id}/embed': embed,
+    'GET /s/{id}': pageHandler('page'),
+    'GET /s/{id}/embed': pageHandler('embed'),
     'GET /s/{id}/video.mp4': video,
     'GET /s/{id}/image': pictureHandler('image'),
     'GET /s/{id}/last-image': pictureHandler('last-image'),
@@ -225,18 +216,6 @@ function maxAgeOf(endsAt: Date): number {
   return Math.max(0, Math.min(maxAgeSeconds, left));
 }
 
-/** The picture in an answer of oEmbed, unless it is larger than the caller takes: it may not be made smaller. */
-function thumbnail(
-  page: string,
-  name: PictureName,
-  { bytes }: { readonly bytes: Uint8Array },
-  query: URLSearchParams,
-): object | null {
-  const { width, height } = sniffImage(bytes);
-  if (fitted({ width, height }, query).width < width) return null;
-  return { thumbnail_url: `${page}/${name}`, thumbnail_width: width, thumbnail_height: height };
-}
-
 /** The largest size of this shape within `maxwidth` and `maxheight`, in pixels. */
 function fitted(
   { width, height }: { readonly width: number; readonly height: number },
@@ -247,8 +226,6 @@ function fitted(
     return /^[1-9]\d{0,5}$/.test(text) ? Math.min(1, Number(text) / size) : 1;
   };
   const scale = Math.min(limit('maxwidth', width), limit('maxheight', height));
-  return {
-    width: Math.max(1, Math.floor(width * scale)),
-    height: Math.max(1, Math.floor(height * scale)),
-  };
+  const scaled = (size: number) => Math.max(1, Math.floor(size * scale));
+  return { width: scaled(width), height: scaled(height) };
 }

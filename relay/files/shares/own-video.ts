@@ -4,10 +4,11 @@ import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../li
 import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
+import { headersOf } from '../../http/request';
 import type { NodeHandler } from '../../http/router';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
-import { keyOf } from '../blobs';
+import { keyOf, putBlob } from '../blobs';
 import type { FilesContext } from '../context';
 import {
   filenameOf,
@@ -16,7 +17,7 @@ import {
   outputName,
   receiveVideo,
   takeVideo,
-} from '../outputs/store';
+} from '../outputs/video';
 import { invalidField, queryOf } from '../requests';
 
 const dayMs = 86_400_000;
@@ -27,9 +28,7 @@ const dayMs = 86_400_000;
  */
 export function putOwnVideo(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const sender = await caller(context, request);
-    const name = nameOf(id, queryOf(request).get('sha256') ?? '', sender);
-    const { owner, keyId } = sender;
+    const { name, owner, keyId } = await named(context, request, id);
     await receiveVideo(context, request, response, name, { owner, keyId });
   };
 }
@@ -37,7 +36,7 @@ export function putOwnVideo(context: FilesContext): NodeHandler {
 /** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
 export function headOwnVideo(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const name = nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request));
+    const { name } = await named(context, request, id);
     const isThere = (await context.blobs.stat(outputKey(name))) !== null;
     const headers = { 'Upload-Complete': isThere ? '?1' : '?0', 'Cache-Control': 'no-store' };
     response.writeHead(200, headers).end();
@@ -53,8 +52,6 @@ export function headOwnVideo(context: FilesContext): NodeHandler {
  *   a poster that is no JPEG
  */
 export function takeOwnVideo(context: FilesContext) {
-  const { blobs } = context;
-  const take = takeJob(context);
   return async (
     id: string,
     owner: Caller,
@@ -62,11 +59,11 @@ export function takeOwnVideo(context: FilesContext) {
     removeOld: () => Promise<unknown>,
   ): Promise<JobRow> => {
     const poster = isFlagged(video.safety) ? null : posterOf(video);
-    const job = await take(id, owner, video, removeOld);
+    const job = await takeJob(context, id, owner, video, removeOld);
     // The job comes first: another owner's may have this id.
     if (poster) {
       const options = { type: 'image/jpeg', maxBytes: poster.length };
-      await blobs.put(keyOf('posters', id), poster, options);
+      await putBlob(context, keyOf('posters', id), poster, options);
     }
     return job;
   };
@@ -83,32 +80,30 @@ function posterOf({ poster }: OwnVideo): Uint8Array | null {
   throw invalidField('poster', 'poster must be a JPEG in base64.');
 }
 
-function takeJob(context: FilesContext) {
-  const { config, store, jobs: rows } = context;
-  return async (
-    id: string,
-    owner: Caller,
-    video: OwnVideo,
-    removeOld: () => Promise<unknown>,
-  ): Promise<JobRow> => {
-    const { prompt } = video.parameters;
-    if (isRefusedPrompt(prompt) || (namesChild(prompt) && isFlagged(video.safety))) {
-      throw new ApiError('PROMPT_REFUSED');
-    }
-    const name = nameOf(id, video.sha256, owner);
-    const known = await rows.get(id, owner.owner);
-    if (known?.outputKey === outputKey(name)) return known;
-    const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
-    await removeOld();
-    const output = { ...stored, days: config.KINORA_RETENTION_DAYS };
-    const row = rowOf(id, owner, video, output);
-    const [inserted] = await storageErrors(() =>
-      store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
-    );
-    if (!inserted) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
-    await context.rows.forget(owner.owner, filenameOf(name), stored.key);
-    return inserted;
-  };
+async function takeJob(
+  context: FilesContext,
+  id: string,
+  owner: Caller,
+  video: OwnVideo,
+  removeOld: () => Promise<unknown>,
+): Promise<JobRow> {
+  const { config, store } = context;
+  const { prompt } = video.parameters;
+  if (isRefusedPrompt(prompt) || (namesChild(prompt) && isFlagged(video.safety))) {
+    throw new ApiError('PROMPT_REFUSED');
+  }
+  const name = nameOf(id, video.sha256, owner);
+  const known = await context.jobs.get(id, owner.owner);
+  if (known?.outputKey === outputKey(name)) return known;
+  const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
+  await removeOld();
+  const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
+  const [inserted] = await storageErrors(() =>
+    store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
+  );
+  if (!inserted) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
+  await context.rows.forget(owner.owner, filenameOf(id), stored.key);
+  return inserted;
 }
 
 function rowOf(
@@ -154,16 +149,15 @@ function rowOf(
   };
 }
 
-/** The caller, by the cookie of the session or an admin key. @throws ApiError `UNAUTHORIZED`, `FORBIDDEN` */
-async function caller(
-  { keys }: Pick<FilesContext, 'keys'>,
-  { method = 'GET', headers }: IncomingMessage,
-): Promise<Caller> {
-  const named = ['authorization', 'cookie', 'origin', 'host', 'sec-fetch-site'].flatMap((name) => {
-    const value = headers[name];
-    return typeof value === 'string' ? [[name, value] as [string, string]] : [];
-  });
-  return await keys.authenticateAdmin({ method, headers: new Headers(named) });
+/**
+ * The video that a request names, and its caller, by the cookie of the session or an admin key.
+ *
+ * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
+ */
+async function named({ keys }: FilesContext, request: IncomingMessage, id: string) {
+  const { method = 'GET' } = request;
+  const caller = await keys.authenticateAdmin({ method, headers: headersOf(request) });
+  return { ...caller, name: nameOf(id, queryOf(request).get('sha256') ?? '', caller) };
 }
 
 /** In place of a lease the owner: uploads of two owners never meet. */

@@ -1,4 +1,4 @@
-import { html, Markup } from './html';
+import { escapeUTF8 } from 'entities';
 import type { PictureName, Shown } from './shown';
 import { embedStyles, pageStyles } from './styles';
 import type { PageTexts } from './texts';
@@ -151,4 +151,22 @@ function reportLink({ report, page }: PageLinks, texts: PageTexts): Markup | nul
   const subject = encodeURIComponent(`Report of a shared video: ${page}`);
   const address = report.includes('://') ? report : `mailto:${report}?subject=${subject}`;
   return html`<a href="${address}">${texts.report}</a>`;
+}
+
+/** Markup that is sent as it is. Only {@link html} makes it. */
+class Markup {
+  constructor(readonly text: string) {}
+}
+
+type Value = string | number | Markup | readonly Markup[] | null;
+
+/** A template whose values are escaped, in text and in quoted attributes; null is nothing. */
+function html(parts: TemplateStringsArray, ...values: readonly Value[]): Markup {
+  const texts = values.map((value) => {
+    if (value === null) return '';
+    if (value instanceof Markup) return value.text;
+    if (typeof value === 'object') return value.map(({ text }) => text).join('');
+    return escapeUTF8(String(value));
+  });
+  return new Markup(String.raw({ raw: parts }, ...texts));
 }

@@ -9,64 +9,44 @@ export type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 /** A picture below the address of a link. */
 export type PictureName = 'image' | 'last-image' | 'poster';
 
-/** What a link shows: the video, and only what its owner ticked. */
-export interface Shown {
-  readonly id: string;
-  /** The prompt, or a general title. */
-  readonly title: string;
-  readonly prompt: string | null;
-  readonly negativePrompt: string | null;
-  /** Names and values of the settings; empty where they are not shown. */
-  readonly settings: readonly (readonly [name: string, value: string])[];
-  readonly width: number;
-  readonly height: number;
-  /** Seconds. */
-  readonly duration: number;
-  readonly createdAt: Date;
-  readonly hasImage: boolean;
-  readonly hasLastImage: boolean;
-  /** The picture before the video plays, and on other sites; null where there is none or the video is flagged. */
-  readonly preview: PictureName | null;
-  /** Whether the safety check flagged the video: then it is covered until it is asked for. */
-  readonly isFlagged: boolean;
-  readonly allowIndex: boolean;
-  /** Whether there is a request that the studio can restore. */
-  readonly canRestore: boolean;
-}
-
 /** Longest title, in characters; unfurlers cut earlier. */
 const maxTitle = 90;
 
 /**
- * What the page and the tags of a link show.
+ * What the page and the tags of a link show: the video, and only what its owner ticked.
  *
  * @param hasPoster whether the studio sent a frame of the video
  */
-export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: PageTexts): Shown {
+export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: PageTexts) {
   const { input } = job;
-  const { width, height } = formatOfFile(input, mostFramesPerSecond);
   const prompt = share.withPrompt ? input.prompt.trim() : null;
-  const negative = share.withPrompt ? input.negative_prompt.trim() : '';
   const hasImage = share.withImage && job.image !== null;
-  const flagged = job.safetyRecord !== null && isFlagged(job.safetyRecord);
+  const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
+  const pictures = { poster: hasPoster, image: hasImage };
+  const preview = (['poster', 'image'] as const).find((name) => !isCovered && pictures[name]);
   return {
+    ...formatOfFile(input, mostFramesPerSecond),
     id: share.id,
     title: prompt === null ? texts.madeWith : shortened(prompt),
     prompt,
-    negativePrompt: negative === '' ? null : negative,
+    negativePrompt: (share.withPrompt && input.negative_prompt.trim()) || null,
+    /** Names and values; empty where they are not shown. */
     settings: share.withSettings ? settingsOf(job, texts) : [],
-    width,
-    height,
+    /** Seconds. */
     duration: input.duration,
     createdAt: job.createdAt,
     hasImage,
     hasLastImage: hasImage && job.lastImage !== null,
-    preview: flagged ? null : hasPoster ? 'poster' : hasImage ? 'image' : null,
-    isFlagged: flagged,
+    /** The picture before the video plays, and on other sites; null where there is none or the video is flagged. */
+    preview: preview ?? null,
+    /** Whether the safety check flagged the video: then it is covered until it is asked for. */
+    isFlagged: isCovered,
     allowIndex: share.allowIndex,
+    /** Whether there is a request that the studio can restore. */
     canRestore: share.withPrompt || share.withSettings || hasImage,
   };
 }
+export type Shown = ReturnType<typeof shownOf>;
 
 /** The request as far as it is shown: for the form of the studio, and the tags of the file. */
 export function sharedRequest({ share, job }: OpenShare): SharedRequest {
@@ -78,14 +58,10 @@ export function sharedRequest({ share, job }: OpenShare): SharedRequest {
   return image && job.lastImage ? { ...request, last_image: true } : request;
 }
 
-/** Adapters of the hub; links and uploads are private. */
-function hubLoras({ loras }: OpenShare['job']) {
-  return loras.flatMap(({ path, scale, from }) => (from === 'hub' ? [{ path, scale }] : []));
-}
-
 function settingsOf(job: OpenShare['job'], texts: PageTexts): [string, string][] {
   const { input, applied } = job;
-  const loras = hubLoras(job);
+  // Links and uploads are private.
+  const loras = job.loras.filter(({ from }) => from === 'hub');
   const others = input.loras.length - loras.length;
   const adapters = [
     ...loras.map(({ path, scale }) => `${path} (${scale})`),

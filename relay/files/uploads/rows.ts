@@ -4,8 +4,7 @@ import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { type Store, withStorageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
-import type { BlobStore } from '../blobs/index';
-import type { Links } from '../links';
+import type { FilesContext } from '../context';
 
 /** A row to insert; the database sets its time. */
 type NewUpload = Omit<UploadRow, 'createdAt'>;
@@ -16,15 +15,10 @@ export function newUpload(
   file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,
   { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
 ): NewUpload {
-  return {
-    id: randomBytes(16).toString('hex'),
-    owner: caller.owner,
-    keyId: caller.keyId,
-    ...file,
-    sha256: null,
-    blobKey: null,
-    expiresAt: new Date(Date.now() + days * 86_400_000),
-  };
+  const id = randomBytes(16).toString('hex');
+  const expiresAt = new Date(Date.now() + days * 86_400_000);
+  const { owner, keyId } = caller;
+  return { id, owner, keyId, ...file, sha256: null, blobKey: null, expiresAt };
 }
 
 /**
@@ -32,8 +26,7 @@ export function newUpload(
  * found again.
  */
 export async function insertStored(
-  rows: Pick<UploadRows, 'insert'>,
-  blobs: Pick<BlobStore, 'remove'>,
+  { rows, blobs }: Pick<FilesContext, 'rows' | 'blobs'>,
   upload: NewUpload & { readonly blobKey: string },
 ): Promise<UploadRow> {
   return await rows.insert(upload).catch(async (thrown) => {
@@ -49,7 +42,7 @@ export async function insertStored(
  * @returns undefined for any other address; null where the upload is another's or gone, or the link has ended
  */
 export async function linkedUpload(
-  { links, rows }: { readonly links: Links; readonly rows: UploadRows },
+  { links, rows }: Pick<FilesContext, 'links' | 'rows'>,
   text: string,
   owner: string,
 ): Promise<UploadRow | null | undefined> {
@@ -85,17 +78,11 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
     },
     /** The newest complete upload of an owner with this name that has not expired. */
     async newest(owner: string, filename: string): Promise<UploadRow | null> {
+      const isThere = and(isNotNull(uploads.blobKey), gt(uploads.expiresAt, new Date()));
       const [row] = await db
         .select()
         .from(uploads)
-        .where(
-          and(
-            eq(uploads.owner, owner),
-            eq(uploads.filename, filename),
-            isNotNull(uploads.blobKey),
-            gt(uploads.expiresAt, new Date()),
-          ),
-        )
+        .where(and(eq(uploads.owner, owner), eq(uploads.filename, filename), isThere))
         .orderBy(desc(uploads.createdAt))
         .limit(1);
       return row ?? null;
@@ -106,33 +93,22 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
       await db.delete(uploads).where(and(name, eq(uploads.blobKey, blobKey)));
     },
     /** Whether a job of the owner needs an upload's bytes: as its video, or until it ends as an image or adapter. */
-    async inUse({
-      id,
-      owner,
-      blobKey,
-    }: Pick<UploadRow, 'id' | 'owner' | 'blobKey'>): Promise<boolean> {
+    async inUse(upload: Pick<UploadRow, 'id' | 'owner'> & { blobKey: string }): Promise<boolean> {
+      const { id, owner, blobKey } = upload;
       const asLora = JSON.stringify([{ uploadId: id }]);
-      const rows = await db
+      const asInput = or(
+        sql`${jobs.image}->>'key' = ${blobKey}`,
+        sql`${jobs.lastImage}->>'key' = ${blobKey}`,
+        sql`${jobs.loras} @> ${asLora}::jsonb`,
+      );
+      const unfinished = inArray(jobs.status, ['created', 'processing']);
+      const uses = or(eq(jobs.outputKey, blobKey), and(unfinished, asInput));
+      const [found] = await db
         .select({ id: jobs.id })
         .from(jobs)
-        .where(
-          and(
-            eq(jobs.owner, owner),
-            or(
-              eq(jobs.outputKey, blobKey ?? ''),
-              and(
-                inArray(jobs.status, ['created', 'processing']),
-                or(
-                  sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
-                  sql`${jobs.lastImage}->>'key' = ${blobKey ?? ''}`,
-                  sql`${jobs.loras} @> ${asLora}::jsonb`,
-                ),
-              ),
-            ),
-          ),
-        )
+        .where(and(eq(jobs.owner, owner), uses))
         .limit(1);
-      return rows.length > 0;
+      return found !== undefined;
     },
   });
 }

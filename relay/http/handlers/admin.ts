@@ -2,6 +2,7 @@ import { termsVersion } from '../../../lib/contract/terms';
 import { ApiError } from '../../../lib/contract/v3';
 import { type Caller, firstOwner } from '../../access/caller';
 import { requireOwnOrigin } from '../../access/session';
+import { invalidField } from '../../files/requests';
 import type { HandlerOf, Handlers } from '../handler';
 
 const dayMs = 24 * 3_600_000;
@@ -80,9 +81,7 @@ function acceptedTerms(accepted: string | undefined): string {
 function plain(field: string, text: string): string {
   const line = text.replace(/\p{Cc}+/gu, ' ').trim();
   if (line !== '') return line;
-  throw new ApiError('INVALID_PARAMETER', undefined, {
-    details: [{ field, message: 'a text that is not empty' }],
-  });
+  throw invalidField(field, `${field} must be a text that is not empty.`);
 }
 
 function withCookie(data: object, setCookie: string): Response {

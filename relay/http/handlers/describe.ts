@@ -1,22 +1,12 @@
-import {
-  type ApiPrediction,
-  describeContents,
-  describeProgress,
-  type WaitReason,
-} from '../../../lib/contract/v3';
-import type { Links } from '../../files/links';
+import { type ApiPrediction, describeContents, describeProgress } from '../../../lib/contract/v3';
 import { canTake } from '../../jobs';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
 
-/** What a prediction waits for, and how many come before it. */
-interface Waiting {
-  readonly for: WaitReason;
-  readonly position: number;
-}
-
-/** @param waiting null unless it waits */
-function describePrediction(links: Links, job: ListedJob, waiting: Waiting | null): ApiPrediction {
+/** A job as a prediction of the API, with its parameters where they were read. */
+export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
+  const { links } = relay.files;
+  const waiting = await waitingOf(relay, job);
   const output = job.status === 'completed' ? links.output(job) : null;
   const outputs = output === null ? [] : [output];
   // The video is deleted after the retention; the record of the prediction stays.
@@ -40,8 +30,7 @@ function describePrediction(links: Links, job: ListedJob, waiting: Waiting | nul
     ...(job.applied !== null && { applied: job.applied }),
     seed: job.seed,
     progress: describeProgress(job),
-    ...(waiting && { queue_position: waiting.position }),
-    waiting_for: waiting?.for ?? null,
+    ...waiting,
     ...describeRetry(job),
     ...(job.input !== null && { input: { ...job.input } }),
   };
@@ -54,15 +43,12 @@ function describeRetry(job: ListedJob): Pick<ApiPrediction, 'image_retry'> {
   return { image_retry: { error, tries, next_at: next.toISOString() } };
 }
 
-/** A job as a prediction of the API, with its parameters where they were read. */
-export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
-  return describePrediction(relay.files.links, job, await waitingOf(relay, job));
-}
-
-async function waitingOf(relay: Relay, job: ListedJob): Promise<Waiting | null> {
-  if (job.status !== 'created') return null;
-  const position = await relay.jobs.position(job);
-  if (!job.ready) return { for: 'files', position };
+/** What a prediction waits for, and how many come before it. */
+async function waitingOf(relay: Relay, job: ListedJob) {
+  if (job.status !== 'created') return { waiting_for: null };
+  const position = { queue_position: await relay.jobs.position(job) };
+  if (!job.ready) return { ...position, waiting_for: 'files' } as const;
   const workers = await relay.workers.connected();
-  return { for: workers.some((worker) => canTake(worker, job)) ? 'queue' : 'worker', position };
+  const isServed = workers.some((worker) => canTake(worker, job));
+  return { ...position, waiting_for: isServed ? 'queue' : 'worker' } as const;
 }

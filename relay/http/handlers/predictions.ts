@@ -77,15 +77,16 @@ async function pageOf(relay: Relay, asked: z.output<typeof listBodySchema>, call
     status: asked.status,
     withInput: asked.include_inputs,
     withTotal: asked.include_total,
-    after: asked.created_after === undefined ? undefined : instantOf(asked.created_after),
-    before: asked.created_before === undefined ? undefined : instantOf(asked.created_before),
+    after: instantOf(asked.created_after),
+    before: instantOf(asked.created_before),
   });
   const items = await Promise.all(jobs.map((job) => describeJob(relay, job)));
   return { page: asked.page, ...(total !== null && { total }), items, next_cursor: next };
 }
 
 /** Years 1970 to 9999: beyond, JavaScript writes years in a way that PostgreSQL does not read. */
-function instantOf(text: string): Date {
+function instantOf(text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined;
   const latest = Date.UTC(9999, 0);
   return new Date(Math.min(latest, Math.max(0, Date.parse(text))));
 }
@@ -105,11 +106,9 @@ export async function removeJobs(
   const removed = ids.length === 0 ? [] : await relay.jobs.remove(ids, caller.owner);
   for (const job of removed) {
     // The row is deleted, so nothing links to its files; a file that stays only costs space.
+    const about = { request_id: requestId, job: job.id };
     await relay.files.removeOf(job).catch((err: unknown) => {
-      relay.log.warn(
-        { request_id: requestId, job: job.id, err },
-        'files of a job were not removed',
-      );
+      relay.log.warn({ ...about, err }, 'files of a job were not removed');
     });
   }
   return removed.length;

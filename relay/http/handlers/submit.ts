@@ -6,12 +6,13 @@ import {
   predictionCodes,
   type Submission,
 } from '../../../lib/contract/v3';
+import { invalidField } from '../../files/requests';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
-import { toApiError } from '../errors';
 import type { CallOf, HandlerOf } from '../handler';
 import { notFound } from '../not-found';
+import { toApiError } from '../reply';
 import { answerJob } from './base64';
 import { describeJob } from './describe';
 import { waitForEnd } from './predictions';
@@ -21,9 +22,7 @@ function idempotencyKeyOf(request: Request): string | null {
   const key = request.headers.get('idempotency-key');
   if (key === null || key === '') return null;
   if (key.length <= 255) return key;
-  throw new ApiError('INVALID_PARAMETER', 'Idempotency-Key must have at most 255 characters.', {
-    details: [{ field: 'Idempotency-Key', message: 'It must have at most 255 characters.' }],
-  });
+  throw invalidField('Idempotency-Key', 'Idempotency-Key must have at most 255 characters.');
 }
 
 /**
@@ -47,39 +46,26 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const model = `${provider}/${family}/${variant}`;
   const webhook = webhookOf(call.request.url, call.body.webhook);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
-  if (call.body.loop && call.body.last_image !== undefined) refuseTwoEnds();
-  if (webhookUrl !== null && call.body.enable_base64_output) refuseBase64();
-  if (webhookUrl === null && call.body.webhook_events) refuseEvents();
+  if (call.body.loop && call.body.last_image !== undefined) {
+    const { message, remedy } = generalTexts('LOOP_WITH_LAST_IMAGE');
+    throw invalidField('last_image', message, { remedy });
+  }
+  if (webhookUrl !== null && call.body.enable_base64_output) {
+    // As in this API family: receivers limit the size of a webhook.
+    const message = 'enable_base64_output cannot be true together with a webhook.';
+    const remedy = 'Leave one of them out: a webhook has the URL of the video.';
+    throw invalidField('enable_base64_output', message, { remedy });
+  }
+  if (webhookUrl === null && call.body.webhook_events) {
+    // Nothing would be sent.
+    const remedy = 'Name a `webhook`, or leave webhook_events out.';
+    throw invalidField('webhook_events', 'webhook_events needs a webhook.', { remedy });
+  }
   const job = await submitOnce(relay, call, model, webhookUrl);
   // An earlier job of the same Idempotency-Key may have ended.
   if (!call.body.enable_sync_mode) return answerJob(relay, job);
   return holdAnswer(relay, job, call.request.signal);
 };
-
-/** @throws ApiError `INVALID_PARAMETER`, in the words of `LOOP_WITH_LAST_IMAGE` */
-function refuseTwoEnds(): never {
-  const { message, remedy } = generalTexts('LOOP_WITH_LAST_IMAGE');
-  const details = [{ field: 'last_image', message }];
-  throw new ApiError('INVALID_PARAMETER', message, { details, remedy });
-}
-
-/** As in this API family: receivers limit the size of a webhook. @throws ApiError `INVALID_PARAMETER` */
-function refuseBase64(): never {
-  const message = 'enable_base64_output cannot be true together with a webhook.';
-  throw new ApiError('INVALID_PARAMETER', message, {
-    details: [{ field: 'enable_base64_output', message }],
-    remedy: 'Leave one of them out: a webhook has the URL of the video.',
-  });
-}
-
-/** Nothing would be sent. @throws ApiError `INVALID_PARAMETER` */
-function refuseEvents(): never {
-  const message = 'webhook_events needs a webhook.';
-  throw new ApiError('INVALID_PARAMETER', message, {
-    details: [{ field: 'webhook_events', message }],
-    remedy: 'Name a `webhook`, or leave webhook_events out.',
-  });
-}
 
 /**
  * The webhook of a submission. Clients percent-encode it, or append it unchanged to the model's name
@@ -96,9 +82,8 @@ export function webhookOf(address: string, inBody: string): string | null {
   const inQuery = (glued ?? new URLSearchParams(query).get('webhook') ?? '').trim();
   const other = inBody.trim();
   if (inQuery !== '' && other !== '' && inQuery !== other) {
-    const message = 'The query and the body name two webhooks.';
-    const details = [{ field: 'webhook', message }];
-    throw new ApiError('INVALID_WEBHOOK', message, { details, remedy: 'Leave one of them out.' });
+    const options = { code: 'INVALID_WEBHOOK', remedy: 'Leave one of them out.' } as const;
+    throw invalidField('webhook', 'The query and the body name two webhooks.', options);
   }
   return inQuery || other || null;
 }
@@ -126,14 +111,8 @@ async function submitOnce(
       .removeOf({ id, owner: caller.owner, outputKey: null, ...accepted })
       .catch(() => undefined);
   try {
-    const job = await relay.jobs.submit({
-      id,
-      caller,
-      model,
-      webhookUrl,
-      idempotency,
-      ...accepted,
-    });
+    const order = { id, caller, model, webhookUrl, idempotency };
+    const job = await relay.jobs.submit({ ...order, ...accepted });
     if (job.id !== id) await removeFiles();
     return job;
   } catch (error) {

@@ -7,7 +7,7 @@ import {
   safetySchema,
 } from '../../../lib/contract';
 import { endpoints } from '../../../lib/contract/v3';
-import { outputKey } from '../../files/outputs/store';
+import { outputKey } from '../../files/outputs/video';
 import { createHeldClaims, createWatches } from '../../jobs';
 import { deliveries } from '../../store/schema';
 import { declarationOf, submission } from '../../testing/api';

@@ -2,15 +2,14 @@ import { and, count, eq, or, sql } from 'drizzle-orm';
 import {
   ApiError,
   type ClaimAnswer,
+  type ImageField,
   type WorkerIdentity,
-  type WorkerImage,
   type WorkerJob,
-  type WorkerLora,
 } from '../../../lib/contract/v3';
 import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { storageErrors } from '../../store/errors';
-import { type JobImage, type JobLora, jobs } from '../../store/schema';
+import { type JobImage, jobs } from '../../store/schema';
 import type { HandlerOf, Handlers } from '../handler';
 
 /** A claimed job as its worker gets it. */
@@ -19,6 +18,11 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
   const { enable_prompt_optimizer, enable_safety_checker, ...input } = job.input;
   const { enable_base64_output: _base64, webhook_events: _events, ...rest } = input;
   const { image: _image, last_image: _last, ...parameters } = rest;
+  const imageOf = (field: ImageField, { type, bytes }: JobImage) => ({
+    url: files.links.workerImage(job, field),
+    type,
+    bytes,
+  });
   return {
     id: job.id,
     attempt: job.attempt,
@@ -31,23 +35,17 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
     parameters: { ...parameters, seed: job.seed },
     enable_prompt_optimizer,
     enable_safety_checker,
-    image: toWorkerImage(files.links.workerImage(job, 'image'), image),
-    ...(lastImage && {
-      last_image: toWorkerImage(files.links.workerImage(job, 'last_image'), lastImage),
+    image: imageOf('image', image),
+    ...(lastImage && { last_image: imageOf('last_image', lastImage) }),
+    loras: job.loras.map((lora, index) => {
+      const { path, scale } = lora;
+      // Hub files are fetched by the worker itself; everything else comes through the relay.
+      if (lora.from !== 'hub') {
+        return { path, scale, from: 'relay', url: files.links.workerLora(job, index) };
+      }
+      return { path, scale, from: 'hub', repository: lora.repository, file: lora.file };
     }),
-    loras: job.loras.map((lora, index) => toWorkerLora(files.links.workerLora(job, index), lora)),
   };
-}
-
-function toWorkerImage(url: string, { type, bytes }: JobImage): WorkerImage {
-  return { url, type, bytes };
-}
-
-/** Hub files are fetched by the worker itself; everything else comes through the relay. */
-function toWorkerLora(url: string, lora: JobLora): WorkerLora {
-  const { path, scale } = lora;
-  if (lora.from !== 'hub') return { path, scale, from: 'relay', url };
-  return { path, scale, from: 'hub', repository: lora.repository, file: lora.file };
 }
 
 /** When a worker repeats a claim that could not be held, in milliseconds. */
@@ -86,11 +84,8 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
   const job = await heldClaims.claim({ caller, worker, paused }, waitSeconds * 1000, signal);
   if (job && !signal.aborted) {
     await note('busy');
-    return {
-      job: toWorkerJob(relay, job),
-      skipped: {},
-      retry_after_ms: 0,
-    } satisfies ClaimAnswer;
+    const given: ClaimAnswer = { job: toWorkerJob(relay, job), skipped: {}, retry_after_ms: 0 };
+    return given;
   }
   // The worker has disconnected.
   if (job) await jobs.release(job.id, job.leaseToken);
@@ -100,11 +95,8 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
   if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
   const skipped = paused || signal.aborted ? {} : await jobs.skippedFor(caller, worker);
   const isEarly = job !== null || heldClaims.isFull;
-  return {
-    job: null,
-    skipped,
-    retry_after_ms: isEarly ? retryAfterMs : 0,
-  } satisfies ClaimAnswer;
+  const none: ClaimAnswer = { job: null, skipped, retry_after_ms: isEarly ? retryAfterMs : 0 };
+  return none;
 };
 
 /** `POST …/heartbeat`: after a cancel the answer is 409 `LEASE_LOST`. */
@@ -117,11 +109,8 @@ const heartbeat: HandlerOf<'heartbeat'> = async (relay, { params, body, caller, 
 
 /** `POST …/lease`: whether the lease is still valid. */
 const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
-  const { leaseUntil, deadline } = await relay.jobs.lease(
-    params.id,
-    body.lease_token,
-    caller.keyId,
-  );
+  const { lease_token: token } = body;
+  const { leaseUntil, deadline } = await relay.jobs.lease(params.id, token, caller.keyId);
   return { lease_until: leaseUntil?.toISOString(), deadline: deadline?.toISOString() };
 };
 
@@ -133,13 +122,9 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
   const { id } = params;
   const { lease_token: token, ...result } = body;
   const earlier = await relay.jobs.get(id);
+  const isOwn = earlier?.leaseToken === token && earlier.workerToken === caller.keyId;
   // The same completion again, after its first answer was lost.
-  if (
-    earlier?.status === 'completed' &&
-    earlier.outputSha256 === result.sha256 &&
-    earlier.leaseToken === token &&
-    earlier.workerToken === caller.keyId
-  ) {
+  if (isOwn && earlier.status === 'completed' && earlier.outputSha256 === result.sha256) {
     return { status: earlier.status };
   }
   const job = await relay.jobs.lease(id, token, caller.keyId);

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
-import { createGuard, type Guard } from '../guard/guard';
-import { type DeliveryRow, deliveries } from '../store/schema';
-import type { Store } from '../store/store';
-import { createWebhooks, type WebhookLimits } from './webhooks';
+import { createGuard, type Guard } from '../../guard/guard';
+import { type DeliveryRow, deliveries } from '../../store/schema';
+import type { Store } from '../../store/store';
+import { createWebhooks, type WebhookLimits } from '../webhooks';
 
 /** The secret of every owner in these tests. */
 export const testSecret = `whsec_${randomBytes(32).toString('base64')}`;

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { submission } from '../../testing/api';
-import { type FilesTest, startFilesTest } from '../testing/node';
+import { submission } from '../testing/api';
+import { type FilesTest, startFilesTest } from './testing/node';
 
 let node: FilesTest;
 let web: Server;
@@ -114,14 +114,15 @@ describe('an adapter of a job', () => {
   it.each(['/good.safetensors', '/unannounced.safetensors'])('is passed on: %s', async (path) => {
     const answer = await open(path);
     expect(answer.status).toBe(200);
-    expect(answer.headers.get('content-length')).toBe(String(node.lora.length));
+    const length = path.includes('unannounced') ? null : String(node.lora.length);
+    expect(answer.headers.get('content-length')).toBe(length);
     expect(answer.headers.get('cross-origin-resource-policy')).toBe('same-origin');
     expect(Buffer.from(await answer.arrayBuffer()).equals(node.lora)).toBe(true);
   });
 
   it.each([
     ['/missing.safetensors', 404, /could not be loaded: .* answered 404/],
-    ['/page.safetensors', 400, /is not a safetensors file/],
+    ['/page.safetensors', 400, /does not start like a safetensors file/],
     ['/short.safetensors', 400, /ends too early/],
     ['/half.safetensors', 400, /ends too early/],
     ['/longer.safetensors', 400, /bytes follow after/],
@@ -145,21 +146,5 @@ describe('an adapter of a job', () => {
     expect((await answer.json()).message).toMatch(
       /127\.0\.0\.1 refused the connection\. Try again/,
     );
-  });
-
-  it('is cut off where the file ends before its table does', async () => {
-    const cut = createServer((_request, response) => {
-      response.writeHead(200);
-      response.end(node.lora.subarray(0, -10));
-    }).listen(0, '127.0.0.1');
-    await new Promise((resolve) => cut.once('listening', resolve));
-    const { port } = cut.address() as AddressInfo;
-    const job = await node.claim({
-      loras: [{ path: `http://127.0.0.1:${port}/x.safetensors`, scale: 1 }],
-    });
-    const answer = await node.get(node.relay.files.links.workerLora(job, 0));
-    await expect(answer.arrayBuffer()).rejects.toThrow();
-    cut.closeAllConnections();
-    cut.close();
   });
 });

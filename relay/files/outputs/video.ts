@@ -1,16 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { rm } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../../../lib/contract/v3';
+import type { NodeHandler } from '../../http/router';
 import { idForm } from '../../jobs/reader';
 import type { UploadRow } from '../../store/schema';
-import { keyOf, temporaryFile, tooLarge, withLocalFile, writeNewFile } from '../blobs';
+import { keyOf, tooLarge, withLocalFile, withTemporaryFile } from '../blobs';
 import type { FilesContext } from '../context';
-import { bodyOf, invalidField, lengthOf, sendData } from '../requests';
+import { bodyOf, invalidField, lengthOf, queryOf, sendData } from '../requests';
+import { serveBlob } from '../serving';
 import { type Asked, checkVideo } from './check';
 
 /** Content type of every video. */
-export const videoType = 'video/mp4';
+const videoType = 'video/mp4';
 
 /** A video as its uploader names it. */
 export interface OutputName {
@@ -34,6 +35,25 @@ export function outputName(jobId: string, leaseToken: string, sha256: string): O
 export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
   const lease = createHash('sha256').update(leaseToken).digest('hex').slice(0, 16);
   return keyOf('outputs', jobId, `-${lease}-${sha256.slice(0, 32)}`);
+}
+
+/** The name of an uploaded video among the uploads of its owner. */
+export const filenameOf = (jobId: string): string => `${jobId}.mp4`;
+
+/** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
+export function putOutput(context: FilesContext): NodeHandler {
+  return async (request, response, { id = '' }) => {
+    const authorization = request.headers.authorization ?? null;
+    const { keyId } = await context.keys.authenticate(authorization, 'worker');
+    const query = queryOf(request);
+    const leaseToken = query.get('lease_token') ?? '';
+    const name = outputName(id, leaseToken, query.get('sha256') ?? '');
+    if (leaseToken === '' || leaseToken.length > 100) {
+      throw invalidField('lease_token', 'lease_token is required.');
+    }
+    const { owner } = await context.jobs.lease(id, leaseToken, keyId);
+    await receiveVideo(context, request, response, name, { owner, keyId });
+  };
 }
 
 /**
@@ -60,27 +80,22 @@ export async function receiveVideo(
     return;
   }
   await space.requireFor(announced);
-  const file = temporaryFile(temporary);
-  try {
-    const { bytes, sha256 } = await writeNewFile(file, bodyOf(request), maxBytes);
-    if (sha256 !== name.sha256) {
+  await withTemporaryFile(temporary, bodyOf(request), maxBytes, async (file, written) => {
+    if (written.sha256 !== name.sha256) {
       throw new ApiError('OUTPUT_REJECTED', 'The received bytes have another SHA-256.');
     }
     // First the row, by which the sweep finds a video whose job never ends with it.
     await rows.insert({
       id: randomBytes(16).toString('hex'),
       ...sender,
-      filename: filenameOf(name),
+      ...written,
+      filename: filenameOf(name.jobId),
       contentType: videoType,
-      bytes,
-      sha256,
       blobKey,
       expiresAt: new Date(Date.now() + seconds * 1000),
     });
     await blobs.putFile(blobKey, file, videoType);
-  } finally {
-    await rm(file, { force: true });
-  }
+  });
   sendData(response, {});
 }
 
@@ -92,11 +107,12 @@ export async function receiveVideo(
  * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not there
  */
 export async function takeVideo(
-  { blobs, temporary }: Pick<FilesContext, 'blobs' | 'temporary'>,
+  context: FilesContext,
   name: OutputName,
   job: { readonly input: Asked; readonly outputKey: string | null },
   declared?: number,
 ): Promise<{ key: string; bytes: number }> {
+  const { blobs } = context;
   const key = outputKey(name);
   const stored = await blobs.stat(key);
   if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
@@ -107,7 +123,7 @@ export async function takeVideo(
     if (declared !== undefined && bytes !== declared) {
       throw new ApiError('OUTPUT_REJECTED', `It has ${bytes} bytes and not ${declared}.`);
     }
-    await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, job.input));
+    await withLocalFile(context, key, (file) => checkVideo(file, job.input));
   } catch (thrown) {
     if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
     throw thrown;
@@ -115,7 +131,28 @@ export async function takeVideo(
   return { key, bytes };
 }
 
-/** The name of an uploaded video among the uploads of its owner. */
-export function filenameOf({ jobId }: Pick<OutputName, 'jobId'>): string {
-  return `${jobId}.mp4`;
+/**
+ * `GET /files/video/{id}.mp4`: the video, for holders of its signed address, without a key. A wrong signature
+ * and an unknown id give the same answer; an expired address says that it expired.
+ */
+export function getVideo(context: FilesContext): NodeHandler {
+  return async (request, response, { file = '' }) => {
+    const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
+    const job = id ? await context.jobs.get(id) : null;
+    const end =
+      job?.outputNonce && context.links.verify('video', job.id, job.outputNonce, queryOf(request));
+    if (!job || !end) throw new ApiError('NOT_FOUND');
+    const secondsLeft = Math.floor((end.getTime() - Date.now()) / 1000);
+    if (!job.outputKey || secondsLeft <= 0) {
+      throw new ApiError('NOT_FOUND', 'This video has expired and was removed.');
+    }
+    await serveBlob(request, response, context.blobs, job.outputKey, {
+      type: videoType,
+      filename: `${job.id}.mp4`,
+      tag: job.outputSha256 ?? job.id,
+      readers: 'cross-origin',
+      // Short, so that a revoked link soon stops working in browsers that have the video.
+      maxAge: Math.min(300, secondsLeft),
+    });
+  };
 }
