@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { adapterOffers, isAdapterPart, parseManifest } from '../contract';
+import type { WanAdapter } from '../models/wan/adapter';
 import { goldenBytes, goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
 import { wan22Family } from '../models/wan22/wan22';
 import { libraryTests, listed, modelOf, partOf } from './testing/library';
@@ -49,6 +50,30 @@ test.each(['a_kohya_alpha', 'b_lightx2v_diff_b'])(
     expect((await modelOf(library)).stored).toEqual([]);
   },
 );
+
+test('alpha is in the file that PEFT writes beside an adapter', async () => {
+  const { repositories } = now().hub;
+  const manifest = (await publish('a_peft')) as { sources: { files: object[] }[] };
+  const path = 'weights/adapter_config.json';
+  // The rank of all factors is 4.
+  const config = { lora_alpha: 8, alpha_pattern: { 'blocks.0.self_attn.q': 2 } };
+  manifest.sources.at(-1)?.files.push({ repository: goldenRepository, path });
+  repositories.put(goldenRepository, 'kinora.json', JSON.stringify(manifest));
+  repositories.put(goldenRepository, path, JSON.stringify({ lora_alpha: 'eight' }));
+  await expect(now().openTab().addModel({ address: goldenRepository })).rejects.toMatchObject({
+    code: 'MODEL_CONFIG_INVALID',
+    message: expect.stringContaining(path),
+  });
+  repositories.put(goldenRepository, path, JSON.stringify(config));
+  const library = await now().openModelTab();
+  await library.download(goldenId, 'int8');
+  const { manifest: added } = await modelOf(library);
+  const { adapters } = await wan22Family.openInstalled(added, now().folder(goldenId));
+  const { modules } = await (adapters.adapter as WanAdapter).read();
+  const factorOf = (module: string) => modules.get(module)?.[0]?.factor;
+  expect(factorOf('blocks.0.attn1.to_q')).toBe(0.5);
+  expect(factorOf('blocks.1.attn1.to_q')).toBe(2);
+});
 
 test('one of several is chosen with what runs beside it, remembered, and replaced by another; or none', async () => {
   const { repositories } = now().hub;

@@ -21,7 +21,7 @@ import { type Address, hubByteSource, type Listing, parseAddress } from '../weig
 import { type CheckContext, checkAdded } from './check-added';
 import type { ListedModel } from './environment';
 import { type LocalFiles, matchFiles } from './local-files';
-import { hubFolder, licenceOf, unknownLicence } from './sources';
+import { adapterConfig, hubFolder, licenceOf, unknownLicence } from './sources';
 
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
@@ -216,6 +216,8 @@ async function fromDiffusers(
     const paths = await weightsIn(component, files, client);
     const optional = isFaster(base.manifest, component);
     if (paths) {
+      const config = `${component}/${adapterConfig}`;
+      if (files.has(config)) paths.push(config);
       sources.push({ component, files: paths.map((path) => files.file(path)), optional });
     } else if (optional) {
       // Those of the base model need not fit: they are fetched where they are asked for.
@@ -237,7 +239,7 @@ async function weightsIn(
   component: ComponentId,
   files: RepositoryFiles,
   client: FamilyContext['client'],
-): Promise<readonly string[] | null> {
+): Promise<string[] | null> {
   for (const stem of ['diffusion_pytorch_model', 'model']) {
     const single = `${component}/${stem}.safetensors`;
     if (files.has(single)) return [single];

@@ -3,12 +3,11 @@ import { isConverted, type ModelInstallations, type ModelPlan } from '../pipelin
 import { familyOf } from '../pipeline/open';
 import { checkSamplers } from '../pipeline/schedulers';
 import type { ModelFolder } from '../weights/formats/source';
-import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';
 import { keepStart, type StoreFolder } from '../weights/store';
 import type { ListedModel } from './environment';
 import { type LocalFiles, localSource } from './local-files';
-import { filesOf, folderOfFiles, hubFolder } from './sources';
+import { filesOf, folderOfFiles, hubFolder, openHeaders } from './sources';
 
 /** What an added model is looked at with. */
 export interface CheckContext {
@@ -41,18 +40,18 @@ export async function checkAdded(
     if (!isConverted(component) || local.has(component) || optional) continue;
     if (isOfBase(files, context.base.manifest)) continue;
     const folder = context.models.folder(manifest.id).folder(component);
-    const headers = await Promise.all(
+    const found = await Promise.all(
       files.map(async (file, i) => {
         const source = hubByteSource(context.client, await context.client.file(file));
-        const first = precision === manifest.precision;
-        return openTensorFile(first ? await keepStart(folder, i, source) : source);
+        return precision === manifest.precision ? keepStart(folder, i, source) : source;
       }),
     );
+    const { headers } = await openHeaders(found);
     plan.check(component, headers, precision);
   }
   for (const [component, files] of local) {
     if (!isConverted(component)) continue;
-    const headers = await Promise.all(files.map((file) => openTensorFile(localSource(file))));
+    const { headers } = await openHeaders(files.map(localSource));
     plan.check(component, headers, manifest.precision);
   }
   return plan;

@@ -10,7 +10,6 @@ import {
 } from '../contract';
 import { type CheckedPart, isConverted, type ModelPlan } from '../pipeline/installation';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
-import { openTensorFile } from '../weights/formats/tensor-file';
 import type { HubClient } from '../weights/hub';
 import {
   type InstallProgress,
@@ -24,7 +23,7 @@ import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
-import { type OpenedFile, openFiles } from './sources';
+import { type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
@@ -220,8 +219,7 @@ export class Download {
     const plan = this.#plan;
     if (!plan) throw new KinoraError('MODEL_FILE_MISSING', 'The configuration is missing.');
     const opened = await openFiles(this, component, signal);
-    const sources = opened.map(({ source }) => source);
-    const headers = await Promise.all(sources.map((source) => openTensorFile(source)));
+    const { weights: sources, headers } = await openHeaders(opened.map(({ source }) => source));
     signal.throwIfAborted();
     const part = { ...plan.check(component, headers, this.precision), sources };
     this.#opened.set(component, part);

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import {
   type AdapterChoices,
   type ComponentId,
@@ -10,6 +11,7 @@ import {
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
+import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource, type Listing } from '../weights/hub';
 import {
   checkerWeights,
@@ -89,6 +91,48 @@ export async function openFiles(
       return { path: keptPath(component, file.path), source };
     }),
   );
+}
+
+/** The file that PEFT writes beside the weights of an adapter: it has their alpha, which they do not. */
+export const adapterConfig = 'adapter_config.json';
+
+const adapterConfigSchema = z.looseObject({
+  lora_alpha: z.number().optional(),
+  use_rslora: z.boolean().optional(),
+  alpha_pattern: z.record(z.string(), z.number()).optional(),
+});
+
+/**
+ * The headers of a component's weights. What {@link adapterConfig} says counts as if it were in them, in the way in
+ * which diffusers writes it there.
+ *
+ * @returns the files of weights among the sources, and their headers in the same order
+ * @throws KinoraError as `openTensorFile`, and `MODEL_FILE_INVALID`, `MODEL_CONFIG_INVALID` for the file of PEFT
+ */
+export async function openHeaders(
+  sources: readonly ByteSource[],
+): Promise<{ readonly weights: readonly ByteSource[]; readonly headers: readonly TensorFile[] }> {
+  const isConfig = ({ name }: ByteSource) =>
+    name.split('/').at(-1)?.split('@')[0] === adapterConfig;
+  const weights = sources.filter((source) => !isConfig(source));
+  const headers = await Promise.all(weights.map((source) => openTensorFile(source)));
+  const config = sources.find(isConfig);
+  if (!config) return { weights, headers };
+  const text = new TextDecoder().decode(await config.read(0, config.size));
+  const { success, data = {} } = adapterConfigSchema.safeParse(parseModelJson(config.name, text));
+  if (!success) {
+    const sentence = `${config.name} is not the configuration of an adapter.`;
+    throw new KinoraError('MODEL_CONFIG_INVALID', sentence);
+  }
+  const settings = Object.entries(data).map(([key, value]) => [`transformer.${key}`, value]);
+  const written = ['lora_adapter_metadata', JSON.stringify(Object.fromEntries(settings))] as const;
+  return {
+    weights,
+    headers: headers.map((header) => ({
+      ...header,
+      metadata: new Map([written, ...header.metadata]),
+    })),
+  };
 }
 
 /** Path under which a file is stored that is not converted. */

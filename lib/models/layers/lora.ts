@@ -75,7 +75,7 @@ export async function parseLora(
   name: string,
 ): Promise<Lora> {
   const parts = checkLora(checkpoint, architecture, name);
-  return readParts(checkpoint, architecture.shapes, parts, name);
+  return readParts(checkpoint, architecture, parts, name);
 }
 
 /**
@@ -131,11 +131,11 @@ export function largestRank(
 
 async function readParts(
   checkpoint: Checkpoint & { readonly metadata?: ReadonlyMap<string, string> },
-  shapes: TensorShapes,
+  { shapes, originalName }: LoraArchitecture,
   parts: LoraParts,
   name: string,
 ): Promise<Lora> {
-  const peft = peftAlpha(checkpoint.metadata);
+  const peft = peftAlpha(checkpoint.metadata, originalName);
   const modules = new Map<string, LoraFactors[]>();
   const deltas = new Map<string, Float32Array>();
   const add = (tensor: string, values: Float32Array) => addScaled(deltas, tensor, values, 1);
@@ -370,6 +370,7 @@ const peftSchema = z.looseObject({
 /** alpha / rank of a PEFT file without alpha tensors: from diffusers' metadata, else 1. */
 function peftAlpha(
   metadata: ReadonlyMap<string, string> | undefined,
+  originalName: (module: string) => string,
 ): (module: string, rank: number) => number {
   let parsed: z.output<typeof peftSchema> | undefined;
   try {
@@ -379,7 +380,8 @@ function peftAlpha(
   }
   const patterns = Object.entries(parsed?.['transformer.alpha_pattern'] ?? {});
   return (module, rank) => {
-    const own = patterns.find(([p]) => module === p || module.endsWith(`.${p}`))?.[1];
+    const names = [`.${module}`, `.${originalName(module)}`];
+    const own = patterns.find(([p]) => names.some((name) => name.endsWith(`.${p}`)))?.[1];
     const alpha = own ?? parsed?.['transformer.lora_alpha'];
     if (alpha === undefined) return 1;
     return alpha / (parsed?.['transformer.use_rslora'] ? Math.sqrt(rank) : rank);
