@@ -25,7 +25,15 @@ export interface ConvolutionLayer {
   /** Its weights, and its result where nothing is added to it, are stored in full precision. */
   readonly precise: boolean;
   /** The filters are no weights but means of neighbouring channels, {@link average}. */
-  readonly average: { readonly factorTime: 1 | 2 } | null;
+  readonly average: AverageSpec | null;
+}
+
+/** AvgDown3D: which of the frames that become one a frame is. */
+export interface AverageSpec {
+  /** 0 for the earlier and 1 for the later of two frames; 0 for the only one. */
+  readonly time: 0 | 1;
+  /** Frames that become one. */
+  readonly factorTime: 1 | 2;
 }
 
 /** DupUp3D: which of the copies of its channels a pixel takes. */
@@ -101,19 +109,21 @@ export function depthwisePair(x: Value, name: string): Value {
 }
 
 /**
- * AvgDown3D: blocks of (time, row, column) are folded into channels in this order, and neighbouring ones averaged. In
- * time a frame of zeros stands before the only one.
+ * A frame's share of AvgDown3D: blocks of (time, row, column) are folded into channels in this order, and neighbouring
+ * ones averaged. The shares of the frames that become one are to be added; before a clip's first frame, which becomes one
+ * alone, stands a frame of zeros.
  *
  * @param factor by which height and width become smaller
  * @returns [H/factor, W/factor, filters]
  */
-export function average(x: Value, filters: number, factor: 1 | 2, factorTime: 1 | 2): Value {
+export function average(x: Value, filters: number, factor: 1 | 2, spec: AverageSpec): Value {
   const { channels: inputs } = imageSize(x);
-  const name = `mean of ${inputs} as ${filters}, ${factor}·${factor}·${factorTime}`;
+  const { time, factorTime } = spec;
+  const name = `mean of ${inputs} as ${filters}, ${factor}·${factor}·${factorTime}, ${time}`;
   const shape = { name, inputs, filters, kernel: factor, stride: factor } as const;
   const part = { index: 0, of: 1 };
   const plain = { taps: 1, bias: false, depthwise: false } as const;
-  return append(x, { ...shape, ...plain, part, precise: true, average: { factorTime } });
+  return append(x, { ...shape, ...plain, part, precise: true, average: spec });
 }
 
 function append(x: Value, layer: ConvolutionLayer): Value {

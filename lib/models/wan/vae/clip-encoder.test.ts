@@ -1,10 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { openCheckpoint } from '../../../weights';
-import { diskFolder } from '../../../weights/testing/files';
+import { relativeRms } from '../../../gpu';
+import { openCheckpoint, openSafetensors } from '../../../weights';
+import { diskFile, diskFolder, goldens } from '../../../weights/testing/files';
 import { readVideoConfig } from '../../wan14b/config';
-import { nodeBackend } from '../../wan22/testing/model';
-import { encodeClip } from './encoder';
+import { nodeBackend, tinyFolder } from '../../wan22/testing/model';
+import { encodeClip, encodeFirstFrame } from './encoder';
+import { openGoldens, videoFrames } from './testing';
 
 const model = diskFolder(
   fileURLToPath(new URL('../../wan14b/goldens/tiny-wan22-a14b/model/', import.meta.url)),
@@ -48,4 +50,33 @@ test('what repeats behind the picture is not computed again, and is the same bit
   const whole = await encodeClip(backend, config, checkpoint, all, frames);
   expect(short).toEqual(whole);
   expect(used).toBeLessThan(0.5 * runs);
+});
+
+test('a clip of the residual VAE is the library’s latents, and its beginning those of less of it', async () => {
+  const { config, checkpoint, tensors } = await openGoldens(diskFolder(goldens), tinyFolder);
+  const video = await videoFrames(tensors);
+  const reference = await openSafetensors(
+    await diskFile(fileURLToPath(new URL('testdata/video-latents.safetensors', import.meta.url))),
+  );
+  const encode = (frames: number) =>
+    encodeClip(
+      backend,
+      config,
+      checkpoint,
+      new Map(video.slice(0, frames).entries()),
+      1 + (frames - 1) / 4,
+    );
+  const whole = await encode(9);
+  expect(relativeRms(whole, await reference.read('latents'))).toBeLessThan(1e-5);
+  // [z, F, h·w]: latent frames of a channel lie beside each other.
+  const plane = whole.length / config.z_dim / 3;
+  const first = (latents: Float32Array, of: number, count: number) =>
+    Array.from({ length: config.z_dim }, (_, c) => [
+      ...latents.subarray(c * of * plane, (c * of + count) * plane),
+    ]);
+  expect(first(await encode(5), 2, 2)).toEqual(first(whole, 3, 2));
+  const [still] = video;
+  const picture = still && (await encodeFirstFrame(backend, config, checkpoint, still));
+  expect(picture).toEqual(await encode(1));
+  expect(first(await encode(1), 1, 1)).toEqual(first(whole, 3, 1));
 });

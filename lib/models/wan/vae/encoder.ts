@@ -16,7 +16,8 @@ export interface PlanarImage {
 
 /**
  * Encodes the first frame of a clip. It has no past, so of every 3×3×3 kernel only the last time tap
- * sees anything and the encoder is a 2-D network (`network.ts`), in f32. Everything is freed when it returns or throws.
+ * sees anything and the encoder is a 2-D network (`network.ts`), in f32: that of {@link encodeClip} for a third of the
+ * work. Everything is freed when it returns or throws.
  *
  * @returns latent [z, 1, H/16, W/16] in model space: (mean of the moments − latents_mean) / latents_std
  * @throws TypeError when the image has another size than it says or one that the VAE cannot take
@@ -49,19 +50,23 @@ function requireSteps({ data, width, height }: PlanarImage, factor: number): voi
   }
 }
 
-/** [count, 3, size] with zeros as a fourth channel. */
-function paddedChannels(data: Float32Array, count: number, size: number): Float32Array {
-  const channels = data.length / (count * size);
-  const out = new Float32Array(count * pixelChannels * size);
+/** [count, C, size] with zeros as further channels. */
+function paddedChannels(
+  data: Float32Array,
+  count: number,
+  size: number,
+  channels: number,
+): Float32Array {
+  const own = data.length / count;
+  const out = new Float32Array(count * channels * size);
   for (let i = 0; i < count; i++) {
-    const own = data.subarray(i * channels * size, (i + 1) * channels * size);
-    out.set(own, i * pixelChannels * size);
+    out.set(data.subarray(i * own, (i + 1) * own), i * channels * size);
   }
   return out;
 }
 
-/** The VAE's tensors with filters of the first convolution for {@link pixelChannels}. */
-function paddedInput(checkpoint: VaeCheckpoint): VaeCheckpoint {
+/** The VAE's tensors with filters of the first convolution for so many channels. */
+function paddedInput(checkpoint: VaeCheckpoint, channels: number): VaeCheckpoint {
   const name = 'encoder.conv_in';
   // Where the channels are among the sizes of the filters.
   const axes = new Map([
@@ -74,11 +79,11 @@ function paddedInput(checkpoint: VaeCheckpoint): VaeCheckpoint {
     if (axis === undefined) return data;
     const shape = checkpoint.shape(tensor);
     const inner = elementCount(shape.slice(axis + 1));
-    return paddedChannels(data, elementCount(shape.slice(0, axis)), inner);
+    return paddedChannels(data, elementCount(shape.slice(0, axis)), inner, channels);
   };
   const shape = (tensor: string) => {
     const axis = axes.get(tensor);
-    return checkpoint.shape(tensor).map((size, i) => (i === axis ? pixelChannels : size));
+    return checkpoint.shape(tensor).map((size, i) => (i === axis ? channels : size));
   };
   return {
     has: (tensor) => checkpoint.has(tensor),
@@ -166,19 +171,22 @@ export async function encodeClip(
   const first = pictures.get(0);
   if (!first) throw new TypeError('a clip begins with a picture');
   const { width, height } = first;
+  const { patch_size: patch } = config;
+  const channels = pixelChannels(config);
+  const pixels = (height * width) / patch ** 2;
   const folded = new Map<number, Float32Array>();
   for (const [frame, picture] of pictures) {
     if (picture.width !== width || picture.height !== height) {
       throw new TypeError('the pictures of a clip differ in size');
     }
     requireSteps(picture, factor);
-    const pixels = foldPixels(picture.data, height, width, 1, 'column-row'); // [H·W, 3]
-    folded.set(frame, paddedChannels(pixels, height * width, 1));
+    const own = foldPixels(picture.data, height, width, patch, 'column-row'); // [H·W/p², 3·p²]
+    folded.set(frame, paddedChannels(own, pixels, 1, channels));
   }
-  const grey = new Float32Array(pixelChannels * height * width);
+  const grey = new Float32Array(channels * pixels);
   const [h, w] = [height / factor, width / factor];
   const graphs = clipEncoderGraphs(config, h, w);
-  const padded = paddedInput(checkpoint);
+  const padded = paddedInput(checkpoint, channels);
   const images = await openImages(backend, graphs, padded, { ...options, storage: 'f32' });
   try {
     const levels = encoderParts(config, h, w).map((part) => new LevelRun(images, part));

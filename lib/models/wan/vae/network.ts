@@ -6,6 +6,7 @@ import {
   channelNorm,
   convolution,
   Graph,
+  imageSize,
   memoised,
   pixelAttention,
   repeat,
@@ -198,12 +199,41 @@ export const latentGraphs = memoised((config: VaeConfig, h: number, w: number) =
   return { middle: [...first, ...middle], main: blocks.map(graphOf(top)) };
 });
 
-/** End of an encoder's level: 3×3 convolution with stride 2 where it halves the size, plus the mean of its input. */
-function shrink(x: Value, input: Value, { resampler, out_dim, space, time }: VaeBlock): Value {
-  const side = average(input, out_dim, space ? 2 : 1, time ? 2 : 1); // [H/2, W/2, C]
-  if (!space) return add(side, x);
-  const main = convolution(x, `${resampler}.resample.1`, out_dim, { stride: 2 }); // [H/2, W/2, C]
-  return add(main, side); // [H/2, W/2, C]
+/**
+ * A level of the encoder, depth first, for frames that follow one another: those that a clip begins with, one, or those
+ * of a later latent frame. Where the level halves the time, the later one of two frames is what both become; the clip's
+ * first frame stays as it is.
+ *
+ * @param frames [H, W, C] each
+ * @param taps 1 where nothing comes behind the first frame
+ * @returns [H/2, W/2, C′] each
+ */
+function* encoderLevel(
+  frames: Iterable<Value>,
+  { resnets, resampler, out_dim, space, time, shortcut }: VaeBlock,
+  taps: Taps,
+  first: boolean,
+): Generator<Value> {
+  const [factor, factorTime] = [space ? 2 : 1, time ? 2 : 1] as const;
+  let earlier: Value | null = null;
+  for (const input of frames) {
+    let x = input;
+    for (const name of resnets) x = residualBlock(x, name, out_dim, taps); // [H, W, C′]
+    if (space) x = convolution(x, `${resampler}.resample.1`, out_dim, { stride: 2 }); // [H/2, W/2, C′]
+    if (time && taps === 3) {
+      const halved = causal(x, `${resampler}.time_conv`, out_dim, { kernel: 1 }); // [H/2, W/2, C′]
+      if (!first) x = halved;
+    }
+    if (time && !first && !earlier) {
+      earlier = input;
+      continue;
+    }
+    // Around the level goes the mean of its input.
+    if (shortcut && earlier) x = add(average(earlier, out_dim, factor, { time: 0, factorTime }), x);
+    if (shortcut) x = add(average(input, out_dim, factor, { time: time ? 1 : 0, factorTime }), x);
+    earlier = null;
+    yield x; // [H/2, W/2, C′]
+  }
 }
 
 /**
@@ -215,21 +245,16 @@ export const encoderFrame = memoised((config: VaeConfig, h: number, w: number): 
   const g = new Graph('vae encoder');
   const { in_channels, base_dim, patch_size: p, scale_factor_spatial: scale, z_dim } = config;
   const image = g.input('image', [(h * scale) / p, (w * scale) / p, in_channels]);
-  let x = convolution(image, 'encoder.conv_in', base_dim); // [H, W, C]
-  let top = base_dim;
-  for (const block of encoderBlocks(config)) {
-    const input = x;
-    for (const name of block.resnets) x = residualBlock(x, name, block.out_dim, 1); // [H, W, C]
-    x = shrink(x, input, block); // [H/2, W/2, C]
-    top = block.out_dim;
-  }
-  g.output('mean', meanOf(x, top, z_dim, 1)); // [h, w, z]
+  let frames: Iterable<Value> = [convolution(image, 'encoder.conv_in', base_dim)]; // [H, W, C]
+  for (const block of encoderBlocks(config)) frames = encoderLevel(frames, block, 1, true);
+  for (const x of frames) g.output('mean', meanOf(x, z_dim, 1)); // [h, w, z]
   return g;
 });
 
 /** What is behind the encoder's levels: [h, w, C] → [h, w, z]. */
-function meanOf(features: Value, channels: number, z: number, taps: Taps): Value {
+function meanOf(features: Value, z: number, taps: Taps): Value {
   let x = features;
+  const { channels } = imageSize(features);
   for (const part of middleParts('encoder.mid_block', channels, taps)) x = part(x); // [h, w, C]
   const y = activated(x, 'encoder.norm_out'); // [h, w, C]
   const moments = convolution(y, 'encoder.conv_out', 2 * z, { taps }); // [h, w, 2z]
@@ -237,8 +262,8 @@ function meanOf(features: Value, channels: number, z: number, taps: Taps): Value
   return convolution(moments, 'quant_conv', z, { kernel: 1, part: { index: 0, of: 2 } }); // [h, w, z]
 }
 
-/** Channels of the pixels that the encoder for clips reads: kernels take four at a time, so that the last is zero. */
-export const pixelChannels = 4;
+/** Channels of the pixels that the encoder for clips reads: kernels take four at a time, so that some may be zero. */
+export const pixelChannels = ({ in_channels }: VaeConfig): number => 4 * Math.ceil(in_channels / 4);
 
 /** A level of the encoder for clips; the last one has what is behind the levels, too. */
 export interface EncoderPart {
@@ -249,22 +274,35 @@ export interface EncoderPart {
 }
 
 /**
- * The encoder for clips, without shortcuts.
+ * The encoder for clips.
  *
- * Inputs of a part: `frame 0`, … [H, W, C], in the first one pixels. Outputs: frames [H/2, W/2, C′], half as many where
- * a level halves the time; of the last part the mean [h, w, z] in the VAE's space.
+ * Inputs of a part: `frame 0`, … [H, W, C], in the first one p×p pixels folded into channels. Outputs: frames
+ * [H/2, W/2, C′], half as many where a level halves the time; of the last part the mean [h, w, z] in the VAE's space.
  */
 export const encoderParts = memoised((config: VaeConfig, h: number, w: number): EncoderPart[] => {
   const blocks = encoderBlocks(config);
-  let [height, width] = [h * config.scale_factor_spatial, w * config.scale_factor_spatial];
+  const scale = config.scale_factor_spatial / config.patch_size;
+  let [height, width] = [h * scale, w * scale];
   let frames = config.scale_factor_temporal;
   return blocks.map((block, index) => {
     const ends = index === blocks.length - 1;
-    const size = { height, width };
-    const graphs = [
-      encoderPart(config, block, { ...size, frames: 1 }, true),
-      encoderPart(config, block, { ...size, frames }, false),
-    ] as const;
+    const part = (count: number, first: boolean) => {
+      const g = new Graph(`vae encoder of clips, ${block.name}`);
+      function* inputs() {
+        for (let f = 0; f < count; f++) {
+          const channels = index === 0 ? pixelChannels(config) : block.in_dim;
+          const x = g.input(`frame ${f}`, [height, width, channels]);
+          yield index === 0 ? causal(x, 'encoder.conv_in', config.base_dim) : x; // [H, W, C]
+        }
+      }
+      for (const x of encoderLevel(inputs(), block, 3, first)) {
+        if (ends)
+          g.output('mean', meanOf(x, config.z_dim, 3)); // [h, w, z]
+        else g.output(`frame ${g.outputs.size}`, x); // [H/2, W/2, C′]
+      }
+      return g;
+    };
+    const graphs = [part(1, true), part(frames, false)] as const;
     // Each causal convolution sees two frames more; the one that halves the time steps over one.
     const convolutions = 2 * block.resnets.length + (index === 0 ? 1 : 0) + (ends ? 5 : 0);
     if (block.space) [height, width] = [height / 2, width / 2];
@@ -272,28 +310,3 @@ export const encoderParts = memoised((config: VaeConfig, h: number, w: number): 
     return { graphs, reach: 2 * convolutions + (block.time ? 2 : 0) };
   });
 });
-
-function encoderPart(
-  config: VaeConfig,
-  block: VaeBlock,
-  { frames, height, width }: { frames: number; height: number; width: number },
-  first: boolean,
-): Graph {
-  const { resnets, resampler, in_dim, out_dim, space, time } = block;
-  const { base_dim, z_dim } = config;
-  const begins = resnets[0] === encoderBlocks(config)[0]?.resnets[0];
-  const g = new Graph(`vae encoder of clips, ${block.name}`);
-  for (let f = 0; f < frames; f++) {
-    let x = g.input(`frame ${f}`, [height, width, begins ? pixelChannels : in_dim]); // [H, W, C]
-    if (begins) x = causal(x, 'encoder.conv_in', base_dim); // [H, W, C]
-    for (const name of resnets) x = residualBlock(x, name, out_dim, 3); // [H, W, C′]
-    if (space) x = convolution(x, `${resampler}.resample.1`, out_dim, { stride: 2 }); // [H/2, W/2, C′]
-    // The clip's first frame stays as it is; of all others the later one of two is what both become.
-    const halved = time && causal(x, `${resampler}.time_conv`, out_dim, { kernel: 1 }); // [H/2, W/2, C′]
-    if (!space)
-      g.output('mean', meanOf(x, out_dim, z_dim, 3)); // [h, w, z]
-    else if (!halved || first) g.output(`frame ${g.outputs.size}`, x);
-    else if (f % 2 === 1) g.output(`frame ${g.outputs.size}`, halved);
-  }
-  return g;
-}

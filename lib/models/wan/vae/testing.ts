@@ -3,6 +3,7 @@ import type { Backend } from '../../../gpu';
 import { type ModelFolder, openCheckpoint, openSafetensors } from '../../../weights';
 import { readModelConfig } from '../../wan22/config';
 import type { ClipDecoder } from './decoder';
+import type { PlanarImage } from './encoder';
 
 /** Opens what these tests need of a folder laid out like the goldens. */
 export async function openGoldens(folder: ModelFolder, model: ModelFolder) {
@@ -76,4 +77,19 @@ export function clipOf(frames: readonly Float32Array[]): Float32Array {
 export function ownBytes(backend: Backend): number {
   const { categories, liveBytes } = backend.counters();
   return liveBytes - (categories.runtime?.live ?? 0);
+}
+
+/** The frames of the golden video, [1, 3, F, H, W]. */
+export async function videoFrames(tensors: Goldens['tensors']): Promise<PlanarImage[]> {
+  const [, , frames = 0, height = 0, width = 0] = tensors.shape('video');
+  const video = await tensors.read('video');
+  const plane = height * width;
+  return Array.from({ length: frames }, (_, f) => {
+    const data = new Float32Array(3 * plane);
+    for (let c = 0; c < 3; c++) {
+      const at = (c * frames + f) * plane;
+      data.set(video.subarray(at, at + plane), c * plane);
+    }
+    return { data, height, width };
+  });
 }

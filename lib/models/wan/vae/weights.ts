@@ -113,8 +113,8 @@ export function transposed(data: Float32Array, rows: number, columns: number): F
 }
 
 /**
- * Filters of AvgDown3D for a single frame: a convolution without overlap. Blocks of (time, row, column) are folded into
- * channels in that order and neighbouring ones averaged; in time a frame of zeros stands before the only one.
+ * Filters of a frame's share of AvgDown3D: a convolution without overlap. Blocks of (time, row, column) are folded into
+ * channels in that order and neighbouring ones averaged.
  *
  * @returns [filters, inputs, kernel, kernel]
  */
@@ -124,13 +124,13 @@ export function averagingWeights({
   kernel,
   average,
 }: ConvolutionLayer): Float32Array {
-  const { factorTime = 1 } = average ?? {};
+  const { time = 0, factorTime = 1 } = average ?? {};
   const area = kernel * kernel;
   const group = (inputs * factorTime * area) / filters;
   const weights = new Float32Array(filters * inputs * area);
   for (let c = 0; c < inputs; c++) {
     for (let pixel = 0; pixel < area; pixel++) {
-      const folded = (c * factorTime + factorTime - 1) * area + pixel;
+      const folded = (c * factorTime + time) * area + pixel;
       const filter = Math.floor(folded / group);
       weights[(filter * inputs + c) * area + pixel] = 1 / group;
     }
