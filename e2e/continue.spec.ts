@@ -54,9 +54,18 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     expect(sniffImage(bytes)).toMatchObject({ format: 'png', width: 1280, height: 720 });
   });
 
-  await test.step('make it longer', async () => {
+  await test.step('make it longer, by its last frames where its latents are gone', async () => {
     await button('Make it longer').click();
     const dialog = page.getByRole('dialog', { name: 'Make it longer' });
+    const gone = dialog.getByText(/^What the model left of this video’s end is not kept/);
+    await expect(gone).toBeHidden();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.evaluate(async () => {
+      const root = await navigator.storage.getDirectory();
+      await root.removeEntry('runs', { recursive: true });
+    });
+    await button('Make it longer').click();
+    await expect(gone).toBeVisible();
     await dialog.getByRole('checkbox', { name: 'Keep the motion' }).uncheck();
     await expect(dialog.getByRole('checkbox', { name: 'Keep the colours' })).toBeChecked();
     await expectAccessible(page);

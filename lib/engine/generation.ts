@@ -24,7 +24,6 @@ import { fileSha256 } from '../contract/file-sha256';
 import {
   encodeEnd,
   type RunSaving,
-  readEnd,
   removeSaved,
   savedPromptOptimization,
 } from '../pipeline/checkpoints';
@@ -48,6 +47,7 @@ import {
   type VideoWriter,
 } from '../video';
 import type { EngineDevice } from './device';
+import { endOfEarlier } from './earlier-video';
 import { Finisher, openFinisher } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
@@ -214,6 +214,9 @@ export class Generation {
         write: (pixels) => output.add(pixels),
       });
       finisher = finishing;
+      const { before: earlier } = request;
+      const before =
+        earlier && (await endOfEarlier(earlier, model, parameters.size, backend, signal));
       const result = await imageToVideo(
         backend,
         model,
@@ -228,7 +231,7 @@ export class Generation {
           frames,
           seed: parameters.seed,
           ...(request.continues && { continues: true }),
-          before: request.before && (await readEnd(request.before, model, native)),
+          before,
           keepsColours: options.keepsColours,
           // Where the user set no budget the device is asked.
           memoryBudget: device.memoryBudget ?? 'probe',

@@ -13,7 +13,7 @@ import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
 import type { ModelInstallation } from './installation';
 import type { KeyFrame } from './key-frames';
-import type { ClipSize, LatentSize, LatentSpace } from './latents';
+import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
 import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
 
 /** What a part of a run computes. */
@@ -212,6 +212,17 @@ export interface VideoModel extends ModelCounts {
     signal: AbortSignal,
     held?: readonly Float32Array[],
   ): Promise<NamedTensors>;
+  /**
+   * The latent frames [C, h, w] that a clip goes on from, of the last frames of an earlier video.
+   *
+   * @param frames one more than a multiple of the latent stride
+   * @throws KinoraError `MODEL_FILE_MISSING` where what is stored of the model encodes single pictures only
+   */
+  encodeFrames(
+    backend: Backend,
+    frames: readonly Frame[],
+    signal: AbortSignal,
+  ): Promise<Float32Array[]>;
   /**
    * Brings the denoiser's weights to the device, as far as the plan keeps them there.
    *

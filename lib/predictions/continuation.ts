@@ -8,7 +8,7 @@ export interface ContinuationChanges {
   readonly prompt: string;
   /** In seconds. */
   readonly duration: number;
-  /** The last latents of the video where its motion is kept; null where it goes on from the picture. */
+  /** What its motion is kept by: its last latents, or the video; null where it goes on from the picture. */
   readonly before: Blob | null;
   readonly keepsColours: boolean;
   readonly safetyChecker: boolean;

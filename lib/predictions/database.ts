@@ -12,7 +12,7 @@ export interface Source {
   /** The end image; its name is in the options of the prediction. */
   readonly lastImage?: Blob | undefined;
   readonly loras: readonly SourceLora[];
-  /** The last latents of the video that it continues; absent where it goes on from the picture alone. */
+  /** The last latents of the video that it continues, or the video; absent where it goes on from the picture alone. */
   readonly before?: Blob | undefined;
   /** Small JPEG of the image; absent until it is made, or if the image cannot be decoded. */
   readonly thumbnail?: Blob;

@@ -15,7 +15,7 @@ export interface RunInput extends RunRequest<ParametersInput> {
   readonly lastImage?: Blob | undefined;
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
-  /** The last latents of the video that it continues, where its motion is kept. */
+  /** The last latents of the video that it continues, where its motion is kept; that video where they are gone. */
   readonly before?: Blob | undefined;
   readonly device: DeviceOptions;
   /** As in `Prediction`. */

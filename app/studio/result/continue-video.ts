@@ -2,6 +2,7 @@ import { KinoraError } from '../../../lib/contract/errors';
 import type { Completed } from '../../../lib/contract/prediction';
 import { type ContinuationChanges, continuationOf } from '../../../lib/predictions/continuation';
 import type { RunInput } from '../../../lib/predictions/run-input';
+import { endOf } from '../../../lib/predictions/saved-runs';
 import type { PredictionStore } from '../../../lib/predictions/store';
 import { readVideo } from '../../../lib/predictions/videos';
 import { loadModels } from '../../shared/use-models';
@@ -9,7 +10,7 @@ import { t } from '../../texts';
 import '../../texts/en/result';
 
 /**
- * The input of a run that continues a finished video from its last frame.
+ * The input of a run that continues a finished video from its end.
  *
  * @throws KinoraError `MODEL_NOT_INSTALLED`, `IMAGE_MISSING` where its adapters are not stored,
  *   `FILE_UNREADABLE` or `VIDEO_UNREADABLE`
@@ -17,7 +18,10 @@ import '../../texts/en/result';
 export async function openContinuation(
   store: PredictionStore,
   prediction: Completed,
-  changes: ContinuationChanges,
+  changes: Omit<ContinuationChanges, 'before'> & {
+    /** By the latents of its end, or of its last frames where those are gone; else it goes on from the last picture. */
+    readonly keepsMotion: boolean;
+  },
 ): Promise<RunInput> {
   const [models, source] = await Promise.all([loadModels(), store.source(prediction.id)]);
   const model = models.find(({ manifest }) => manifest.id === prediction.model);
@@ -32,5 +36,7 @@ export async function openContinuation(
   const { continuationImage } = await import('../../../lib/video/continuation');
   const native = model.manifest.nativeSizes[prediction.parameters.size];
   const video = await readVideo(prediction.result.videoFile);
-  return continuationOf(prediction, source, await continuationImage(video, native), changes);
+  const before = changes.keepsMotion ? ((await endOf(prediction.id)) ?? video) : null;
+  const image = await continuationImage(video, native);
+  return continuationOf(prediction, source, image, { ...changes, before });
 }

@@ -3,6 +3,7 @@ import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
 import type { KernelChoice } from '../../gpu/kernels';
 import {
+  type Frame,
   type LatentSize,
   type LatentSpace,
   latentSizeOf,
@@ -24,7 +25,8 @@ import { planWan, usualChoice, type WanPlanRequest } from './plan';
 import { previewOf } from './preview';
 import { createTinyDecoder } from './tiny-decoder';
 import { tokensPerFrame } from './tokens';
-import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder } from './vae';
+import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder, encodeClip } from './vae';
+import { encoderTapsOf } from './vae/weights';
 
 /** What every Wan model has in its configuration. */
 export interface WanConfig {
@@ -160,6 +162,27 @@ export abstract class WanModel<Parts extends WanParts> {
     const { textEncoder, config, precision } = this.parts;
     const reading = { ...loading, precision };
     return encodePrompts(backend, textEncoder, config.text_encoder, prompts, reading);
+  }
+
+  async encodeFrames(
+    backend: Backend,
+    frames: readonly Frame[],
+    signal: AbortSignal,
+  ): Promise<Float32Array[]> {
+    const { config, vae } = this.parts;
+    const [first] = frames;
+    if (encoderTapsOf(vae) === 1 || !first) {
+      const sentence = `The VAE of ${this.manifest.name} was stored by an earlier version of Kinora, which encodes single pictures only.`;
+      const remedy =
+        'Go on from the last picture, or delete the model on the Models page and download it again.';
+      throw new KinoraError('MODEL_FILE_MISSING', sentence, { remedy });
+    }
+    const size = latentSizeOf(this.latents, { ...first, frames: frames.length });
+    const shown = new Map(frames.entries());
+    return splitLatents(
+      await encodeClip(backend, config.vae, vae, shown, size.frames, { signal }),
+      size,
+    );
   }
 
   async *decode(

@@ -51,15 +51,18 @@ export async function requireInstalled(
 /**
  * Opens a component of the store and checks it against what would be installed today.
  *
- * @param recipeOf the recipe of today, by the precision that is stored
+ * @param recipeOf the recipe of today, by the precision that is stored and by what is there
  */
 export async function openConverted(
   folder: StoreFolder,
   component: string,
-  recipeOf: (precision: StoredCheckpoint['stored']['precision']) => ComponentRecipe,
+  recipeOf: (
+    precision: StoredCheckpoint['stored']['precision'],
+    checkpoint: StoredCheckpoint,
+  ) => ComponentRecipe,
 ): Promise<StoredCheckpoint> {
   const checkpoint = await openStoredComponent(folder.folder(component));
-  const { tensors } = recipeOf(checkpoint.stored.precision);
+  const { tensors } = recipeOf(checkpoint.stored.precision, checkpoint);
   const shapes = tensors.map(
     ({ name, shape, reorder }) => [name, reorder?.shape ?? shape] as const,
   );

@@ -11,7 +11,7 @@ import {
 } from './config';
 import { transformerTensors, vaeTensors } from './tensors';
 import { blockLinears } from './transformer/network';
-import { allPhases, derived, newestFirst, transposed } from './vae/weights';
+import { allPhases, derived, type EncoderTaps, newestFirst, transposed } from './vae/weights';
 
 /** One pack per block: its linears in the wanted precision, then its vectors; one for all around. */
 export function transformerRecipe(
@@ -33,8 +33,12 @@ export function transformerRecipe(
   return all;
 }
 
-/** One pack per level of the encoder and of the decoder; kernels in the order that the graphs want. */
-export function vaeRecipe(vae: VaeConfig): TensorRecipe[] {
+/**
+ * One pack per level of the encoder and of the decoder; kernels in the order that the graphs want.
+ *
+ * @param seen time taps of the encoder's convolutions: 1 in a store that takes single pictures only
+ */
+export function vaeRecipe(vae: VaeConfig, seen: EncoderTaps = 3): TensorRecipe[] {
   const shapes = vaeTensors(vae);
   const recipe = tensorRecipes(shapes);
   const all: TensorRecipe[] = [];
@@ -53,8 +57,6 @@ export function vaeRecipe(vae: VaeConfig): TensorRecipe[] {
   };
   const plain = (name: string, pack: string) =>
     kernel(name, pack, 'compact', `${name}.weight`, undefined);
-  // An encoder of one frame sees no past.
-  const seen = vae.is_residual ? 1 : 3;
   /** @param taps the newest ones, that are used */
   const convolution = (name: string, pack: string, taps: 1 | 3) => {
     const [filters = 0, inputs = 0, depth = 1, ...size] = shapeOfTensor(shapes, `${name}.weight`);
@@ -95,7 +97,7 @@ export function vaeRecipe(vae: VaeConfig): TensorRecipe[] {
     const pack = packOf('encoder', i);
     resnets(block, pack, seen);
     if (block.space) plain(`${block.resampler}.resample.1`, pack);
-    if (block.time && !block.shortcut) convolution(`${block.resampler}.time_conv`, pack, 3);
+    if (block.time && seen === 3) convolution(`${block.resampler}.time_conv`, pack, 3);
   }
   middle('encoder.mid_block', 'encoder-out.bin', seen);
   convolution('encoder.conv_out', 'encoder-out.bin', seen);

@@ -121,4 +121,14 @@ test('a video that goes on from a finished one begins with its last frame', asyn
   expect(read(first.frames)).toEqual({ frames: 13, numbers: upTo(3) });
   const { frames } = await count({ frames: 13, before: first.result.end ?? undefined });
   expect(read(frames)).toEqual({ frames: 13, numbers: upTo(6).slice(3) });
+  // The same by its last frames alone.
+  const { signal } = new AbortController();
+  const shown = first.frames.slice(-9);
+  const before = {
+    latents: await new Wan22(parts).encodeFrames(backend, shown, signal),
+    colours: null,
+  };
+  expect(before.latents).toHaveLength(3);
+  const again = await count({ frames: 13, before }, false, 3);
+  expect(read(again.frames)).toEqual({ frames: 13, numbers: upTo(6).slice(3) });
 });

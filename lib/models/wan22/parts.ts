@@ -19,6 +19,7 @@ import {
   storedTinyDecoder,
 } from '../wan/parts';
 import { transformerTensors, vaeTensors } from '../wan/tensors';
+import { encoderTapsOf } from '../wan/vae/weights';
 import { type ModelConfig, readModelConfig } from './config';
 import { loraArchitecture } from './lora';
 import { type ConvertedComponent, componentRecipe } from './recipes';
@@ -77,7 +78,9 @@ export async function openStoredParts(
   const config = await readModelConfig(files);
   checkSizes(manifest, config);
   const open = (component: ConvertedComponent) =>
-    openConverted(folder, component, (of) => componentRecipe(component, config, of));
+    openConverted(folder, component, (of, stored) =>
+      componentRecipe(component, config, of, encoderTapsOf(stored)),
+    );
   const [transformer, textEncoder, vae] = await Promise.all([
     open('transformer'),
     open('text_encoder'),

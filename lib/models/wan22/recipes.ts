@@ -2,6 +2,7 @@ import type { Precision } from '../../contract';
 import type { ComponentRecipe } from '../../weights/store/recipe';
 import { textEncoderRecipe } from '../umt5/install';
 import { transformerRecipe, vaeRecipe } from '../wan/recipes';
+import type { EncoderTaps } from '../wan/vae/weights';
 import type { ModelConfig } from './config';
 import type { WeightComponent } from './naming/expected';
 
@@ -13,11 +14,13 @@ export type ConvertedComponent = Exclude<WeightComponent, 'tiny_decoder'>;
  * read them, so that a layer is one contiguous read. What nothing reads is left out.
  *
  * @param precision of the model; the VAE has none, and the text encoder at least 8 bits
+ * @param taps of the VAE's encoder
  */
 export function componentRecipe(
   component: ConvertedComponent,
   config: ModelConfig,
   precision: Precision,
+  taps: EncoderTaps = 3,
 ): ComponentRecipe {
   switch (component) {
     case 'transformer':
@@ -25,6 +28,6 @@ export function componentRecipe(
     case 'text_encoder':
       return textEncoderRecipe(config.text_encoder, precision);
     case 'vae':
-      return { component, tensors: vaeRecipe(config.vae) };
+      return { component, tensors: vaeRecipe(config.vae, taps) };
   }
 }

@@ -13,8 +13,8 @@ export interface LongerChoice {
   readonly prompt: string;
   /** In seconds. */
   readonly duration: number;
-  /** The last latents of the video where its motion is kept; null where it goes on from its last picture. */
-  readonly before: Blob | null;
+  /** Whether its motion is kept; else it goes on from its last picture. */
+  readonly keepsMotion: boolean;
   /** Whether a continuation from the picture is given its colours. */
   readonly keepsColours: boolean;
 }
@@ -30,18 +30,17 @@ export function LongerDialog(props: {
   const [prompt, setPrompt] = useState(parameters.prompt);
   const { min, max } = parameterRanges.duration;
   const [duration, setDuration] = useState<number>(min);
-  const kept = useLastLatents(prediction);
+  const motion = useMotion(prediction);
   const [wantsMotion, setWantsMotion] = useState<boolean | null>(null);
   const [keepsColours, setKeepsColours] = useState(true);
-  const keepsMotion = kept?.latents ? (wantsMotion ?? kept.usual) : false;
+  const keepsMotion = motion?.possible ? (wantsMotion ?? motion.usual) : false;
   return (
     <Modal titleId="longer-title" onClose={onClose}>
       <form
         className="longer"
         onSubmit={(event) => {
           event.preventDefault();
-          const before = keepsMotion ? (kept?.latents ?? null) : null;
-          onStart({ prompt, duration, before, keepsColours });
+          onStart({ prompt, duration, keepsMotion, keepsColours });
           onClose();
         }}
       >
@@ -71,15 +70,14 @@ export function LongerDialog(props: {
           <span>{t('common.seconds', { seconds: duration })}</span>
         </div>
         <div className="field">
-          {kept?.latents && (
+          {motion?.possible && (
             <Switch
               name={t('result.keepsMotion')}
-              hint={t('result.keepsMotionHint')}
+              hint={t(motion.latents ? 'result.keepsMotionHint' : 'result.motionGone')}
               checked={keepsMotion}
               onChange={setWantsMotion}
             />
           )}
-          {kept && !kept.latents && <p className="field-hint">{t('result.motionGone')}</p>}
           {!keepsMotion && (
             <Switch
               name={t('result.keepsColours')}
@@ -90,7 +88,7 @@ export function LongerDialog(props: {
           )}
         </div>
         <div className="actions">
-          <button type="submit" className="primary" disabled={!kept || prompt.trim() === ''}>
+          <button type="submit" className="primary" disabled={!motion || prompt.trim() === ''}>
             {t('result.continue')}
           </button>
           <button type="button" onClick={onClose}>
@@ -102,22 +100,32 @@ export function LongerDialog(props: {
   );
 }
 
-/** The last latents of a video, where they are kept, and whether its model usually goes on with them; null until read. */
-function useLastLatents({ id, model }: Completed) {
-  const [kept, setKept] = useState<{ latents: Blob | null; usual: boolean } | null>(null);
+/** How the motion of a video can be kept. */
+interface Motion {
+  /** Whether its model can. */
+  readonly possible: boolean;
+  readonly usual: boolean;
+  /** Whether its last latents are there; else its last frames are encoded again. */
+  readonly latents: boolean;
+}
+
+/** Null until read. */
+function useMotion({ id, model }: Completed): Motion | null {
+  const [motion, setMotion] = useState<Motion | null>(null);
   useEffect(() => {
     let current = true;
     Promise.all([endOf(id), loadModels()]).then(
-      ([latents, models]) => {
+      ([end, models]) => {
         const manifest = models.find((each) => each.manifest.id === model)?.manifest;
-        if (current) setKept({ latents, usual: manifest?.continuation.keepsMotion ?? false });
+        const { latents = 0, keepsMotion: usual = false } = manifest?.continuation ?? {};
+        if (current) setMotion({ possible: latents > 0, usual, latents: end !== null });
       },
       // What cannot be read is not there.
-      () => current && setKept({ latents: null, usual: false }),
+      () => current && setMotion({ possible: false, usual: false, latents: false }),
     );
     return () => {
       current = false;
     };
   }, [id, model]);
-  return kept;
+  return motion;
 }

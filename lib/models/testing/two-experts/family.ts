@@ -198,6 +198,10 @@ class TwoExperts implements VideoModel {
     return encodePrompts(backend, weights.text_encoder, config.text_encoder, prompts, reading);
   }
 
+  encodeFrames(): Promise<Float32Array[]> {
+    throw new TypeError('its manifest goes on from pictures only');
+  }
+
   /** @returns a row of `image` and a value of `mask` for each position of the clip: the image fades with the frames */
   async encodeImages(backend: Backend, images: readonly KeyFrame[], frames: number) {
     const { data, width, height } = at(images, 0).image;

@@ -186,7 +186,7 @@ export async function encodeClip(
   const grey = new Float32Array(channels * pixels);
   const [h, w] = [height / factor, width / factor];
   const graphs = clipEncoderGraphs(config, h, w);
-  const padded = paddedInput(checkpoint, channels);
+  const padded = channels === config.in_channels ? checkpoint : paddedInput(checkpoint, channels);
   const images = await openImages(backend, graphs, padded, { ...options, storage: 'f32' });
   try {
     const levels = encoderParts(config, h, w).map((part) => new LevelRun(images, part));

@@ -177,7 +177,8 @@ async function taps(reader: VaeReader, layer: ConvolutionLayer): Promise<Source>
     const block = part.of * filters * size;
     const strides = { block, filter: size, channel: taps, tap: 1 };
     const order = { ...shape, strides, first: part.index * filters * size };
-    return sourceOf(reader, stored, order);
+    const data = await reader.taps(layer);
+    return { data, elements: data.length, order };
   }
   const [, , ...rest] = reader.checkpoint.shape(`${name}.weight`);
   const depth = rest.length > 2 ? at(rest, 0) : 1;
