@@ -2,6 +2,7 @@ import { centred, type ModelManifest, sizeInPixels } from '../contract';
 import type { Size } from '../contract/parameters';
 import type { Backend } from '../gpu';
 import { readEnd } from '../pipeline/checkpoints';
+import type { Frame } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
 import type { VideoEnd } from '../pipeline/request';
 import { frameImage, inspectVideo, readFrames } from '../video';
@@ -20,39 +21,46 @@ export async function endOfEarlier(
   backend: Backend,
   signal: AbortSignal,
 ): Promise<VideoEnd> {
-  const native = model.manifest.nativeSizes[size];
-  if (before.type !== 'video/mp4') return readEnd(before, model, native);
-  const { frames, frameRate } = await inspectVideo(before);
-  const shown = [];
-  for await (const { pixels } of readFrames(
-    before,
-    lastFrames(model.manifest, frames, frameRate),
-    frameRate,
-  )) {
-    const image = frameImage(extendFrame(pixels, native), centred, native, sizeInPixels(size));
-    shown.push({ data: image, width: native.width, height: native.height });
-  }
-  const latents = await model.encodeFrames(backend, shown, signal);
+  const { manifest } = model;
+  if (before.type !== 'video/mp4') return readEnd(before, model, manifest.nativeSizes[size]);
+  const frames = await framesOfEnd(before, manifest, size, manifest.continuation.latents);
+  const latents = await model.encodeFrames(backend, frames, signal);
   await backend.trim();
   return { latents, colours: null };
 }
 
 /**
- * The frames of a video that become the latent frames which a clip holds: at the model's own rate, also where there are
- * frames between them.
+ * The frames at the end of a video that become latent frames of a model, at its size.
+ *
+ * @param latents how many are wanted; fewer where the video is shorter
+ * @throws KinoraError `VIDEO_UNREADABLE`
  */
+export async function framesOfEnd(
+  video: Blob,
+  manifest: ModelManifest,
+  size: Size,
+  latents: number,
+): Promise<Frame[]> {
+  const native = manifest.nativeSizes[size];
+  const { frames, frameRate } = await inspectVideo(video);
+  const indices = lastFrames(manifest, latents, frames, frameRate);
+  const shown: Frame[] = [];
+  for await (const { pixels } of readFrames(video, indices, frameRate)) {
+    const data = frameImage(extendFrame(pixels, native), centred, native, sizeInPixels(size));
+    shown.push({ data, width: native.width, height: native.height });
+  }
+  return shown;
+}
+
+/** Whole latent frames at the model's own rate, also where the video has frames between those of the model. */
 export function lastFrames(
-  {
-    continuation,
-    frameStride,
-    framesPerSecond,
-  }: Pick<ModelManifest, 'continuation' | 'frameStride' | 'framesPerSecond'>,
+  { frameStride, framesPerSecond }: Pick<ModelManifest, 'frameStride' | 'framesPerSecond'>,
+  latents: number,
   frames: number,
   frameRate: number,
 ): number[] {
   const pace = Math.max(1, Math.round(frameRate / framesPerSecond));
-  const wanted = (continuation.latents - 1) * frameStride;
-  const there = Math.floor((frames - 1) / pace / frameStride) * frameStride;
-  const count = 1 + Math.min(wanted, there);
+  const there = Math.floor((frames - 1) / pace / frameStride);
+  const count = 1 + Math.min(latents - 1, there) * frameStride;
   return Array.from({ length: count }, (_, i) => frames - 1 - (count - 1 - i) * pace);
 }

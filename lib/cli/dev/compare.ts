@@ -5,7 +5,8 @@ import type { Page } from 'playwright';
 import { isBundled, KinoraError, parseParameters } from '../../contract';
 import type { HeadlessEvent } from '../../contract/headless';
 import { parameterRanges } from '../../contract/parameters';
-import type { RunOptions, RunRequest } from '../../contract/run';
+import type { DeviceOptions, RunOptions, RunRequest } from '../../contract/run';
+import type { HeldEnds } from '../../pipeline/held-end';
 import {
   deviceOf,
   readArguments,
@@ -22,9 +23,9 @@ import { readManifest } from '../inputs';
 import { fromUser } from '../paths';
 import { ProgressReport } from '../report';
 import { openSession } from '../session';
-import { comparePage } from './compare/html';
+import { comparePage, endsSentence } from './compare/html';
 import type { Measures } from './compare/measures';
-import { type Comparison, summaryOf, withClip } from './compare/record';
+import { type Comparison, type SceneEnds, summaryOf, withClip } from './compare/record';
 import { compareScenes, type Scene } from './compare/scenes';
 
 type Asked = Pick<RunRequest, 'profile'> & { readonly options: RunOptions };
@@ -95,7 +96,8 @@ async function compare(
   }
   const home = kinoraHome();
   const listed = await readManifest(values.model, await addedIds(home));
-  const { defaults } = listed ?? {};
+  const { defaults, continuation } = listed ?? {};
+  const holdsLatents = continuation !== undefined && continuation.latents > 0;
   const steps = readNumber(values.steps) ?? null;
   const settings = {
     steps,
@@ -134,10 +136,12 @@ async function compare(
   let comparison: Comparison = {
     format: 1,
     model,
-    device: `${named.filter(Boolean).join(' ')}, ${page.page.context().browser()?.version() ?? ''}`,
+    device: `${named.filter(Boolean).join(' ')}, Chromium ${page.page.context().browser()?.version() ?? ''}`,
     settings,
-    clips: await earlierClips(target, settings, model),
+    clips: [],
+    ends: [],
     summary: {},
+    ...(await earlierComparison(target, settings, model)),
   };
   await mkdir(path.join(target, 'clips'), { recursive: true });
   for (const scene of compareScenes.slice(0, images)) {
@@ -178,13 +182,24 @@ async function compare(
         video,
         measures: await measured(measuring, files, settings.loop),
       });
-      comparison = { ...comparison, clips, summary: summaryOf(clips) };
+      const { ends } = comparison;
+      const measuresEnds = holdsLatents && !ends.some((each) => each.scene === scene.name);
+      const measuredEnds = measuresEnds
+        ? [await heldEnds(measuring, scene.name, model, device)]
+        : [];
+      comparison = {
+        ...comparison,
+        clips,
+        ends: [...ends, ...measuredEnds],
+        summary: summaryOf(clips),
+      };
       const json = `${JSON.stringify(comparison, null, 2)}\n`;
       await writeFile(path.join(target, 'compare.json'), json);
       await writeFile(path.join(target, 'index.html'), comparePage(comparison));
     }
   }
   await page.call('clearHistory');
+  if (comparison.ends.length > 0) command.say(`\n${endsSentence(comparison.ends)}`);
   command.say(`\n${path.join(path.relative('', target), 'index.html')}`);
 }
 
@@ -204,17 +219,18 @@ function columnOf(
   return `${name}, ${adapter.name}${adapter.strength === undefined ? '' : ` at ${adapter.strength}`}`;
 }
 
-/** The clips that a folder has already. @throws KinoraError `PARAMETER_INVALID` where they were made otherwise */
-async function earlierClips(
+/** What a folder has already. @throws KinoraError `PARAMETER_INVALID` where it was made otherwise */
+async function earlierComparison(
   folder: string,
   settings: Comparison['settings'],
   model: string,
-): Promise<Comparison['clips']> {
+): Promise<Pick<Comparison, 'clips' | 'ends'> | null> {
   const text = await readFile(path.join(folder, 'compare.json'), 'utf8').catch(() => null);
-  if (text === null) return [];
+  if (text === null) return null;
   const earlier = JSON.parse(text) as Comparison;
   const same = JSON.stringify([earlier.format, earlier.model, earlier.settings]);
-  if (same === JSON.stringify([1, model, settings])) return earlier.clips;
+  const { clips, ends = [] }: Partial<Comparison> = earlier;
+  if (clips && same === JSON.stringify([1, model, settings])) return { clips, ends };
   const sentence = `${folder} has a comparison of another model, or with other settings.`;
   throw new KinoraError('PARAMETER_INVALID', sentence, { remedy: 'Name another folder.' });
 }
@@ -250,6 +266,20 @@ async function measured(page: Page, [image, video]: readonly string[], loop: boo
   await page.locator('#video').setInputFiles(video ?? []);
   const measures = await page.evaluate((asked) => window.kinoraMeasure?.(asked), loop);
   return measures as Measures;
+}
+
+/** Measures the ends on the video that was measured last. */
+async function heldEnds(
+  page: Page,
+  scene: string,
+  model: string,
+  device: DeviceOptions,
+): Promise<SceneEnds> {
+  const ends = await page.evaluate(([id, on]) => window.kinoraHeldEnds?.(id, on), [
+    model,
+    device,
+  ] as const);
+  return { scene, ...(ends as HeldEnds) };
 }
 
 function refused(sentence: string): KinoraError {

@@ -1,4 +1,5 @@
 import type { Applied } from '../../../contract';
+import type { HeldEnd, HeldEnds } from '../../../pipeline/held-end';
 import { type Measures, median } from './measures';
 
 /** One video of the comparison. */
@@ -21,6 +22,11 @@ export interface ComparedClip {
   readonly measures: Measures;
 }
 
+/** Measured on the end of a scene's first video. */
+export interface SceneEnds extends HeldEnds {
+  readonly scene: string;
+}
+
 /** What `compare.json` holds: it is alike on every machine, so that two of them can be compared. */
 export interface Comparison {
   readonly format: 1;
@@ -33,6 +39,8 @@ export interface Comparison {
     readonly loop: boolean;
   };
   readonly clips: readonly ComparedClip[];
+  /** What may be held as a clip's end, by the VAE alone; none where the model holds no latent frames. */
+  readonly ends: readonly SceneEnds[];
   /** Medians over the scenes, by column. */
   readonly summary: Readonly<Record<string, Summary>>;
 }
@@ -84,4 +92,15 @@ export function withClip(clips: readonly ComparedClip[], made: ComparedClip): Co
     ({ scene, column }) => scene !== made.scene || column !== made.column,
   );
   return [...others, made];
+}
+
+/** Medians over the scenes, and which way of making an end image's latent frame is the better one. */
+export function endsOf(ends: readonly HeldEnds[]): HeldEnds & { readonly better: keyof HeldEnds } {
+  const middle = (key: keyof HeldEnds): HeldEnd => ({
+    psnr: median(ends.map((one) => one[key].psnr)),
+    step: median(ends.map((one) => one[key].step)),
+  });
+  const [own, alone, repeated] = [middle('own'), middle('alone'), middle('repeated')];
+  const better = repeated.psnr > alone.psnr ? 'repeated' : 'alone';
+  return { own, alone, repeated, better };
 }
