@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Pixels } from '../../../video/image';
 import { lumaOf, meanLab, measureVideo, motion, psnr, shrunk, ssim } from './measures';
-import { type ComparedClip, summaryOf, withClip } from './record';
+import { type ComparedClip, endsOf, summaryOf, withClip } from './record';
 import { compareScenes } from './scenes';
 
 const [width, height] = [320, 256];
@@ -110,4 +110,15 @@ test('there are twenty start images, each drawn otherwise; the summary is of one
     [] as ComparedClip[],
   );
   expect(summaryOf(clips)).toMatchObject({ x: { flow: 3 }, y: { flow: 1, end_psnr: null } });
+});
+
+test('an end image is better made in the way whose median PSNR is higher', () => {
+  const ends = (...decibels: number[]) => {
+    const [own, alone, repeated] = decibels.map((psnr) => ({ psnr, step: 1 / psnr }));
+    if (!own || !alone || !repeated) throw new TypeError('there are three');
+    return { own, alone, repeated };
+  };
+  const made = endsOf([ends(40, 30, 32), ends(41, 38, 33), ends(42, 31, 34)]);
+  expect(made).toMatchObject({ alone: { psnr: 31, step: 1 / 31 }, better: 'repeated' });
+  expect(endsOf([ends(40, 32, 30)]).better).toBe('alone');
 });

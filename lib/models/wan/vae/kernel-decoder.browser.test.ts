@@ -4,13 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../../gpu';
 import { familyOf, type KernelChoice } from '../../../gpu/kernels';
 import type { ParityLine } from '../../../pipeline/parity';
-import { httpFolder } from '../../../weights';
+import { httpFolder, openSafetensors } from '../../../weights';
 import { openGolden } from '../../wan22/parity/golden';
 import { stages } from '../../wan22/parity/stages';
 import { parityContext } from '../../wan22/testing/parity';
 import {
   createTiledVaeDecoder,
   createVaeDecoder,
+  encodeClip,
   encodeFirstFrame,
   measureDecoder,
   measureEncoder,
@@ -23,6 +24,7 @@ import {
   latentsOf,
   openGoldens,
   ownBytes,
+  videoFrames,
 } from './testing';
 
 const root = new URL('/lib/models/wan22/goldens/', location.href);
@@ -101,6 +103,17 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
     console.log(`image latent: ${error}, ${backend.peakBytes} of ${plan.peak} bytes`);
     expect(error).toBeLessThan(1e-5);
     expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
+    expect(ownBytes(backend)).toBe(0);
+  });
+
+  test('a clip, in f32', async () => {
+    const { config, checkpoint, tensors } = goldens;
+    const folder = httpFolder(new URL('/lib/models/wan/vae/testdata/', location.href));
+    const file = await folder.open('video-latents.safetensors');
+    const clip = new Map((await videoFrames(tensors)).entries());
+    const latents = await encodeClip(backend, config, checkpoint, clip, 3);
+    const reference = await (await openSafetensors(file)).read('latents');
+    expect(relativeRms(latents, reference)).toBeLessThan(1e-5);
     expect(ownBytes(backend)).toBe(0);
   });
 
