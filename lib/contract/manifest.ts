@@ -125,6 +125,11 @@ export const manifestSchema = z.object({
       latents: z.int().min(0).max(3).default(0),
       /** Whether it keeps the motion where nobody chooses; else it starts from the last picture alone. */
       keepsMotion: z.boolean().default(false),
+      /**
+       * What makes latent frames of a finished video's frames: the clip (when absent), or one picture for each, for a VAE that was
+       * trained on pictures.
+       */
+      encodes: z.enum(['clip', 'pictures']).optional(),
     })
     .prefault({}),
   /** Default precision of `choices`; for a bundled model, its precision on the device. */

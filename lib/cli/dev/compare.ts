@@ -97,7 +97,9 @@ async function compare(
   const home = kinoraHome();
   const listed = await readManifest(values.model, await addedIds(home));
   const { defaults, continuation } = listed ?? {};
-  const holdsLatents = continuation !== undefined && continuation.latents > 0;
+  // A VAE of pictures knows one way only.
+  const { latents = 0, encodes = 'clip' } = continuation ?? {};
+  const holdsLatents = latents > 0 && encodes === 'clip';
   const steps = readNumber(values.steps) ?? null;
   const settings = {
     steps,

@@ -25,7 +25,13 @@ import { planWan, usualChoice, type WanPlanRequest } from './plan';
 import { previewOf } from './preview';
 import { createTinyDecoder } from './tiny-decoder';
 import { tokensPerFrame } from './tokens';
-import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder, encodeClip } from './vae';
+import {
+  type ClipDecoder,
+  createTiledVaeDecoder,
+  createVaeDecoder,
+  encodeClip,
+  encodeFirstFrame,
+} from './vae';
 import { encoderTapsOf } from './vae/weights';
 
 /** What every Wan model has in its configuration. */
@@ -170,6 +176,14 @@ export abstract class WanModel<Parts extends WanParts> {
     signal: AbortSignal,
   ): Promise<Float32Array[]> {
     const { config, vae } = this.parts;
+    if (this.manifest.continuation.encodes === 'pictures') {
+      const latents: Float32Array[] = [];
+      for (const [f, frame] of frames.entries()) {
+        if (f % this.latents.strides.time !== 0) continue;
+        latents.push(await encodeFirstFrame(backend, config.vae, vae, frame, { signal }));
+      }
+      return latents;
+    }
     const [first] = frames;
     if (encoderTapsOf(vae) === 1 || !first) {
       const sentence = `The VAE of ${this.manifest.name} was stored by an earlier version of Kinora, which encodes single pictures only.`;

@@ -57,7 +57,7 @@ export function comparePage(comparison: Comparison): string {
   .scroll { overflow-x: auto; }
   table { border-collapse: collapse; }
   th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); white-space: nowrap; }
-  th[scope=row] { text-align: left; position: sticky; left: 0; background: Canvas; }
+  th[scope=row] { text-align: left; white-space: normal; position: sticky; left: 0; background: Canvas; }
   details { margin-block: .6rem; }
   dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
   dd { margin: 0; }
