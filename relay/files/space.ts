@@ -18,7 +18,11 @@ export function createSpace(
   config: Pick<Config, 'KINORA_DATA' | 'KINORA_MIN_FREE_BYTES' | 'DATABASE_URL' | 'S3_BUCKET'>,
 ) {
   const known = new Kept<number>(freshMs, 1);
-  /** @param bytes of running work, which may use half of the reserved space */
+  /**
+   * To be called before `bytes` of a running job's result are written, which may use half of the reserved space.
+   *
+   * @throws ApiError `STORAGE_DOWN` when less is free than that
+   */
   const requireFor = async (bytes: number): Promise<void> => {
     const { KINORA_MIN_FREE_BYTES: floor, DATABASE_URL, S3_BUCKET } = config;
     if (floor === 0 || (DATABASE_URL !== undefined && S3_BUCKET !== undefined)) return;
@@ -37,13 +41,6 @@ export function createSpace(
      * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`
      */
     require: (): Promise<void> => requireFor(Number.POSITIVE_INFINITY),
-    /**
-     * To be called before `bytes` of a running job's result are written, which may use half of the reserved
-     * space.
-     *
-     * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`, and less than half
-     * of that would be left
-     */
     requireFor,
   };
 }

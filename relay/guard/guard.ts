@@ -31,20 +31,6 @@ export interface GuardedRequest {
   readonly signal?: AbortSignal;
 }
 
-/** The only way in which the server calls addresses that callers name. */
-export interface Guard {
-  /** Checks form, scheme and literal addresses; names are checked when they are fetched. @throws GuardError */
-  check(url: string, options?: Pick<GuardedRequest, 'http'>): URL;
-  /**
-   * Sends one request. Redirects of a GET are followed, each hop checked, without the credentials;
-   * a 3xx of a POST is the answer.
-   *
-   * @throws GuardError
-   */
-  fetch(url: string, request?: GuardedRequest): Promise<GuardedAnswer>;
-  close(): Promise<void>;
-}
-
 /** How a guard is made. */
 export interface GuardOptions {
   /** Name lookup, connection and TLS of one hop, in ms. Default 5,000. */
@@ -70,7 +56,7 @@ const ownHeaders = ['authorization', 'proxy-authorization', 'cookie'];
  * addresses never reach a lookup, so {@link Guard.check} looks at them on every hop. Answers are requested
  * uncompressed, so the size that is limited is the size that is read.
  */
-export function createGuard(options: GuardOptions): Guard {
+export function createGuard(options: GuardOptions) {
   const { allowPrivate, lookup = lookupBySystem } = options;
   const idleMs = options.idleMs ?? 30_000;
   const agent = new Agent({
@@ -84,7 +70,9 @@ export function createGuard(options: GuardOptions): Guard {
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });
-  const check: Guard['check'] = (url, { http } = {}) => checkUrl(url, allowPrivate, http);
+  /** Checks form, scheme and literal addresses; names are checked when they are fetched. @throws GuardError */
+  const check = (url: string, { http }: Pick<GuardedRequest, 'http'> = {}): URL =>
+    checkUrl(url, allowPrivate, http);
 
   async function call(
     first: URL,
@@ -94,14 +82,16 @@ export function createGuard(options: GuardOptions): Guard {
     const { method = 'GET', maxBytes = 100_000_000, redirects = 5 } = request;
     const hops = method === 'POST' ? 0 : redirects;
     let url = first;
-    let headers: Record<string, string> = lowerCase(request.headers ?? {});
+    const headers = new Headers(request.headers);
+    if (!headers.has('user-agent')) headers.set('user-agent', 'Kinora');
+    headers.set('accept-encoding', 'identity');
     for (let hop = 0; ; hop += 1) {
       deadline.signal.throwIfAborted();
       const asked = agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method,
-        headers: { 'user-agent': 'Kinora', ...headers, 'accept-encoding': 'identity' },
+        headers: Object.fromEntries(headers),
         body: request.body ?? null,
         signal: deadline.signal,
       });
@@ -117,15 +107,19 @@ export function createGuard(options: GuardOptions): Guard {
         throw new GuardError('redirects', `${hostOf(first)} redirects more than ${hops} times.`);
       }
       url = nextHop(url, String(location), (next) => check(next, request));
-      headers = Object.fromEntries(
-        Object.entries(headers).filter(([name]) => !ownHeaders.includes(name)),
-      );
+      for (const name of ownHeaders) headers.delete(name);
     }
   }
 
   return {
     check,
-    async fetch(address, request = {}) {
+    /**
+     * Sends one request. Redirects of a GET are followed, each hop checked, without the credentials;
+     * a 3xx of a POST is the answer.
+     *
+     * @throws GuardError
+     */
+    async fetch(address: string, request: GuardedRequest = {}): Promise<GuardedAnswer> {
       const url = check(address, request);
       const deadline = startDeadline(hostOf(url), request);
       try {
@@ -137,9 +131,11 @@ export function createGuard(options: GuardOptions): Guard {
         throw toGuardError(thrown, hostOf(url));
       }
     },
-    close: () => agent.destroy(),
+    close: (): Promise<void> => agent.destroy(),
   };
 }
+/** The only way in which the server calls addresses that callers name. */
+export type Guard = ReturnType<typeof createGuard>;
 
 /** The time limits of one call over all its hops, and its abort signal. */
 function startDeadline(
@@ -208,12 +204,6 @@ function nextHop(from: URL, location: string, check: (url: string) => URL): URL 
     throw new GuardError('refused', `${hostOf(from)} redirects to an address without TLS.`);
   }
   return check(next.href);
-}
-
-function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
-  );
 }
 
 /**

@@ -11,15 +11,7 @@ export const requestIdHeader = 'x-request-id';
 export const addressHeader = 'x-kinora-address';
 
 /** Methods that Next's route handlers can have. Node's parser accepts some thirty more. */
-export const apiMethods: readonly string[] = [
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-  'OPTIONS',
-];
+export const apiMethods: readonly string[] = 'GET HEAD POST PUT PATCH DELETE OPTIONS'.split(' ');
 /** The description of the API, which other sites may read too: a file of the pages. */
 export const publicDocument = '/openapi.json';
 
@@ -33,9 +25,8 @@ const nextHeaders = /^(rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-matched-path|x-
 
 /** The request id of a caller where it is safe to log, else a new one. */
 export function requestIdOf(header: unknown): string {
-  return typeof header === 'string' && /^[A-Za-z0-9._:-]{8,64}$/.test(header)
-    ? header
-    : randomUUID();
+  const isSafe = typeof header === 'string' && /^[A-Za-z0-9._:-]{8,64}$/.test(header);
+  return isSafe ? header : randomUUID();
 }
 
 /**
@@ -110,26 +101,23 @@ export function isForwarded(request: IncomingMessage): boolean {
  * @throws ApiError `INVALID_PARAMETER` for a target that is no path, or that cannot be decoded
  */
 export function pathOf({ url = '', headers, httpVersion }: IncomingMessage): string {
+  const refusal = (sentence: string, remedy: string, cause?: unknown) =>
+    new ApiError('INVALID_PARAMETER', sentence, { remedy, cause });
   // RFC 9112, 3.2; Node's own check answers without a body.
   if (headers.host === undefined && httpVersion === '1.1') {
-    throw new ApiError('INVALID_PARAMETER', 'The header Host is missing.', {
-      remedy: 'Send `Host:` and the name of this server.',
-    });
+    throw refusal('The header Host is missing.', 'Send `Host:` and the name of this server.');
   }
   // Proxies get whole addresses, and OPTIONS may have the target `*`.
   if (!url.startsWith('/')) {
-    throw new ApiError('INVALID_PARAMETER', 'The address of a request starts with a slash.', {
-      remedy: 'Send the path, such as `GET /api/v3/models`.',
-    });
+    const sentence = 'The address of a request starts with a slash.';
+    throw refusal(sentence, 'Send the path, such as `GET /api/v3/models`.');
   }
   const [path = '/'] = url.split('?');
   try {
     decodeURIComponent(path);
   } catch (cause) {
-    throw new ApiError('INVALID_PARAMETER', 'The address is not percent-encoded as it should be.', {
-      cause,
-      remedy: 'Write a percent sign as `%25`.',
-    });
+    const sentence = 'The address is not percent-encoded as it should be.';
+    throw refusal(sentence, 'Write a percent sign as `%25`.', cause);
   }
   return path;
 }

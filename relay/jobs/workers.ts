@@ -101,11 +101,10 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     },
     /** Workers seen within a minute, on any node; of every owner where none is named. */
     async list(owner?: string): Promise<WorkerRecord[]> {
-      const recently = isRecent();
       const rows = await db
         .select()
         .from(workers)
-        .where(owner === undefined ? recently : and(recently, eq(workers.owner, owner)))
+        .where(and(isRecent(), owner === undefined ? undefined : eq(workers.owner, owner)))
         .orderBy(workers.connectedAt, workers.id);
       return rows.map((row) => ({
         id: row.id,

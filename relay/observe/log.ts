@@ -34,16 +34,6 @@ const paths = ['', '*.', '*.*.'].flatMap((above) =>
 /** Deeper causes are not logged: a chain that long is a loop. */
 const deepestCause = 4;
 
-/** An error in the log. */
-interface LoggedError {
-  readonly type: string;
-  readonly message: string;
-  /** Only the calls: the first lines of a stack repeat the message. */
-  readonly stack: string;
-  readonly code?: string;
-  readonly cause?: LoggedError;
-}
-
 /**
  * The log of a node: one JSON object per line on stdout. Lines for people go to stderr.
  *
@@ -68,12 +58,13 @@ export function createLog(
  * The fields of an error that may be logged. Drizzle puts a query's parameters, prompts and keys among them,
  * into message, stack and fields of its errors: only the query's text is logged.
  */
-function describeError(thrown: unknown, depth = 0): LoggedError {
+function describeError(thrown: unknown, depth = 0): object {
   if (!(thrown instanceof Error)) return { type: typeof thrown, message: '', stack: '' };
   const { code, query } = thrown as { code?: unknown; query?: unknown };
   return {
     type: thrown.name,
     message: typeof query === 'string' ? `Failed query: ${query}` : thrown.message,
+    // Only the calls: the first lines of a stack repeat the message.
     stack: (thrown.stack ?? '')
       .split('\n')
       .filter((line) => /^\s+at /.test(line))

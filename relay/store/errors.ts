@@ -2,18 +2,8 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { ApiError } from '../../lib/contract/v3';
 
 /** Node's codes for a server that is not there or went away. */
-const networkCodes = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOENT',
-]);
+const networkCodes =
+  /^(ECONN(REFUSED|RESET|ABORTED)|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN|EPIPE|ETIMEDOUT|ENOENT)$/;
 /**
  * SQLSTATEs of a database that cannot work now: connection exceptions (class 08), lack of resources
  * (53: disk, memory, connections), shutdown and start-up (57P0x), a statement over its time (57014),
@@ -35,11 +25,9 @@ export function storageDown(thrown: unknown): ApiError | null {
   for (const error of causesOf(thrown)) {
     if (error instanceof ApiError) return error.code === 'STORAGE_DOWN' ? error : null;
     const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-    const down =
-      networkCodes.has(code) ||
-      unavailableStates.test(code) ||
-      unavailableMessages.test(error.message);
-    if (down) return new ApiError('STORAGE_DOWN', undefined, { cause: withoutValues(thrown) });
+    const isCode = networkCodes.test(code) || unavailableStates.test(code);
+    if (isCode || unavailableMessages.test(error.message))
+      return new ApiError('STORAGE_DOWN', undefined, { cause: withoutValues(thrown) });
   }
   return null;
 }

@@ -83,7 +83,10 @@ test('a waiting prediction says for what, and the models say how many workers se
   const next = await submit();
   expect((await claimed()).id).toBe(id);
   expect(await result(id)).toMatchObject({ status: 'processing', waiting_for: null });
-  expect(await result(next.id)).toMatchObject({ waiting_for: 'queue', queue_position: 0 });
+  // An owner's queue is read once a second.
+  await expect
+    .poll(() => result(next.id), { timeout: 10_000 })
+    .toMatchObject({ waiting_for: 'queue', queue_position: 0 });
   expect((await listed()).map(({ waiting_for }) => waiting_for)).toEqual(['queue', null, 'files']);
 });
 
