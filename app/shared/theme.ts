@@ -17,22 +17,3 @@ export const setTheme = stored.set;
 export function useTheme(): Theme {
   return useSyncExternalStore(stored.subscribe, stored.getSnapshot, stored.getServerSnapshot);
 }
-
-const systemIsDark = '(prefers-color-scheme: dark)';
-
-function subscribeToSystem(listener: () => void): () => void {
-  const query = window.matchMedia(systemIsDark);
-  query.addEventListener('change', listener);
-  return () => query.removeEventListener('change', listener);
-}
-
-/** Whether the page is dark now; undefined during server rendering. */
-export function useIsDark(): boolean | undefined {
-  const theme = useTheme();
-  const system = useSyncExternalStore(
-    subscribeToSystem,
-    () => window.matchMedia(systemIsDark).matches,
-    () => undefined,
-  );
-  return theme === 'system' || system === undefined ? system : theme === 'dark';
-}

@@ -1,3 +1,3 @@
-export { type Graph, GraphBuilder, type NodeShape, type Port } from './graph';
+export { type Graph, GraphBuilder, type Port } from './graph';
 export * from './operators';
 export { type Dim, type ElementArrays, type ElementType, type FloatType, Value } from './value';

@@ -1,15 +1,3 @@
-export {
-  type Backends,
-  SafetyCheck,
-  type SafetyCheckHooks,
-  sampledFrames,
-  videoScore,
-} from './check';
-export {
-  checkCheckerFiles,
-  checkerFiles,
-  openSafetyChecker,
-  type SafetyChecker,
-} from './checker';
-export type { RgbaImage, Squares } from './preprocess';
+export { type Backends, SafetyCheck, sampledFrames } from './check';
+export { checkCheckerFiles, openSafetyChecker, type SafetyChecker } from './checker';
 export { openQuickChecker } from './quick';

@@ -1,9 +1,5 @@
 export * from './cover-crop';
-export {
-  createVideoWriter,
-  type VideoWriter,
-  type VideoWriterOptions,
-} from './encoder';
+export { createVideoWriter, type VideoWriter } from './encoder';
 export * from './frame-image';
 export * from './frame-scaler';
 export { readFrames } from './frames';

@@ -7,7 +7,7 @@ import '../../texts/en/form';
 import { readImage } from './files';
 import type { FormAction, FormValues } from './form-state';
 
-/** A request with a start picture. The pictures are drawn by `lib/cli/dev/example-pictures`. */
+/** A request with a start picture. */
 export interface Example {
   readonly name: TextKey;
   /** Path of the app's origin. */

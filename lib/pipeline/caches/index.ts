@@ -1,7 +1,7 @@
 import type { MagCacheSettings } from '../../contract';
 import type { EasyCacheState } from './easycache';
 
-export { EasyCache, type EasyCacheOptions, type EasyCacheState } from './easycache';
+export { EasyCache } from './easycache';
 export { magCacheSkips } from './magcache';
 
 /** Which steps reuse results of earlier ones, and by what rule. */

@@ -1,11 +1,5 @@
 export * from './address';
 export * from './client';
-export {
-  briefPolicy,
-  type Clock,
-  type RetryPolicy,
-  standardPolicy,
-  systemClock,
-} from './retry';
+export { briefPolicy, type Clock, type RetryPolicy, systemClock } from './retry';
 export * from './source';
 export * from './source';

@@ -1,4 +1,4 @@
-import { gradient, many, randomFrom, ridge, svg } from '../example-pictures/scenes';
+import { gradient, many, randomFrom, ridge, svg } from './drawing';
 
 /** A start image that the repository draws, with what is asked for it. */
 export interface Scene {

@@ -1,5 +1,4 @@
-export { streamedBlocks } from './blocks';
-export type { Clip, ClipOptions, TextContext, TimeEmbedding, Times, TokenRows } from './clip';
+export type { Clip, TextContext, TimeEmbedding, Times } from './clip';
 export { type DenoisePlanOptions, planDenoising } from './plan';
 export { conditionWidth, tokenWidth } from './sizes';
 export { Transformer } from './transformer';

@@ -17,7 +17,6 @@ import { type KernelLine, type MeasureOptions, measureCase } from './measure';
 import { type Projection, project } from './projection';
 
 export type { KernelLine } from './measure';
-export type { Projection } from './projection';
 
 /** One block of the transformer at the model's widths, as a whole. */
 export interface BlockLine {
