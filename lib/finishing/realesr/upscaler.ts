@@ -94,14 +94,15 @@ class CompactUpscaler implements Upscaler {
   }
 
   async requireRoom(size: PixelSize, factor: Factor): Promise<void> {
-    if (!(await this.#fits(size, factor, 1))) throw noRoom(size);
+    const least = stepsOf(size.height, this.config).at(-1) ?? 1;
+    if (!(await this.#fits(size, factor, least))) throw noRoom(size);
   }
 
   async #load({ width, height }: Frame, factor: Factor, signal: AbortSignal): Promise<Loaded> {
     const key = `${width}×${height} ${factor}`;
     if (this.#loaded?.key === key && this.#loaded.signal === signal) return this.#loaded;
     this.dispose();
-    for (let step = height; ; step = Math.ceil(step / 2)) {
+    for (const step of stepsOf(height, this.config)) {
       signal.throwIfAborted();
       const fit = await this.#fits({ width, height }, factor, step);
       if (fit) {
@@ -110,8 +111,8 @@ class CompactUpscaler implements Upscaler {
         this.#loaded = { key, signal, graph, rows, step, images };
         return this.#loaded;
       }
-      if (step === 1) throw noRoom({ width, height });
     }
+    throw noRoom({ width, height });
   }
 
   /** The network for strips of which `step` rows are kept; null where the device has no room for one. */
@@ -132,6 +133,19 @@ class CompactUpscaler implements Upscaler {
     this.#loaded?.images.dispose();
     this.#loaded = null;
   }
+}
+
+/**
+ * Rows that strips keep, the most first. With fewer than they see beyond them, memory would hardly shrink and the work
+ * would multiply.
+ */
+function stepsOf(height: number, { convolutions }: CompactConfig): number[] {
+  const steps = [height];
+  for (let step = height; step > convolutions; ) {
+    step = Math.ceil(step / 2);
+    steps.push(step);
+  }
+  return steps;
 }
 
 function noRoom({ width, height }: PixelSize): KinoraError {
