@@ -78,7 +78,7 @@ export const finishers: readonly ToolManifest[] = [
     {
       id: 'realesr-general-x4v3',
       component: 'upscaler',
-      name: 'Real-ESRGAN general x4v3',
+      name: 'Real-ESRGAN x4v3',
       description: 'Enlarges a video with sharper detail, which may flicker.',
       licence: {
         name: 'BSD-3-Clause',

@@ -119,7 +119,10 @@ class CompactUpscaler implements Upscaler {
   async #fits({ width, height }: PixelSize, factor: Factor, step: number) {
     const { backend, checkpoint, config } = this;
     const weights = compactWeights(checkpoint, config, factor);
-    const { kernels, compute, maxBufferBytes: largestBuffer } = backend;
+    const { kernels, compute } = backend;
+    // Kernels bind whole images.
+    const { bindingBytes } = compute?.limits ?? { bindingBytes: Number.POSITIVE_INFINITY };
+    const largestBuffer = Math.min(backend.maxBufferBytes, bindingBytes);
     // What a strip's edge changes reaches as far as there are convolutions.
     const rows = step === height ? height : Math.min(height, step + 2 * config.convolutions);
     const graph = compactGraph(config, rows, width, factor);

@@ -67,13 +67,15 @@ export function EnhanceDialog(props: {
         })}
       </p>
       {kind === 'upscale' && (
-        <Switch
-          name={t('form.sharper')}
-          hint={t('form.sharperHint')}
-          disabled={busy}
-          checked={sharper}
-          onChange={setSharper}
-        />
+        <div className="field">
+          <Switch
+            name={t('form.sharper')}
+            hint={t('form.sharperHint')}
+            disabled={busy}
+            checked={sharper}
+            onChange={setSharper}
+          />
+        </div>
       )}
       {part && !busy && <FinisherDownload part={part} />}
       <TaskStatus task={task} name={t('result.writing')} />
