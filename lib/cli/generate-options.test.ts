@@ -45,7 +45,7 @@ describe('the options of generate', () => {
 
   it('are read, each into its field', () => {
     const line =
-      '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --loop --upscale 2 --smooth --steps 40 ' +
+      '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --loop --upscale 2 --upscaler realesr-general-x4v3 --smooth --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
       '--lora b.safetensors:4 --model other --backend wasm --kernels fast --memory 7.5 ' +
       '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-colour-correction --no-safety-check --encoder ffmpeg --out v.mp4';
@@ -64,6 +64,7 @@ describe('the options of generate', () => {
         duration: 10,
         loop: true,
         upscale: 2,
+        upscaler: 'realesr-general-x4v3',
         smooth: true,
         guidance_scale: 1.5,
         flow_shift: 2.5,

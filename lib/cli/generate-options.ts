@@ -17,6 +17,7 @@ import {
   parameterRanges as ranges,
   requireOneEnd,
   sizes,
+  upscalers,
 } from '../contract';
 import {
   parameterOptions,
@@ -75,6 +76,7 @@ const optionTypes = {
   duration: { type: 'string' },
   loop: { type: 'boolean' },
   upscale: { type: 'string' },
+  upscaler: { type: 'string' },
   smooth: { type: 'boolean' },
   steps: { type: 'string' },
   guidance: { type: 'string' },
@@ -121,6 +123,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --duration SECONDS      ${between('duration')}
   --loop                  the video ends where it begins, to be played again and again
   --upscale 2             enlarges it to 2560×1440 or 1440×2560
+  --upscaler NAME         ${upscalers.join(' or ')} (the first one when absent): the
+                          second is a network that is a download; sharper, may flicker
   --smooth                twice as many frames a second, by a network that is a download
   --steps N               ${between('num_inference_steps')}
   --guidance X            ${between('guidance_scale')}
@@ -284,6 +288,9 @@ function readParameters(values: Values): Parameters {
     prompt: values.prompt ?? (values.image === undefined ? samplePrompt : ''),
     loras: values.lora?.map(readLora),
   };
+  if (values.upscaler !== undefined && readNumber(values.upscale) !== 2) {
+    throw usageError('generate', '--upscaler needs --upscale 2.');
+  }
   try {
     return parseParameters(given);
   } catch (error) {

@@ -10,6 +10,7 @@ import {
   KinoraError,
   ofLastImage,
   resolveSeed,
+  takesUpscaler,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
 import { inspectVideo, type VideoFacts } from '../video/inspect';
@@ -52,7 +53,9 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const onProgress = (event: HeadlessEvent) => report.take(event);
   // A browser that forgets everything has no language model, safety checker or network that finishes videos.
   const checked = options.safetyChecker && (await notedSafetyChecker(home));
-  const forgetting = bundled && !options.promptOptimizer && !checked && !line.parameters.smooth;
+  const { smooth: smoother } = line.parameters;
+  const network = smoother || takesUpscaler(line.parameters);
+  const forgetting = bundled && !options.promptOptimizer && !checked && !network;
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, line, onProgress);

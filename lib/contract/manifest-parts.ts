@@ -8,7 +8,7 @@ export type Precision = (typeof precisions)[number];
 /**
  * A part of a model that is downloaded and stored separately: one of the manifest's `components`, or one that
  * is the same for every model. `configuration` has all small files: the config.json of each component and
- * the files of scheduler and tokenizer. The only part of a tool is `language_model` or `interpolator`.
+ * the files of scheduler and tokenizer. The only part of a tool is `language_model` or one of {@link finisherParts}.
  */
 export type ComponentId = string;
 
@@ -166,8 +166,8 @@ export function licencesOf({
   }));
 }
 
-/** Parts of tools that finish videos: a network that puts frames between frames. Each is one safetensors file. */
-export const finisherParts = ['interpolator'] as const;
+/** Parts of tools that finish videos: networks that put frames between frames, and enlarge them. Each is one file. */
+export const finisherParts = ['interpolator', 'upscaler'] as const;
 export type FinisherPart = (typeof finisherParts)[number];
 
 /** The part that a tool is. */

@@ -44,6 +44,7 @@ export const parameterOptions = {
   duration: 'duration',
   loop: 'loop',
   upscale: 'upscale',
+  upscaler: 'upscaler',
   smooth: 'smooth',
   num_inference_steps: 'steps',
   guidance_scale: 'guidance',
@@ -79,9 +80,15 @@ export function frameCount(
   return 1 + frameStride * Math.round((framesPerSecond * durationSeconds) / frameStride);
 }
 
+/** What enlarges frames: Lanczos-3, or a network, by the id of its tool. */
+export const upscalers = ['lanczos3', 'realesr-general-x4v3'] as const;
+export type UpscalerName = (typeof upscalers)[number];
+
 /** What is made of the decoded frames before they are encoded, as a request names it. */
 export interface Finishing {
   readonly upscale?: 1 | 2 | undefined;
+  /** Lanczos-3 when absent. Without `upscale` it does nothing. */
+  readonly upscaler?: UpscalerName | undefined;
   /** Whether a frame is put between each two. */
   readonly smooth?: boolean | undefined;
 }
@@ -113,6 +120,11 @@ export function finishedFormat(
     height: upscale * height,
     frameRate: (smooth ? 2 : 1) * frameRate,
   };
+}
+
+/** Whether a network enlarges. */
+export function takesUpscaler({ upscale, upscaler = 'lanczos3' }: Finishing): boolean {
+  return upscale === 2 && upscaler !== 'lanczos3';
 }
 
 /** The format of the file that a request asks for. @param framesPerSecond of the model */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { maxPromptLength, maxSeed, parameterRanges, sizes } from './parameters';
+import { maxPromptLength, maxSeed, parameterRanges, sizes, upscalers } from './parameters';
 
 export * from './parameters';
 
@@ -59,6 +59,7 @@ export const parametersSchema = z.object({
     .describe(
       '2 enlarges the finished frames: `1280*720` becomes 2560×1440, `720*1280` becomes 1440×2560.',
     ),
+  upscaler: z.enum(upscalers).optional().describe('What enlarges; Lanczos-3 when absent.'),
   smooth: z
     .boolean()
     .optional()

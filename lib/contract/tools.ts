@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { manifestSchema } from './manifest';
+import type { FinisherPart } from './manifest-parts';
 
 /** A tool of the library, what it is and where its one file is: a language model, or a network that finishes videos. */
 export const toolSchema = manifestSchema.pick({
@@ -38,33 +39,59 @@ export const languageModels: readonly ToolManifest[] = [
   qwen3('1.7B', 1_830_000_000, 'Better wording; three times as large and as slow.'),
 ];
 
+/** @param bytes size of the file: the hub must tell the same hash */
+function finisher(
+  {
+    component,
+    ...tool
+  }: Pick<ToolManifest, 'id' | 'name' | 'description' | 'licence'> & {
+    component: FinisherPart;
+  },
+  file: ToolManifest['sources'][number]['files'][number],
+): ToolManifest {
+  const sources = [{ component, files: [file], optional: false }];
+  return { ...tool, components: [], sources, precision: 'f32', choices: [] };
+}
+
 /** The networks of Kinora's list that finish videos. */
 export const finishers: readonly ToolManifest[] = [
-  {
-    id: 'rife-4.26',
-    name: 'RIFE 4.26',
-    description: 'Puts a computed frame between each two of a video.',
-    licence: {
-      name: 'MIT',
-      url: 'https://github.com/hzwer/Practical-RIFE/blob/main/LICENSE',
-    },
-    components: [],
-    sources: [
-      {
-        component: 'interpolator',
-        files: [
-          {
-            repository: 'Comfy-Org/frame_interpolation',
-            path: 'frame_interpolation/rife_v4.26.safetensors',
-            revision: 'main',
-            bytes: 22_674_688,
-            sha256: '151874592c877740e5db11522f4514df569eeafb0a0fcb2696f16e9e8d317c94',
-          },
-        ],
-        optional: false,
+  finisher(
+    {
+      id: 'rife-4.26',
+      component: 'interpolator',
+      name: 'RIFE 4.26',
+      description: 'Puts a computed frame between each two of a video.',
+      licence: {
+        name: 'MIT',
+        url: 'https://github.com/hzwer/Practical-RIFE/blob/main/LICENSE',
       },
-    ],
-    precision: 'f32',
-    choices: [],
-  },
+    },
+    {
+      repository: 'Comfy-Org/frame_interpolation',
+      path: 'frame_interpolation/rife_v4.26.safetensors',
+      revision: 'main',
+      bytes: 22_674_688,
+      sha256: '151874592c877740e5db11522f4514df569eeafb0a0fcb2696f16e9e8d317c94',
+    },
+  ),
+  finisher(
+    {
+      id: 'realesr-general-x4v3',
+      component: 'upscaler',
+      name: 'Real-ESRGAN x4v3',
+      description: 'Enlarges a video with sharper detail, which may flicker.',
+      licence: {
+        name: 'BSD-3-Clause',
+        url: 'https://github.com/xinntao/Real-ESRGAN/blob/master/LICENSE',
+      },
+    },
+    // A copy of the authors' file (release v0.2.5.0), as their server lets no page read it; the hash is of that file.
+    {
+      repository: 'leonelhs/realesrgan',
+      path: 'realesr-general-x4v3.pth',
+      revision: '6907f85a9095e201ec4b3c7e91bbb66cdec0f04d',
+      bytes: 4_885_111,
+      sha256: '8dc7edb9ac80ccdc30c3a5dca6616509367f05fbc184ad95b731f05bece96292',
+    },
+  ),
 ];

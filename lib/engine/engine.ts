@@ -24,7 +24,7 @@ import { readVideoMetadata } from '../video';
 import { modelLock, openModelStore } from '../weights/store';
 import { EngineDevice } from './device';
 import { enhanceVideo } from './enhance';
-import { openFinisher } from './finisher';
+import { openFinishers } from './finisher';
 import { Generation } from './generation';
 import { EngineKernels } from './kernels';
 import { requireNoChild } from './prompt';
@@ -111,8 +111,9 @@ export class Engine implements EngineApi {
     return this.#work(async ({ signal }) => {
       const { finishing, backend } = request;
       const open = () => this.#device.open(backend);
-      const network = await openFinisher(finishing, this.#tools, open);
-      return enhanceVideo(request, network, signal, onProgress);
+      const networks = await openFinishers(finishing, this.#tools, open);
+      if (networks.upscaler) await this.#kernels.use(await open(), undefined, onProgress, signal);
+      return enhanceVideo(request, networks, signal, onProgress);
     });
   }
 

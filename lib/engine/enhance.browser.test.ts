@@ -123,6 +123,17 @@ test('a finished loop is made smoother: the frames that it has stay, and one lie
   }
 });
 
+test('a finished video is enlarged by a network, and says by which', {
+  tags: ['full'],
+}, async () => {
+  const file = await makeVideo(2, { width: 128, height: 64 });
+  const finishing = { upscale: 2, upscaler: 'realesr-general-x4v3' } as const;
+  const nothing = Comlink.proxy(() => undefined);
+  const video = await engine.enhance({ ...common, file, finishing }, nothing);
+  expect(await inspectVideo(video)).toMatchObject({ width: 256, height: 128, frames: 2 });
+  expect(await readVideoMetadata(video)).toMatchObject(finishing);
+});
+
 test('a file that is no video is refused', async () => {
   const file = new Blob(['no video']);
   const asked = { ...common, file, finishing: { upscale: 2 } } as const;

@@ -1,5 +1,4 @@
 import { type EnhanceRequest, finishedFormat, framesInFile, type ProgressEvent } from '../contract';
-import type { Interpolator } from '../finishing/rife/interpolator';
 import {
   coverCrop,
   createVideoWriter,
@@ -8,22 +7,23 @@ import {
   readFrames,
   readVideoMetadata,
 } from '../video';
-import { Finisher } from './finisher';
+import { Finisher, type FinishingNetworks } from './finisher';
 
 /**
  * Decodes a finished video, frame by frame, and encodes it enlarged or with frames in between.
  *
- * @throws KinoraError `VIDEO_UNREADABLE`, `ENCODER_FAILED`; the signal's reason
+ * @throws KinoraError `VIDEO_UNREADABLE`, `OUT_OF_MEMORY`, `ENCODER_FAILED`; the signal's reason
  */
 export async function enhanceVideo(
   request: EnhanceRequest,
-  interpolator: Interpolator | null,
+  networks: FinishingNetworks,
   signal: AbortSignal,
   report: (event: ProgressEvent) => void,
 ): Promise<Blob> {
   const { file, id, finishing, loop, safety } = request;
   const { width, height, frames, frameRate } = await inspectVideo(file);
   const source = await readVideoMetadata(file);
+  await networks.upscaler?.requireRoom({ width, height }, 2);
   const known = { ...source, ...(safety && { safety }) };
   const metadata = {
     ...joinMetadata([{ metadata: known, from: 0, to: frames }]),
@@ -40,7 +40,7 @@ export async function enhanceVideo(
     upscale: finishing.upscale === 2,
     frames,
     loop,
-    interpolator,
+    ...networks,
     signal,
     write: (pixels) => output.add(pixels),
   });

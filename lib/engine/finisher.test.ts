@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { framesInFile } from '../contract';
+import { at, framesInFile, KinoraError } from '../contract';
 import type { Frame } from '../pipeline/latents';
-import { Finisher, type FinisherOptions } from './finisher';
+import { Finisher, type FinisherOptions, openFinishers } from './finisher';
 
 const size = { width: 4, height: 2 };
 const grey = (value: number): Frame => ({ ...size, data: new Float32Array(24).fill(value) });
@@ -25,6 +25,7 @@ async function written(count: number, options: Partial<FinisherOptions>): Promis
     frames: 3,
     loop: false,
     interpolator: null,
+    upscaler: null,
     signal,
     write: async (pixels) => void greys.push(pixels[0] ?? -1),
     ...options,
@@ -50,4 +51,37 @@ test('a smooth video has the frames as they are and one between each two, a loop
   expect(loop).toHaveLength(framesInFile(4, true, true));
   // Finished early it does not close.
   expect(await written(2, { interpolator, loop: true })).toEqual(smooth.slice(0, 3));
+});
+
+test('what the network enlarges goes into the size of the video; a device without room says what helps', async () => {
+  const nearest = ({ width, height, data }: Frame) => {
+    const large = { width: 2 * width, height: 2 * height };
+    const index = (i: number) => Math.floor(i / large.width / 2) * width + ((i % large.width) >> 1);
+    return {
+      ...large,
+      data: Float32Array.from({ length: 4 * data.length }, (_, i) => at(data, index(i))),
+    };
+  };
+  const target = { width: 8, height: 4 };
+  const upscaler: FinisherOptions['upscaler'] = {
+    requireRoom: async () => undefined,
+    upscale: async (frame) => nearest(frame),
+    dispose: () => undefined,
+  };
+  const smooth = { target, upscale: true, upscaler, interpolator };
+  expect(await written(3, smooth)).toEqual(await written(3, { interpolator }));
+  const full = { ...upscaler, upscale: () => Promise.reject(new KinoraError('OUT_OF_MEMORY')) };
+  await expect(written(1, { ...smooth, upscaler: full })).rejects.toMatchObject({
+    code: 'OUT_OF_MEMORY',
+    remedy: expect.stringContaining('finished video larger'),
+  });
+});
+
+test('a network that was not downloaded is named before a run', async () => {
+  const asked = { upscale: 2, upscaler: 'realesr-general-x4v3' } as const;
+  const missing = openFinishers(asked, { finisher: async () => null }, () => Promise.reject());
+  await expect(missing).rejects.toMatchObject({
+    code: 'MODEL_NOT_INSTALLED',
+    remedy: expect.stringContaining('npm run models -- download realesr-general-x4v3'),
+  });
 });

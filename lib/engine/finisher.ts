@@ -1,44 +1,70 @@
-import { type Finishing, KinoraError, type PixelSize, toKinoraError } from '../contract';
+import {
+  type FinisherPart,
+  type Finishing,
+  finishers,
+  KinoraError,
+  type PixelSize,
+  partOfTool,
+  takesUpscaler,
+  toKinoraError,
+} from '../contract';
+import { openUpscaler, type Upscaler } from '../finishing/realesr/upscaler';
 import { type Interpolator, openInterpolator } from '../finishing/rife/interpolator';
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
 import { FrameScaler } from '../video';
 import { lanczos3 } from '../video/resample';
+import type { WeightFile } from '../weights';
 import type { EngineTools } from './tools';
 
+/** The networks that finish a video; null where it needs none. */
+export interface FinishingNetworks {
+  readonly interpolator: Interpolator | null;
+  readonly upscaler: Upscaler | null;
+}
+
 /**
- * Opens the network that a request needs to finish its video; null where it needs none. Nothing is on the device before
- * its first frame.
+ * Opens the networks that a request needs to finish its video. Nothing is on the device before its first frame.
  *
- * @throws KinoraError `MODEL_NOT_INSTALLED` where it was not downloaded, and of its file
+ * @throws KinoraError `MODEL_NOT_INSTALLED` where one was not downloaded, and of its file
  */
-export async function openFinisher(
-  { smooth }: Finishing,
+export async function openFinishers(
+  finishing: Finishing,
   { finisher }: Pick<EngineTools, 'finisher'>,
   openBackend: () => Promise<Backend>,
-): Promise<Interpolator | null> {
-  if (!smooth) return null;
-  const file = await finisher('interpolator');
-  if (file) return openInterpolator(await openBackend(), file);
-  throw new KinoraError('MODEL_NOT_INSTALLED', 'What makes videos smoother is not here yet.', {
-    remedy: 'Download RIFE on the Models page, or with `npm run models -- download rife-4.26`.',
-  });
+): Promise<FinishingNetworks> {
+  async function open<Network>(
+    part: FinisherPart,
+    by: (backend: Backend, file: WeightFile) => Promise<Network>,
+  ): Promise<Network> {
+    const file = await finisher(part);
+    if (file) return by(await openBackend(), file);
+    const { id, name } = finishers.find((tool) => partOfTool(tool) === part) ?? {
+      id: '',
+      name: '',
+    };
+    throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`, {
+      remedy: `Download it on the Models page, or with \`npm run models -- download ${id}\`.`,
+    });
+  }
+  return {
+    interpolator: finishing.smooth ? await open('interpolator', openInterpolator) : null,
+    upscaler: takesUpscaler(finishing) ? await open('upscaler', openUpscaler) : null,
+  };
 }
 
 /** What {@link Finisher} makes of which frames. */
-export interface FinisherOptions {
+export interface FinisherOptions extends FinishingNetworks {
   /** Of the frames that come. */
   readonly source: PixelSize;
   /** Of the video. */
   readonly target: PixelSize;
-  /** Whether it is enlarged: with Lanczos-3. */
+  /** Whether it is enlarged: by the network, or with Lanczos-3 where there is none. */
   readonly upscale: boolean;
   /** How many frames come, unless the run is finished early. */
   readonly frames: number;
   /** Whether the first frame follows the last one again. */
   readonly loop: boolean;
-  /** Puts a frame between each two; null for the frames as they are. */
-  readonly interpolator: Interpolator | null;
   readonly signal: AbortSignal;
   /** Takes RGBA of the target size, in order; valid until it resolves. */
   readonly write: (pixels: Uint8ClampedArray<ArrayBuffer>) => Promise<void>;
@@ -58,14 +84,16 @@ export class Finisher {
   #written = 0;
 
   constructor(readonly options: FinisherOptions) {
-    const { source, target, upscale } = options;
-    this.#scaler = new FrameScaler(source, target, upscale ? lanczos3 : undefined);
+    const { source, target, upscale, upscaler } = options;
+    this.#scaler = upscaler
+      ? new FrameScaler({ width: 2 * source.width, height: 2 * source.height }, target)
+      : new FrameScaler(source, target, upscale ? lanczos3 : undefined);
   }
 
   /**
    * Takes the next frame, which is read before this resolves.
    *
-   * @throws KinoraError `OUT_OF_MEMORY` where the network has no room; the signal's reason
+   * @throws KinoraError `OUT_OF_MEMORY` where a network has no room; the signal's reason
    */
   async add(frame: Frame): Promise<void> {
     const { interpolator, loop } = this.options;
@@ -94,27 +122,36 @@ export class Finisher {
 
   dispose(): void {
     this.options.interpolator?.dispose();
+    this.options.upscaler?.dispose();
   }
 
-  /** A device without room for the network is no reason to lose the video. */
   async #between(interpolator: Interpolator, a: Frame, b: Frame): Promise<void> {
-    try {
-      const middle = await interpolator.between(a, b, this.options.signal);
-      // Where a scene ends nothing can be computed: its last frame stays.
-      await this.#write(middle ?? a);
-    } catch (cause) {
-      if (toKinoraError(cause).code !== 'OUT_OF_MEMORY') throw cause;
-      throw new KinoraError('OUT_OF_MEMORY', 'The device has no room to make the video smoother.', {
-        remedy:
-          'Make the video without that, then make the finished video smoother, on the CPU if need be.',
-        cause,
-      });
-    }
+    const { signal } = this.options;
+    const middle = await withRemedy('smoother', interpolator.between(a, b, signal));
+    // Where a scene ends nothing can be computed: its last frame stays.
+    await this.#write(middle ?? a);
   }
 
-  async #write({ data }: Frame): Promise<void> {
-    await this.options.write(this.#scaler.scale(data));
+  async #write(frame: Frame): Promise<void> {
+    const { upscaler, signal, write } = this.options;
+    const { data } = upscaler
+      ? await withRemedy('larger', upscaler.upscale(frame, 2, signal))
+      : frame;
+    await write(this.#scaler.scale(data));
     this.#written += 1;
+  }
+}
+
+/** A device without room for a network is no reason to lose the video. */
+async function withRemedy<Result>(made: string, work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (cause) {
+    if (toKinoraError(cause).code !== 'OUT_OF_MEMORY') throw cause;
+    throw new KinoraError('OUT_OF_MEMORY', `The device has no room to make the video ${made}.`, {
+      remedy: `Make the video without that, then make the finished video ${made}, on the CPU if need be.`,
+      cause,
+    });
   }
 }
 

@@ -48,7 +48,7 @@ import {
 } from '../video';
 import type { EngineDevice } from './device';
 import { endOfEarlier } from './earlier-video';
-import { Finisher, openFinisher } from './finisher';
+import { Finisher, openFinishers } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
@@ -126,7 +126,7 @@ export class Generation {
       request.lastImage &&
       (await ofLastImage(readStill(request.lastImage, options.lastImage?.framing)));
     const openBackend = () => context.device.open(device.backend, device.kernels ?? 'exact');
-    const interpolator = await openFinisher(parameters, context.tools, openBackend);
+    const networks = await openFinishers(parameters, context.tools, openBackend);
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScales, applied, sentence } = resolved;
@@ -152,6 +152,8 @@ export class Generation {
     signal.throwIfAborted();
     await context.kernels.use(backend, device.kernels, report, signal);
     estimate.expectKernels(backend);
+    // As cheap: a device without room for it is known before the frames are there.
+    await networks.upscaler?.requireRoom(native, 2);
 
     const image = inFrame(still, native, delivered);
     const lastImage = last && inFrame(last, native, delivered);
@@ -209,7 +211,7 @@ export class Generation {
         upscale: parameters.upscale === 2,
         frames: decoded,
         loop: loop === true,
-        interpolator,
+        ...networks,
         signal,
         write: (pixels) => output.add(pixels),
       });

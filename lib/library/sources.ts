@@ -87,7 +87,9 @@ export async function openFiles(
         throw new KinoraError('DOWNLOAD_CORRUPT', sentence);
       }
       const folder = model.folder.folder(component);
-      const source = isConverted(component) ? await keepStart(folder, i, remote) : remote;
+      // Where the hub announces no hash, the manifest's is what the bytes must have.
+      const known = { ...remote, sha256: remote.sha256 ?? file.sha256 ?? null };
+      const source = isConverted(component) ? await keepStart(folder, i, known) : known;
       return { path: keptPath(component, file.path), source };
     }),
   );

@@ -120,14 +120,15 @@ test('any chat model is added by address, or from a file, and forgotten', async 
   expect(await tools().folders()).toEqual([]);
 });
 
-test('a network that finishes videos is chosen from this computer, and found', async () => {
-  const [tool] = finishers;
-  const file = new URL('../finishing/goldens/tiny-rife/model.safetensors', import.meta.url);
+test.each([
+  ['rife-4.26', 'interpolator', 'tiny-rife/model.safetensors'],
+  ['realesr-general-x4v3', 'upscaler', 'compact.pth'],
+] as const)('%s is chosen from this computer, and found', async (tool, part, path) => {
+  const file = new URL(`../finishing/goldens/${path}`, import.meta.url);
   const bytes = new Uint8Array(await readFile(file));
   const library = now().openTab();
-  const chosen = { path: 'rife.safetensors', file: new File([bytes], 'rife.safetensors') };
-  await library.importFiles(tool?.id ?? '', 'f32', [chosen]);
-  expect(await toolOf(library, tool?.id)).toMatchObject({ ready: true });
-  expect(await findFinisher('interpolator', tools())).toMatchObject({ size: bytes.length });
+  await library.importFiles(tool, 'f32', [{ path, file: new File([bytes], path) }]);
+  expect(await toolOf(library, tool)).toMatchObject({ ready: true });
+  expect(await findFinisher(part, tools())).toMatchObject({ size: bytes.length });
   expect(await findLanguageModel(tools())).toBeNull();
 });

@@ -124,6 +124,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
       duration: '6',
       loop: false,
       upscale: false,
+      sharper: false,
       smooth: false,
       guidance_scale: '2.5',
       flow_shift: '5',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseParameters } from '../../../lib/contract/request';
+import { type Finishing, parseParameters } from '../../../lib/contract/request';
 import { deviceOptions } from '../../shared/device';
 import { sharedValues } from './files';
 import {
@@ -86,6 +86,7 @@ test('parameters are unchanged by the form', () => {
     duration: 9,
     loop: true,
     upscale: 2,
+    upscaler: 'realesr-general-x4v3',
     smooth: true,
     guidance_scale: 1.5,
     flow_shift: 2.25,
@@ -255,16 +256,18 @@ test('numbers that nobody changed follow the model, others stay', () => {
 });
 
 test('of a shared request whose settings are shown, each switch is as it was', () => {
-  const shared = (finishing: { upscale?: 1 | 2; smooth?: boolean }) =>
+  const shared = (finishing: Finishing) =>
     sharedValues({
       parameters: { size: '1280*720', ...finishing },
       profile: 'standard',
       image: false,
     });
-  const off = { loop: false, upscale: false, smooth: false };
-  expect(shared({ upscale: 2, smooth: true })).toMatchObject({
+  const off = { loop: false, upscale: false, sharper: false, smooth: false };
+  const upscaler = 'realesr-general-x4v3';
+  expect(shared({ upscale: 2, upscaler, smooth: true })).toMatchObject({
     ...off,
     upscale: true,
+    sharper: true,
     smooth: true,
   });
   expect(shared({ upscale: 1, smooth: false })).toMatchObject(off);

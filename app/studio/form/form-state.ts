@@ -5,6 +5,7 @@ import {
   type Finishing,
   parameterRanges,
   type Size,
+  takesUpscaler,
   unusedParameters,
 } from '../../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
@@ -53,6 +54,8 @@ export interface FormValues extends Record<NumberName, string> {
   readonly loop: boolean;
   /** Whether it is enlarged to twice its size. */
   readonly upscale: boolean;
+  /** Whether a network enlarges it. */
+  readonly sharper: boolean;
   /** Whether frames are put between its frames. */
   readonly smooth: boolean;
   /** Empty until a model is selected. */
@@ -170,6 +173,7 @@ export const emptyForm: FormState = {
     sizeChosen: false,
     loop: false,
     upscale: false,
+    sharper: false,
     smooth: false,
     ...modelDefaults(),
     samplingDefaults: modelDefaults(),
@@ -322,16 +326,21 @@ export function toParameters({ values, files }: FormState): ParametersInput {
 /** What is made of the decoded frames. */
 export function finishingOf({
   upscale,
+  sharper,
   smooth,
-}: Pick<FormValues, 'upscale' | 'smooth'>): Finishing {
-  return { ...(upscale && { upscale: 2 }), ...(smooth && { smooth }) };
+}: Pick<FormValues, 'upscale' | 'sharper' | 'smooth'>): Finishing {
+  return {
+    ...(upscale && { upscale: 2 }),
+    ...(upscale && sharper && { upscaler: 'realesr-general-x4v3' }),
+    ...(smooth && { smooth }),
+  };
 }
 
 /** The form's values for parameters of an earlier request, as far as they are known. */
 export function fromParameters(
   parameters: SharedRequest['parameters'] & { readonly loras?: unknown },
 ): Partial<FormValues> {
-  const { size, loop, upscale, smooth, loras: _, ...others } = parameters;
+  const { size, loop, upscale, upscaler, smooth, loras: _, ...others } = parameters;
   const texts = Object.entries(others).filter(([, value]) => value !== undefined);
   return {
     ...Object.fromEntries(texts.map(([name, value]) => [name, String(value)])),
@@ -341,6 +350,7 @@ export function fromParameters(
       sizeChosen: true,
       loop: loop === true,
       upscale: upscale === 2,
+      sharper: takesUpscaler({ upscale, upscaler }),
       smooth: smooth === true,
       samplingDefaults: null,
     }),

@@ -4,6 +4,7 @@ import { parameterRanges, resolveSeed, type Size, sizes } from '../../../lib/con
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { BackendField, Choice, describedBy, FieldNotes, MemoryField } from '../../shared/fields';
+import { FinisherDownload } from '../../shared/finisher';
 import { DiceIcon } from '../../shared/icons';
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/form';
@@ -105,17 +106,19 @@ export function SizeField({ fields }: { fields: FormFields }) {
         ))}
       </div>
       <SwitchField name="upscale" fields={fields} />
+      {values.upscale && <SwitchField name="sharper" fields={fields} />}
+      {values.upscale && values.sharper && <FinisherDownload part="upscaler" />}
     </fieldset>
   );
 }
 
 /**
- * A switch of the video: whether it is enlarged, made smoother, or ends where it begins.
+ * A switch of the video: whether it is enlarged, with sharper detail, made smoother, or ends where it begins.
  *
  * @param props.refusal why it cannot be switched on; it is off then
  */
 export function SwitchField(props: {
-  name: 'upscale' | 'smooth' | 'loop';
+  name: 'upscale' | 'sharper' | 'smooth' | 'loop';
   fields: FormFields;
   refusal?: string | undefined;
 }) {

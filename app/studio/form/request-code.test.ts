@@ -29,6 +29,7 @@ function difficult(): FormState {
       duration: '6',
       loop: true,
       upscale: true,
+      sharper: true,
       smooth: true,
       guidance_scale: '3.5',
       flow_shift: '4',

@@ -94,7 +94,12 @@ function chosenParameters(form: FormState, defaults: ParametersInput): Parameter
 
 function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
   const { values, files } = form;
-  const { loras = [], ...parameters } = chosenParameters(form, parseParameters({ prompt: '-' }));
+  // The API has no choice of what enlarges.
+  const {
+    loras = [],
+    upscaler: _,
+    ...parameters
+  } = chosenParameters(form, parseParameters({ prompt: '-' }));
   const located = loras.map(({ path, scale }, index) => {
     const source = files.loras[index]?.file ? undefined : sourceOf(path);
     // A LoRA that came from a hub or a link needs no upload.

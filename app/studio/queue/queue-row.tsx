@@ -1,6 +1,6 @@
 import { type ComponentProps, Fragment } from 'react';
 import { formatSize } from '../../../lib/contract/format';
-import { parameterRanges, sizes } from '../../../lib/contract/parameters';
+import { parameterRanges, sizes, takesUpscaler } from '../../../lib/contract/parameters';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
 import { useObjectUrl } from '../../shared/browser';
@@ -106,7 +106,9 @@ function factsOf({
     ['duration', t('common.seconds', { seconds: numberOf('duration') })],
     ...(asked.loop ? ([['loop', t('queue.loop')]] as const) : []),
     ...(end ? ([['end', t('queue.end', { name: end.name })]] as const) : []),
-    ...(asked.upscale === 2 ? ([['upscale', t('queue.upscale')]] as const) : []),
+    ...(asked.upscale === 2
+      ? ([['upscale', t(takesUpscaler(asked) ? 'queue.sharper' : 'queue.upscale')]] as const)
+      : []),
     ...(asked.smooth ? ([['smooth', t('queue.smooth')]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
     ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],

@@ -1,6 +1,7 @@
 /** Texts of the manifests that Kinora ships, by their English text. */
 export const manifests: Readonly<Record<string, string>> = {
   'Puts a computed frame between each two of a video.': '在视频的每两帧之间加入一帧计算出的画面。',
+  'Enlarges a video with sharper detail, which may flicker.': '放大视频，细节更清晰，但可能闪烁。',
   'A small demonstration model: soft picture, simple camera moves.':
     '小型演示模型：画面柔和，只会简单的镜头运动。',
   'The Wan2.2-TI2V architecture with small random weights. Its video is moving noise; it shows that everything works.':

@@ -66,10 +66,10 @@ export const imageFields = ['image', 'last_image'] as const;
 export type ImageField = (typeof imageFields)[number];
 
 /**
- * Body of a submission: the parameters of the video, its image, and switches that clients send.
- * Unknown fields are dropped (README, 2).
+ * Body of a submission: the parameters of the video, its image, and switches that clients send. Workers enlarge with
+ * Lanczos-3, as not all have a network for it. Unknown fields are dropped (README, 2).
  */
-export const submitSchema = parametersSchema.extend({
+export const submitSchema = parametersSchema.omit({ upscaler: true }).extend({
   image: imageSchema('image').describe(
     'The start image: a URL that the server can reach, the URL of an upload, a base64 data URI, or base64 alone. Its bytes decide what it is, not the type that a data URI names.',
   ),

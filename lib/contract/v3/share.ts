@@ -84,6 +84,7 @@ export const sharedRequestSchema = z.object({
     duration: parameters.duration.unwrap().optional(),
     loop: parameters.loop,
     upscale: parameters.upscale,
+    upscaler: parameters.upscaler,
     smooth: parameters.smooth,
     guidance_scale: parameters.guidance_scale.unwrap().optional(),
     flow_shift: parameters.flow_shift.unwrap().optional(),

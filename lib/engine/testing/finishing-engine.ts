@@ -1,11 +1,13 @@
-/** The engine with one frame per second, and a tiny network that puts frames between frames. */
+/** The engine with one frame per second, and tiny networks that finish videos. */
 import './short-videos';
+import type { FinisherPart } from '../../contract';
 import { appUrl } from '../../contract/site';
 import { modelFamilies } from '../../models';
 import { httpFolder } from '../../weights';
 import { startEngine } from '../engine';
 import { installedTools } from '../tools';
 
-const folder = httpFolder(appUrl('/lib/finishing/goldens/tiny-rife/'));
-const finisher = () => folder.open('model.safetensors');
+const folder = httpFolder(appUrl('/lib/finishing/goldens/'));
+const files = { interpolator: 'tiny-rife/model.safetensors', upscaler: 'compact.pth' };
+const finisher = (part: FinisherPart) => folder.open(files[part]);
 startEngine({ families: modelFamilies, tools: { ...installedTools, finisher } });

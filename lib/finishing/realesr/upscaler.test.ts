@@ -28,8 +28,14 @@ test('strips where memory wants them give the numbers of the whole frame', async
   const inStrips = await upscaler.upscale(frame, 2, signal);
   expect(backend.peakBytes).toBeLessThan(0.8 * wanted);
   expect(inStrips).toEqual(whole);
-  backend.ceiling = 10_000;
   upscaler.dispose();
+  // Known before the first frame.
+  await upscaler.requireRoom(frame, 2);
+  backend.ceiling = 10_000;
+  await expect(upscaler.requireRoom(frame, 2)).rejects.toMatchObject({
+    code: 'OUT_OF_MEMORY',
+    remedy: expect.stringContaining('CPU'),
+  });
   await expect(upscaler.upscale(frame, 2, signal)).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
   expect(backend.counters().liveBytes).toBe(0);
   backend.ceiling = Number.POSITIVE_INFINITY;
@@ -53,4 +59,14 @@ test('another file is refused with the tensor that it lacks', async () => {
     code: 'TENSOR_MISSING',
     message: expect.stringContaining('body.0.weight'),
   });
+});
+
+test('the file of the authors’ form, a PyTorch checkpoint, is the same network', async () => {
+  const upscaler = await openUpscaler(backend, await goldens.open('compact.pth'));
+  const { data, ...size } = await upscaler.upscale(frame, 2, signal);
+  upscaler.dispose();
+  expect(size).toEqual({ width: 48, height: 300 });
+  // As PyTorch computes it.
+  const some = [data[0], data[20_000], data.at(-1)].map((value) => value?.toFixed(3));
+  expect(some).toEqual(['0.171', '0.897', '0.157']);
 });

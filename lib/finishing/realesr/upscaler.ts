@@ -1,12 +1,18 @@
-import { KinoraError } from '../../contract';
+import { KinoraError, type PixelSize } from '../../contract';
 import type { Backend, ImageExecutor } from '../../gpu';
 import type { Graph } from '../../graph';
 import { openImages } from '../../models/wan/vae/images';
 import { measureGraphs } from '../../models/wan/vae/plan';
 import type { Frame } from '../../pipeline/latents';
-import { type Checkpoint, openSafetensors, type WeightFile } from '../../weights';
+import {
+  type Checkpoint,
+  checkpointOf,
+  locateTensors,
+  openTensorFile,
+  type WeightFile,
+} from '../../weights';
 import { type CompactConfig, compactGraph, type Factor } from './network';
-import { compactConfig, compactWeights } from './weights';
+import { compactConfig, compactWeights, plainNames } from './weights';
 
 /** Makes frames larger, one after another. */
 export interface Upscaler {
@@ -20,6 +26,13 @@ export interface Upscaler {
    * @throws KinoraError `OUT_OF_MEMORY`, `DEVICE_LOST`
    */
   upscale(frame: Frame, factor: Factor, signal: AbortSignal): Promise<Frame>;
+  /**
+   * Requires that the device has room for frames of this size, in whatever strips. Nothing stays there.
+   *
+   * @throws KinoraError `OUT_OF_MEMORY`
+   * @throws Refusal where kernels of our own are to compute and do not
+   */
+  requireRoom(size: PixelSize, factor: Factor): Promise<void>;
   /** Frees the device's memory. The next frame takes it again. */
   dispose(): void;
 }
@@ -27,11 +40,12 @@ export interface Upscaler {
 /**
  * Opens realesr-general-x4v3, or another SRVGGNetCompact of factor 4. Nothing is on the device before the first frame.
  *
- * @param file safetensors with the tensors `body.N…`
+ * @param file the authors' own, or safetensors with the tensors `body.N…`
  * @throws KinoraError `MODEL_FILE_INVALID`, `TENSOR_MISSING`, `TENSOR_SHAPE`
  */
 export async function openUpscaler(backend: Backend, file: WeightFile): Promise<Upscaler> {
-  const checkpoint = await openSafetensors(file);
+  const tensors = locateTensors([await openTensorFile(file)]);
+  const checkpoint = plainNames(checkpointOf(file.name, tensors));
   return new CompactUpscaler(backend, checkpoint, compactConfig(checkpoint));
 }
 
@@ -79,37 +93,69 @@ class CompactUpscaler implements Upscaler {
     }
   }
 
+  async requireRoom(size: PixelSize, factor: Factor): Promise<void> {
+    const least = stepsOf(size.height, this.config).at(-1) ?? 1;
+    if (!(await this.#fits(size, factor, least))) throw noRoom(size);
+  }
+
   async #load({ width, height }: Frame, factor: Factor, signal: AbortSignal): Promise<Loaded> {
     const key = `${width}×${height} ${factor}`;
     if (this.#loaded?.key === key && this.#loaded.signal === signal) return this.#loaded;
     this.dispose();
-    const { backend, checkpoint, config } = this;
-    const weights = compactWeights(checkpoint, config, factor);
-    const { kernels, compute, maxBufferBytes: largestBuffer } = backend;
-    let step = height;
-    for (;;) {
+    for (const step of stepsOf(height, this.config)) {
       signal.throwIfAborted();
-      // What a strip's edge changes reaches as far as there are convolutions.
-      const rows = step === height ? height : Math.min(height, step + 2 * config.convolutions);
-      const graph = compactGraph(config, rows, width, factor);
-      const measured = { kernels, compute, largestBuffer };
-      const { peak, largest } = await measureGraphs([graph], weights, measured);
-      if (largest <= largestBuffer && (await backend.canHold(peak))) {
-        const images = await openImages(backend, [graph], weights, { signal });
+      const fit = await this.#fits({ width, height }, factor, step);
+      if (fit) {
+        const { graph, rows, weights } = fit;
+        const images = await openImages(this.backend, [graph], weights, { signal });
         this.#loaded = { key, signal, graph, rows, step, images };
         return this.#loaded;
       }
-      if (step === 1) {
-        throw new KinoraError('OUT_OF_MEMORY', `There is no memory to upscale ${width}×${height}.`);
-      }
-      step = Math.ceil(step / 2);
     }
+    throw noRoom({ width, height });
+  }
+
+  /** The network for strips of which `step` rows are kept; null where the device has no room for one. */
+  async #fits({ width, height }: PixelSize, factor: Factor, step: number) {
+    const { backend, checkpoint, config } = this;
+    const weights = compactWeights(checkpoint, config, factor);
+    const { kernels, compute } = backend;
+    // Kernels bind whole images.
+    const { bindingBytes } = compute?.limits ?? { bindingBytes: Number.POSITIVE_INFINITY };
+    const largestBuffer = Math.min(backend.maxBufferBytes, bindingBytes);
+    // What a strip's edge changes reaches as far as there are convolutions.
+    const rows = step === height ? height : Math.min(height, step + 2 * config.convolutions);
+    const graph = compactGraph(config, rows, width, factor);
+    const measured = { kernels, compute, largestBuffer };
+    const { peak, largest } = await measureGraphs([graph], weights, measured);
+    const fits = largest <= largestBuffer && (await backend.canHold(peak));
+    return fits ? { graph, rows, weights } : null;
   }
 
   dispose(): void {
     this.#loaded?.images.dispose();
     this.#loaded = null;
   }
+}
+
+/**
+ * Rows that strips keep, the most first. With fewer than they see beyond them, memory would hardly shrink and the work
+ * would multiply.
+ */
+function stepsOf(height: number, { convolutions }: CompactConfig): number[] {
+  const steps = [height];
+  for (let step = height; step > convolutions; ) {
+    step = Math.ceil(step / 2);
+    steps.push(step);
+  }
+  return steps;
+}
+
+function noRoom({ width, height }: PixelSize): KinoraError {
+  const sentence = `The device has no room to upscale ${width}×${height} with Real-ESRGAN.`;
+  return new KinoraError('OUT_OF_MEMORY', sentence, {
+    remedy: 'Upscale without it, which takes no memory of the GPU, or on the CPU.',
+  });
 }
 
 /** Rows of a frame as the network takes them: [rows, W, 4] in 0…1, its last channel zero. */

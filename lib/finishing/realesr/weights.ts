@@ -1,6 +1,6 @@
 import { at } from '../../contract';
 import type { VaeCheckpoint } from '../../models/wan/vae/weights';
-import { type Checkpoint, checkTensors } from '../../weights';
+import { type Checkpoint, checkTensors, withAliases } from '../../weights';
 import {
   type CompactConfig,
   type Factor,
@@ -13,9 +13,19 @@ import {
 /** Pixels that the file's last convolution makes of one, along a side. */
 const ownFactor = 4;
 
+/** A checkpoint by the names `body.N…`, which are behind `params.` in the authors' file. */
+export function plainNames(checkpoint: Checkpoint): Checkpoint {
+  const names = [...checkpoint.names()].filter((name) => name.startsWith('params.'));
+  return withAliases(
+    checkpoint,
+    new Map(names.map((name) => [name.slice('params.'.length), name])),
+  );
+}
+
 /**
  * Sizes of a file's network.
  *
+ * @param checkpoint by {@link plainNames}
  * @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE` for a file that is not SRVGGNetCompact of factor 4
  */
 export function compactConfig(checkpoint: Checkpoint): CompactConfig {

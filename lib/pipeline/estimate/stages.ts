@@ -4,6 +4,7 @@ import {
   type ModelManifest,
   type Phase,
   type Size,
+  takesUpscaler,
 } from '../../contract';
 import { easyCacheLimits, magCacheSkips } from '../caches';
 import { type ClipJoin, joinOf, planClips } from '../clips';
@@ -71,9 +72,12 @@ export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stag
   const pixels = native.width * native.height;
   const seconds = (network: 'pass' | 'decode', { flops, calls }: Computation) =>
     operation * flops + call[network] * calls;
+  const ofNetwork = ({ flops, calls }: Computation) =>
+    seconds('decode', { flops: flops * pixels, calls });
   const ofFrame =
     encoded * perFrame * format.width * format.height +
-    (finishing.smooth ? seconds('decode', { ...between, flops: between.flops * pixels }) : 0);
+    (finishing.smooth ? ofNetwork(between) : 0) +
+    (takesUpscaler(finishing) ? perFrame * ofNetwork(enlarging) : 0);
   const steps = passesOfSteps(sampling);
   const passes = sum(steps);
   const stages: Stage[] = [];
@@ -109,6 +113,8 @@ export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stag
 
 /** Computing a frame between each two (lib/finishing/README.md): operations a pixel, and graphs. */
 const between = { flops: 44_400, calls: 7 };
+/** Likewise of Real-ESRGAN ×2. */
+const enlarging = { flops: 2_375_000, calls: 1 };
 
 /** What a pass costs whose blocks are not run. */
 const reusedPass = 0.03;

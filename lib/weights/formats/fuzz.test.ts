@@ -3,7 +3,13 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { KinoraError } from '../../contract';
-import { goldens, safetensorsBytes, safetensorsFrom, f32 as zeros } from '../testing/files';
+import {
+  compactFile,
+  goldens,
+  safetensorsBytes,
+  safetensorsFrom,
+  f32 as zeros,
+} from '../testing/files';
 import { countedFile, ggufBytes, list, text, u32, virtualFile } from '../testing/gguf';
 import { readGgufHeader } from './gguf';
 import { readSafetensorsHeader, type TensorEntry } from './safetensors';
@@ -57,6 +63,7 @@ const safetensors = safetensorsBytes(
   { a: zeros([3, 4]), 'b.weight': zeros([2, 2, 2]), c: zeros([1]) },
   { note: 'x' },
 );
+const torch = await readFile(compactFile);
 const withValues = ggufBytes({
   metadata: {
     'general.architecture': text('wan'),
@@ -78,6 +85,7 @@ describe.each<[string, Reader, Uint8Array, number]>([
   ['safetensors', readSafetensorsHeader, safetensors, safetensors.length],
   ['by content, GGUF', openTensorFile, withValues, withValues.length],
   ['by content, safetensors', openTensorFile, safetensors, safetensors.length],
+  ['by content, PyTorch', openTensorFile, torch, torch.length],
 ])('%s', (_, read, whole, headerBytes) => {
   test('whole, it is read', async () => {
     expect(await survive(read, fileOf(whole))).toBe('read');

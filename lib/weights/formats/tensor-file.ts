@@ -2,25 +2,25 @@ import { KinoraError } from '../../contract';
 import { type GgufHeader, ggufMagic, readGgufHeader } from './gguf';
 import { readSafetensorsHeader, type TensorEntry } from './safetensors';
 import type { WeightFile } from './source';
+import { readTorchHeader } from './torch';
 
 /** The table of contents of a weight file, whatever its format. No weight has been read. */
 export interface TensorFile {
   readonly file: WeightFile;
-  readonly format: 'safetensors' | 'gguf';
+  readonly format: 'safetensors' | 'gguf' | 'torch';
   /** By the file's own names, dimensions slowest first. */
   readonly tensors: ReadonlyMap<string, TensorEntry>;
   /** Texts of the header: `__metadata__`, or GGUF's text values such as `general.architecture`. */
   readonly metadata: ReadonlyMap<string, string>;
-  /** Where the header ends: what must be read before any tensor. */
+  /** Where the tensors begin: what comes before is read first. */
   readonly headerBytes: number;
-  /** All values of a GGUF header, such as an embedded tokenizer; null for safetensors. */
+  /** All values of a GGUF header, such as an embedded tokenizer; null in other formats. */
   readonly gguf: GgufHeader | null;
 }
 
 /** What else people take for weights, by its first bytes. */
 const unknownFormats: readonly (readonly [start: string, what: string])[] = [
-  ['PK\u0003\u0004', 'a zip or PyTorch file (.pth, .ckpt); its safetensors or GGUF form is needed'],
-  ['\u0080\u0002', 'a pickled PyTorch file; its safetensors or GGUF form is needed'],
+  ['\u0080\u0002', 'a PyTorch file of before 1.6; its safetensors or GGUF form is needed'],
   ['version https://git-lfs', 'a Git LFS pointer: the weights themselves were not fetched'],
   ['<', 'a web page'],
   ['ggjt', 'a GGML file of before GGUF'],
@@ -44,6 +44,10 @@ export async function openTensorFile(file: WeightFile): Promise<TensorFile> {
     );
     const { tensors, headerBytes } = gguf;
     return { file, format: 'gguf', tensors, metadata: new Map(texts), headerBytes, gguf };
+  }
+  if (text.startsWith('PK\u0003\u0004')) {
+    const header = await readTorchHeader(file);
+    return { file, format: 'torch', ...header, metadata: new Map(), gguf: null };
   }
   const unknown = unknownFormats.find(([beginning]) => text.startsWith(beginning));
   if (unknown) {

@@ -12,6 +12,11 @@ export { f32, safetensorsBytes, safetensorsFrom, type TestTensor } from './bytes
 /** Folder of the reference data, with a slash at its end. */
 export const goldens = fileURLToPath(new URL('../../models/wan22/goldens/', import.meta.url));
 
+/** A small file of `torch.save`: `lib/finishing/goldens`. */
+export const compactFile = fileURLToPath(
+  new URL('../../finishing/goldens/compact.pth', import.meta.url),
+);
+
 /** Folder of the manifests and dimensions of the listed models, with a slash at its end. */
 export const publicModels = fileURLToPath(new URL('../../../public/models/', import.meta.url));
 

@@ -1,10 +1,13 @@
+import { useState } from 'react';
 import type { Finishing } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
+import { Switch } from '../../../shared/fields';
 import { FinisherDownload } from '../../../shared/finisher';
 import { t } from '../../../texts';
+import '../../../texts/en/form';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
 import { keepVideo } from './keep-video';
@@ -24,11 +27,15 @@ export function EnhanceDialog(props: {
 }) {
   const { kind, prediction, file, onKept, onClose } = props;
   const { parameters, parts, backend, result } = prediction;
+  const [sharper, setSharper] = useState(false);
   const task = useFileTask();
   const make = () =>
     task.run(async (signal, onShare) => {
       const { store } = getRunner();
-      const finishing: Finishing = kind === 'upscale' ? { upscale: 2 } : { smooth: true };
+      const enlarged: Finishing = sharper
+        ? { upscale: 2, upscaler: 'realesr-general-x4v3' }
+        : { upscale: 2 };
+      const finishing = kind === 'upscale' ? enlarged : { smooth: true };
       const video = await getRunner().enhance(
         {
           file,
@@ -47,6 +54,7 @@ export function EnhanceDialog(props: {
       onKept(kept);
     });
   const busy = task.share !== null;
+  const part = kind === 'smooth' ? 'interpolator' : sharper && 'upscaler';
   const { width, height, frameRate } = result;
   return (
     <Modal titleId="enhance-title" className="export-dialog" onClose={onClose}>
@@ -58,7 +66,18 @@ export function EnhanceDialog(props: {
           frameRate: 2 * frameRate,
         })}
       </p>
-      {kind === 'smooth' && !busy && <FinisherDownload part="interpolator" />}
+      {kind === 'upscale' && (
+        <div className="field">
+          <Switch
+            name={t('form.sharper')}
+            hint={t('form.sharperHint')}
+            disabled={busy}
+            checked={sharper}
+            onChange={setSharper}
+          />
+        </div>
+      )}
+      {part && !busy && <FinisherDownload part={part} />}
       <TaskStatus task={task} name={t('result.writing')} />
       <div className="actions">
         <button type="button" className="primary" disabled={busy} onClick={make}>

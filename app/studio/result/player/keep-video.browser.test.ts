@@ -106,12 +106,12 @@ test('a video that was made larger and smoother is kept with what the file says'
     height: 192,
     frames: 2,
     frameRate: 48,
-    metadata: { ...made, id: third, upscale: 2, smooth: true },
+    metadata: { ...made, id: third, upscale: 2, upscaler: 'realesr-general-x4v3', smooth: true },
   });
   for (let i = 0; i < 2; i++) await writer.add(new Uint8ClampedArray(320 * 192 * 4));
   await keepVideo(store, await writer.finish(), [video], false);
   expect(await store.get(third)).toMatchObject({
-    parameters: { upscale: 2, smooth: true },
+    parameters: { upscale: 2, upscaler: 'realesr-general-x4v3', smooth: true },
     parts: [{ id: first, from: 0, to: frames }],
     result: { width: 320, height: 192, frames: 2, frameRate: 48 },
   });

@@ -23,7 +23,7 @@ export async function keepVideo(
     import('../../../../lib/video/metadata'),
     import('../../../../lib/video/inspect'),
   ]);
-  const { id, parts = [], safety, upscale, smooth } = await readVideoMetadata(file);
+  const { id, parts = [], safety, upscale, upscaler, smooth } = await readVideoMetadata(file);
   const { width, height, frames, frameRate } = await inspectVideo(file);
   const used = videos.filter((video) => parts.some((part) => part.id === video.id));
   const [first] = used;
@@ -32,6 +32,7 @@ export async function keepVideo(
   const { model, profile, backend, options } = first;
   const finishing = {
     ...(upscale && { upscale }),
+    ...(upscaler && { upscaler }),
     ...(smooth && { smooth }),
   };
   const source = await store.source(first.id);
