@@ -25,7 +25,8 @@ import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
 import { type OpenedFile, openFiles } from './sources';
-import { dropUnfinished } from './upkeep';
+import { modelBusy } from './tabs';
+import { dropUnfinished, partLock } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
 const mostRestarts = 1;
@@ -122,7 +123,7 @@ export class Download {
     const cancelled = Promise.resolve(end).then(async () => {
       // It may have been asked for again while its end was waited for.
       if (this.#controllers.get(component) !== controller) return;
-      await dropUnfinished(this.model, component);
+      await dropUnfinished(this.model, component, this.environment);
       await this.model.refreshPart(component);
     });
     this.#cancels.push(cancelled);
@@ -231,7 +232,12 @@ export class Download {
   }
 
   async #install(component: ComponentId, signal: AbortSignal): Promise<void> {
-    if (isConverted(component)) return this.#convert(component, signal);
+    if (isConverted(component)) {
+      const lock = partLock(this.model, component);
+      const work = () => this.#convert(component, signal);
+      if (!(await this.environment.tryLock(lock, work))) throw modelBusy(this.model);
+      return;
+    }
     const files = await this.#openPlain(component, signal);
     await this.onBegin();
     this.model.dispatch(component, { type: 'started' });

@@ -10,7 +10,7 @@ import {
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
-import { type HubClient, hubByteSource, type Listing } from '../weights/hub';
+import { type HubClient, hubByteSource, type Listing, localByteSource } from '../weights/hub';
 import {
   checkerWeights,
   finisherFile,
@@ -18,7 +18,10 @@ import {
   languageModelFile,
   modelFolderOf,
   readStoredComponent,
+  type StoreFolder,
 } from '../weights/store';
+import { readManifest } from '../weights/store/manifest';
+import type { LibraryEnvironment } from './environment';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 
@@ -35,6 +38,7 @@ export interface FilesContext {
   readonly precision: Precision;
   readonly local: LocalFiles;
   readonly client: HubClient;
+  readonly environment: Pick<LibraryEnvironment, 'models'>;
 }
 
 /** The files of a component on the hub; none where the manifest has no source for it. */
@@ -56,7 +60,7 @@ export function filesOf(
  * @throws KinoraError `MODEL_FILE_MISSING` when there is neither, and what the hub answers
  */
 export async function openFiles(
-  { model, precision, local, client }: FilesContext,
+  { model, precision, local, client, environment }: FilesContext,
   component: ComponentId,
   signal: AbortSignal,
 ): Promise<readonly OpenedFile[]> {
@@ -85,10 +89,39 @@ export async function openFiles(
         throw new KinoraError('DOWNLOAD_CORRUPT', sentence);
       }
       const folder = model.folder.folder(component);
-      const source = isConverted(component) ? await keepStart(folder, i, remote) : remote;
+      const source = isConverted(component)
+        ? await keepStart(folder, i, remote)
+        : await storedInstead(environment.models, component, remote);
       return { path: keptPath(component, file.path), source };
     }),
   );
+}
+
+/**
+ * What an installed model keeps of a file of the hub as it came, in place of the hub's; the hub's file where none does.
+ *
+ * @param models the folder of all models
+ * @param component in which it is looked for
+ */
+async function storedInstead(
+  models: StoreFolder,
+  component: string,
+  remote: ByteSource,
+): Promise<ByteSource> {
+  if (remote.sha256 === null) return remote;
+  for (const id of await models.folders()) {
+    const folder = models.folder(id).folder(component);
+    const manifest = await readManifest(folder);
+    const sources = manifest?.stored.sources ?? [];
+    const path = Object.keys(manifest?.files ?? {})[
+      sources.findIndex(({ sha256 }) => sha256 === remote.sha256)
+    ];
+    const file = path && (await folder.file(path));
+    if (!file) continue;
+    const { read, stream } = localByteSource({ path, file });
+    return { ...remote, read, stream };
+  }
+  return remote;
 }
 
 /** Path under which a file is stored that is not converted. */

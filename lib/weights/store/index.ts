@@ -21,5 +21,6 @@ export {
   findSafetyChecker,
   type InstalledChecker,
 } from './safety-checker';
+export { storeOfModel } from './shared';
 export { openStoredComponent, readStoredComponent, type StoredCheckpoint } from './stored';
 export { deleteComponent, type VerifyOptions, verifyComponent } from './verify';
