@@ -46,6 +46,21 @@ const optionTypes = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
+/** Bytes per second that a slow SSD gives a browser. */
+const diskRate = 0.8e9;
+
+/**
+ * What GPUs are expected to sustain, in FLOP/s: with exact kernels, and with the fastest that they have. From the
+ * shares of their peaks that lib/gpu/kernels expects; none was measured.
+ */
+const expectedRates: Readonly<Record<string, readonly [exact: number, fastest: number]>> = {
+  'RTX 3060': [6.4e12, 12.4e12],
+  'RTX 4070': [14.7e12, 28.1e12],
+  'RTX 4090': [41e12, 80e12],
+  'RTX 5090': [53e12, 99e12],
+  'M3 Max': [7.8e12, 7.8e12],
+};
+
 process.exitCode = await main();
 
 async function main(): Promise<number> {
@@ -128,21 +143,6 @@ async function count(
   const { pass } = counts.computation(latentSizeOf(counts.latents, native), 'full');
   return { planner, blockFlops: pass.flops / planner.costs.blocks };
 }
-
-/** Bytes per second that a slow SSD gives a browser. */
-const diskRate = 0.8e9;
-
-/**
- * What GPUs are expected to sustain, in FLOP/s: with exact kernels, and with the fastest that they have. From the
- * shares of their peaks that lib/gpu/kernels expects; none was measured.
- */
-const expectedRates: Readonly<Record<string, readonly [exact: number, fastest: number]>> = {
-  'RTX 3060': [6.4e12, 12.4e12],
-  'RTX 4070': [14.7e12, 28.1e12],
-  'RTX 4090': [41e12, 80e12],
-  'RTX 5090': [53e12, 99e12],
-  'M3 Max': [7.8e12, 7.8e12],
-};
 
 /** One line for each size and precision of a model. */
 async function table(id: string, asked: Asked): Promise<string> {
