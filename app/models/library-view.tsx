@@ -60,7 +60,7 @@ export function LibraryView(props: {
             <Suspense>
               <ModelChoice
                 models={listed}
-                free={Math.max(0, storage.quota - storage.usage)}
+                free={storage.atLeast ? Number.POSITIVE_INFINITY : storage.quota - storage.usage}
                 memory={gpu}
                 onMeasure={measure}
               />

@@ -15,7 +15,7 @@ import type { GpuMemory } from './use-gpu-memory';
 /** Which of the models that can be downloaded suits this device: by its memory, its disk and the time of a video. */
 export function ModelChoice(props: {
   models: readonly ModelEntry[];
-  /** Bytes of storage that are free. */
+  /** Bytes of storage that are free; infinite where there may be more than the browser says. */
   free: number;
   memory: GpuMemory;
   /** Asks the GPU whether it gives so many bytes, or how many. */

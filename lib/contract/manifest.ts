@@ -79,7 +79,10 @@ const precisionChoiceSchema = z.object({
   /** Short label, such as "8-bit". */
   name: z.string().min(1),
   description: z.string().default(''),
-  /** Device memory in bytes: with all weights resident, and the minimum (streamed blocks, tiled VAE). */
+  /**
+   * Device memory in bytes: with all weights resident at the largest native size, and the minimum at the smallest (streamed
+   * blocks, tiled VAE).
+   */
   memory: z.object({ full: z.int().positive(), least: z.int().positive() }),
   /** About how many bytes are fetched, with the default adapter: known before the hub is asked. */
   download: z.int().positive().optional(),

@@ -18,6 +18,7 @@ import {
   installFiles,
   installProgress,
   modelFolderOf,
+  modelLock,
 } from '../weights/store';
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
@@ -25,8 +26,7 @@ import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
 import { type OpenedFile, openFiles } from './sources';
-import { modelBusy } from './tabs';
-import { dropUnfinished, partLock } from './upkeep';
+import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
 const mostRestarts = 1;
@@ -233,10 +233,12 @@ export class Download {
 
   async #install(component: ComponentId, signal: AbortSignal): Promise<void> {
     if (isConverted(component)) {
-      const lock = partLock(this.model, component);
+      const home = this.model.homeOf(component);
+      if (home === this.model.manifest.id) return this.#convert(component, signal);
       const work = () => this.#convert(component, signal);
-      if (!(await this.environment.tryLock(lock, work))) throw modelBusy(this.model);
-      return;
+      if (await this.environment.tryLock(modelLock(home), work)) return;
+      const sentence = `It is kept with ${home}, which is in use: another download, or a video, has to end first.`;
+      throw new KinoraError('MODEL_BUSY', sentence);
     }
     const files = await this.#openPlain(component, signal);
     await this.onBegin();

@@ -167,12 +167,10 @@ export class ModelRegistry {
 
   /** Whether another model that is here, or is fetched, has the same files of a part. */
   isUsedElsewhere(model: ManagedModel, component: ComponentId): boolean {
-    const { name } = model.folder.folder(component);
+    const home = model.homeOf(component);
     return this.models.some((other) => {
-      if (other === model || other.folder.folder(component).name !== name) return false;
-      const isOwn = (one: ComponentId) =>
-        other.folder.folder(one).name !== model.folder.folder(one).name;
-      return other.wanted.size > 0 || other.stored.some((one) => isOwn(one.component));
+      if (other === model || other.homeOf(component) !== home) return false;
+      return other.wanted.size > 0 || other.stored.some((one) => one.component !== component);
     });
   }
 

@@ -1,5 +1,5 @@
 import { type ComponentId, toKinoraError } from '../contract';
-import { deleteComponent, readStoredComponent, verifyComponent } from '../weights/store';
+import { deleteComponent, modelLock, readStoredComponent, verifyComponent } from '../weights/store';
 import { keptFiles } from '../weights/store/kept-start';
 import type { LibraryEnvironment } from './environment';
 import type { ManagedModel } from './managed-model';
@@ -52,13 +52,10 @@ export async function dropUnfinished(
   component: ComponentId,
   environment: LibraryEnvironment,
 ): Promise<void> {
+  const home = model.homeOf(component);
+  if (home === model.manifest.id) return drop(model, component);
   // Where it is fetched for another model, that one goes on.
-  await environment.tryLock(partLock(model, component), () => drop(model, component));
-}
-
-/** Held while a part is written: it may be one of several models. */
-export function partLock(model: ManagedModel, component: ComponentId): string {
-  return `kinora:part:${model.folder.folder(component).name}`;
+  await environment.tryLock(modelLock(home), () => drop(model, component));
 }
 
 async function drop(model: ManagedModel, component: ComponentId): Promise<void> {
