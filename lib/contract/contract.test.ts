@@ -7,6 +7,7 @@ import {
   isErrorCode,
   KinoraError,
   maxSeed,
+  nativeSizeOf,
   parseManifest,
   parseParameters,
   resolveSeed,
@@ -112,6 +113,16 @@ describe('manifests', () => {
     const { id: found, defaults } = parseManifest(await read(id));
     expect(found).toBe(id);
     expect(defaults.negative_prompt).toMatch(/^(镜头晃动，)?色调艳丽，.*倒着走$/);
+  });
+
+  test('a profile may compute at sizes of its own', async () => {
+    const manifest = parseManifest(await read('wan2.2-i2v-a14b'));
+    const { profiles } = manifest;
+    expect(nativeSizeOf(manifest, profiles.standard, '720*1280')).toMatchObject({ width: 720 });
+    expect(nativeSizeOf(manifest, profiles['ultra-fast'], '720*1280')).toEqual({
+      width: 480,
+      height: 832,
+    });
   });
 
   test('the demonstration model was trained without a negative prompt', async () => {
