@@ -1,5 +1,5 @@
 import Link from 'next/link';
-import type { Dispatch } from 'react';
+import { type Dispatch, lazy, Suspense } from 'react';
 import {
   hasSafetyChecker,
   type LibrarySnapshot,
@@ -24,6 +24,9 @@ import { useGpuMemory } from './use-gpu-memory';
 import type { LibraryActions } from './use-library-actions';
 import { announce } from './wording';
 
+// It asks what the device can do, which the rest of the page does not wait for.
+const ModelChoice = lazy(async () => ({ default: (await import('./model-choice')).ModelChoice }));
+
 /** What a newcomer looks for comes first: the real models, then what was added, then the samples. */
 const order: readonly ModelEntry['origin'][] = ['listed', 'added', 'bundled'];
 
@@ -40,6 +43,8 @@ export function LibraryView(props: {
   const models = library.models
     .filter(({ hidden }) => !hidden)
     .sort((a, b) => order.indexOf(a.origin) - order.indexOf(b.origin));
+  const listed = models.filter(({ origin }) => origin === 'listed');
+  const { storage } = library;
   const offered = models.find(({ manifest }) => manifest.id === sheet?.model);
   const about = (subject: string) => ({
     doing: page.doing[subject],
@@ -51,6 +56,16 @@ export function LibraryView(props: {
       <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
       <div className="models-columns">
         <div className="models-main">
+          {listed.length > 1 && (
+            <Suspense>
+              <ModelChoice
+                models={listed}
+                free={storage.atLeast ? Number.POSITIVE_INFINITY : storage.quota - storage.usage}
+                memory={gpu}
+                onMeasure={measure}
+              />
+            </Suspense>
+          )}
           {models.map((entry) => (
             <ModelCard
               key={entry.manifest.id}

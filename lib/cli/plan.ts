@@ -3,12 +3,15 @@ import {
   type KernelSetting,
   KinoraError,
   kernelSettings,
+  type ProfileName,
   precisions,
+  profileNames,
   type Size,
   sizes,
   toKinoraError,
 } from '../contract';
 import { modelFamilies } from '../models';
+import { latentSizeOf } from '../pipeline/latents';
 import {
   longestClip,
   type MemoryPlan,
@@ -23,11 +26,13 @@ import { root } from './paths';
 
 const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
            [--precision ${precisions.join('|')}] [--frames N] [--budget GiB] \
-           [--kernels ${kernelSettings.join('|')}]
+           [--kernels ${kernelSettings.join('|')}] [--fast] [--table]
 
 Prints the memory that one clip of the model takes on the GPU, stage by stage, without running it:
 all of it on the GPU, or as it is made to fit a budget, and the least it can do with.
-MODEL is an id of public/models, such as wan2.2-ti2v-5b.
+MODEL is an id of public/models, such as wan2.2-ti2v-5b. --fast takes the size of its ultra-fast profile.
+--table prints one line for each of its sizes and precisions instead, and whether reading a streamed block
+from disk at 0.8 GB/s takes no longer than a block computes on some GPUs.
 `;
 
 const optionTypes = {
@@ -36,8 +41,25 @@ const optionTypes = {
   frames: { type: 'string' },
   budget: { type: 'string' },
   kernels: { type: 'string', default: kernelSettings[0] },
+  fast: { type: 'boolean', default: false },
+  table: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
+
+/** Bytes per second that a slow SSD gives a browser. */
+const diskRate = 0.8e9;
+
+/**
+ * What GPUs are expected to sustain, in FLOP/s: with exact kernels, and with the fastest that they have. From the
+ * shares of their peaks that lib/gpu/kernels expects; none was measured.
+ */
+const expectedRates: Readonly<Record<string, readonly [exact: number, fastest: number]>> = {
+  'RTX 3060': [6.4e12, 12.4e12],
+  'RTX 4070': [14.7e12, 28.1e12],
+  'RTX 4090': [41e12, 80e12],
+  'RTX 5090': [53e12, 99e12],
+  'M3 Max': [7.8e12, 7.8e12],
+};
 
 process.exitCode = await main();
 
@@ -59,7 +81,14 @@ async function main(): Promise<number> {
       const sentence = `--kernels must be one of ${kernelSettings.join(', ')}.`;
       throw new KinoraError('PARAMETER_INVALID', sentence);
     }
-    const planner = await plannerOf(id, size, kernels, values.precision, values.frames);
+    const profile = values.fast ? 'ultra-fast' : 'standard';
+    const { precision, frames } = values;
+    const asked: Asked = { size, kernels, profile, precision, frames };
+    if (values.table) {
+      process.stdout.write(await table(id, asked));
+      return 0;
+    }
+    const { planner } = await count(id, asked);
     const budget = budgetOf(values.budget);
     process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
     process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
@@ -80,24 +109,28 @@ function budgetOf(text: string | undefined): number | null {
   return gibibytes * 2 ** 30;
 }
 
-async function plannerOf(
+/** What is asked of a model. */
+interface Asked {
+  readonly size: Size;
+  readonly kernels: KernelSetting;
+  readonly profile: ProfileName;
+  readonly precision: string | undefined;
+  readonly frames: string | undefined;
+}
+
+/** The plan of a clip, and the floating-point operations of one block in one pass over it. */
+async function count(
   id: string,
-  size: Size,
-  kernels: KernelSetting,
-  precision: string | undefined,
-  frames: string | undefined,
-): Promise<MemoryPlanner> {
+  { size, kernels, profile, precision, frames: wantedFrames }: Asked,
+): Promise<{ readonly planner: MemoryPlanner; readonly blockFlops: number }> {
   const wanted = precisions.find((name) => name === precision);
   if (precision !== undefined && !wanted) {
     throw new KinoraError('PARAMETER_INVALID', `--precision must be ${precisions.join(' or ')}.`);
   }
   const manifest = await readManifest(id);
   const { frameStride, maxClipFrames } = manifest;
-  const count = frames === undefined ? undefined : Number(frames);
-  if (
-    count !== undefined &&
-    !(Number.isInteger(count) && count > 0 && (count - 1) % frameStride === 0)
-  ) {
+  const frames = Number(wantedFrames ?? maxClipFrames);
+  if (!(Number.isInteger(frames) && frames > 0 && (frames - 1) % frameStride === 0)) {
     const sentence = `--frames must be one more than a multiple of ${frameStride}, such as ${maxClipFrames}.`;
     throw new KinoraError('PARAMETER_INVALID', sentence);
   }
@@ -105,7 +138,58 @@ async function plannerOf(
   const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
   const family = familyOf(modelFamilies, manifest);
   const counts = await family.count(wanted ?? manifest.precision, configuration);
-  return counts.planMemory({ native: longestClip(manifest, size, count), kernels });
+  const native = longestClip(manifest, size, frames, manifest.profiles[profile]);
+  const planner = await counts.planMemory({ native, kernels });
+  const { pass } = counts.computation(latentSizeOf(counts.latents, native), 'full');
+  return { planner, blockFlops: pass.flops / planner.costs.blocks };
+}
+
+/** One line for each size and precision of a model. */
+async function table(id: string, asked: Asked): Promise<string> {
+  const { choices, precision, profiles } = await readManifest(id);
+  const offered = choices.length > 0 ? choices.map((choice) => choice.precision) : [precision];
+  const wanted = asked.precision === undefined ? offered : [asked.precision];
+  const lines: string[] = [];
+  // A profile without sizes of its own has those of the other one.
+  const own = profileNames.filter((name) => name === 'standard' || profiles[name].nativeSizes);
+  for (const profile of own) {
+    for (const each of wanted) {
+      const { planner, blockFlops } = await count(id, { ...asked, profile, precision: each });
+      const { width, height, frames } = planner.costs.native;
+      const { blockBytes } = planner.costs.denoising[0];
+      const read = blockBytes / diskRate;
+      const cells = [
+        each,
+        ...[planner.full, planner.least].map(({ peak }) => `${(peak / 2 ** 30).toFixed(1)} GiB`),
+        `${(blockBytes / 1e6).toFixed(0)} MB`,
+        `${read.toFixed(2)} s`,
+        ...Object.values(expectedRates).map((rates) =>
+          rates.map((rate) => secondsOf(blockFlops / rate, read)).join(' '),
+        ),
+      ];
+      lines.push(row(`${width}×${height}×${frames}`, cells));
+    }
+  }
+  const columns = [
+    'precision',
+    'resident',
+    'streamed',
+    'block',
+    'read',
+    ...Object.keys(expectedRates),
+  ];
+  return (
+    `${id}\n${row('clip', columns)}${lines.join('')}` +
+    'Under each GPU: seconds that a block computes, with exact kernels and with its fastest; "!" where reading takes longer.\n'
+  );
+}
+
+function row(first: string, cells: readonly string[]): string {
+  return `${first.padEnd(14)}${cells.map((cell) => cell.padStart(13)).join('')}\n`;
+}
+
+function secondsOf(seconds: number, read: number): string {
+  return `${seconds.toFixed(2)}${seconds < read ? '!' : ''}`;
 }
 
 function format(id: string, plan: MemoryPlan): string {

@@ -7,6 +7,7 @@ import {
   isErrorCode,
   KinoraError,
   maxSeed,
+  nativeSizeOf,
   parseManifest,
   parseParameters,
   resolveSeed,
@@ -102,10 +103,26 @@ describe('manifests', () => {
   const read = async (id: string) =>
     JSON.parse(await readFile(new URL(`../../public/models/${id}.json`, import.meta.url), 'utf8'));
 
-  test.each(['tiny', 'wan2.2-ti2v-5b'])('%s is valid', async (id) => {
+  test.each([
+    'tiny',
+    'wan2.2-ti2v-5b',
+    'wan2.2-i2v-a14b',
+    'wan2.1-i2v-14b-480p',
+    'wan2.1-i2v-14b-720p',
+  ])('%s is valid', async (id) => {
     const { id: found, defaults } = parseManifest(await read(id));
     expect(found).toBe(id);
-    expect(defaults.negative_prompt).toMatch(/^色调艳丽，.*倒着走$/);
+    expect(defaults.negative_prompt).toMatch(/^(镜头晃动，)?色调艳丽，.*倒着走$/);
+  });
+
+  test('a profile may compute at sizes of its own', async () => {
+    const manifest = parseManifest(await read('wan2.2-i2v-a14b'));
+    const { profiles } = manifest;
+    expect(nativeSizeOf(manifest, profiles.standard, '720*1280')).toMatchObject({ width: 720 });
+    expect(nativeSizeOf(manifest, profiles['ultra-fast'], '720*1280')).toEqual({
+      width: 480,
+      height: 832,
+    });
   });
 
   test('the demonstration model was trained without a negative prompt', async () => {

@@ -24,6 +24,8 @@ export const profileTitles: Readonly<Record<ProfileName, string>> = {
 export const componentTexts = {
   configuration: { name: 'Configuration', purpose: 'Sizes of the model, and its tokenizer' },
   transformer: { name: 'Transformer', purpose: 'Denoises the latents, step by step' },
+  transformer_2: { name: 'Low-noise transformer', purpose: 'Takes over at low noise' },
+  image_encoder: { name: 'Image encoder', purpose: 'Describes the start image' },
   text_encoder: { name: 'Text encoder', purpose: 'Reads the prompt' },
   vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
   tiny_decoder: { name: 'Tiny decoder', purpose: 'Decodes ultra-fast videos in a moment' },

@@ -1,18 +1,12 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
 import { componentIdsOf, precisions } from './manifest-parts';
-import { maxPromptLength, mostFramesPerSecond, sizes } from './parameters';
-import { magCacheSchema, profilesSchema } from './profile';
+import { maxPromptLength, mostFramesPerSecond } from './parameters';
+import { magCacheSchema, nativeSizesSchema, profilesSchema } from './profile';
 
 export * from './manifest-parts';
 
 const rgb = z.tuple([z.number(), z.number(), z.number()]);
-
-const nativeSize = z.object({
-  // Whole tokens of the models that need the fewest pixels for one; each checks its own.
-  width: z.int().positive().multipleOf(16),
-  height: z.int().positive().multipleOf(16),
-});
 
 export const licenceSchema = z.object({ name: z.string(), url: z.url().optional() });
 export type Licence = z.output<typeof licenceSchema>;
@@ -48,6 +42,8 @@ const componentSchema = z.object({
    * its stored form is the same whatever precision is chosen.
    */
   precisions: z.array(z.enum(precisions)).default([]),
+  /** The listed model whose component of this name it is, with the same weights: the store keeps one for both. */
+  keptWith: z.string().min(1).optional(),
 });
 export type ModelComponent = z.output<typeof componentSchema>;
 
@@ -83,7 +79,10 @@ const precisionChoiceSchema = z.object({
   /** Short label, such as "8-bit". */
   name: z.string().min(1),
   description: z.string().default(''),
-  /** Device memory in bytes: with all weights resident, and the minimum (streamed blocks, tiled VAE). */
+  /**
+   * Device memory in bytes: with all weights resident at the largest native size, and the minimum at the smallest (streamed
+   * blocks, tiled VAE).
+   */
   memory: z.object({ full: z.int().positive(), least: z.int().positive() }),
   /** About how many bytes are fetched, with the default adapter: known before the hub is asked. */
   download: z.int().positive().optional(),
@@ -111,8 +110,8 @@ export const manifestSchema = z.object({
   sources: z.array(componentSourceSchema).default([]),
   /** The parts with weights of its own, in the order in which they are fetched. */
   components: z.array(componentSchema).default([]),
-  /** The size at which the model computes, for each requested size. */
-  nativeSizes: z.object({ [sizes[0]]: nativeSize, [sizes[1]]: nativeSize }),
+  /** The size at which the model computes, for each requested size, unless a profile has others. */
+  nativeSizes: nativeSizesSchema,
   framesPerSecond: z.int().min(1).max(mostFramesPerSecond),
   /** Frames of a clip are one more than a multiple of it. */
   frameStride: z.int().min(1),

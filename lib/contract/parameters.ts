@@ -65,6 +65,20 @@ export function sizeInPixels(size: Size): { width: number; height: number } {
   return { width, height };
 }
 
+/** The size at which a model computes, for each requested size. */
+export type NativeSizes = Readonly<
+  Record<Size, { readonly width: number; readonly height: number }>
+>;
+
+/** The size at which a model computes a requested one, under a profile that may have sizes of its own. */
+export function nativeSizeOf(
+  { nativeSizes }: { readonly nativeSizes: NativeSizes },
+  profile: { readonly nativeSizes?: NativeSizes | undefined },
+  size: Size,
+): NativeSizes[Size] {
+  return (profile.nativeSizes ?? nativeSizes)[size];
+}
+
 /** How many frames a model's videos have, as its manifest says. */
 export interface FrameRule {
   readonly framesPerSecond: number;

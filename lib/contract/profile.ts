@@ -1,8 +1,17 @@
 import { z } from 'zod';
 import { at } from './at';
+import { sizes } from './parameters';
 import { decoderKinds } from './profile-names';
 
 export * from './profile-names';
+
+const nativeSize = z.object({
+  // Whole tokens of the models that need the fewest pixels for one; each checks its own.
+  width: z.int().positive().multipleOf(16),
+  height: z.int().positive().multipleOf(16),
+});
+/** The size at which a model computes, for each requested size. */
+export const nativeSizesSchema = z.object({ [sizes[0]]: nativeSize, [sizes[1]]: nativeSize });
 
 /** Name of a sampler, one of `lib/pipeline/schedulers/samplers`. */
 export const samplerNameSchema = z.string().regex(/^[a-z0-9-]{1,40}$/);
@@ -74,6 +83,8 @@ export type FewStepAdapter = z.output<typeof fewStepAdapterSchema>;
 
 /** What a variant means for a model. What a profile does not set, the request decides. */
 export const profileSchema = z.object({
+  /** Where it computes at other sizes than the model's usual ones. */
+  nativeSizes: nativeSizesSchema.optional(),
   /** How the latents are sampled; a list of timesteps also fixes the number of steps. */
   scheduler: schedulerSchema.default({ kind: 'unipc' }),
   /** Denoising steps, instead of the request's. */

@@ -115,7 +115,7 @@ async function plannerOf(
   const clips = planClips(frames, manifest.maxClipFrames, manifest.frameStride, joinOf(manifest));
   const { stochastic, evaluations } = createScheduler({ ...scheduler, steps, flowShift });
   const { costs } = await counts.planMemory({
-    native: longestClip(manifest, size, Math.max(...clips.map((clip) => clip.frames))),
+    native: longestClip(manifest, size, Math.max(...clips.map((clip) => clip.frames)), sampling),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
     stochastic,

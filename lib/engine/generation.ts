@@ -12,6 +12,7 @@ import {
   isResumable,
   KinoraError,
   type LoraFile,
+  nativeSizeOf,
   ofLastImage,
   type Phase,
   type PixelSize,
@@ -133,7 +134,7 @@ export class Generation {
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScales);
     const delivered = sizeInPixels(parameters.size);
-    const native = model.manifest.nativeSizes[parameters.size];
+    const native = nativeSizeOf(model.manifest, sampling, parameters.size);
     const format = formatOfFile(parameters, model.manifest.framesPerSecond);
     const frames = frameCount(model.manifest, parameters.duration);
     const { loop, smooth } = parameters;

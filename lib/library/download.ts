@@ -17,6 +17,7 @@ import {
   installFiles,
   installProgress,
   modelFolderOf,
+  modelLock,
 } from '../weights/store';
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
@@ -121,7 +122,7 @@ export class Download {
     const cancelled = Promise.resolve(end).then(async () => {
       // It may have been asked for again while its end was waited for.
       if (this.#controllers.get(component) !== controller) return;
-      await dropUnfinished(this.model, component);
+      await dropUnfinished(this.model, component, this.environment);
       await this.model.refreshPart(component);
     });
     this.#cancels.push(cancelled);
@@ -229,7 +230,14 @@ export class Download {
   }
 
   async #install(component: ComponentId, signal: AbortSignal): Promise<void> {
-    if (isConverted(component)) return this.#convert(component, signal);
+    if (isConverted(component)) {
+      const home = this.model.homeOf(component);
+      if (home === this.model.manifest.id) return this.#convert(component, signal);
+      const work = () => this.#convert(component, signal);
+      if (await this.environment.tryLock(modelLock(home), work)) return;
+      const sentence = `It is kept with ${home}, which is in use: another download, or a video, has to end first.`;
+      throw new KinoraError('MODEL_BUSY', sentence);
+    }
     const files = await this.#openPlain(component, signal);
     await this.onBegin();
     this.model.dispatch(component, { type: 'started' });

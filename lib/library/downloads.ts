@@ -109,7 +109,7 @@ export class Downloads {
     }
     await this.tabs.alone(model, async () => {
       for (const one of unfinished) {
-        await dropUnfinished(model, one);
+        await dropUnfinished(model, one, this.environment);
         model.dispatch(one, { type: 'removed' });
         await model.refreshPart(one);
       }

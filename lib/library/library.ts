@@ -196,7 +196,9 @@ export class Library implements LibraryApi {
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
       await this.#registry.want(model, () => []);
-      for (const { component } of model.parts) await deletePart(model, component);
+      for (const { component } of model.parts) {
+        if (!this.#registry.isUsedElsewhere(model, component)) await deletePart(model, component);
+      }
       await model.refresh();
     });
     this.#changedOnDisk();
@@ -293,7 +295,8 @@ export class Library implements LibraryApi {
 
   #changedOnDisk(): void {
     this.#environment.channel.post({ type: 'changed' });
-    this.#throttle.call();
+    // A part may be one of several models.
+    this.#reload().catch(() => this.#throttle.call());
   }
 
   async #publish(): Promise<void> {

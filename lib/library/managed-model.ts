@@ -92,6 +92,13 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.manifest.components.find(({ id }) => id === component)?.precisions ?? [];
   }
 
+  /** Id of the model with which the store keeps a component: mostly this one. */
+  homeOf(component: ComponentId): string {
+    const { components, id } = this.manifest;
+    const kept = components.find((one) => one.id === component)?.keptWith;
+    return (this.origin === 'listed' && kept) || id;
+  }
+
   /** Bytes that came off the wire: the rate that is shown. What is converted and safe lags behind. */
   received(component: ComponentId, bytes: number): void {
     this.#fetched.add(component);

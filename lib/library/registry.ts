@@ -12,7 +12,7 @@ import {
 } from '../contract';
 import type { LoraBase } from '../pipeline/installation';
 import { familyOf } from '../pipeline/open';
-import { modelFolderOf, readStoredComponent } from '../weights/store';
+import { modelFolderOf, readStoredComponent, storeOfModel } from '../weights/store';
 import type { LibraryEnvironment, ListedModel } from './environment';
 import { ManagedModel } from './managed-model';
 import {
@@ -100,7 +100,9 @@ export class ModelRegistry {
 
   async add(listed: ListedModel, origin: 'listed' | 'added'): Promise<ManagedModel<ModelManifest>> {
     const { id } = listed.manifest;
-    const folder = this.#environment.models.folder(id);
+    const { models } = this.#environment;
+    // What somebody adds cannot change the parts of other models.
+    const folder = origin === 'listed' ? storeOfModel(models, listed.manifest) : models.folder(id);
     const { components } = listed.manifest;
     // Without these it cannot run.
     const own = components.filter(({ faster }) => !faster).map((component) => component.id);
@@ -161,6 +163,15 @@ export class ModelRegistry {
       ...choices,
       adapter: { ...choices.adapter, [id]: [...chosen] },
     }));
+  }
+
+  /** Whether another model that is here, or is fetched, has the same files of a part. */
+  isUsedElsewhere(model: ManagedModel, component: ComponentId): boolean {
+    const home = model.homeOf(component);
+    return this.models.some((other) => {
+      if (other === model || other.homeOf(component) !== home) return false;
+      return other.wanted.size > 0 || other.stored.some((one) => one.component !== component);
+    });
   }
 
   /** Notes which parts of a model are to be had, over the end of this worker. */

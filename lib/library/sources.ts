@@ -12,7 +12,7 @@ import {
 import { isConverted } from '../pipeline/installation';
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
-import { type HubClient, hubByteSource, type Listing } from '../weights/hub';
+import { type HubClient, hubByteSource, type Listing, localByteSource } from '../weights/hub';
 import {
   checkerWeights,
   finisherFile,
@@ -20,7 +20,10 @@ import {
   languageModelFile,
   modelFolderOf,
   readStoredComponent,
+  type StoreFolder,
 } from '../weights/store';
+import { readManifest } from '../weights/store/manifest';
+import type { LibraryEnvironment } from './environment';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 
@@ -37,6 +40,7 @@ export interface FilesContext {
   readonly precision: Precision;
   readonly local: LocalFiles;
   readonly client: HubClient;
+  readonly environment: Pick<LibraryEnvironment, 'models'>;
 }
 
 /** The files of a component on the hub; none where the manifest has no source for it. */
@@ -58,7 +62,7 @@ export function filesOf(
  * @throws KinoraError `MODEL_FILE_MISSING` when there is neither, and what the hub answers
  */
 export async function openFiles(
-  { model, precision, local, client }: FilesContext,
+  { model, precision, local, client, environment }: FilesContext,
   component: ComponentId,
   signal: AbortSignal,
 ): Promise<readonly OpenedFile[]> {
@@ -89,7 +93,9 @@ export async function openFiles(
       const folder = model.folder.folder(component);
       // Where the hub announces no hash, the manifest's is what the bytes must have.
       const known = { ...remote, sha256: remote.sha256 ?? file.sha256 ?? null };
-      const source = isConverted(component) ? await keepStart(folder, i, known) : known;
+      const source = isConverted(component)
+        ? await keepStart(folder, i, known)
+        : await storedInstead(environment.models, component, known);
       return { path: keptPath(component, file.path), source };
     }),
   );
@@ -135,6 +141,33 @@ export async function openHeaders(
       metadata: new Map([written, ...header.metadata]),
     })),
   };
+}
+
+/**
+ * What an installed model keeps of a file of the hub as it came, in place of the hub's; the hub's file where none does.
+ *
+ * @param models the folder of all models
+ * @param component in which it is looked for
+ */
+async function storedInstead(
+  models: StoreFolder,
+  component: string,
+  remote: ByteSource,
+): Promise<ByteSource> {
+  if (remote.sha256 === null) return remote;
+  for (const id of await models.folders()) {
+    const folder = models.folder(id).folder(component);
+    const manifest = await readManifest(folder);
+    const sources = manifest?.stored.sources ?? [];
+    const path = Object.keys(manifest?.files ?? {})[
+      sources.findIndex(({ sha256 }) => sha256 === remote.sha256)
+    ];
+    const file = path && (await folder.file(path));
+    if (!file) continue;
+    const { read, stream } = localByteSource({ path, file });
+    return { ...remote, read, stream };
+  }
+  return remote;
 }
 
 /** Path under which a file is stored that is not converted. */

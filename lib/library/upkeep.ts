@@ -1,6 +1,7 @@
 import { type ComponentId, toKinoraError } from '../contract';
-import { deleteComponent, readStoredComponent, verifyComponent } from '../weights/store';
+import { deleteComponent, modelLock, readStoredComponent, verifyComponent } from '../weights/store';
 import { keptFiles } from '../weights/store/kept-start';
+import type { LibraryEnvironment } from './environment';
 import type { ManagedModel } from './managed-model';
 import type { Tabs } from './tabs';
 
@@ -46,7 +47,18 @@ export async function deletePart(model: ManagedModel, component: ComponentId): P
 }
 
 /** Deletes what is not complete of a part; what is complete stays, also where it was to be replaced. */
-export async function dropUnfinished(model: ManagedModel, component: ComponentId): Promise<void> {
+export async function dropUnfinished(
+  model: ManagedModel,
+  component: ComponentId,
+  environment: LibraryEnvironment,
+): Promise<void> {
+  const home = model.homeOf(component);
+  if (home === model.manifest.id) return drop(model, component);
+  // Where it is fetched for another model, that one goes on.
+  await environment.tryLock(modelLock(home), () => drop(model, component));
+}
+
+async function drop(model: ManagedModel, component: ComponentId): Promise<void> {
   const folder = model.folder.folder(component);
   if (!(await readStoredComponent(folder))) return deleteComponent(folder);
   const names = new Set(await folder.list());

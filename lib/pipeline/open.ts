@@ -1,6 +1,6 @@
 import { hasSources, KinoraError, type ModelManifest, parseManifest } from '../contract';
 import { httpFolder, type ModelFolder, parseModelJson } from '../weights';
-import type { StoreFolder } from '../weights/store';
+import { type StoreFolder, storeOfModel } from '../weights/store';
 import type { ModelFamilies, ModelFamily, VideoModel } from './model';
 
 /** Where models are looked for. */
@@ -31,7 +31,7 @@ export async function openModel(id: string, sources: ModelSources): Promise<Vide
   const { manifest, folder } = await fetchManifest(id, manifests);
   const family = familyOf(families, manifest);
   if (hasSources(manifest) || !folder) {
-    if (installed) return family.openInstalled(manifest, installed);
+    if (store) return family.openInstalled(manifest, storeOfModel(store, manifest));
     const sentence = `The model "${manifest.name}" is not in this browser yet.`;
     throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
   }

@@ -2,7 +2,7 @@ import type { Applied, CacheKind } from '../contract/applied';
 import { KinoraError } from '../contract/errors';
 import { profileTitles } from '../contract/format';
 import { type AdapterPart, isAdapterFile } from '../contract/manifest-parts';
-import { adapterStrengths, unusedParameters } from '../contract/parameters';
+import { adapterStrengths, type NativeSizes, unusedParameters } from '../contract/parameters';
 import type { AdapterFile, FewStepAdapter, Profile, ProfileAdapter } from '../contract/profile';
 import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
 import type { Parameters } from '../contract/request';
@@ -12,6 +12,8 @@ import type { AdapterScales, VideoModel } from './model';
 
 /** How a video is sampled and decoded: what the profile fixes, and the request's values for the rest. */
 export interface Sampling {
+  /** The model's own when absent. */
+  readonly nativeSizes?: NativeSizes;
   readonly scheduler: Profile['scheduler'];
   readonly steps: number;
   /** 1 is without guidance. */
@@ -105,6 +107,7 @@ export function resolveSampling(
     cache,
     ...(guidanceScale > 1 && { guidedSteps }),
     flowShift: requested.flow_shift,
+    ...(profile.nativeSizes && { nativeSizes: profile.nativeSizes }),
   };
   const plain =
     name === 'standard' && !adapter && cache.kind === 'none' && applied.unused.length === 0;

@@ -2,7 +2,7 @@ import Link from 'next/link';
 import { type ReactNode, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import type { LoraEntry } from '../../../lib/contract/library';
-import { sizeInPixels } from '../../../lib/contract/parameters';
+import { nativeSizeOf, sizeInPixels } from '../../../lib/contract/parameters';
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
@@ -50,10 +50,11 @@ export function CodeDialog(props: {
   async function saveFramed({ file, name, framing }: ChosenImage, which: ImageName): Promise<void> {
     setSaving(true);
     setProblem(null);
-    const { model, size } = form.values;
+    const { model, size, profile } = form.values;
     const listed = models.status === 'ready' ? pickModel(models.models, model) : undefined;
     const video = sizeInPixels(size);
-    const frame = listed?.manifest.nativeSizes[size] ?? video;
+    const manifest = listed?.manifest;
+    const frame = manifest ? nativeSizeOf(manifest, manifest.profiles[profile], size) : video;
     try {
       const { framedPng } = await import('../../../lib/video/framed-png');
       downloadFile(await framedPng(file, framing, frame, video), framedName(name, which));

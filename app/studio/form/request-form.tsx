@@ -1,6 +1,7 @@
 import { type Dispatch, lazy, type ReactNode, type RefObject, Suspense, useEffect } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
+import { nativeSizeOf } from '../../../lib/contract/parameters';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
 import { FinisherDownload } from '../../shared/finisher';
@@ -114,7 +115,9 @@ export function RequestForm(props: {
       error={errors[name]}
       onFiles={(chosen) => props.onFiles(chosen, name)}
       size={values.size}
-      frame={model?.manifest.nativeSizes[values.size]}
+      frame={
+        model && nativeSizeOf(model.manifest, model.manifest.profiles[values.profile], values.size)
+      }
       onFraming={(framing) => change({ type: 'imageFramed', framing, name })}
       onRemove={() => change({ type: 'imageSet', image: null, name })}
       {...(name === 'lastImage' && { onSwap: () => change({ type: 'imagesSwapped' }) })}

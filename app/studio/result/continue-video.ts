@@ -1,4 +1,5 @@
 import { KinoraError } from '../../../lib/contract/errors';
+import { nativeSizeOf } from '../../../lib/contract/parameters';
 import type { Completed } from '../../../lib/contract/prediction';
 import { type ContinuationChanges, continuationOf } from '../../../lib/predictions/continuation';
 import type { RunInput } from '../../../lib/predictions/run-input';
@@ -34,7 +35,9 @@ export async function openContinuation(
   if (!source) throw new KinoraError('IMAGE_MISSING');
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const { continuationImage } = await import('../../../lib/video/continuation');
-  const native = model.manifest.nativeSizes[prediction.parameters.size];
+  const { manifest } = model;
+  const { profile, parameters } = prediction;
+  const native = nativeSizeOf(manifest, manifest.profiles[profile], parameters.size);
   const video = await readVideo(prediction.result.videoFile);
   const before = changes.keepsMotion ? ((await endOf(prediction.id)) ?? video) : null;
   const image = await continuationImage(video, native);

@@ -8,6 +8,17 @@ export const manifests: Readonly<Record<string, string>> = {
     'Wan2.2-TI2V 的结构，权重小而随机。它的视频是流动的噪声，用来展示一切正常。',
   'The real model: 720p image-to-video at 24 frames per second. Fetched once from public files, converted on the way and kept in this browser.':
     '真正的模型：720p 图生视频，每秒 24 帧。从公开文件下载一次，边下载边转换，保存在这个浏览器里。',
+  'Two transformers of 14 billion parameters that take turns, the one that most LoRAs are made for. Drafts at 832×480, standard at 1280×720; 16 frames per second.':
+    '两个各 140 亿参数的 Transformer 轮流工作，大多数 LoRA 都为它而做。草稿按 832×480 计算，标准按 1280×720；每秒 16 帧。',
+  '14 billion parameters, for the LoRAs of Wan2.1. It computes at 832×480, 16 frames per second.':
+    '140 亿参数，适用于 Wan2.1 的 LoRA。按 832×480 计算，每秒 16 帧。',
+  '14 billion parameters, for the LoRAs of Wan2.1. It computes at 1280×720, 16 frames per second.':
+    '140 亿参数，适用于 Wan2.1 的 LoRA。按 1280×720 计算，每秒 16 帧。',
+  'Half the download and the disk. The text encoder stays in 8 bits, so that prompts are understood as well.':
+    '下载和存储约减半。文本编码器保持 8 位，对提示词的理解不变。',
+  'Two files, one for each transformer. Trained with start images; users report slow motion.':
+    '两个文件，每个 Transformer 一个。训练时有起始图片；有用户反映动作偏慢。',
+  'Trained with start images, at 832×480.': '训练时有起始图片，按 832×480。',
   '8-bit': '8 位',
   '4-bit': '4 位',
   'Best quality. The transformer comes as it is published in Q8_0, without loss.':

@@ -22,6 +22,8 @@ export const names: Texts['messages']['names'] = {
   component: {
     configuration: { name: '配置', purpose: '模型的各项尺寸和分词器' },
     transformer: { name: 'Transformer', purpose: '一步一步地给潜变量去噪' },
+    transformer_2: { name: '低噪声 Transformer', purpose: '噪声低时接手' },
+    image_encoder: { name: '图像编码器', purpose: '描述起始图片' },
     text_encoder: { name: '文本编码器', purpose: '读取提示词' },
     vae: { name: 'VAE', purpose: '在图片和潜变量之间转换' },
     tiny_decoder: { name: '小型解码器', purpose: '很快地解码极速视频' },

@@ -78,7 +78,8 @@ test('a source that is missing is an error', async () => {
 test('a manifest names exactly the files that lie in the folder of its model', async () => {
   await prepareAssets(project);
   const folder = join(project, 'public/models');
-  for (const id of ['mini', 'tiny', 'wan2.2-ti2v-5b']) {
+  const index = JSON.parse(await readFile(join(folder, 'index.json'), 'utf8'));
+  for (const { id } of index) {
     const entries = await readdir(join(folder, id), { recursive: true, withFileTypes: true });
     const paths = entries
       .filter((entry) => entry.isFile() && entry.name !== 'README.md')

@@ -80,7 +80,9 @@ export function checkSizes(
     width: vae.scale_factor_spatial * patchWidth,
     height: vae.scale_factor_spatial * patchHeight,
   };
-  for (const [size, native] of Object.entries(manifest.nativeSizes)) {
+  const { profiles, nativeSizes } = manifest;
+  const sizes = [nativeSizes, ...Object.values(profiles).map((profile) => profile.nativeSizes)];
+  for (const [size, native] of sizes.flatMap((each) => Object.entries(each ?? {}))) {
     for (const side of ['width', 'height'] as const) {
       if (native[side] % unit[side] !== 0) {
         throw invalidManifest(

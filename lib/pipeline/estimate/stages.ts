@@ -2,6 +2,7 @@ import {
   type Finishing,
   formatOfFile,
   type ModelManifest,
+  nativeSizeOf,
   type Phase,
   type Size,
   takesUpscaler,
@@ -66,7 +67,7 @@ export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stag
   const { manifest, counts, sampling, size, frames, finishing, decodesOnly } = run;
   const { join = joinOf(manifest) } = run;
   const { operation, pixel, encoded, ...call } = usualRates[device];
-  const native = manifest.nativeSizes[size];
+  const native = nativeSizeOf(manifest, sampling, size);
   const format = formatOfFile({ ...finishing, size }, manifest.framesPerSecond);
   const perFrame = format.frameRate / manifest.framesPerSecond;
   const pixels = native.width * native.height;

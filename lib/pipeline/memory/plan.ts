@@ -2,6 +2,8 @@ import {
   KinoraError,
   type MemoryReport,
   type ModelManifest,
+  type NativeSizes,
+  nativeSizeOf,
   type Precision,
   type Size,
 } from '../../contract';
@@ -274,13 +276,14 @@ function together(a: DeviceBytes, b: DeviceBytes): DeviceBytes {
   };
 }
 
-/** The native size and the longest clip of a model. */
+/** The native size and the longest clip of a model under a profile. */
 export function longestClip(
   manifest: ModelManifest,
   size: Size,
   frames: number = manifest.maxClipFrames,
+  profile: { readonly nativeSizes?: NativeSizes | undefined } = manifest.profiles.standard,
 ): ClipSize {
-  return { ...manifest.nativeSizes[size], frames };
+  return { ...nativeSizeOf(manifest, profile, size), frames };
 }
 
 /** A plan as it is reported to the user. */

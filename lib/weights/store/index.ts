@@ -11,5 +11,6 @@ export { storedBytes } from './layout';
 export { modelLock, openModelStore, opfsFolder } from './opfs';
 export type { ComponentRecipe, StoredForm, TensorRecipe } from './recipe';
 export { checkerConfig, checkerWeights, findSafetyChecker } from './safety-checker';
+export { storeOfModel } from './shared';
 export { openStoredComponent, readStoredComponent, type StoredCheckpoint } from './stored';
 export { deleteComponent, verifyComponent } from './verify';

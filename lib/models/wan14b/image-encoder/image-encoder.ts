@@ -103,8 +103,8 @@ const embedding = memoised((config: ImageEncoderConfig) => {
   const { hidden_size: d, patch_size: p } = config;
   const table = g.input('table', ['R', d]);
   const patches = g.input('patches', ['R', 3 * p * p]);
-  const embedded = add(table, linear(patches, plain('patch_embedding', 3 * p * p, d, false)));
-  g.update(table, embedded);
+  // The table is no residual that the product replaces: WebGPU would read and write it in one dispatch.
+  const embedded = add(linear(patches, plain('patch_embedding', 3 * p * p, d, false)), table);
   g.output('x', norm(g, embedded, 'pre_layrnorm', config)); // [R, D]
   return g;
 });
