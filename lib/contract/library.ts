@@ -1,6 +1,6 @@
 import type { ErrorRecord } from './errors';
-import type { AdapterChoices, ComponentId, Licence, ModelManifest, Precision } from './manifest';
 import type { Noise } from './lora-files';
+import type { AdapterChoices, ComponentId, Licence, ModelManifest, Precision } from './manifest';
 import { partOfTool } from './manifest-parts';
 import type { ToolManifest } from './tools';
 

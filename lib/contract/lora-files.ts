@@ -30,9 +30,7 @@ const words: Readonly<Record<Noise, RegExp>> = {
  *
  * @returns `stem`: the rest of the name, which the other file of a pair has, too
  */
-export function noiseOfName(
-  name: string,
-): { readonly noise: Noise; readonly stem: string } | null {
+export function noiseOfName(name: string): { readonly noise: Noise; readonly stem: string } | null {
   // In HighNoise and the like a capital begins the next word.
   const spaced = name.replace(/([a-z])([A-Z])/g, '$1 $2');
   const [noise, other] = noises.filter((one) => words[one].test(spaced));

@@ -172,10 +172,7 @@ async function pathsOf(
 }
 
 /** Where the other file of a pair is, as an address; null where the source is no pair of a repository. */
-export async function findOther(
-  source: LoraSource,
-  client: HubClient,
-): Promise<LoraSource | null> {
+export async function findOther(source: LoraSource, client: HubClient): Promise<LoraSource | null> {
   if ('file' in source) return null;
   const address = parseAddress(source.address, client.base);
   if (address.kind === 'link') return null;
