@@ -3,8 +3,9 @@ import type { Caller } from '../../access/caller';
 import type { NewJob } from '../../jobs/submit';
 import { workUntil } from '../../loop';
 import { storageDown } from '../../store/errors';
-import { imageColumns, type JobLora, type JobRow } from '../../store/schema';
+import { imageColumns, type JobRow } from '../../store/schema';
 import type { FilesContext } from '../context';
+import { invalidField } from '../requests';
 import { acceptImage, FetchFailure, fetchImage, fetchMs } from './image';
 import { misfitOf, withNeeds } from './lora-needs';
 import { findLora, findMissing, isFound } from './loras';
@@ -57,7 +58,7 @@ export function createIntake(context: IntakeContext) {
 
   async function processFiles(job: JobRow, signal: AbortSignal): Promise<void> {
     const found = await findMissing(context, job.owner, job.loras);
-    const loras = typeof found === 'string' ? [] : await withNeeds(context, found, signal);
+    const loras = typeof found === 'string' ? [] : await withNeeds(context, found);
     const refusal = typeof found === 'string' ? found : misfitOf(loras);
     if (refusal !== null) {
       await jobs.intakeFailed(job, refusal);
@@ -103,16 +104,15 @@ export function createIntake(context: IntakeContext) {
       const found = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
       );
-      // What lies here is looked at now, so that the job may begin at once.
-      const isHere = (lora: JobLora) => lora.from === 'upload' && isFound(lora);
-      const loras = found.every(isHere) ? await withNeeds(context, found) : found;
+      const loras = await withNeeds(context, found);
+      const misfit = misfitOf(loras);
+      if (misfit !== null) throw invalidField('loras', misfit);
       const { last_image: sentLast, ...rest } = input;
       const accept = (field: ImageField, sent: string) =>
         acceptImage(context, { jobId, field }, sent, caller);
       const { url, image } = await accept('image', input.image);
       const last = sentLast === undefined ? null : await accept('last_image', sentLast);
-      const ready =
-        image !== null && last?.image !== null && found.every(isHere) && misfitOf(loras) === null;
+      const ready = image !== null && last?.image !== null && loras.every(isFound);
       const switches = {
         ...(base64 && { enable_base64_output: true as const }),
         ...(last && { last_image: last.url }),

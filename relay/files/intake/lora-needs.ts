@@ -3,14 +3,18 @@ import { json } from 'node:stream/consumers';
 import { z } from 'zod';
 import { groupPairs } from '../../../lib/contract';
 import { type LoraNeed, needOfLora } from '../../../lib/contract/v3/worker';
+import { Kept } from '../../kept';
 import type { JobLora } from '../../store/schema';
 import { withCheckedHeader } from '../inputs';
 import type { IntakeContext } from './index';
+import { isFound } from './loras';
 
-/** Longest look at one adapter, in milliseconds; only its header is read. */
-const totalMs = 10_000;
+/** Longest request for a look at an adapter, in milliseconds: a submission waits for it. */
+const totalMs = 2000;
 /** Largest list of a repository's files. */
 const maxListBytes = 4_000_000;
+/** What links and the hub said lately, also that they could not be read. */
+const known = new Kept<LoraNeed | null>(60_000, 1000);
 
 const listSchema = z.array(z.looseObject({ path: z.string() }));
 
@@ -21,16 +25,15 @@ const listSchema = z.array(z.looseObject({ path: z.string() }));
 export async function withNeeds(
   context: IntakeContext,
   loras: readonly JobLora[],
-  signal?: AbortSignal,
 ): Promise<JobLora[]> {
   return await Promise.all(
     loras.map(async (lora) => {
-      if (lora.need !== undefined) return lora;
-      const need = await needOf(context, lora, signal).catch((err: unknown) => {
-        context.log.debug({ err, lora: lora.path }, 'the header of a LoRA was not read');
-        return null;
-      });
-      return { ...lora, need };
+      if (lora.need !== undefined || !isFound(lora)) return lora;
+      const read = () => needOf(context, lora).catch(() => null);
+      return {
+        ...lora,
+        need: await (lora.from === 'upload' ? read() : known.get(`${context.config.KINORA_HUB} ${lora.path}`, read)),
+      };
     }),
   );
 }
@@ -44,40 +47,34 @@ export function misfitOf(loras: readonly JobLora[]): string | null {
 }
 const sizes: Readonly<Record<LoraNeed, string>> = { lora_5b: 'the 5B', lora_14b: 'the 14B' };
 
-async function needOf(
-  context: IntakeContext,
-  lora: JobLora,
-  signal?: AbortSignal,
-): Promise<LoraNeed | null> {
+async function needOf(context: IntakeContext, lora: JobLora): Promise<LoraNeed | null> {
   const { rows, blobs } = context;
   if (lora.from === 'upload') {
     const upload = await rows.get(lora.uploadId);
     return upload?.blobKey ? await readNeed(await blobs.read(upload.blobKey)) : null;
   }
-  const url = lora.from === 'link' ? lora.url : await hubUrl(context, lora, signal);
-  return url === null ? null : await readNeed(await get(context, url, signal));
+  const url = lora.from === 'link' ? lora.url : await hubUrl(context, lora);
+  return url === null ? null : await readNeed(await get(context, url));
 }
 
 function get(
   { guard, config }: IntakeContext,
   url: string,
-  signal: AbortSignal | undefined,
   maxBytes = config.KINORA_MAX_LORA_BYTES,
 ) {
-  return guard.fetch(url, { redirects: 5, maxBytes, totalMs, ...(signal && { signal }) });
+  return guard.fetch(url, { redirects: 5, maxBytes, totalMs });
 }
 
 /** Where the hub has an adapter: the one of its repository, or the first of its pair, where it names no file. */
 async function hubUrl(
   context: IntakeContext,
   { repository, file }: Extract<JobLora, { from: 'hub' }>,
-  signal?: AbortSignal,
 ): Promise<string | null> {
   const hub = context.config.KINORA_HUB.replace(/\/+$/, '');
   let path = file;
   if (path === null) {
     const url = `${hub}/api/models/${repository}/tree/main?recursive=true`;
-    const answer = await get(context, url, signal, maxListBytes);
+    const answer = await get(context, url, maxListBytes);
     const files = listSchema.parse(await json(answer.body)).map((entry) => entry.path);
     const [only] = groupPairs(
       files.filter((one) => one.endsWith('.safetensors')),
