@@ -82,6 +82,7 @@ export function LoraLibrary(props: {
       <FilePicker
         what={t('models.filesOfLora')}
         accept=".safetensors"
+        multiple
         disabled={doing !== undefined}
         onFiles={(files) => actions.addLora({ files: files.map(({ file }) => file) })}
       >
