@@ -29,7 +29,10 @@ test('README lists every setting with its default', async () => {
 });
 
 test('families have lists of models, of which some come before others', () => {
-  const config = readConfig({ KINORA_FAMILIES: 'a/b, c/d=x+others+*', KINORA_SERVING_MODELS: 'y,x' });
+  const config = readConfig({
+    KINORA_FAMILIES: 'a/b, c/d=x+others+*',
+    KINORA_SERVING_MODELS: 'y,x',
+  });
   expect(modelsFor(config, 'a/b/i2v')).toEqual(['y', 'x']);
   expect(modelsFor(config, 'c/d/i2v')).toEqual(['x', 'y', '*']);
   const preferred = ['x', 'y', 'z'].map((model) => preferredTo(model, ['x', 'others', 'z']));

@@ -22,7 +22,8 @@ const list = (text: string) =>
 /** In KINORA_FAMILIES: those of KINORA_SERVING_MODELS. */
 const otherModels = 'others';
 const familyForm = /^[\w.-]+\/[\w.-]+(=([\w.-]+|\*)(\+([\w.-]+|\*))*)?$/;
-const familyError = 'must have families such as provider/family or provider/family=model+model, each once.';
+const familyError =
+  'must have families such as provider/family or provider/family=model+model, each once.';
 const isFamilies = (entries: readonly string[]) =>
   entries.every((entry) => familyForm.test(entry)) &&
   new Set(entries.map((entry) => entry.split('=')[0])).size === entries.length;
@@ -151,7 +152,9 @@ export function familiesOf({ KINORA_FAMILIES: entries }: Pick<Config, 'KINORA_FA
  */
 export function modelsFor(config: Config, model: string): string[] {
   const own = familiesOf(config).get(model.split('/').slice(0, 2).join('/')) ?? [otherModels];
-  return [...new Set(own.flatMap((id) => (id === otherModels ? config.KINORA_SERVING_MODELS : id)))];
+  return [
+    ...new Set(own.flatMap((id) => (id === otherModels ? config.KINORA_SERVING_MODELS : id))),
+  ];
 }
 
 /** The models that a family's list names before a model: those of KINORA_SERVING_MODELS come before none. */

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
-import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import type { JobLora } from '../store/schema';
+import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, openTestStore } from '../testing/store';
 import { canTake } from './matching';
 import { createWorkers } from './workers';
@@ -42,7 +42,10 @@ it('says of a worker what its claim says', async () => {
         sizes: usually(['1280*720', '720*1280'], ['1280*720']),
         loras: flip(),
         max_duration: usually(10, 5),
-        knows: usually(['loop', 'last_image', 'upscale', 'smooth', 'lora_14b'], ['loop', 'upscale']),
+        knows: usually(
+          ['loop', 'last_image', 'upscale', 'smooth', 'lora_14b'],
+          ['loop', 'upscale'],
+        ),
         safety_checker: usually('ready', 'demonstration', 'none'),
       });
       const owner = usually('ada', 'bob');

@@ -41,7 +41,11 @@ const submit = (...paths: string[]) =>
 
 /** A claim of a tab with a model. */
 async function claim(model: string, knows: string[]): Promise<ClaimAnswer> {
-  const declaration = declarationOf({ model, knows, worker_id: model.length.toString(16).padStart(32, '0') });
+  const declaration = declarationOf({
+    model,
+    knows,
+    worker_id: model.length.toString(16).padStart(32, '0'),
+  });
   const answer = await node.get('/api/worker/claim', {
     method: 'POST',
     headers: { authorization: `Bearer ${node.workerToken}`, 'content-type': 'application/json' },

@@ -32,7 +32,9 @@ export async function withNeeds(
       const read = () => needOf(context, lora).catch(() => null);
       return {
         ...lora,
-        need: await (lora.from === 'upload' ? read() : known.get(`${context.config.KINORA_HUB} ${lora.path}`, read)),
+        need: await (lora.from === 'upload'
+          ? read()
+          : known.get(`${context.config.KINORA_HUB} ${lora.path}`, read)),
       };
     }),
   );
