@@ -30,6 +30,7 @@ function overComlink(remote: Remote<LibraryApi>): LibraryApi {
     deleteModel: (id) => remote.deleteModel(id),
     addLora: (source) => remote.addLora(source),
     inspectLora: (model, file) => remote.inspectLora(model, file),
+    modelsOfLora: (file) => remote.modelsOfLora(file),
     deleteLora: (name) => remote.deleteLora(name),
   };
 }

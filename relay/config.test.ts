@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { configSchema, readConfig } from './config';
+import { configSchema, modelsFor, preferredTo, readConfig } from './config';
 
 const readme = fileURLToPath(new URL('README.md', import.meta.url));
 
@@ -26,6 +26,20 @@ test('README lists every setting with its default', async () => {
   expect(Object.fromEntries(await tableOfReadme())).toEqual(
     Object.fromEntries(names.map((name) => [name, asShown(name, config[name])])),
   );
+});
+
+test('families have lists of models, of which some come before others', () => {
+  const config = readConfig({
+    KINORA_FAMILIES: 'a/b, c/d=x+others+*',
+    KINORA_SERVING_MODELS: 'y,x',
+  });
+  expect(modelsFor(config, 'a/b/i2v')).toEqual(['y', 'x']);
+  expect(modelsFor(config, 'c/d/i2v')).toEqual(['x', 'y', '*']);
+  const preferred = ['x', 'y', 'z'].map((model) => preferredTo(model, ['x', 'others', 'z']));
+  expect(preferred).toEqual([[], ['x'], ['x']]);
+  for (const wrong of ['a', 'a/b=', 'a/b=x,a/b=y', 'a/b=x y']) {
+    expect(() => readConfig({ KINORA_FAMILIES: wrong })).toThrow(/KINORA_FAMILIES: must have/);
+  }
 });
 
 test('all wrong settings are named in one error; empty ones count as absent', () => {

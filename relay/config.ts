@@ -19,6 +19,14 @@ const list = (text: string) =>
         .map((part) => part.trim())
         .filter((part) => part !== ''),
     );
+/** In KINORA_FAMILIES: those of KINORA_SERVING_MODELS. */
+const otherModels = 'others';
+const familyForm = /^[\w.-]+\/[\w.-]+(=([\w.-]+|\*)(\+([\w.-]+|\*))*)?$/;
+const familyError =
+  'must have families such as provider/family or provider/family=model+model, each once.';
+const isFamilies = (entries: readonly string[]) =>
+  entries.every((entry) => familyForm.test(entry)) &&
+  new Set(entries.map((entry) => entry.split('=')[0])).size === entries.length;
 const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => {
   const end = max === Number.MAX_SAFE_INTEGER ? `, ${min} or more` : ` from ${min} to ${max}`;
   const error = `must be a whole number${end}.`;
@@ -55,7 +63,13 @@ export const configSchema = z
     S3_SECRET_ACCESS_KEY: z.string().optional(),
     S3_PREFIX: z.string().default('kinora/'),
 
-    KINORA_FAMILIES: list('kinora/wan-2.2,wavespeed-ai/wan-2.1'),
+    /**
+     * `{provider}/{family}` of the models that the API offers, each with the models that may serve it, the preferred
+     * ones first.
+     */
+    KINORA_FAMILIES: list(
+      'kinora/wan-2.2=others+wan2.2-i2v-a14b,wavespeed-ai/wan-2.1=wan2.1-i2v-14b-720p+wan2.1-i2v-14b-480p+others',
+    ).refine(isFamilies, familyError),
     KINORA_SERVING_MODELS: list('wan2.2-ti2v-5b,mini'),
     KINORA_SERVING_PRECISIONS: list('f32,int8,int4'),
 
@@ -119,6 +133,34 @@ export type Config = z.output<typeof configSchema>;
 export function localOrigin({ KINORA_HOST: host, PORT }: Pick<Config, 'KINORA_HOST' | 'PORT'>) {
   if (host === '0.0.0.0' || host === '::') return `http://127.0.0.1:${PORT}`;
   return `http://${host.includes(':') ? `[${host}]` : host}:${PORT}`;
+}
+
+/** The families that the API offers, each with its list of models. */
+export function familiesOf({ KINORA_FAMILIES: entries }: Pick<Config, 'KINORA_FAMILIES'>) {
+  return new Map(
+    entries.map((entry) => {
+      const [family = '', models = otherModels] = entry.split('=');
+      return [family, models.split('+')] as const;
+    }),
+  );
+}
+
+/**
+ * The models that may serve a family, the preferred ones first; `*` stands for any.
+ *
+ * @param model of the API, such as `wavespeed-ai/wan-2.1/i2v-720p-lora`
+ */
+export function modelsFor(config: Config, model: string): string[] {
+  const own = familiesOf(config).get(model.split('/').slice(0, 2).join('/')) ?? [otherModels];
+  return [
+    ...new Set(own.flatMap((id) => (id === otherModels ? config.KINORA_SERVING_MODELS : id))),
+  ];
+}
+
+/** The models that a family's list names before a model: those of KINORA_SERVING_MODELS come before none. */
+export function preferredTo(model: string, models: readonly string[]): readonly string[] {
+  const place = [model, otherModels, '*'].map((id) => models.indexOf(id)).find((at) => at >= 0);
+  return models.slice(0, place ?? 0).filter((id) => id !== otherModels && id !== '*');
 }
 
 /**

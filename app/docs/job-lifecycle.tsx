@@ -38,7 +38,9 @@ export function JobLifecycle() {
         <p>
           <strong>A tab that runs</strong> <code>mini</code> <strong>makes soft pictures</strong>:
           this model is for a first try on any machine. <code>KINORA_SERVING_MODELS</code> lists the
-          models that tabs may serve; remove <code>mini</code> from it on a server that people use.
+          models that tabs may serve; remove <code>mini</code> from it on a server that people use.{' '}
+          <code>KINORA_FAMILIES</code> says which models serve a family, and which come first. A job
+          with LoRAs goes only to tabs whose model they were made for.
         </p>
         <p>
           A job waits until a suitable tab is free; <code>queue_position</code> is the number of

@@ -6,9 +6,14 @@ import '../texts/en/models';
 import '../texts/en/settings';
 import { Licence } from './licence';
 
-/** One adapter of the library: what it is for and how to call it. */
-export function LoraCard({ lora, onDelete }: { lora: LoraEntry; onDelete: () => void }) {
-  const { name, rank, base, bytes, triggerWords, source, licence } = lora;
+/** One adapter of the library, or the two files of a pair: what it is for and how to call it. */
+export function LoraCard(props: { files: readonly [LoraEntry, LoraEntry?]; onDelete: () => void }) {
+  const { files, onDelete } = props;
+  const [{ rank, base, noise, source, licence }, other] = files;
+  const all = files.filter((file) => file !== undefined);
+  const name = all.map((file) => file.name).join(' + ');
+  const triggerWords = [...new Set(all.flatMap((file) => file.triggerWords))];
+  const model = base === 'unknown' ? t('models.unknownModel') : base;
   const [copied, setCopied] = useState<string | null>(null);
   const copy = (word: string) => {
     navigator.clipboard.writeText(word).then(
@@ -34,8 +39,10 @@ export function LoraCard({ lora, onDelete }: { lora: LoraEntry; onDelete: () => 
       <p className="field-hint">
         {t.rich('models.loraFacts', {
           rank,
-          base: base === 'unknown' ? t('models.unknownModel') : base,
-          bytes: formatBytes(bytes),
+          base: noise
+            ? t('models.forNoise', { base: model, noise: other ? 'both' : noise })
+            : model,
+          bytes: formatBytes(all.reduce((sum, { bytes }) => sum + bytes, 0)),
           licence: () => <Licence {...licence} />,
         })}
       </p>

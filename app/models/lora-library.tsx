@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LibrarySnapshot } from '../../lib/contract/library';
+import { groupPairs } from '../../lib/contract/lora-files';
 import { t } from '../texts';
 import '../texts/en/models';
 import { FilePicker } from './file-picker';
@@ -31,11 +32,11 @@ export function LoraLibrary(props: {
       <p className="field-hint">{t('models.loraHint')}</p>
       {loras.length > 0 && (
         <ul className="lora-list">
-          {loras.map((lora) => (
+          {groupPairs(loras, ({ name }) => name).map((files) => (
             <LoraCard
-              key={lora.name}
-              lora={lora}
-              onDelete={() => actions.askRemoval({ kind: 'lora', id: lora.name })}
+              key={files[0].name}
+              files={files}
+              onDelete={() => actions.askRemoval({ kind: 'lora', id: files[0].name })}
             />
           ))}
         </ul>
@@ -81,6 +82,7 @@ export function LoraLibrary(props: {
       <FilePicker
         what={t('models.filesOfLora')}
         accept=".safetensors"
+        multiple
         disabled={doing !== undefined}
         onFiles={(files) => actions.addLora({ files: files.map(({ file }) => file) })}
       >

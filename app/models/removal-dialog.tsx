@@ -1,5 +1,6 @@
 import { formatBytes } from '../../lib/contract/format';
 import { entriesOf, type LibrarySnapshot } from '../../lib/contract/library';
+import { groupPairs } from '../../lib/contract/lora-files';
 import { t } from '../texts';
 import '../texts/en/keys';
 import '../texts/en/models';
@@ -35,9 +36,12 @@ export function RemovalDialog(props: {
 
 function wordsOf({ kind, id }: Removal, library: LibrarySnapshot) {
   if (kind === 'lora') {
-    const bytes = library.loras.find(({ name }) => name === id)?.bytes ?? 0;
+    const groups = groupPairs(library.loras, ({ name }) => name);
+    const files = groups.find((group) => group.some(({ name }) => name === id)) ?? [];
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const text = t('models.frees', { bytes: formatBytes(bytes) });
-    return { title: t('models.deleteQuestion', { name: id }), text, button: t('models.delete') };
+    const name = files.map((file) => file.name).join(' + ') || id;
+    return { title: t('models.deleteQuestion', { name }), text, button: t('models.delete') };
   }
   const entry = entriesOf(library).find(({ manifest }) => manifest.id === id);
   const name = entry?.manifest.name ?? id;

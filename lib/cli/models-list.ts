@@ -60,7 +60,8 @@ function sizeOf({ sources }: ToolManifest): string[] {
   return first?.bytes && others.length === 0 ? [formatBytes(first.bytes)] : [];
 }
 
-function loraFacts({ bytes, rank, base, triggerWords }: LoraEntry): string {
+function loraFacts({ bytes, rank, base, noise, triggerWords }: LoraEntry): string {
   const words = triggerWords.length > 0 ? [`words: ${triggerWords.join(', ')}`] : [];
-  return [formatBytes(bytes), `rank ${rank}`, base, ...words].join(', ');
+  const half = noise ? [`${noise} noise`] : [];
+  return [formatBytes(bytes), `rank ${rank}`, base, ...half, ...words].join(', ');
 }

@@ -7,6 +7,7 @@ export * from './framing';
 export * from './framing-schema';
 export * from './kernel-setting';
 export * from './library';
+export * from './lora-files';
 export * from './manifest';
 export * from './prediction';
 export * from './profile';

@@ -1,4 +1,5 @@
 import type { ErrorRecord } from './errors';
+import type { Noise } from './lora-files';
 import type { AdapterChoices, ComponentId, Licence, ModelManifest, Precision } from './manifest';
 import { partOfTool } from './manifest-parts';
 import type { ToolManifest } from './tools';
@@ -117,12 +118,20 @@ export interface LoraEntry {
   readonly source: string;
   /** Largest rank of its layers; 0 if it has no low-rank layers. */
   readonly rank: number;
-  /** Base model by its metadata or tensor shapes, such as "Wan2.2-TI2V-5B", or "unknown". */
+  /** Base model by its metadata or tensor shapes, such as "Wan2.2-TI2V-5B" or "14B (Wan2.1)", or "unknown". */
   readonly base: string;
+  /** The transformer of Wan2.2-I2V-A14B that it is for; absent where it is for both. */
+  readonly noise?: Noise | undefined;
   readonly triggerWords: readonly string[];
   /** What the hub says of its licence, or "unknown". */
   readonly licence: Licence;
   readonly addedAt: string;
+}
+
+/** What the header of a LoRA says that fits a model. */
+export interface LoraInspection extends Pick<LoraEntry, 'base' | 'noise' | 'triggerWords'> {
+  /** How many of its tensors have no effect on the model. */
+  readonly unused?: number;
 }
 
 /** What this origin stores, and what the browser allows it, in bytes. */
@@ -250,7 +259,16 @@ export interface LibraryApi {
    * @returns null where nothing of the model is here to compare it with
    * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`, `FILE_UNREADABLE`, `MODEL_UNKNOWN`
    */
-  inspectLora(model: string, file: File): Promise<Pick<LoraEntry, 'base' | 'triggerWords'> | null>;
-  /** Ends a running download of it too, whose `addLora` then rejects with `CANCELLED`. */
+  inspectLora(model: string, file: File): Promise<LoraInspection | null>;
+  /**
+   * The models of the list that a LoRA fits, installed or not, by their ids.
+   *
+   * @throws KinoraError `LORA_INVALID` where it cannot be read
+   */
+  modelsOfLora(file: File): Promise<readonly string[]>;
+  /**
+   * Deletes it, with the other file of a pair. Ends a running download of it too, whose `addLora` then rejects with
+   * `CANCELLED`.
+   */
   deleteLora(name: string): Promise<void>;
 }

@@ -20,6 +20,8 @@ export const heroPosterPath = '/samples/hero.jpg' as const;
 export const samplePrompt =
   'A mountain lake at dusk with a small sailing boat. The camera pans slowly to the right. Calm, cinematic.';
 
+/** Most LoRAs of a request. */
+export const maxLoras = 3;
 /** Longest prompt in characters. The text encoder reads its first 512 tokens. */
 export const maxPromptLength = 10_000;
 

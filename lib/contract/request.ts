@@ -1,11 +1,21 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { maxPromptLength, maxSeed, parameterRanges, sizes, upscalers } from './parameters';
+import { groupPairs } from './lora-files';
+import {
+  maxLoras,
+  maxPromptLength,
+  maxSeed,
+  parameterRanges,
+  sizes,
+  upscalers,
+} from './parameters';
 
 export * from './parameters';
 
+const tooManyLoras = `loras takes at most ${maxLoras} adapters.`;
+
 /** One adapter of a request: its location and its strength. */
-const loraSchema = z.object({
+export const loraSchema = z.object({
   path: z
     .string()
     .min(1)
@@ -36,7 +46,12 @@ export const parametersSchema = z.object({
     .max(maxPromptLength)
     .default('')
     .describe('What the video should not show.'),
-  loras: z.array(loraSchema).max(3).default([]).describe('Adapters, at most 3.'),
+  loras: z
+    .array(loraSchema)
+    .max(2 * maxLoras)
+    .refine((loras) => groupPairs(loras, ({ path }) => path).length <= maxLoras, tooManyLoras)
+    .default([])
+    .describe('Adapters, at most 3. The two files of a pair, for high and low noise, are one.'),
   size: z.enum(sizes).default('1280*720').describe('Width*height of the video in pixels.'),
   num_inference_steps: z
     .int()
@@ -130,7 +145,7 @@ export function describeIssues(error: z.ZodError): FieldIssue[] {
 }
 
 function describeIssue(field: string, issue: z.core.$ZodIssue): string {
-  if (field === 'loras' && issue.code === 'too_big') return 'loras takes at most 3 adapters.';
+  if (field === 'loras' && issue.code === 'too_big') return tooManyLoras;
   if (field.endsWith('.scale')) return `${field} must be a number from 0 to 4.`;
   if (Object.hasOwn(parameterRanges, field)) {
     const range = parameterRanges[field as keyof typeof parameterRanges];

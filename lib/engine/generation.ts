@@ -131,8 +131,9 @@ export class Generation {
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
     const { sampling, adapterScales, applied, sentence } = resolved;
-    if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScales);
+    const notes = [...(sentence ? [sentence] : []), ...(model.notes ?? [])];
+    if (notes.length > 0) report({ type: 'sampling', sentence: notes.join(' ') });
     const delivered = sizeInPixels(parameters.size);
     const native = nativeSizeOf(model.manifest, sampling, parameters.size);
     const format = formatOfFile(parameters, model.manifest.framesPerSecond);

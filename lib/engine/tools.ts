@@ -1,11 +1,11 @@
-import { type FinisherPart, isBundled, KinoraError } from '../contract';
+import { type FinisherPart, isBundled, type ModelManifest, parseManifest } from '../contract';
 import { appUrl } from '../contract/site';
 import { type Need, needs } from '../contract/v3/worker';
 import type { OptimizerParts } from '../language-model';
 import { fetchManifest } from '../pipeline/open';
 import { optimizePrompt } from '../prompts';
 import { openQuickChecker, openSafetyChecker, type SafetyChecker } from '../safety';
-import { httpFolder, type WeightFile } from '../weights';
+import { httpFolder, parseModelJson, type WeightFile } from '../weights';
 import {
   findFinisher,
   findLanguageModel,
@@ -45,31 +45,29 @@ export const installedTools: EngineTools = {
  * make a tab one that checks.
  */
 export function installedAbilities(modelId: string): () => Promise<WorkerAbilities> {
-  let bundled: Promise<boolean> | undefined;
+  let manifest: Promise<ModelManifest> | undefined;
   return async () => {
     const checker = await findSafetyChecker(await openModelStore(), modelId);
-    bundled ??= isBundledModel(modelId);
-    const without = (await bundled) ? 'demonstration' : 'none';
+    manifest ??= manifestOf(modelId);
+    const without = isBundled(await manifest) ? 'demonstration' : 'none';
     return {
-      knows: await knownNeeds(),
+      knows: await knownNeeds(await manifest),
       safety_checker: checker ? 'ready' : without,
       prompt_optimizer: (await findLanguageModel()) !== null,
     };
   };
 }
 
-/** What a job may need of this browser: all but what takes a network that was not downloaded. */
-async function knownNeeds(): Promise<Need[]> {
+/** What a job may need of this browser: all but LoRAs of another model, and what takes a network that was not downloaded. */
+async function knownNeeds({ family }: ModelManifest): Promise<Need[]> {
   const smooths = (await findFinisher('interpolator')) !== null;
-  return needs.filter((need) => smooths || need !== 'smooth');
+  const lacks: readonly Need[] = [family === 'wan14b' ? 'lora_5b' : 'lora_14b'];
+  return needs.filter((need) => !lacks.includes(need) && (smooths || need !== 'smooth'));
 }
 
-/** Whether a model comes with Kinora; one that was added is not listed. */
-async function isBundledModel(id: string): Promise<boolean> {
-  try {
-    return isBundled((await fetchManifest(id, appUrl('/models/'))).manifest);
-  } catch (thrown) {
-    if (thrown instanceof KinoraError && thrown.code === 'MODEL_UNKNOWN') return false;
-    throw thrown;
-  }
+/** The manifest of a model; that of an added one lies in the store. */
+async function manifestOf(id: string): Promise<ModelManifest> {
+  const added = await (await openModelStore()).folder(id).readText('model.json');
+  if (!added) return (await fetchManifest(id, appUrl('/models/'))).manifest;
+  return parseManifest(parseModelJson('model.json', added));
 }

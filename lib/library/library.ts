@@ -224,6 +224,17 @@ export class Library implements LibraryApi {
     return inspectLora(header, file.name, models);
   }
 
+  async modelsOfLora(file: File): Promise<readonly string[]> {
+    await this.#start();
+    const header = await openLoraHeader(localSource({ path: file.name, file }), file.name);
+    const fitting: string[] = [];
+    for (const model of await this.#registry.configurations()) {
+      const facts = await inspectLora(header, file.name, [model]).catch(() => null);
+      if (facts) fitting.push(model.id);
+    }
+    return fitting;
+  }
+
   async deleteLora(name: string): Promise<void> {
     await this.#start();
     await this.#loras.delete(name);

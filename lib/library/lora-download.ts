@@ -1,9 +1,15 @@
 import { createSHA256 } from 'hash-wasm';
-import { KinoraError, type Licence, type LoraEntry, type StorageReport } from '../contract';
+import {
+  KinoraError,
+  type Licence,
+  type LoraEntry,
+  noiseOfName,
+  type StorageReport,
+} from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
 import { openSafetensors } from '../weights/formats/checkpoint';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
-import { type HubClient, hubByteSource, onlyLora, parseAddress } from '../weights/hub';
+import { type HubClient, hubByteSource, onlyLora, otherOfPair, parseAddress } from '../weights/hub';
 import type { StoreFolder } from '../weights/store/folder';
 import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
@@ -90,7 +96,9 @@ async function keep(
     }
     const addedAt = new Date().toISOString();
     const { label: source, licence } = opened;
-    const entry = { name, bytes, sha256, source, licence, ...facts, addedAt };
+    const { rank, base, noise, triggerWords } = facts;
+    const fixed = { rank, base, ...(noise && { noise }), triggerWords, addedAt };
+    const entry = { name, bytes, sha256, source, licence, ...fixed };
     await writeLora(folder, entry);
     return entry;
   } catch (thrown) {
@@ -138,10 +146,9 @@ async function open(
     return { licence: unknownLicence, label: address.url, fileName, bytes, local: false };
   }
   const { repository, revision } = address;
-  const path =
-    address.kind === 'file' ? address.path : await onlyLora(client, repository, revision, signal);
+  const [path] = await pathsOf(address, client, signal);
   const file = await client.file({ repository, path, revision }, signal);
-  const fileName = path.split('/').at(-1) ?? path;
+  const fileName = nameOfPath(path);
   return {
     licence: licenceOf(await client.list(repository, revision, signal), client),
     label: `${repository}/${path}`,
@@ -149,6 +156,37 @@ async function open(
     bytes: hubByteSource(client, file),
     local: false,
   };
+}
+
+type HubAddress = Exclude<ReturnType<typeof parseAddress>, { kind: 'link' }>;
+
+async function pathsOf(
+  address: HubAddress,
+  client: HubClient,
+  signal?: AbortSignal,
+): Promise<readonly [string, string?]> {
+  const { repository, revision } = address;
+  return address.kind === 'file'
+    ? [address.path]
+    : await onlyLora(client, repository, revision, signal);
+}
+
+/** Where the other file of a pair is, as an address; null where the source is no pair of a repository. */
+export async function findOther(source: LoraSource, client: HubClient): Promise<LoraSource | null> {
+  if ('file' in source) return null;
+  const address = parseAddress(source.address, client.base);
+  if (address.kind === 'link') return null;
+  const { repository, revision } = address;
+  const [path] = await pathsOf(address, client);
+  const other = await otherOfPair(client, { repository, path, revision });
+  return other === null ? null : { address: client.fileUrl(repository, revision, other) };
+}
+
+/** A file's name, with the word of its folder where only that tells its half of a pair. */
+function nameOfPath(path: string): string {
+  const name = path.split('/').at(-1) ?? path;
+  const noise = noiseOfName(name) ? undefined : noiseOfName(path)?.noise;
+  return noise ? name.replace(/(\.safetensors)?$/i, `-${noise}-noise$1`) : name;
 }
 
 /** @throws KinoraError `ADDRESS_INVALID` */

@@ -1,8 +1,8 @@
-import { KinoraError, type LibrarySnapshot, type LoraEntry } from '../contract';
+import { groupPairs, KinoraError, type LibrarySnapshot, type LoraEntry } from '../contract';
 import type { LoraBase } from '../pipeline/installation';
 import type { HubClient } from '../weights/hub';
 import type { LibraryEnvironment } from './environment';
-import { fetchLora, type LoraSource, openLoraHeader } from './lora-download';
+import { fetchLora, findOther, type LoraSource, openLoraHeader } from './lora-download';
 import { inspectLora, listLoras, removeLora, sweepLoras } from './loras';
 
 /** One that is on its way. */
@@ -49,10 +49,23 @@ export class LoraLibrary {
   }
 
   /**
+   * Adds a LoRA, with the other file of a pair where its repository has that.
+   *
    * @param models those that it may be made for
-   * @throws KinoraError as `fetchLora`, and `CANCELLED` when it was deleted on its way
+   * @throws KinoraError as `fetchLora`, and `CANCELLED` when it was deleted on its way; the first file of a pair stays
    */
   async add(
+    source: LoraSource,
+    client: HubClient,
+    models: readonly LoraBase[],
+  ): Promise<LoraEntry> {
+    const entry = await this.#add(source, client, models);
+    const other = await findOther(source, client);
+    if (other) await this.#add(other, client, models);
+    return entry;
+  }
+
+  async #add(
     source: LoraSource,
     client: HubClient,
     models: readonly LoraBase[],
@@ -90,14 +103,14 @@ export class LoraLibrary {
     }
   }
 
-  /** Deletes a LoRA, or ends its download. @throws KinoraError `LORA_MISSING` */
+  /** Deletes a LoRA, with the other file of a pair, or ends its download. @throws KinoraError `LORA_MISSING` */
   async delete(name: string): Promise<void> {
     const download = this.#downloads.get(name);
     if (download) return download.cancel();
-    if (!this.#entries.some((lora) => lora.name === name)) {
-      throw new KinoraError('LORA_MISSING', `There is no LoRA "${name}" in the library.`);
-    }
-    await removeLora(this.environment.loras, name);
+    const groups = groupPairs(this.#entries, (lora) => lora.name);
+    const group = groups.find((files) => files.some((lora) => lora.name === name));
+    if (!group) throw new KinoraError('LORA_MISSING', `There is no LoRA "${name}" in the library.`);
+    for (const lora of group) await removeLora(this.environment.loras, lora.name);
     await this.load();
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { KinoraError, type LoraEntry, licenceSchema, toKinoraError } from '../contract';
+import { KinoraError, type LoraEntry, licenceSchema, noises, toKinoraError } from '../contract';
 import { siteStorage } from '../contract/site-storage';
 import type { LoraBase, LoraFacts } from '../pipeline/installation';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
@@ -15,6 +15,7 @@ const entrySchema = z.object({
   source: z.string(),
   rank: z.int().min(0),
   base: z.string(),
+  noise: z.enum(noises).optional(),
   triggerWords: z.array(z.string()),
   licence: licenceSchema,
   addedAt: z.string(),
@@ -76,8 +77,8 @@ export async function inspectLora(
   let refusal: KinoraError | undefined;
   for (const { name: base, installation, configuration } of models) {
     try {
-      const rank = await installation.inspectLora(checkpoint, name, configuration);
-      return { rank, base, triggerWords: triggerWords(checkpoint.metadata) };
+      const fit = await installation.inspectLora(checkpoint, name, configuration);
+      return { base, ...fit, triggerWords: triggerWords(checkpoint.metadata) };
     } catch (thrown) {
       const error = toKinoraError(thrown);
       // The first model's word counts, but that it is for another base says more than anything else.

@@ -1,4 +1,4 @@
-import { type ComponentId, finisherParts, type Precision } from '../contract';
+import { type ComponentId, finisherParts, type Noise, type Precision } from '../contract';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
 import type { LocatedTensors } from '../weights/formats/located';
 import type { ModelFolder } from '../weights/formats/source';
@@ -45,9 +45,20 @@ export interface ModelPlan {
   storedBytes(component: ComponentId, precision: Precision, blocks: boolean): number | null;
 }
 
-/** What a LoRA file is, by its header. */
-export interface LoraFacts {
+/** A LoRA file that fits a model, by its header. */
+export interface LoraFit {
+  /** Largest rank of its adapters. */
   readonly rank: number;
+  /** What it was made for, where its family knows that better than by the name of the model. */
+  readonly base?: string;
+  /** The transformer of a pair that it is for; absent where it is for all that there are. */
+  readonly noise?: Noise;
+  /** How many of its tensors are for parts that the model does not have: they have no effect. */
+  readonly unused?: number;
+}
+
+/** What a LoRA file is, by its header. */
+export interface LoraFacts extends LoraFit {
   readonly base: string;
   readonly triggerWords: readonly string[];
 }
@@ -72,14 +83,13 @@ export interface ModelInstallation {
   /**
    * Checks a LoRA's header against a model.
    *
-   * @returns the largest rank of its adapters
    * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
    */
   inspectLora(
     checkpoint: SafetensorsCheckpoint,
     name: string,
     configuration: ModelFolder,
-  ): Promise<number>;
+  ): Promise<LoraFit>;
 }
 
 /** What the library knows of the model families, by the name that manifests use. */

@@ -104,8 +104,11 @@ export class Attempt {
     const signal = AbortSignal.any([this.#stop, this.#lost.signal]);
     onLease({ id: this.id, token: this.#token });
     try {
-      const parameters = parseParameters(job.parameters);
+      const asked = parseParameters(job.parameters);
       const { image, lastImage, loras } = await fetchInputs(client, adapters, job, signal);
+      // An address may be that of a pair: then each file is one of them.
+      const files = loras.map(({ name, scale }) => ({ path: name, scale }));
+      const parameters = { ...asked, loras: files };
       const { model, device } = options;
       const videoFile = servedVideo(this.id);
       const request = {

@@ -1,6 +1,7 @@
 import { createSHA256 } from 'hash-wasm';
 import type { LoraFile } from '../contract/engine';
 import { type ErrorCode, KinoraError, ofLastImage } from '../contract/errors';
+import type { SourceFile } from '../contract/manifest';
 import { ApiError } from '../contract/v3/errors';
 import type { WorkerImage, WorkerJob, WorkerLora } from '../contract/v3/worker';
 import { SourceChanged } from '../weights/formats/source';
@@ -56,27 +57,38 @@ export class Adapters {
    * large, a `HUB_…` code where it may be had later; each names the adapter as its caller wrote it
    * @throws ApiError when the relay does not take this worker
    */
-  async fetch(lora: WorkerLora, signal: AbortSignal): Promise<LoraFile> {
+  async fetch(lora: WorkerLora, signal: AbortSignal): Promise<LoraFile[]> {
     const { path, scale } = lora;
     try {
-      const file =
-        lora.from === 'hub'
-          ? await this.#ofHub(lora.repository, lora.file, signal)
-          : await this.client.file(lora.url, { signal });
-      return { name: path, file, scale };
+      if (lora.from === 'hub') return await this.#ofHub(lora, signal);
+      return [{ name: path, file: await this.client.file(lora.url, { signal }), scale }];
     } catch (thrown) {
       signal.throwIfAborted();
       throw naming(path, thrown);
     }
   }
 
-  async #ofHub(repository: string, file: string | null, signal: AbortSignal): Promise<Blob> {
+  async #ofHub(
+    { path, scale, repository, file }: Extract<WorkerLora, { from: 'hub' }>,
+    signal: AbortSignal,
+  ): Promise<LoraFile[]> {
     // A client caches its listings; the repository may have changed since the last job.
     const policy = { ...servingPolicy, ...this.hubOptions.policy };
     const client = new HubClient(this.#hub, { ...this.hubOptions, policy });
     const revision = 'main';
-    const path = file ?? (await onlyLora(client, repository, revision, signal));
-    const remote = await client.file({ repository, path, revision }, signal);
+    const fetch = (one: string) =>
+      this.#fetchFile(client, { repository, path: one, revision }, signal);
+    if (file !== null) return [{ name: path, file: await fetch(file), scale }];
+    const loras: LoraFile[] = [];
+    for (const one of await onlyLora(client, repository, revision, signal)) {
+      // Its own name tells which half of a pair it is.
+      if (one) loras.push({ name: `${repository}/${one}`, file: await fetch(one), scale });
+    }
+    return loras;
+  }
+
+  async #fetchFile(client: HubClient, named: SourceFile, signal: AbortSignal): Promise<Blob> {
+    const remote = await client.file(named, signal);
     const kept = this.#kept.get(remote.identity);
     if (kept) {
       this.#keep(remote.identity, kept);
@@ -174,7 +186,7 @@ export async function fetchInputs(
       job.last_image && ofLastImage(fetchImage(job.last_image)),
       Promise.all(job.loras.map((lora) => adapters.fetch(lora, either))),
     ]);
-    return { image, lastImage, loras };
+    return { image, lastImage, loras: loras.flat() };
   } finally {
     // Where one cannot be had, the others are of no use.
     over.abort();

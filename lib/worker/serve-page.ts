@@ -55,9 +55,10 @@ const skipSentences: Readonly<Record<SkipReason, string>> = {
   precision: 'this server does not assign its jobs to this precision',
   duration: 'this worker takes only shorter videos',
   needs:
-    'this worker does not know something that they ask for, such as loops or end images, or lacks a download for it',
+    'this worker does not know something that they ask for, such as loops or end images, lacks a download for it, or has a model that their LoRAs do not fit',
   checker: 'the safety checker is asked for, which this browser does not have',
   optimizer: 'another connected worker has the language model that is asked for',
+  preferred: 'another idle worker has a model that comes first for them',
   'back-off': 'an attempt failed, and the next one begins after a pause',
   'not-ready': 'image or LoRAs are still being fetched',
 };

@@ -95,7 +95,7 @@ export function getJobLora(context: FilesContext): NodeHandler {
         body.destroy();
         throw statusError(lora.url, status);
       }
-      const checked = await withCheckedHeader(body, bytes);
+      const { whole: checked } = await withCheckedHeader(body, bytes);
       const { ETag: _, ...headers } = headersOf({ ...presentation, tag: '' });
       response.setHeaders(new Headers(headers));
       if (bytes !== null) response.setHeader('Content-Length', bytes);
@@ -114,10 +114,10 @@ const maxHeaderBytes = 16_000_000;
  * Checks the header of a safetensors stream before any byte is sent on.
  *
  * @param size announced length; null where the sender gives none: then the end of the file is not checked
- * @returns the whole stream again
+ * @returns its header, and the whole stream again
  * @throws KinoraError `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`; what the source throws
  */
-async function withCheckedHeader(source: Readable, size: number | null): Promise<Readable> {
+export async function withCheckedHeader(source: Readable, size: number | null) {
   const name = 'The file';
   const pieces = source[Symbol.asyncIterator]();
   let head = Buffer.alloc(0);
@@ -130,17 +130,16 @@ async function withCheckedHeader(source: Readable, size: number | null): Promise
     }
     return head.subarray(start, end);
   };
-  try {
-    await readSafetensorsHeader({ name, size: size ?? Number.POSITIVE_INFINITY, read });
-  } catch (thrown) {
+  const file = { name, size: size ?? Number.POSITIVE_INFINITY, read };
+  const header = await readSafetensorsHeader(file).catch((thrown: unknown) => {
     source.destroy();
     throw thrown;
-  }
+  });
   const whole = async function* () {
     yield head;
     yield* pieces;
   };
-  return Readable.from(whole(), { objectMode: false });
+  return { header, whole: Readable.from(whole(), { objectMode: false }) };
 }
 
 /** The refusal as one sentence that names the adapter, for the worker to report. */

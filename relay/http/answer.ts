@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
+import { familiesOf } from '../config';
 import type { Relay } from '../open';
 import type { Handler } from './handler';
 import { handlers } from './handlers';
@@ -67,7 +68,9 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
   const { route } = context;
   if (request.method === 'OPTIONS') return preflight(request, context);
   await relay.limits.address(context.address);
-  if (route.kind === 'nothing') throw notFound(context.path, relay.config.KINORA_FAMILIES);
+  if (route.kind === 'nothing') {
+    throw notFound(context.path, [...familiesOf(relay.config).keys()]);
+  }
   if (route.kind === 'method') {
     throw new ApiError('METHOD_NOT_ALLOWED', undefined, {
       headers: { Allow: route.allow.join(', ') },

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { eq, ne, or, type SQL, sql } from 'drizzle-orm';
+import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
+import { type Config, familiesOf, preferredTo } from '../config';
 import { type JobRow, jobs, keys, workers } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds, type JobsDependencies, listedSeconds, now, workerName } from './context';
@@ -53,28 +54,49 @@ const anyOf = (reasons: readonly (readonly [SkipReason, SQL])[]) =>
     sql` or `,
   );
 
-/**
- * A job that asks for an optimised prompt, for a worker that has no language model: it waits as long as a
- * worker that has one is connected, may take the job, and was not the last one to fail at it.
- */
-const waitsForOptimizer = sql`(${jobs.needsOptimizer} and exists (
+/** Whether a worker of some kind is connected, may take the job, and was not the last one to fail at it. */
+const anotherMay = (kind: SQL) => sql`exists (
   select 1 from ${workers}
   left join ${keys} on ${keys.id} = ${workers.tokenId}
   where ${workers.seenAt} > now() - make_interval(secs => ${listedSeconds})
     and ${workers.state} <> 'paused'
-    and ${workers.declaration} @> '{"prompt_optimizer": true}'
+    and ${kind}
     and (${workers.owner} = ${jobs.owner} or (${jobs.shared} and ${keys.shared}))
     and not (${anyOf(misfits(sql`${workers.declaration}`))})
-    and ${jobs.failedWorker} is distinct from ${workers.tokenId} || ' ' || ${workers.id}))`;
+    and ${jobs.failedWorker} is distinct from ${workers.tokenId} || ' ' || ${workers.id})`;
+
+/**
+ * A job that asks for an optimised prompt, for a worker that has no language model: it waits as long as there is a
+ * worker that has one.
+ */
+const waitsForOptimizer = sql`(${jobs.needsOptimizer} and ${anotherMay(
+  sql`${workers.declaration} @> '{"prompt_optimizer": true}'`,
+)})`;
+
+/** A job of a family whose list has other models before this worker's, for as long as a worker that has one is idle. */
+function waitsForPreferred(
+  config: Config,
+  { model }: WorkerDeclaration,
+): (readonly [SkipReason, SQL])[] {
+  const waits = [...familiesOf(config)].flatMap(([family, models]) => {
+    const preferred = preferredTo(model, models);
+    if (preferred.length === 0) return [];
+    const kind = sql`${workers.state} = 'idle' and ${inArray(sql`${workers.declaration} ->> 'model'`, preferred)}`;
+    return sql`(${jobs.model} like ${`${family}/%`} and ${anotherMay(kind)})`;
+  });
+  return waits.length === 0 ? [] : [['preferred', sql.join(waits, sql` or `)]];
+}
 
 /** Why a job is not given to a worker now, in the order of reporting. */
 function mismatches(
+  config: Config,
   caller: Caller,
   worker: WorkerDeclaration,
 ): readonly (readonly [SkipReason, SQL])[] {
   return [
     ...misfits(sql`${JSON.stringify(worker)}::jsonb`),
     ...(worker.prompt_optimizer ? [] : ([['optimizer', waitsForOptimizer]] as const)),
+    ...waitsForPreferred(config, worker),
     ['back-off', failedRecently(caller, worker)],
   ];
 }
@@ -98,7 +120,7 @@ export async function claimNext(
   caller: Caller,
   worker: WorkerDeclaration,
 ): Promise<JobRow | null> {
-  const mismatch = anyOf(mismatches(caller, worker));
+  const mismatch = anyOf(mismatches(config, caller, worker));
   for (const pool of pools(caller)) {
     const first = db
       .select({ id: jobs.id })
@@ -131,10 +153,11 @@ export async function claimNext(
 /** Why nothing was given: the first waiting jobs, each counted under the first reason that keeps it. */
 export async function skippedFor(
   db: Database,
+  { config }: Pick<JobsDependencies, 'config'>,
   caller: Caller,
   worker: WorkerDeclaration,
 ): Promise<ClaimAnswer['skipped']> {
-  const reasons = mismatches(caller, worker);
+  const reasons = mismatches(config, caller, worker);
   const cases = reasons.map(([reason, condition]) => sql`when ${condition} then ${reason}::text`);
   const counts: Partial<Record<SkipReason, number>> = {};
   const owned = eq(jobs.owner, caller.owner);

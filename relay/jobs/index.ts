@@ -37,7 +37,7 @@ export function createJobs(dependencies: JobsDependencies) {
     ...createIntakes(dependencies, apply),
     /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
     skippedFor: (caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> =>
-      skippedFor(db, caller, worker),
+      skippedFor(db, dependencies, caller, worker),
     /**
      * Ends a job at once as failed, "cancelled by user"; a finished job stays as it is. The answer to its next
      * heartbeat tells the worker.

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { WorkerDeclaration } from '../../lib/contract/v3';
+import { claimSchema, type WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { deliveries, jobs as jobsTable, previews, workers as workersTable } from '../store/schema';
 import {
@@ -153,6 +153,48 @@ describe.each(engines)('jobs', (engine) => {
       expect(other.skipped).toEqual({ model: 4, 'not-ready': 1 });
       const eighth = await claim(adasWorker, testWorker({ precision: 'int8' }));
       expect(eighth.skipped).toEqual({ precision: 4, 'not-ready': 1 });
+    });
+
+    it('gives a job with LoRAs to workers that they fit, of all versions', async () => {
+      const lora = { path: 'a/b', scale: 1, from: 'hub', repository: 'a/b', file: null } as const;
+      const parsed = (worker: object) => claimSchema.parse({ ...testWorker(), ...worker });
+      const [old, small, large] = [
+        parsed({ knows: ['loop'] }),
+        parsed({ knows: ['lora_5b'] }),
+        parsed({ knows: ['lora_14b'] }),
+      ];
+      await jobs.submit(testJob(ada, { loras: [{ ...lora, need: 'lora_14b' }] }));
+      expect((await claim(adasWorker, old)).skipped).toEqual({ needs: 1 });
+      expect((await claim(adasWorker, small)).skipped).toEqual({ needs: 1 });
+      expect((await claimOne(adasWorker, large)).job.needs).toEqual(['lora_14b']);
+      await jobs.submit(testJob(ada, { loras: [{ ...lora, need: 'lora_5b' }] }));
+      expect((await claim(adasWorker, large)).skipped).toEqual({ needs: 1 });
+      await claimOne(adasWorker, old);
+      await jobs.submit(testJob(ada, { loras: [{ ...lora, need: null }] }));
+      await claimOne(adasWorker, large);
+    });
+
+    it('gives a job to the model that its family names first, where a worker with it is idle', async () => {
+      jobs = testJobs(fixture().store, {
+        KINORA_FAMILIES: ['kinora/wan-2.2=others', 'kinora/wan-2.1=large+others'],
+        KINORA_SERVING_MODELS: ['mini', 'else'],
+      });
+      const family = { model: 'kinora/wan-2.1/i2v-720p-lora' };
+      const large = testWorker({ model: 'large' });
+      const workers = createWorkers(fixture().store);
+      const see = (state: 'idle' | 'busy') => workers.seen(adasWorker, large, state);
+      await see('idle');
+      const { id } = await jobs.submit(testJob(ada, family));
+      expect(await claim()).toEqual({ job: null, skipped: { preferred: 1 } });
+      expect((await claimOne(adasWorker, large)).id).toBe(id);
+      await see('busy');
+      await jobs.submit(testJob(ada, family));
+      await claimOne();
+      // A family that names none before the others waits for none, and has not that model.
+      await see('idle');
+      await jobs.submit(testJob(ada));
+      expect((await claim(adasWorker, large)).skipped).toEqual({ model: 1 });
+      await claimOne();
     });
 
     it('gives a job that asks for the check to workers that have the checker', async () => {

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
+import type { JobLora } from '../store/schema';
 import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, openTestStore } from '../testing/store';
 import { canTake } from './matching';
@@ -24,7 +25,7 @@ it('says of a worker what its claim says', async () => {
       const lora = { path: 'a/b', scale: 1, from: 'hub', repository: 'a/b', file: null } as const;
       const job = await jobs.submit(
         testJob(testCaller('ada', { shared: flip() }), {
-          loras: usually([], [lora]),
+          loras: usually<JobLora[]>([], [lora], [{ ...lora, need: 'lora_14b' }]),
           input: {
             size: usually('1280*720', '720*1280'),
             duration: usually(5, 8),
@@ -41,7 +42,10 @@ it('says of a worker what its claim says', async () => {
         sizes: usually(['1280*720', '720*1280'], ['1280*720']),
         loras: flip(),
         max_duration: usually(10, 5),
-        knows: usually(['loop', 'last_image', 'upscale', 'smooth'], ['loop', 'upscale']),
+        knows: usually(
+          ['loop', 'last_image', 'upscale', 'smooth', 'lora_14b'],
+          ['loop', 'upscale'],
+        ),
         safety_checker: usually('ready', 'demonstration', 'none'),
       });
       const owner = usually('ada', 'bob');

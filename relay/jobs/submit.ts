@@ -2,6 +2,7 @@ import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { resolveSeed } from '../../lib/contract/request';
 import { ApiError, type PredictionInput } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
+import { modelsFor } from '../config';
 import { type JobImage, type JobLora, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database } from '../store/store';
 import { announce, type JobsDependencies } from './context';
@@ -160,7 +161,7 @@ function newRow(job: NewJob, config: JobsDependencies['config']): NewJobRow {
     size: input.size,
     duration: input.duration,
     needsLora: loras.length > 0,
-    models: config.KINORA_SERVING_MODELS,
+    models: modelsFor(config, job.model),
     precisions: config.KINORA_SERVING_PRECISIONS,
     image: job.image,
     lastImage: job.lastImage ?? null,

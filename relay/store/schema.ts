@@ -18,7 +18,7 @@ import type {
   WebhookEvent,
 } from '../../lib/contract/v3';
 import type { ImageField } from '../../lib/contract/v3/prediction';
-import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
+import type { LoraNeed, WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
 
 /**
  * One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`.
@@ -90,7 +90,12 @@ export type JobImages = {
 };
 
 /** An adapter of a job, resolved as far as the server does it. */
-export type JobLora = { readonly path: string; readonly scale: number } & (
+export type JobLora = {
+  readonly path: string;
+  readonly scale: number;
+  /** What it needs of a worker, by its header; absent until that was looked at, null where it does not tell. */
+  readonly need?: LoraNeed | null;
+} & (
   | Pick<Extract<WorkerLora, { from: 'hub' }>, 'from' | 'repository' | 'file'>
   | { readonly from: 'link'; readonly url: string }
   | { readonly from: 'upload'; readonly uploadId: string }
@@ -129,12 +134,12 @@ export const jobs = pgTable(
     size: text('size').notNull(),
     duration: integer('duration').notNull(),
     needsLora: boolean('needs_lora').notNull().default(false),
-    /** What `input` asks for, in columns of their own, as an input may have 80 kB. */
+    /** What `input` asks for and `loras` need, in a column of its own, as an input may have 80 kB. */
     needs: text('needs')
       .array()
       .notNull()
       .generatedAlwaysAs(
-        sql`array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end], null)`,
+        sql`array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end, case when loras @> '[{"need": "lora_5b"}]' then 'lora_5b' end, case when loras @> '[{"need": "lora_14b"}]' then 'lora_14b' end], null)`,
       ),
     needsChecker: boolean('needs_checker')
       .notNull()

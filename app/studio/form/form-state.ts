@@ -1,8 +1,10 @@
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
+import { groupPairs } from '../../../lib/contract/lora-files';
 import type { ModelManifest } from '../../../lib/contract/manifest';
 import {
   adapterStrengths,
   type Finishing,
+  maxLoras,
   parameterRanges,
   type Size,
   takesUpscaler,
@@ -164,7 +166,13 @@ export type FormAction =
   | { readonly type: 'lorasSet'; readonly loras: readonly ChosenLora[] }
   | { readonly type: 'checked' };
 
-export const maxLoras = 3;
+/** The rows of the list: one for each LoRA, or for both files of a pair while they have one strength. */
+export const rowsOfLoras = (loras: readonly ChosenLora[]) =>
+  groupPairs(
+    loras,
+    ({ name }) => name,
+    (one, other) => one.scale === other.scale,
+  );
 
 export const emptyForm: FormState = {
   values: {
@@ -231,24 +239,22 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     case 'imagesSwapped':
       return withImages(state, { image: files.lastImage, lastImage: files.image });
     case 'loraAdded':
-      if (files.loras.length >= maxLoras) return state;
-      return withLoras(state, [...files.loras, action.lora]);
-    case 'loraScaled':
-      return withLoras(
-        state,
-        files.loras.map((lora) =>
-          lora.key === action.key ? { ...lora, scale: action.scale } : lora,
-        ),
-      );
+      return withRows(state, rowsOfLoras([...files.loras, action.lora]));
+    case 'loraScaled': {
+      const row: LoraRow = rowsOfLoras(files.loras).find(isOf(action.key)) ?? [];
+      const scaled = (lora: ChosenLora) => ({ ...lora, scale: action.scale });
+      const all = files.loras.map((lora) => (row.includes(lora) ? scaled(lora) : lora));
+      return { ...state, files: { ...files, loras: all } };
+    }
     case 'loraMoved':
-      return withLoras(state, moved(files.loras, action.key, action.by));
+      return withRows(state, moved(rowsOfLoras(files.loras), isOf(action.key), action.by));
     case 'loraRemoved':
-      return withLoras(
+      return withRows(
         state,
-        files.loras.filter((lora) => lora.key !== action.key),
+        rowsOfLoras(files.loras).filter((row) => !isOf(action.key)(row)),
       );
     case 'lorasSet':
-      return withLoras(state, action.loras.slice(0, maxLoras));
+      return withRows(state, rowsOfLoras(action.loras));
     case 'checked':
       return { ...state, checked: true };
   }
@@ -294,16 +300,25 @@ function withImages(state: FormState, images: Partial<Pick<FormFiles, ImageName>
   return { ...state, values: { ...state.values, size }, files };
 }
 
-function withLoras(state: FormState, loras: readonly ChosenLora[]): FormState {
-  return { ...state, files: { ...state.files, loras } };
+type LoraRow = readonly ChosenLora[];
+
+/** The form with as many of the LoRAs as a request may have. */
+function withRows(state: FormState, rows: readonly LoraRow[]): FormState {
+  return { ...state, files: { ...state.files, loras: rows.slice(0, maxLoras).flat() } };
 }
 
-/** The list with one entry moved by a place; the same where it is at that end already. */
-function moved(loras: readonly ChosenLora[], key: string, by: number): readonly ChosenLora[] {
-  const from = loras.findIndex((lora) => lora.key === key);
-  const [lora, other] = [loras[from], loras[from + by]];
-  if (!lora || !other) return loras;
-  return loras.map((one) => (one === lora ? other : one === other ? lora : one));
+const isOf = (key: string) => (row: LoraRow) => row.some((lora) => lora.key === key);
+
+/** The list with one row moved by a place; the same where it is at that end already. */
+function moved(
+  rows: readonly LoraRow[],
+  isRow: (row: LoraRow) => boolean,
+  by: number,
+): readonly LoraRow[] {
+  const from = rows.findIndex(isRow);
+  const [row, other] = [rows[from], rows[from + by]];
+  if (!row || !other) return rows;
+  return rows.map((one) => (one === row ? other : one === other ? row : one));
 }
 
 /** The parameters of the form, not validated: an empty number is NaN. */

@@ -1,11 +1,13 @@
 import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
-import type { LoraEntry } from '../../../lib/contract/library';
+import type { LoraEntry, ModelEntry } from '../../../lib/contract/library';
+import { groupPairs } from '../../../lib/contract/lora-files';
+import { maxLoras } from '../../../lib/contract/parameters';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ArrowIcon, CloseIcon } from '../../shared/icons';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/form';
-import { type ChosenLora, maxLoras } from './form-state';
+import { type ChosenLora, rowsOfLoras } from './form-state';
 import './lora.css';
 import type { LoraCheck } from './use-loras';
 import type { FieldErrors } from './validation';
@@ -14,6 +16,7 @@ import type { FieldErrors } from './validation';
 export function LoraField(props: {
   loras: readonly ChosenLora[];
   library: readonly LoraEntry[];
+  models: readonly ModelEntry[];
   /** The name of the example of a LoRA for the model; null where there is none. */
   example: string | null;
   errors: FieldErrors;
@@ -26,19 +29,28 @@ export function LoraField(props: {
   onMove: (key: string, by: 1 | -1) => void;
   onRemove: (key: string) => void;
   onWord: (word: string) => void;
+  onModel: (id: string) => void;
 }) {
-  const { loras, library, example, errors, checks } = props;
-  const { onFiles, onPick, onExample, onScale, onMove, onRemove, onWord } = props;
+  const { loras, library, models, example, errors, checks } = props;
+  const { onFiles, onPick, onExample, onScale, onMove, onRemove, onWord, onModel } = props;
+  const rows = rowsOfLoras(loras);
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     onFiles([...(event.target.files ?? [])]);
     event.target.value = '';
   };
-  const full = loras.length >= maxLoras;
+  const full = rows.length >= maxLoras;
   const chosen = loras.filter(({ file }) => file === null).map(({ name }) => name);
-  const offered = library
-    .filter(({ name }) => !chosen.includes(name))
-    .map(({ name }) => ({ name, label: t('form.useLora', { name }), use: () => onPick(name) }));
+  const offered = groupPairs(library, ({ name }) => name)
+    .filter((files) => !files.some(({ name }) => chosen.includes(name)))
+    .map((files) => {
+      const name = nameOf(files);
+      return {
+        name,
+        label: t('form.useLora', { name }),
+        use: () => onPick(files[0].name),
+      };
+    });
   if (example !== null && !loras.some(({ name }) => name === example)) {
     const label = t('form.useExampleLora', { name: example });
     offered.push({ name: example, label, use: onExample });
@@ -48,19 +60,27 @@ export function LoraField(props: {
       <legend>{t('form.lora')}</legend>
       {loras.length > 0 && (
         <ul className="loras">
-          {loras.map((lora, index) => (
-            <LoraRow
-              key={lora.key}
-              lora={lora}
-              place={{ first: index === 0, last: index === loras.length - 1 }}
-              words={checks[lora.key]?.triggerWords ?? []}
-              error={errors[lora.key] ?? misfitText(checks[lora.key])}
-              onMove={(by) => onMove(lora.key, by)}
-              onScale={(scale) => onScale(lora.key, scale)}
-              onRemove={() => onRemove(lora.key)}
-              onWord={onWord}
-            />
-          ))}
+          {rows.map((files, index) => {
+            const [lora] = files;
+            const check = checksOf(files, checks);
+            return (
+              <LoraRow
+                key={lora.key}
+                lora={lora}
+                name={nameOf(files)}
+                place={{ first: index === 0, last: index === rows.length - 1 }}
+                words={check.words}
+                error={errors[lora.key] ?? check.misfit}
+                unused={check.unused}
+                fitting={models.filter(({ manifest }) => check.fitting.includes(manifest.id))}
+                onModel={onModel}
+                onMove={(by) => onMove(lora.key, by)}
+                onScale={(scale) => onScale(lora.key, scale)}
+                onRemove={() => onRemove(lora.key)}
+                onWord={onWord}
+              />
+            );
+          })}
         </ul>
       )}
       {offered.length > 0 && (
@@ -110,14 +130,34 @@ export function LoraField(props: {
   );
 }
 
-/** Why a LoRA does not fit the model; undefined where it does. */
-function misfitText(check: LoraCheck | undefined): string | undefined {
-  return check?.misfit ? errorTexts(check.misfit).message : undefined;
+/** The name of a row: that of its file, with the other half where it is a pair. */
+function nameOf([file, other]: readonly [{ readonly name: string }, unknown?]): string {
+  return other === undefined
+    ? file.name
+    : t('form.pairName', { name: file.name.replace(/\.safetensors$/, '') });
+}
+
+/** What is known of the files of a row together. */
+function checksOf(files: readonly ChosenLora[], checks: Readonly<Record<string, LoraCheck>>) {
+  const known = files.flatMap(({ key }) => checks[key] ?? []);
+  const misfit = known.find((check) => check.misfit)?.misfit;
+  return {
+    misfit: misfit ? errorTexts(misfit).message : undefined,
+    fitting: known.find((check) => check.misfit)?.fitting ?? [],
+    words: [...new Set(known.flatMap(({ triggerWords }) => triggerWords))],
+    unused: known.reduce((sum, check) => sum + check.unused, 0),
+  };
 }
 
 /** One selected LoRA: its scale, its place among the others, and its trigger words. */
 function LoraRow(props: {
   lora: ChosenLora;
+  name: string;
+  /** How many of its tensors have no effect. */
+  unused: number;
+  /** Models that it fits, where it does not fit the chosen one. */
+  fitting: readonly ModelEntry[];
+  onModel: (id: string) => void;
   /** Its trigger words. */
   words: readonly string[];
   place: { readonly first: boolean; readonly last: boolean };
@@ -127,13 +167,14 @@ function LoraRow(props: {
   onRemove: () => void;
   onWord: (word: string) => void;
 }) {
-  const { lora, words, place, error, onScale, onMove, onRemove, onWord } = props;
+  const { lora, name, words, place, error, unused, fitting } = props;
+  const { onScale, onMove, onRemove, onWord, onModel } = props;
   return (
     <li>
       <div className="lora-row">
-        <label className="file-name" htmlFor={lora.key} title={lora.name}>
+        <label className="file-name" htmlFor={lora.key} title={name}>
           {t.rich('form.scaleOf', {
-            name: lora.name,
+            name,
             hidden: (text) => <span className="visually-hidden">{text}</span>,
           })}
         </label>
@@ -155,9 +196,7 @@ function LoraRow(props: {
                 key={by}
                 type="button"
                 aria-label={
-                  by < 0
-                    ? t('form.moveNameUp', { name: lora.name })
-                    : t('form.moveNameDown', { name: lora.name })
+                  by < 0 ? t('form.moveNameUp', { name }) : t('form.moveNameDown', { name })
                 }
                 title={by < 0 ? t('form.moveUp') : t('form.moveDown')}
                 // Not disabled: the focus would be lost where a move ends the list.
@@ -172,13 +211,34 @@ function LoraRow(props: {
         <button
           type="button"
           className="icon"
-          aria-label={t('form.removeName', { name: lora.name })}
+          aria-label={t('form.removeName', { name })}
           onClick={onRemove}
         >
           <CloseIcon />
         </button>
       </div>
       <FieldNotes id={lora.key} error={error} />
+      {fitting.length > 0 && (
+        <p className="words">
+          {fitting.map(({ manifest: model, ready }) =>
+            ready ? (
+              <button
+                key={model.id}
+                type="button"
+                className="word"
+                onClick={() => onModel(model.id)}
+              >
+                {t('form.useModel', { name: model.name })}
+              </button>
+            ) : (
+              <Link key={model.id} href={`/models#${model.id}`} prefetch={false}>
+                {t('form.getModel', { name: model.name })}
+              </Link>
+            ),
+          )}
+        </p>
+      )}
+      {unused > 0 && <p className="field-hint">{t('form.loraUnused', { count: unused })}</p>}
       {words.length > 0 && (
         <p className="words">
           {words.map((word) => (

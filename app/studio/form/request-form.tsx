@@ -203,6 +203,8 @@ export function RequestForm(props: {
           <LoraField
             loras={files.loras}
             library={models.status === 'ready' ? models.loras : []}
+            models={models.status === 'ready' ? models.models : []}
+            onModel={(id) => set({ model: id })}
             errors={errors}
             checks={checks}
             onFiles={props.onFiles}

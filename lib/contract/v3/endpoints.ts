@@ -360,6 +360,11 @@ export const endpoints = {
             .int()
             .min(0)
             .describe('Connected workers that take jobs of this key and are not paused.'),
+          served_by: z
+            .array(z.object({ model: z.string(), workers: z.int().min(0) }))
+            .describe(
+              'The models that may serve it, the preferred ones first, each with its workers among them; `*` stands for any.',
+            ),
         }),
       ),
     ),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
 import type { ProfileName } from '../profile';
-import { maxSeed, parametersSchema } from '../request';
+import { loraSchema, maxLoras, maxSeed, parametersSchema } from '../request';
 import { contentsSchema } from './contents';
 
 /** The four states of the API; the last two are terminal. */
@@ -70,6 +70,13 @@ export type ImageField = (typeof imageFields)[number];
  * Lanczos-3, as not all have a network for it. Unknown fields are dropped (README, 2).
  */
 export const submitSchema = parametersSchema.omit({ upscaler: true }).extend({
+  loras: z
+    .array(loraSchema)
+    .max(maxLoras)
+    .default([])
+    .describe(
+      'Adapters, at most 3. The files of a pair for Wan2.2-I2V-A14B (`high` and `low` in their names) are two of them; a repository that has only them is one. A job goes only to workers whose model is of the width of its adapters.',
+    ),
   image: imageSchema('image').describe(
     'The start image: a URL that the server can reach, the URL of an upload, a base64 data URI, or base64 alone. Its bytes decide what it is, not the type that a data URI names.',
   ),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
+import { loraBaseOf } from '../lora-files';
 import { precisions } from '../manifest';
 import { backends } from '../prediction';
 import { phases } from '../progress';
@@ -13,9 +14,31 @@ import { safetySchema } from '../safety';
  * `Authorization: Bearer <worker token>`.
  */
 
+/** The needs of jobs with LoRAs, by the base that these were made for. */
+const loraNeeds = { 'Wan2.2-TI2V-5B': 'lora_5b', 'Wan 14B': 'lora_14b' } as const;
+export type LoraNeed = (typeof loraNeeds)[keyof typeof loraNeeds];
+
 /** What not every worker knows or can do: a job that asks for it is given to those only that say they do. */
-export const needs = ['loop', 'last_image', 'upscale', 'smooth'] as const;
+export const needs = [
+  'loop',
+  'last_image',
+  'upscale',
+  'smooth',
+  ...Object.values(loraNeeds),
+] as const;
 export type Need = (typeof needs)[number];
+
+/** What a LoRA needs of a worker, by the shapes of its tensors; null where they are of no known base. */
+export function needOfLora(shapes: Iterable<readonly number[]>): LoraNeed | null {
+  const needed: Readonly<Record<string, LoraNeed>> = loraNeeds;
+  for (const shape of shapes) {
+    const base = loraBaseOf(shape);
+    if (base !== undefined) return needed[base] ?? null;
+  }
+  return null;
+}
+
+const isOfLora = (need: string) => Object.values<string>(loraNeeds).includes(need);
 
 /** What a worker can run: claims are matched against it. */
 const workerDeclarationSchema = z.object({
@@ -31,8 +54,15 @@ const workerDeclarationSchema = z.object({
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
-  /** Which {@link needs} of jobs it meets. Tabs of earlier versions do not say so, and know none. */
-  knows: z.array(z.string().max(40)).max(20).default([]),
+  /**
+   * Which {@link needs} of jobs it meets. Tabs of earlier versions do not say so, and know none; one that says nothing
+   * of LoRAs has the 5B, the only model there was.
+   */
+  knows: z
+    .array(z.string().max(40))
+    .max(20)
+    .default([])
+    .transform((known) => (known.some(isOfLora) ? known : [...known, loraNeeds['Wan2.2-TI2V-5B']])),
   /**
    * `ready`: it has the downloaded checker. `demonstration`: its model is the bundled one, whose videos the
    * quick checker judges. `none`: it is not given jobs that ask for the check.
@@ -65,6 +95,7 @@ const skipReasons = [
   'needs',
   'checker',
   'optimizer',
+  'preferred',
   'back-off',
   'not-ready',
 ] as const;

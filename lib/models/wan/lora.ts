@@ -1,17 +1,11 @@
+import { loraBaseOf } from '../../contract';
 import type { LoraArchitecture } from '../layers/lora';
 import type { TransformerConfig } from './config';
 import { originalTransformerName } from './original-names';
 import { transformerTensors } from './tensors';
 
-/** Hidden and feed-forward widths by which a base is known. */
-const bases: readonly (readonly [name: string, widths: readonly number[]])[] = [
-  ['Wan 14B', [5120, 13_824]],
-  ['Wan 1.3B', [1536, 8960]],
-  ['Wan2.2-TI2V-5B', [3072, 14_336]],
-];
-
 /** Parts that only blocks that attend to an image have. */
-const imageAttention =
+export const imageAttention =
   /k_img|v_img|norm_k_img|add_k_proj|add_v_proj|norm_added_k|img_emb|image_embedder/;
 
 /**
@@ -26,7 +20,7 @@ export function loraArchitectureOf(
   return {
     shapes: transformerTensors(config),
     originalName: originalTransformerName,
-    baseOf: (shape) => bases.find(([, widths]) => shape.some((n) => widths.includes(n)))?.[0],
+    baseOf: loraBaseOf,
     ...(ignoresImage && !config.image_dim && { ignores: (key) => imageAttention.test(key) }),
     baseOfKey(key) {
       if (!config.image_dim && imageAttention.test(key)) {

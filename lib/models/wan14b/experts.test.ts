@@ -20,6 +20,8 @@ test.each([
   ['highlands.safetensors', null],
   ['flow-of-lowlands.safetensors', null],
   ['high-low-mix.safetensors', null],
+  ['low-poly.safetensors', null],
+  ['low_rank64.safetensors', null],
 ])('the name %s says which expert it is for', (name, expert) => {
   expect(expertOfLora({ name })).toBe(expert);
 });

@@ -1,6 +1,6 @@
 import { type ComponentId, isAdapterPart, KinoraError } from '../../contract';
-import type { ModelInstallation, ModelPlan } from '../../pipeline/installation';
-import type { ModelFolder, TensorFile } from '../../weights';
+import type { LoraFit, ModelInstallation, ModelPlan } from '../../pipeline/installation';
+import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weights';
 import { storedBytes } from '../../weights/store';
 import { largestRank } from '../layers/lora';
 import { plainRecipe } from '../layers/recipes';
@@ -11,10 +11,10 @@ import { textEncoderArchitecture } from '../umt5/naming';
 import { checkAdapter } from '../wan/adapter';
 import { locateAs, wanArchitecture, wanKinds } from '../wan/naming';
 import { type ModelConfig, readModelConfig, readVideoConfig } from './config';
-import { expertOfLora } from './experts';
+import { expertOfLora, noiseOfLora } from './experts';
 import { processorFile } from './image-encoder/config';
 import { imageEncoderTensors } from './image-encoder/image-encoder';
-import { loraArchitecture } from './lora';
+import { baseOfLora, loraArchitecture, unusedTensors } from './lora';
 import { componentRecipe, isExpert, type WeightComponent, weightComponentsOf } from './recipes';
 
 /** What only one of the models has: the second transformer, or the image encoder. */
@@ -52,9 +52,24 @@ export const wan14bInstallation: ModelInstallation = {
   optionalFiles: [...tokenizerFiles, ...ownFiles],
   recognise: (file) => recogniseBy(kinds, [file]),
   plan: planModel,
-  inspectLora: async (checkpoint, name, configuration) =>
-    largestRank(checkpoint, loraArchitecture(await readVideoConfig(configuration)), name),
+  inspectLora,
 };
+
+async function inspectLora(
+  checkpoint: SafetensorsCheckpoint,
+  name: string,
+  configuration: ModelFolder,
+): Promise<LoraFit> {
+  const architecture = loraArchitecture(await readVideoConfig(configuration));
+  const rank = largestRank(checkpoint, architecture, name);
+  const noise = noiseOfLora({ name }, checkpoint.metadata);
+  return {
+    rank,
+    base: baseOfLora(checkpoint, name),
+    ...(noise && { noise }),
+    unused: unusedTensors(checkpoint, architecture).length,
+  };
+}
 
 async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const config = await readModelConfig(configuration);

@@ -82,7 +82,9 @@ test('a LoRA with an image branch fits A14B, which leaves the branch out', async
   const adapted = async (name: string) => (await openTwin(name)).withLoras([lora]);
   const branches = ({ loras }: Wan14b) => loras.get('transformer')?.branches.size;
   expect(branches(await adapted('tiny-wan21-i2v'))).toBe(14);
-  expect(branches(await adapted('tiny-wan22-a14b'))).toBe(10);
+  const a14b = await adapted('tiny-wan22-a14b');
+  expect(branches(a14b)).toBe(10);
+  expect(a14b.notes).toEqual([expect.stringContaining('8 tensors for an image branch')]);
 });
 
 test('what is counted by the configuration is what the opened model plans', async () => {
@@ -93,4 +95,18 @@ test('what is counted by the configuration is what the opened model plans', asyn
     const plan = await counted?.planMemory({ native });
     expect(plan?.full).toEqual((await model.planMemory({ native })).full);
   }
+});
+
+test('a pair gives each expert its file, and a model with one transformer refuses it', async () => {
+  const bytes = await readFile(`${goldens}tiny-wan22-a14b/loras/a_comfy.safetensors`);
+  const file = new File([new Uint8Array(bytes)], 'lora');
+  const pair = ['x_high', 'x_low'].map((name, i) => ({ name, file, scale: i + 1 }));
+  const { loras } = await (await openTwin('tiny-wan22-a14b')).withLoras(pair);
+  const of = (expert: 'transformer' | 'transformer_2') =>
+    loras.get(expert)?.branches.get('blocks.0.attn1.to_q')?.up[0] ?? 0;
+  expect(of('transformer_2')).toBeCloseTo(2 * of('transformer'), 6);
+  expect(of('transformer')).not.toBe(0);
+  await expect((await openTwin('tiny-wan21-i2v')).withLoras(pair)).rejects.toMatchObject({
+    code: 'LORA_WRONG_BASE',
+  });
 });

@@ -1,4 +1,4 @@
-import type { LoraFile } from '../../contract';
+import { groupPairs, KinoraError, type LoraFile, type ModelManifest } from '../../contract';
 import type { Backend } from '../../gpu';
 import type { KernelChoice } from '../../gpu/kernels';
 import type { KeyFrame } from '../../pipeline/key-frames';
@@ -12,7 +12,7 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { combineLoras, type LoraBranches, readLoras } from '../layers/lora';
+import { combineLoras, type LoraArchitecture, type LoraBranches, readLoras } from '../layers/lora';
 import { scaledAdapters } from '../wan/adapter';
 import { countWan } from '../wan/counts';
 import { WanModel } from '../wan/model';
@@ -25,7 +25,7 @@ import { type Expert, expertOfLora, expertsOf } from './experts';
 import { featureRows } from './image-encoder/config';
 import { countImageEncoder, encodeImage, encoderPixels } from './image-encoder/image-encoder';
 import { wan14bInstallation } from './install';
-import { loraArchitecture } from './lora';
+import { loraArchitecture, unusedTensors } from './lora';
 import { openParts, openStoredParts, type Wan14bParts } from './parts';
 import { componentRecipe } from './recipes';
 
@@ -39,6 +39,7 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     readonly loras: ExpertLoras = new Map(),
     readonly triggerWords: readonly string[] = [],
     adapterIds: readonly string[] = [],
+    readonly notes: readonly string[] = [],
   ) {
     super(parts, adapterIds);
   }
@@ -70,7 +71,9 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     const own = scaledAdapters(adapters, scales, manifest);
     if (files.length + own.length === 0) return this;
     const architecture = loraArchitecture(config);
+    if (config.boundary === null) requireNoPair(files, manifest);
     const read = await readLoras(files, architecture);
+    const notes = await Promise.all(files.map((file) => noteOf(file, architecture, manifest)));
     const targets = await Promise.all(files.map((file) => targetOf(file, config)));
     const loras = new Map<Expert, LoraBranches>();
     for (const expert of expertsOf(config)) {
@@ -81,7 +84,7 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     }
     const readIds = read.ids.map((id, i) => JSON.stringify([id, targets[i]]));
     const ids = [...own.map(({ id }) => id), ...readIds];
-    return new Wan14b(this.parts, loras, read.triggerWords, ids);
+    return new Wan14b(this.parts, loras, read.triggerWords, ids, notes.flat());
   }
 
   /** `condition`: [4 + z, F, h, w]; `features` of the first picture with an image encoder. */
@@ -128,6 +131,27 @@ async function targetOf(file: LoraFile, config: VideoConfig): Promise<Expert | n
   if (config.boundary === null) return null;
   const { metadata } = await openSafetensors(blobFile(file.name, file.file));
   return expertOfLora(file, metadata);
+}
+
+/** @throws KinoraError `LORA_WRONG_BASE` for the two files of a pair: together they would act twice */
+function requireNoPair(files: readonly LoraFile[], { name }: ModelManifest): void {
+  const [pair] = groupPairs(files, (file) => file.name).filter(({ length }) => length === 2);
+  if (!pair) return;
+  const names = pair.map((file) => `"${file.name}"`).join(' and ');
+  const sentence = `The LoRAs ${names} are a pair for the two transformers of Wan2.2-I2V-A14B; ${name} has one.`;
+  throw new KinoraError('LORA_WRONG_BASE', sentence);
+}
+
+/** What of a LoRA has no effect here, as a sentence. */
+async function noteOf(
+  { name, file }: LoraFile,
+  architecture: LoraArchitecture,
+  { name: model }: ModelManifest,
+): Promise<string[]> {
+  const { length } = unusedTensors(await openSafetensors(blobFile(name, file)), architecture);
+  if (length === 0) return [];
+  const what = `${length} tensors for an image branch, which ${model} does not have`;
+  return [`The LoRA "${name}" has ${what}: they have no effect.`];
 }
 
 /** What a plan has to know of the images: no frame of the clip is given, and the blocks may attend to features. */

@@ -1,5 +1,5 @@
 import { type ComponentId, isAdapterPart, KinoraError } from '../../contract';
-import type { ModelInstallation, ModelPlan } from '../../pipeline/installation';
+import type { LoraFit, ModelInstallation, ModelPlan } from '../../pipeline/installation';
 import type { ModelFolder, SafetensorsCheckpoint } from '../../weights';
 import { storedBytes } from '../../weights/store';
 import { largestRank } from '../layers/lora';
@@ -70,7 +70,7 @@ async function inspectLora(
   checkpoint: SafetensorsCheckpoint,
   name: string,
   configuration: ModelFolder,
-): Promise<number> {
+): Promise<LoraFit> {
   const { transformer } = await readModelConfig(configuration);
-  return largestRank(checkpoint, loraArchitecture(transformer), name);
+  return { rank: largestRank(checkpoint, loraArchitecture(transformer), name) };
 }

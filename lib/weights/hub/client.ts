@@ -1,6 +1,6 @@
 import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
-import { KinoraError, type SourceFile } from '../../contract';
+import { groupPairs, KinoraError, type SourceFile } from '../../contract';
 import { untilAborted } from '../../contract/until-aborted';
 import { SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
@@ -359,7 +359,7 @@ function describe(response: Response, url: string): { size: number; identity: st
 }
 
 /**
- * The one safetensors file of a repository.
+ * The one LoRA of a repository: a safetensors file, or the two of a pair, that for high noise first.
  *
  * @throws KinoraError `ADDRESS_INVALID` where it has none, or several, and what the hub answers
  */
@@ -367,16 +367,39 @@ export async function onlyLora(
   client: HubClient,
   repository: string,
   revision: string,
-  signal: AbortSignal,
-): Promise<string> {
-  const { files } = await client.list(repository, revision, signal);
-  const found = [...files.keys()].filter((path) => path.endsWith('.safetensors'));
-  const [only] = found;
-  if (found.length === 1 && only !== undefined) return only;
+  signal?: AbortSignal,
+): Promise<readonly [string, string?]> {
+  const groups = groupPairs(await loraFiles(client, repository, revision, signal), String);
+  const [only] = groups;
+  if (groups.length === 1 && only) return only;
   throw new KinoraError(
     'ADDRESS_INVALID',
     only === undefined
       ? `${repository} has no safetensors file.`
-      : `${repository} has ${found.length} LoRAs: name one, such as ${repository}/${only}.`,
+      : `${repository} has ${groups.length} LoRAs: name one, such as ${repository}/${only[0]}.`,
   );
+}
+
+/**
+ * The other file of a pair, in the repository of the first.
+ *
+ * @returns null where it has none
+ */
+export async function otherOfPair(
+  client: HubClient,
+  { repository, path, revision }: SourceFile,
+): Promise<string | null> {
+  const files = await loraFiles(client, repository, revision);
+  const group = groupPairs(files, String).find((pair) => pair.some((file) => file === path));
+  return group?.find((file) => file !== path) ?? null;
+}
+
+async function loraFiles(
+  client: HubClient,
+  repository: string,
+  revision: string,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const { files } = await client.list(repository, revision, signal);
+  return [...files.keys()].filter((path) => path.endsWith('.safetensors'));
 }

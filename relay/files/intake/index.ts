@@ -5,7 +5,9 @@ import { workUntil } from '../../loop';
 import { storageDown } from '../../store/errors';
 import { imageColumns, type JobRow } from '../../store/schema';
 import type { FilesContext } from '../context';
+import { invalidField } from '../requests';
 import { acceptImage, FetchFailure, fetchImage, fetchMs } from './image';
+import { misfitOf, withNeeds } from './lora-needs';
 import { findLora, findMissing, isFound } from './loras';
 
 /** What the intake works with. */
@@ -55,9 +57,11 @@ export function createIntake(context: IntakeContext) {
   }
 
   async function processFiles(job: JobRow, signal: AbortSignal): Promise<void> {
-    const loras = await findMissing(context, job.owner, job.loras);
-    if (typeof loras === 'string') {
-      await jobs.intakeFailed(job, loras);
+    const found = await findMissing(context, job.owner, job.loras);
+    const loras = typeof found === 'string' ? [] : await withNeeds(context, found);
+    const refusal = typeof found === 'string' ? found : misfitOf(loras);
+    if (refusal !== null) {
+      await jobs.intakeFailed(job, refusal);
       return;
     }
     for (const field of imageFields) {
@@ -97,9 +101,12 @@ export function createIntake(context: IntakeContext) {
         ...input
       } = submission;
       // Adapters first: what is refused for them leaves no image behind.
-      const loras = await Promise.all(
+      const found = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
       );
+      const loras = await withNeeds(context, found);
+      const misfit = misfitOf(loras);
+      if (misfit !== null) throw invalidField('loras', misfit);
       const { last_image: sentLast, ...rest } = input;
       const accept = (field: ImageField, sent: string) =>
         acceptImage(context, { jobId, field }, sent, caller);

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { submitSchema, variants } from '../../../lib/contract/v3';
+import { familiesOf, modelsFor } from '../../config';
 import { takesFor } from '../../jobs';
+import type { ConnectedWorker } from '../../jobs/matching';
 import type { HandlerOf } from '../handler';
 
 /** JSON Schema of a submission, before defaults. */
@@ -21,23 +23,21 @@ const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
 
 /** `GET /api/v3/models`, in the shape that tools of this API family read. */
 export const models: HandlerOf<'models'> = async ({ config, files, workers }, { caller }) => {
-  const jobs = {
-    owner: caller.owner,
-    shared: caller.shared,
-    models: config.KINORA_SERVING_MODELS,
-    precisions: config.KINORA_SERVING_PRECISIONS,
-  };
+  const { owner, shared } = caller;
   const connected = await workers.connected();
-  // Every model of the API is served by the same workers.
-  const count = connected.filter((worker) => takesFor(worker, jobs)).length;
-  return config.KINORA_FAMILIES.flatMap((family) =>
-    variants.map((variant) => ({
+  return [...familiesOf(config).keys()].flatMap((family) => {
+    const models = modelsFor(config, family);
+    const jobs = { owner, shared, models, precisions: config.KINORA_SERVING_PRECISIONS };
+    const serving = connected.filter((worker) => takesFor(worker, jobs));
+    const served = models.map((model) => ({ model, workers: countOf(serving, model) }));
+    return variants.map((variant) => ({
       model_id: `${family}/${variant}`,
       name: `${family}/${variant}`,
       type: 'image-to-video',
       base_price: 0,
       description: descriptions[variant],
-      workers: count,
+      workers: serving.length,
+      served_by: served,
       api_schema: {
         api_schemas: [
           {
@@ -49,9 +49,13 @@ export const models: HandlerOf<'models'> = async ({ config, files, workers }, { 
           },
         ],
       },
-    })),
-  );
+    }));
+  });
 };
+
+function countOf(serving: readonly ConnectedWorker[], model: string): number {
+  return serving.filter(({ declaration }) => model === '*' || declaration.model === model).length;
+}
 
 /** Tools call it to test a key; the balance must look sufficient. */
 export const balance: HandlerOf<'balance'> = async () => ({ balance: 1_000_000 });

@@ -6,6 +6,7 @@ import {
   predictionCodes,
   type Submission,
 } from '../../../lib/contract/v3';
+import { familiesOf } from '../../config';
 import { invalidField } from '../../files/requests';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
@@ -38,9 +39,9 @@ export function hashOf(model: string, webhookUrl: string | null, submission: Sub
 /** `POST /api/v3/{provider}/{family}/{variant}`: the job's row is written before the answer. */
 export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const { provider, family, variant } = call.params;
-  const { KINORA_FAMILIES: families } = relay.config;
-  if (!families.includes(`${provider}/${family}`)) {
-    throw notFound(new URL(call.request.url).pathname, families);
+  const families = familiesOf(relay.config);
+  if (!families.has(`${provider}/${family}`)) {
+    throw notFound(new URL(call.request.url).pathname, [...families.keys()]);
   }
   if (isRefusedPrompt(call.body.prompt)) throw new ApiError('PROMPT_REFUSED');
   const model = `${provider}/${family}/${variant}`;

@@ -6,6 +6,7 @@ import {
   type WorkerIdentity,
   type WorkerJob,
 } from '../../../lib/contract/v3';
+import { familiesOf, modelsFor } from '../../config';
 import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { storageErrors } from '../../store/errors';
@@ -63,7 +64,9 @@ const workerMe: HandlerOf<'workerMe'> = async ({ config, store }, { caller }) =>
     token: caller.keyId,
     owner: caller.owner,
     shared: caller.shared,
-    accepts_models: config.KINORA_SERVING_MODELS,
+    accepts_models: [
+      ...new Set([...familiesOf(config).keys()].flatMap((family) => modelsFor(config, family))),
+    ],
     waiting: row?.count ?? 0,
   } satisfies WorkerIdentity;
 };

@@ -98,6 +98,8 @@ export const twoExpertsInstallation: ModelInstallation = {
       ],
       [file],
     ),
-  inspectLora: async (checkpoint, name, configuration) =>
-    largestRank(checkpoint, loraArchitecture(await readTwoExpertsConfig(configuration)), name),
+  async inspectLora(checkpoint, name, configuration) {
+    const architecture = loraArchitecture(await readTwoExpertsConfig(configuration));
+    return { rank: largestRank(checkpoint, architecture, name) };
+  },
 };

@@ -1,0 +1,2 @@
+ALTER TABLE "jobs" drop column "needs";--> statement-breakpoint
+ALTER TABLE "jobs" ADD COLUMN "needs" text[] GENERATED ALWAYS AS (array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end, case when loras @> '[{"need": "lora_5b"}]' then 'lora_5b' end, case when loras @> '[{"need": "lora_14b"}]' then 'lora_14b' end], null)) STORED NOT NULL;
