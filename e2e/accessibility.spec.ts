@@ -17,23 +17,25 @@ test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expectAccessible(page, views);
 });
 
-test('the page for an unknown address has the navigation, and a link that skips it', async ({
-  page,
-}) => {
-  const answer = await page.goto('/no/such/page');
-  expect(answer?.status()).toBe(404);
-  await expectAccessible(page, views);
-  await page.keyboard.press('Tab');
-  const skip = page.getByRole('link', { name: 'Skip to content' });
-  await expect(skip).toBeFocused();
-  await expect(skip).toBeInViewport();
-  await skip.press('Enter');
-  await expect(page.getByRole('main')).toBeFocused();
-  await page.getByRole('link', { name: 'Studio', exact: true }).click();
-  await expect(page.getByRole('form', { name: 'Video settings' })).toBeVisible();
-});
+test(
+  'the page for an unknown address has the navigation, and a link that skips it',
+  full,
+  async ({ page }) => {
+    const answer = await page.goto('/no/such/page');
+    expect(answer?.status()).toBe(404);
+    await expectAccessible(page, views);
+    await page.keyboard.press('Tab');
+    const skip = page.getByRole('link', { name: 'Skip to content' });
+    await expect(skip).toBeFocused();
+    await expect(skip).toBeInViewport();
+    await skip.press('Enter');
+    await expect(page.getByRole('main')).toBeFocused();
+    await page.getByRole('link', { name: 'Studio', exact: true }).click();
+    await expect(page.getByRole('form', { name: 'Video settings' })).toBeVisible();
+  },
+);
 
-test('the help opens at a section, and axe finds nothing on it', async ({ page }) => {
+test('the help opens at a section, and axe finds nothing on it', full, async ({ page }) => {
   await withSilentConsole(page, async () => {
     await page.goto('/help#problems');
     await expect(page).toHaveTitle('Help · Kinora');
@@ -103,28 +105,28 @@ test(
   },
 );
 
-test('the sheet keeps the focus, Escape closes it, and the focus returns', async ({
-  models,
-  page,
-  hub,
-}) => {
-  await models.setHub(hub.url);
-  await models.addFromHub(goldenRepository);
-  await page.keyboard.press('Escape');
-  await expect(models.dialog).toHaveCount(0);
-  const open = models.model('Golden').getByRole('button', { name: 'Download' });
-  await open.focus();
-  await page.keyboard.press('Enter');
-  await expect(models.dialog.getByRole('button', { name: 'Download' })).toBeEnabled();
-  for (let presses = 0; presses < 8; presses += 1) {
-    await page.keyboard.press('Tab');
-    const outside = page.locator(':focus').and(page.locator(':not(dialog, dialog *)'));
-    await expect(outside.and(page.locator(':not(body)'))).toHaveCount(0);
-  }
-  await page.keyboard.press('Escape');
-  await expect(models.dialog).toHaveCount(0);
-  await expect(open).toBeFocused();
-});
+test(
+  'the sheet keeps the focus, Escape closes it, and the focus returns',
+  full,
+  async ({ models, page, hub }) => {
+    await models.setHub(hub.url);
+    await models.addFromHub(goldenRepository);
+    await page.keyboard.press('Escape');
+    await expect(models.dialog).toHaveCount(0);
+    const open = models.model('Golden').getByRole('button', { name: 'Download' });
+    await open.focus();
+    await page.keyboard.press('Enter');
+    await expect(models.dialog.getByRole('button', { name: 'Download' })).toBeEnabled();
+    for (let presses = 0; presses < 8; presses += 1) {
+      await page.keyboard.press('Tab');
+      const outside = page.locator(':focus').and(page.locator(':not(dialog, dialog *)'));
+      await expect(outside.and(page.locator(':not(body)'))).toHaveCount(0);
+    }
+    await page.keyboard.press('Escape');
+    await expect(models.dialog).toHaveCount(0);
+    await expect(open).toBeFocused();
+  },
+);
 
 /** Presses Tab; what has the focus then must have a name and be in view. @returns its snapshot */
 async function tab(page: Page): Promise<string | null> {
@@ -136,7 +138,7 @@ async function tab(page: Page): Promise<string | null> {
   return focused.ariaSnapshot();
 }
 
-test('the models page works with the keyboard alone', async ({ models, page }) => {
+test('the models page works with the keyboard alone', full, async ({ models, page }) => {
   const reached: string[] = [];
   for (let presses = 0; presses < 40; presses += 1) {
     const snapshot = await tab(page);

@@ -35,21 +35,23 @@ test('HEIC has a sentence of its own, and its remedy leads to the help', async (
   await expect(page.getByRole('heading', { name: 'The image is refused' })).toBeInViewport();
 });
 
-test('without image and prompt nothing starts, and the first gap gets the focus', async ({
-  studio,
-}) => {
-  await studio.generateButton.click();
-  await expect(studio.image).toBeFocused();
-  await expect(studio.image).toHaveAccessibleDescription(/^There is no image\. \S/);
-  await expect(studio.prompt).toHaveAccessibleDescription(/^The prompt is empty\. \S/);
-  await studio.image.setInputFiles(picturePath);
-  await expect(studio.page.getByRole('img', { name: /^Start image/ })).toBeVisible();
-  await studio.prompt.fill('   ');
-  await studio.generateButton.click();
-  await expect(studio.prompt).toBeFocused();
-  await expect(studio.progress).toHaveCount(0);
-  await expect(studio.history).toHaveCount(0);
-});
+test(
+  'without image and prompt nothing starts, and the first gap gets the focus',
+  full,
+  async ({ studio }) => {
+    await studio.generateButton.click();
+    await expect(studio.image).toBeFocused();
+    await expect(studio.image).toHaveAccessibleDescription(/^There is no image\. \S/);
+    await expect(studio.prompt).toHaveAccessibleDescription(/^The prompt is empty\. \S/);
+    await studio.image.setInputFiles(picturePath);
+    await expect(studio.page.getByRole('img', { name: /^Start image/ })).toBeVisible();
+    await studio.prompt.fill('   ');
+    await studio.generateButton.click();
+    await expect(studio.prompt).toBeFocused();
+    await expect(studio.progress).toHaveCount(0);
+    await expect(studio.history).toHaveCount(0);
+  },
+);
 
 test('a number out of its range is marked at its field, and starts nothing', async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt: 'A boat', steps: 41 });

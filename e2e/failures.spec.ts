@@ -100,30 +100,34 @@ test(
   },
 );
 
-test('a browser that blocks the database or the file system says so', async ({ page, context }) => {
-  await test.step('no database', async () => {
-    await page.addInitScript(() => {
-      IDBFactory.prototype.open = () => {
-        throw new DOMException('The operation is insecure.', 'SecurityError');
-      };
+test(
+  'a browser that blocks the database or the file system says so',
+  full,
+  async ({ page, context }) => {
+    await test.step('no database', async () => {
+      await page.addInitScript(() => {
+        IDBFactory.prototype.open = () => {
+          throw new DOMException('The operation is insecure.', 'SecurityError');
+        };
+      });
+      const studio = new StudioPage(page);
+      await studio.open();
+      await expect(studio.problem('STORAGE_BLOCKED')).toContainText(/does not let Kinora store/);
     });
-    const studio = new StudioPage(page);
-    await studio.open();
-    await expect(studio.problem('STORAGE_BLOCKED')).toContainText(/does not let Kinora store/);
-  });
-  await test.step('no file system', async () => {
-    const other = await context.newPage();
-    await other.addInitScript(() => {
-      Object.defineProperty(Navigator.prototype, 'storage', { value: undefined });
+    await test.step('no file system', async () => {
+      const other = await context.newPage();
+      await other.addInitScript(() => {
+        Object.defineProperty(Navigator.prototype, 'storage', { value: undefined });
+      });
+      const studio = new StudioPage(other);
+      await studio.open();
+      await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
+      await studio.chooseCpu();
+      // Generate works as far as it can: the worker of this page still has the file system.
+      await studio.generate();
     });
-    const studio = new StudioPage(other);
-    await studio.open();
-    await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
-    await studio.chooseCpu();
-    // Generate works as far as it can: the worker of this page still has the file system.
-    await studio.generate();
-  });
-});
+  },
+);
 
 test('a page whose script cannot be fetched is replaced by a sentence', async ({ page }) => {
   const studio = new StudioPage(page);

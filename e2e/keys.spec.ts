@@ -13,64 +13,64 @@ async function answerTo(caller: ApiCaller, key: string): Promise<number> {
   return response.status;
 }
 
-test('a link signs in; a key is made, shown once, copied, used and revoked', async ({
-  page,
-  context,
-  caller,
-}) => {
-  const keys = new KeysPage(page);
-  const token = await caller.signInToken();
-  await keys.openLink(token);
-  expect(page.url()).toBe(`${caller.origin}/keys`);
-  expect(await page.evaluate(() => history.length)).toBeLessThanOrEqual(2);
-  await expect(keys.list.getByRole('heading', { level: 2 })).toBeFocused();
+test(
+  'a link signs in; a key is made, shown once, copied, used and revoked',
+  full,
+  async ({ page, context, caller }) => {
+    const keys = new KeysPage(page);
+    const token = await caller.signInToken();
+    await keys.openLink(token);
+    expect(page.url()).toBe(`${caller.origin}/keys`);
+    expect(await page.evaluate(() => history.length)).toBeLessThanOrEqual(2);
+    await expect(keys.list.getByRole('heading', { level: 2 })).toBeFocused();
 
-  const name = `Editor ${token.slice(-6)}`;
-  // The terms are asked for before the first key of a device, and only then.
-  await keys.fill(name);
-  await keys.terms.getByRole('button', { name: 'Not now' }).click();
-  await expect(page.getByText('once the terms of use are accepted')).toBeVisible();
-  await keys.fill(name);
-  await test.step('terms', () => expectAccessible(page));
-  await keys.terms.getByRole('button', { name: 'Accept' }).click();
-  const key = await keys.createdKey(name);
-  expect(key).toMatch(/^kn_[A-Za-z0-9]{8}_[A-Za-z0-9]{40,}$/);
-  await expect(keys.created.getByRole('heading')).toBeFocused();
-  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-  await keys.created.getByRole('button', { name: 'Copy', exact: true }).click();
-  await expect(keys.created.getByRole('status')).toHaveText('Copied.');
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key);
-  expect(await answerTo(caller, key)).toBe(200);
-  await keys.created.getByRole('button', { name: 'I have it' }).click();
-  await expect(keys.created).toHaveCount(0);
-  await expect(page.locator('body')).not.toContainText(key);
+    const name = `Editor ${token.slice(-6)}`;
+    // The terms are asked for before the first key of a device, and only then.
+    await keys.fill(name);
+    await keys.terms.getByRole('button', { name: 'Not now' }).click();
+    await expect(page.getByText('once the terms of use are accepted')).toBeVisible();
+    await keys.fill(name);
+    await test.step('terms', () => expectAccessible(page));
+    await keys.terms.getByRole('button', { name: 'Accept' }).click();
+    const key = await keys.createdKey(name);
+    expect(key).toMatch(/^kn_[A-Za-z0-9]{8}_[A-Za-z0-9]{40,}$/);
+    await expect(keys.created.getByRole('heading')).toBeFocused();
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await keys.created.getByRole('button', { name: 'Copy', exact: true }).click();
+    await expect(keys.created.getByRole('status')).toHaveText('Copied.');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key);
+    expect(await answerTo(caller, key)).toBe(200);
+    await keys.created.getByRole('button', { name: 'I have it' }).click();
+    await expect(keys.created).toHaveCount(0);
+    await expect(page.locator('body')).not.toContainText(key);
 
-  // The session outlives a reload; the key cannot be seen again.
-  await page.reload();
-  await expect(keys.key(name)).toContainText('Everything but administration');
-  await expect(page.locator('body')).not.toContainText(key);
-  await keys
-    .key(name)
-    .getByRole('button', { name: `Revoke ${name}` })
-    .click();
-  await expect(keys.dialog).toHaveAccessibleName(`Revoke “${name}”?`);
-  await expect(keys.dialog.getByRole('button', { name: 'Keep it' })).toBeFocused();
-  await page.keyboard.press('Escape');
-  await expect(keys.dialog).toHaveCount(0);
-  expect(await answerTo(caller, key)).toBe(200);
-  await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
-  await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
-  await expect(keys.dialog).toHaveCount(0);
-  await expect(keys.key(name)).toBeHidden();
-  await keys.list.getByText(/^Revoked and ended/).click();
-  await expect(keys.key(name)).toContainText('Revoked');
-  expect(await answerTo(caller, key)).toBe(401);
+    // The session outlives a reload; the key cannot be seen again.
+    await page.reload();
+    await expect(keys.key(name)).toContainText('Everything but administration');
+    await expect(page.locator('body')).not.toContainText(key);
+    await keys
+      .key(name)
+      .getByRole('button', { name: `Revoke ${name}` })
+      .click();
+    await expect(keys.dialog).toHaveAccessibleName(`Revoke “${name}”?`);
+    await expect(keys.dialog.getByRole('button', { name: 'Keep it' })).toBeFocused();
+    await page.keyboard.press('Escape');
+    await expect(keys.dialog).toHaveCount(0);
+    expect(await answerTo(caller, key)).toBe(200);
+    await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
+    await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
+    await expect(keys.dialog).toHaveCount(0);
+    await expect(keys.key(name)).toBeHidden();
+    await keys.list.getByText(/^Revoked and ended/).click();
+    await expect(keys.key(name)).toContainText('Revoked');
+    expect(await answerTo(caller, key)).toBe(401);
 
-  await keys.signOutButton.click();
-  await expect(keys.signIn).toBeVisible();
-  await page.reload();
-  await expect(keys.signIn).toBeVisible();
-});
+    await keys.signOutButton.click();
+    await expect(keys.signIn).toBeVisible();
+    await page.reload();
+    await expect(keys.signIn).toBeVisible();
+  },
+);
 
 test(
   'a worker token connects a tab, which the page counts; revoking it disconnects the tab',

@@ -55,7 +55,7 @@ async function settled(page: Page): Promise<void> {
 }
 
 for (const { width, height } of views) {
-  test(`nothing moves while the page opens at ${width}×${height}`, async ({ page }) => {
+  test(`nothing moves while the page opens at ${width}×${height}`, full, async ({ page }) => {
     await page.setViewportSize({ width, height });
     await recordShifts(page);
     await page.goto('/');
@@ -111,7 +111,7 @@ test('the logo is at the same place on all pages', full, async ({ page }) => {
   expect(places).toEqual(places.map(() => places[0]));
 });
 
-test('on a phone the sample comes before the form, and is in sight', async ({ page }) => {
+test('on a phone the sample comes before the form, and is in sight', full, async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   const studio = new StudioPage(page);
   await studio.open();
@@ -125,7 +125,7 @@ test('on a phone the sample comes before the form, and is in sight', async ({ pa
   await expect(page.locator('.stages :focus')).toHaveCount(1);
 });
 
-test('the larger model is offered once, and after what works here', async ({ page }) => {
+test('the larger model is offered once, and after what works here', full, async ({ page }) => {
   await page.goto('/');
   const offers = page.getByRole('link', { name: 'Get Wan2.2 TI2V 5B' });
   const stage = page.getByRole('region', { name: 'One image becomes a video' });
@@ -135,7 +135,7 @@ test('the larger model is offered once, and after what works here', async ({ pag
   await expect(offers).toHaveCount(1);
 });
 
-test('a clip of the bundled model plays until it is paused', async ({ page }) => {
+test('a clip of the bundled model plays until it is paused', full, async ({ page }) => {
   const clip = page.locator('.hero video');
   const time = () => clip.evaluate((video: HTMLVideoElement) => video.currentTime);
   await page.goto('/');
@@ -151,34 +151,36 @@ test('a clip of the bundled model plays until it is paused', async ({ page }) =>
   expect(await time()).toBe(0);
 });
 
-test('a scrollbar with a width of its own leaves the corners of the form round', async ({
-  baseURL,
-}) => {
-  // Playwright hides them elsewhere.
-  const browser = await chromium.launch({
-    ...(await testLaunchOptions()),
-    ignoreDefaultArgs: ['--hide-scrollbars'],
-  });
-  try {
-    const page = await browser.newPage({ baseURL: baseURL ?? '' });
-    await withFixtureModel(page.context());
-    await page.setViewportSize({ width: 1280, height: 720 });
-    await new StudioPage(page).open();
-    const bar = await page
-      .locator('.request-fields')
-      .evaluate((element: HTMLElement) => element.offsetWidth - element.clientWidth);
-    expect(bar).toBeGreaterThan(0);
-    const form = await page.locator('.request').boundingBox();
-    if (!form) throw new Error('the form has no box');
-    const corner = (x: number) =>
-      page.screenshot({ clip: { x, y: Math.round(form.y) + 1, width: 3, height: 2 } });
-    const left = await corner(Math.round(form.x) + 1);
-    const right = await corner(Math.round(form.x + form.width) - 4);
-    expect(await colours(page, right)).toEqual((await colours(page, left)).toReversed());
-  } finally {
-    await browser.close();
-  }
-});
+test(
+  'a scrollbar with a width of its own leaves the corners of the form round',
+  full,
+  async ({ baseURL }) => {
+    // Playwright hides them elsewhere.
+    const browser = await chromium.launch({
+      ...(await testLaunchOptions()),
+      ignoreDefaultArgs: ['--hide-scrollbars'],
+    });
+    try {
+      const page = await browser.newPage({ baseURL: baseURL ?? '' });
+      await withFixtureModel(page.context());
+      await page.setViewportSize({ width: 1280, height: 720 });
+      await new StudioPage(page).open();
+      const bar = await page
+        .locator('.request-fields')
+        .evaluate((element: HTMLElement) => element.offsetWidth - element.clientWidth);
+      expect(bar).toBeGreaterThan(0);
+      const form = await page.locator('.request').boundingBox();
+      if (!form) throw new Error('the form has no box');
+      const corner = (x: number) =>
+        page.screenshot({ clip: { x, y: Math.round(form.y) + 1, width: 3, height: 2 } });
+      const left = await corner(Math.round(form.x) + 1);
+      const right = await corner(Math.round(form.x + form.width) - 4);
+      expect(await colours(page, right)).toEqual((await colours(page, left)).toReversed());
+    } finally {
+      await browser.close();
+    }
+  },
+);
 
 /** The colours in the first row of a PNG. */
 function colours(page: Page, png: Buffer): Promise<string[]> {
@@ -206,7 +208,7 @@ test('the sample runs at once, and the tab shows how far it is', async ({ studio
   await expect(icon).toHaveAttribute('href', String(own));
 });
 
-test('what the page says of the GPU does not move the stage', async ({ page }) => {
+test('what the page says of the GPU does not move the stage', full, async ({ page }) => {
   const stage = page.locator('.stages');
   const stageTop = async () => (await stage.boundingBox())?.y;
   await page.goto('/', { waitUntil: 'commit' });

@@ -1,93 +1,97 @@
 import { f32, safetensorsBytes } from '../lib/weights/testing/files';
 import { expect, expectAccessible, full, loraPath, payload, test } from './support/fixtures';
 
-test('a request is put together by buttons: preset, example, camera, negative prompt, earlier prompts', async ({
-  studio,
-  page,
-}) => {
-  const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
-  const isOn = async (name: string, on: boolean) =>
-    expect(page.getByRole('button', { name, exact: true })).toHaveAttribute(
-      'aria-pressed',
-      `${on}`,
-    );
+test(
+  'a request is put together by buttons: preset, example, camera, negative prompt, earlier prompts',
+  full,
+  async ({ studio, page }) => {
+    const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
+    const isOn = async (name: string, on: boolean) =>
+      expect(page.getByRole('button', { name, exact: true })).toHaveAttribute(
+        'aria-pressed',
+        `${on}`,
+      );
 
-  await test.step('an example brings picture, prompt and size', async () => {
-    await press('Examples');
-    await press('Street in the rain');
-    await expect(page.getByRole('img', { name: /^Start image/ })).toBeVisible();
-    await expect(studio.prompt).toHaveValue(/^A narrow city street/);
-    await expect(page.getByRole('radio', { name: /^Portrait/ })).toBeChecked();
-  });
+    await test.step('an example brings picture, prompt and size', async () => {
+      await press('Examples');
+      await press('Street in the rain');
+      await expect(page.getByRole('img', { name: /^Start image/ })).toBeVisible();
+      await expect(studio.prompt).toHaveValue(/^A narrow city street/);
+      await expect(page.getByRole('radio', { name: /^Portrait/ })).toBeChecked();
+    });
 
-  await test.step('a camera move is added, and taken out again', async () => {
-    await press('Camera');
-    await isOn('Tilt up', true);
-    await press('Tilt up');
-    await press('Orbit');
-    await expect(studio.prompt).toHaveValue(/film grain\. The camera orbits around the subject\.$/);
-    await isOn('Orbit', true);
-    await isOn('Tilt up', false);
-    await expect(page.getByRole('button', { name: 'Orbit', exact: true })).toBeFocused();
-    await studio.prompt.press('Control+z');
-    await expect(studio.prompt).toHaveValue(/film grain\.$/);
-    await studio.prompt.press('Control+Shift+z');
-    await isOn('Orbit', true);
-  });
+    await test.step('a camera move is added, and taken out again', async () => {
+      await press('Camera');
+      await isOn('Tilt up', true);
+      await press('Tilt up');
+      await press('Orbit');
+      await expect(studio.prompt).toHaveValue(
+        /film grain\. The camera orbits around the subject\.$/,
+      );
+      await isOn('Orbit', true);
+      await isOn('Tilt up', false);
+      await expect(page.getByRole('button', { name: 'Orbit', exact: true })).toBeFocused();
+      await studio.prompt.press('Control+z');
+      await expect(studio.prompt).toHaveValue(/film grain\.$/);
+      await studio.prompt.press('Control+Shift+z');
+      await isOn('Orbit', true);
+    });
 
-  await test.step('the model’s own negative prompt and another list', async () => {
-    const negative = await studio.field('Negative prompt');
-    await expect(negative).toHaveValue(/^色调艳丽，.*倒着走$/);
-    await isOn('The model’s own', true);
-    await press('Text');
-    await expect(negative).toHaveValue(/^色调艳丽，.*倒着走, subtitles, text, logo, watermark$/);
-    await press('The model’s own');
-    await expect(negative).toHaveValue('subtitles, text, logo, watermark');
-  });
+    await test.step('the model’s own negative prompt and another list', async () => {
+      const negative = await studio.field('Negative prompt');
+      await expect(negative).toHaveValue(/^色调艳丽，.*倒着走$/);
+      await isOn('The model’s own', true);
+      await press('Text');
+      await expect(negative).toHaveValue(/^色调艳丽，.*倒着走, subtitles, text, logo, watermark$/);
+      await press('The model’s own');
+      await expect(negative).toHaveValue('subtitles, text, logo, watermark');
+    });
 
-  await test.step('a preset is saved, renamed, chosen after a reload, and deleted', async () => {
-    await (await studio.field('Flow shift')).fill('3');
-    await press('Save and edit …');
-    await page.getByLabel('Name of the new preset').fill('Rain');
-    await page.getByLabel('Name of the new preset').press('Enter');
-    await isOn('Rain', true);
-    await page.getByLabel('Name of Rain').fill('Rainy street');
-    await page.getByLabel('Name of Rain').press('Enter');
-    await isOn('Rainy street', true);
-    await page.getByRole('radio', { name: 'Best' }).check();
-    await isOn('Rainy street', false);
-    await expect(studio.steps).toHaveValue('40');
-    await page.reload();
-    await studio.openAdvanced();
-    await press('Rainy street');
-    await expect(studio.steps).toHaveValue('30');
-    await expect(await studio.field('Flow shift')).toHaveValue('3');
-    await press('Save and edit …');
-    await press('Delete Rainy street');
-    await expect(page.getByRole('button', { name: 'Rainy street' })).toHaveCount(0);
-    await expect(page.getByText('There are no videos yet.')).toHaveCount(0);
-    await press('Earlier prompts');
-    await expect(page.getByText('There are no videos yet.')).toBeVisible();
-  });
-});
+    await test.step('a preset is saved, renamed, chosen after a reload, and deleted', async () => {
+      await (await studio.field('Flow shift')).fill('3');
+      await press('Save and edit …');
+      await page.getByLabel('Name of the new preset').fill('Rain');
+      await page.getByLabel('Name of the new preset').press('Enter');
+      await isOn('Rain', true);
+      await page.getByLabel('Name of Rain').fill('Rainy street');
+      await page.getByLabel('Name of Rain').press('Enter');
+      await isOn('Rainy street', true);
+      await page.getByRole('radio', { name: 'Best' }).check();
+      await isOn('Rainy street', false);
+      await expect(studio.steps).toHaveValue('40');
+      await page.reload();
+      await studio.openAdvanced();
+      await press('Rainy street');
+      await expect(studio.steps).toHaveValue('30');
+      await expect(await studio.field('Flow shift')).toHaveValue('3');
+      await press('Save and edit …');
+      await press('Delete Rainy street');
+      await expect(page.getByRole('button', { name: 'Rainy street' })).toHaveCount(0);
+      await expect(page.getByText('There are no videos yet.')).toHaveCount(0);
+      await press('Earlier prompts');
+      await expect(page.getByText('There are no videos yet.')).toBeVisible();
+    });
+  },
+);
 
-test('the prompt is counted in tokens, and what the model does not read is marked', async ({
-  studio,
-  page,
-}) => {
-  const count = page.getByText(/^\d+ of 512 tokens$/);
-  await expect(count).toHaveCount(0);
-  await studio.prompt.fill('a cat walks');
-  await expect(count).toBeVisible();
-  const marked = page.locator('mark');
-  await expect(marked).toHaveCount(0);
-  await studio.prompt.fill(`${'a cat walks, '.repeat(200)}and here it ends`);
-  await expect(marked).toBeVisible();
-  await expect(page.getByText(/It does not read what is marked/)).toBeVisible();
-  await expect(page.locator('.token-text')).toHaveText(/^… .*a cat walks/);
-  await studio.prompt.fill('a cat');
-  await expect(marked).toHaveCount(0);
-});
+test(
+  'the prompt is counted in tokens, and what the model does not read is marked',
+  full,
+  async ({ studio, page }) => {
+    const count = page.getByText(/^\d+ of 512 tokens$/);
+    await expect(count).toHaveCount(0);
+    await studio.prompt.fill('a cat walks');
+    await expect(count).toBeVisible();
+    const marked = page.locator('mark');
+    await expect(marked).toHaveCount(0);
+    await studio.prompt.fill(`${'a cat walks, '.repeat(200)}and here it ends`);
+    await expect(marked).toBeVisible();
+    await expect(page.getByText(/It does not read what is marked/)).toBeVisible();
+    await expect(page.locator('.token-text')).toHaveText(/^… .*a cat walks/);
+    await studio.prompt.fill('a cat');
+    await expect(marked).toHaveCount(0);
+  },
+);
 
 test('LoRAs: several files at once, one for another base is refused, order, and trigger words', async ({
   studio,

@@ -160,17 +160,21 @@ test(
 test.describe('with requests that fail on purpose', () => {
   test.use({ cuts: true });
 
-  test('a wrong token is a sentence, with what helps', async ({ serve, workerToken, caller }) => {
-    await serve.connect('not a token');
-    await expect(serve.token).toHaveAccessibleDescription(/This is not a worker token\. \S/);
-    await serve.connect(caller.key);
-    await serve.waitFor('refused');
-    await expect(serve.connection).toContainText(
-      /This is an API key: workers connect with a worker token\. Use a worker token of this server/,
-    );
-    await serve.connect(workerToken);
-    await serve.waitFor('idle');
-  });
+  test(
+    'a wrong token is a sentence, with what helps',
+    full,
+    async ({ serve, workerToken, caller }) => {
+      await serve.connect('not a token');
+      await expect(serve.token).toHaveAccessibleDescription(/This is not a worker token\. \S/);
+      await serve.connect(caller.key);
+      await serve.waitFor('refused');
+      await expect(serve.connection).toContainText(
+        /This is an API key: workers connect with a worker token\. Use a worker token of this server/,
+      );
+      await serve.connect(workerToken);
+      await serve.waitFor('idle');
+    },
+  );
 
   test(
     'a server that cannot be reached is tried again, and at once when asked',

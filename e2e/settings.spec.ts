@@ -48,33 +48,34 @@ function isDark(page: Page): Promise<boolean> {
   });
 }
 
-test('the theme is there before the first paint, in all tabs, and axe finds nothing', async ({
-  settings: page,
-  context,
-}) => {
-  await page.emulateMedia({ colorScheme: 'light' });
-  const other = await context.newPage();
-  await other.goto('/terms');
-  expect(await isDark(other)).toBe(false);
-  await page.getByRole('radio', { name: 'Dark' }).check();
-  await expect.poll(() => isDark(other)).toBe(true);
-  await other.close();
-  await page.addInitScript(() => {
-    requestAnimationFrame(() => {
-      const { colorScheme } = getComputedStyle(document.documentElement);
-      document.documentElement.dataset.first = colorScheme;
+test(
+  'the theme is there before the first paint, in all tabs, and axe finds nothing',
+  full,
+  async ({ settings: page, context }) => {
+    await page.emulateMedia({ colorScheme: 'light' });
+    const other = await context.newPage();
+    await other.goto('/terms');
+    expect(await isDark(other)).toBe(false);
+    await page.getByRole('radio', { name: 'Dark' }).check();
+    await expect.poll(() => isDark(other)).toBe(true);
+    await other.close();
+    await page.addInitScript(() => {
+      requestAnimationFrame(() => {
+        const { colorScheme } = getComputedStyle(document.documentElement);
+        document.documentElement.dataset.first = colorScheme;
+      });
     });
-  });
-  await page.reload();
-  await expect(page.locator('html')).toHaveAttribute('data-first', 'dark');
-  const frame = () => page.locator('meta[name="theme-color"]').first().getAttribute('content');
-  expect([await isDark(page), await frame()]).toEqual([true, '#151312']);
-  await expectAccessible(page, [{ colorScheme: 'light', width: 390 }]);
-  await page.getByRole('group', { name: 'Theme' }).getByLabel('System').check();
-  await page.emulateMedia({ colorScheme: 'light' });
-  await expect.poll(() => isDark(page)).toBe(false);
-  await expectAccessible(page, [{ colorScheme: 'light', width: 1280 }]);
-});
+    await page.reload();
+    await expect(page.locator('html')).toHaveAttribute('data-first', 'dark');
+    const frame = () => page.locator('meta[name="theme-color"]').first().getAttribute('content');
+    expect([await isDark(page), await frame()]).toEqual([true, '#151312']);
+    await expectAccessible(page, [{ colorScheme: 'light', width: 390 }]);
+    await page.getByRole('group', { name: 'Theme' }).getByLabel('System').check();
+    await page.emulateMedia({ colorScheme: 'light' });
+    await expect.poll(() => isDark(page)).toBe(false);
+    await expectAccessible(page, [{ colorScheme: 'light', width: 1280 }]);
+  },
+);
 
 test('backend and memory limit are the same here and in the studio, in all tabs', async ({
   settings: page,
@@ -133,7 +134,7 @@ test(
   },
 );
 
-test('a feature that the GPU is not used with is named', async ({ settings: page }) => {
+test('a feature that the GPU is not used with is named', full, async ({ settings: page }) => {
   const adapter = await page.evaluate(async () => {
     const found = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
     const { vendor = '', architecture = '', device = '', description = '' } = found?.info ?? {};

@@ -124,88 +124,88 @@ async function storedVideos(page: Page): Promise<void> {
   await storePredictions(page, rows, await makeVideo({ tags }));
 }
 
-test('the file and the link of a video tell what is ticked, and nothing else, until it is taken back', async ({
-  browser,
-  page,
-  caller,
-}) => {
-  await new KeysPage(page).openLink(await caller.signInToken());
-  const studio = new StudioPage(page);
-  await studio.open();
-  await storedVideos(page);
-  await studio.open();
-  const cards = studio.history.getByRole('button', { name: 'A kite over the pond' });
-  const secrets = ['A kite', 'rain', '987654321', 'c0ffee', 'secret-style'];
-  const toldBy = (file: Buffer) => secrets.filter((secret) => file.includes(secret));
-  const shareButton = studio.result.getByRole('button', { name: 'Share', exact: true });
-  const dialog = page.getByRole('dialog', { name: 'Share this video' });
-  const read = async (address: string) => await (await page.request.get(address)).body();
-  const makeLink = async () => {
-    await dialog.getByRole('button', { name: 'Upload and make a link' }).click();
-    return (await dialog.getByRole('link', { name: /\/s\// }).getAttribute('href')) ?? '';
-  };
-  const close = () => dialog.getByRole('button', { name: 'Close', exact: true }).click();
+test(
+  'the file and the link of a video tell what is ticked, and nothing else, until it is taken back',
+  full,
+  async ({ browser, page, caller }) => {
+    await new KeysPage(page).openLink(await caller.signInToken());
+    const studio = new StudioPage(page);
+    await studio.open();
+    await storedVideos(page);
+    await studio.open();
+    const cards = studio.history.getByRole('button', { name: 'A kite over the pond' });
+    const secrets = ['A kite', 'rain', '987654321', 'c0ffee', 'secret-style'];
+    const toldBy = (file: Buffer) => secrets.filter((secret) => file.includes(secret));
+    const shareButton = studio.result.getByRole('button', { name: 'Share', exact: true });
+    const dialog = page.getByRole('dialog', { name: 'Share this video' });
+    const read = async (address: string) => await (await page.request.get(address)).body();
+    const makeLink = async () => {
+      await dialog.getByRole('button', { name: 'Upload and make a link' }).click();
+      return (await dialog.getByRole('link', { name: /\/s\// }).getAttribute('href')) ?? '';
+    };
+    const close = () => dialog.getByRole('button', { name: 'Close', exact: true }).click();
 
-  await cards.first().click();
-  await studio.result.getByText(/ · seed 987654321 · /).click();
-  await expect(studio.result.getByText('Inside the file')).toBeVisible();
-  await shareButton.click();
-  const fileTells = async () => {
-    const [file] = await Promise.all([
-      page.waitForEvent('download'),
-      dialog.getByRole('button', { name: 'Download the file' }).click(),
-    ]);
-    return toldBy(await readFile(await file.path()));
-  };
-  expect(await fileTells()).toEqual(['A kite', 'rain', '987654321']);
-  await dialog.getByLabel('Show the settings').uncheck();
-  expect(await fileTells()).toEqual(['A kite', 'rain']);
-  await dialog.getByLabel('Show the prompt').uncheck();
-  expect(await fileTells()).toEqual([]);
+    await cards.first().click();
+    await studio.result.getByText(/ · seed 987654321 · /).click();
+    await expect(studio.result.getByText('Inside the file')).toBeVisible();
+    await shareButton.click();
+    const fileTells = async () => {
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        dialog.getByRole('button', { name: 'Download the file' }).click(),
+      ]);
+      return toldBy(await readFile(await file.path()));
+    };
+    expect(await fileTells()).toEqual(['A kite', 'rain', '987654321']);
+    await dialog.getByLabel('Show the settings').uncheck();
+    expect(await fileTells()).toEqual(['A kite', 'rain']);
+    await dialog.getByLabel('Show the prompt').uncheck();
+    expect(await fileTells()).toEqual([]);
 
-  const url = await makeLink();
-  expect(url).toMatch(/\/s\/[0-9a-f]{32}$/);
-  await expect(dialog).toContainText('Others cannot open this link');
-  expect(toldBy(await read(`${url}/video.mp4`))).toEqual([]);
-  await test.step('anybody can watch it', async () => {
-    const context = await browser.newContext();
-    const visitor = await context.newPage();
-    await visitor.goto(url);
-    await expect(visitor.locator('video')).toHaveJSProperty('videoWidth', 1280);
-    await expect(visitor.getByText('Seed')).toHaveCount(0);
-    await context.close();
-  });
-  expect((await read(url)).toString()).toContain(
-    `<meta property="og:image" content="${url}/poster">`,
-  );
-  expect(sniffImage(await read(`${url}/poster`))).toEqual({
-    format: 'jpeg',
-    width: 480,
-    height: 270,
-  });
-  const oembed = await read(`/oembed?url=${encodeURIComponent(url)}`);
-  expect(JSON.parse(oembed.toString())).toMatchObject({
-    thumbnail_url: `${url}/poster`,
-    thumbnail_width: 480,
-    thumbnail_height: 270,
-  });
-  await close();
-  await shareButton.click();
-  await dialog.getByLabel('Show the settings').check();
-  await dialog.getByLabel('Show the prompt').uncheck();
-  expect(await makeLink()).toBe(url);
-  expect(toldBy(await read(`${url}/video.mp4`))).toEqual(['987654321']);
-  await test.step('accessibility', () => expectAccessible(page));
-  await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
-  await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();
-  expect((await page.request.get(url)).status()).toBe(410);
-  await page.setViewportSize({ width: 1280, height: 800 });
-  await close();
+    const url = await makeLink();
+    expect(url).toMatch(/\/s\/[0-9a-f]{32}$/);
+    await expect(dialog).toContainText('Others cannot open this link');
+    expect(toldBy(await read(`${url}/video.mp4`))).toEqual([]);
+    await test.step('anybody can watch it', async () => {
+      const context = await browser.newContext();
+      const visitor = await context.newPage();
+      await visitor.goto(url);
+      await expect(visitor.locator('video')).toHaveJSProperty('videoWidth', 1280);
+      await expect(visitor.getByText('Seed')).toHaveCount(0);
+      await context.close();
+    });
+    expect((await read(url)).toString()).toContain(
+      `<meta property="og:image" content="${url}/poster">`,
+    );
+    expect(sniffImage(await read(`${url}/poster`))).toEqual({
+      format: 'jpeg',
+      width: 480,
+      height: 270,
+    });
+    const oembed = await read(`/oembed?url=${encodeURIComponent(url)}`);
+    expect(JSON.parse(oembed.toString())).toMatchObject({
+      thumbnail_url: `${url}/poster`,
+      thumbnail_width: 480,
+      thumbnail_height: 270,
+    });
+    await close();
+    await shareButton.click();
+    await dialog.getByLabel('Show the settings').check();
+    await dialog.getByLabel('Show the prompt').uncheck();
+    expect(await makeLink()).toBe(url);
+    expect(toldBy(await read(`${url}/video.mp4`))).toEqual(['987654321']);
+    await test.step('accessibility', () => expectAccessible(page));
+    await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
+    await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();
+    expect((await page.request.get(url)).status()).toBe(410);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await close();
 
-  await cards.last().click();
-  await shareButton.click();
-  const flagged = await makeLink();
-  expect(flagged).not.toBe(url);
-  expect((await read(flagged)).toString()).not.toContain('og:image');
-  expect((await page.request.get(`${flagged}/poster`)).status()).toBe(404);
-});
+    await cards.last().click();
+    await shareButton.click();
+    const flagged = await makeLink();
+    expect(flagged).not.toBe(url);
+    expect((await read(flagged)).toString()).not.toContain('og:image');
+    expect((await page.request.get(`${flagged}/poster`)).status()).toBe(404);
+  },
+);

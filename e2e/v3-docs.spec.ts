@@ -39,7 +39,7 @@ test('the root of the API is a refusal of the API, not a page', async ({ request
   }
 });
 
-test('the contents lead to their sections', async ({ page }) => {
+test('the contents lead to their sections', full, async ({ page }) => {
   await page.goto('/docs');
   const links = page.getByRole('navigation', { name: 'Contents' }).getByRole('link');
   for (const link of await links.all()) {

@@ -42,30 +42,31 @@ test(
   },
 );
 
-test('an emulated GPU that was chosen computes, and the note offers the CPU', async ({
-  studio,
-  page,
-}) => {
-  const time = studio.cost;
-  await expect(time).toBeVisible();
-  const onCpu = await time.textContent();
-  await studio.chooseGpu();
-  await expect(time).not.toHaveText(onCpu ?? '');
-  await openNote(page);
-  await expect(note(page)).toContainText('emulates a GPU on the CPU');
-  await expect(cpuOffer(page)).toBeVisible();
-  await page.keyboard.press('Escape');
-  await expect(note(page)).toBeHidden();
-  await studio.reload();
-  await studio.openAdvanced();
-  await expect(page.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
-  await openNote(page);
-  await cpuOffer(page).click();
-  await expect(page.getByRole('radio', { name: 'CPU' })).toBeChecked();
-  await expect(time).toHaveText(onCpu ?? '');
-});
+test(
+  'an emulated GPU that was chosen computes, and the note offers the CPU',
+  full,
+  async ({ studio, page }) => {
+    const time = studio.cost;
+    await expect(time).toBeVisible();
+    const onCpu = await time.textContent();
+    await studio.chooseGpu();
+    await expect(time).not.toHaveText(onCpu ?? '');
+    await openNote(page);
+    await expect(note(page)).toContainText('emulates a GPU on the CPU');
+    await expect(cpuOffer(page)).toBeVisible();
+    await page.keyboard.press('Escape');
+    await expect(note(page)).toBeHidden();
+    await studio.reload();
+    await studio.openAdvanced();
+    await expect(page.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
+    await openNote(page);
+    await cpuOffer(page).click();
+    await expect(page.getByRole('radio', { name: 'CPU' })).toBeChecked();
+    await expect(time).toHaveText(onCpu ?? '');
+  },
+);
 
-test('the tab that serves and the settings follow the same rule', async ({ page }) => {
+test('the tab that serves and the settings follow the same rule', full, async ({ page }) => {
   const serve = new ServePage(page);
   await serve.open();
   await expect(serve.form.getByRole('radio', { name: 'CPU' })).toBeChecked();

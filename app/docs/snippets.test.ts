@@ -149,7 +149,7 @@ async function startRefusing(): Promise<Server> {
   return server;
 }
 
-test('every quick start says why it was refused', async () => {
+test('every quick start says why it was refused', { tags: ['full'] }, async () => {
   const cwd = await mkdtemp(path.join(tmpdir(), 'kinora-refused-'));
   const server = await startRefusing();
   try {

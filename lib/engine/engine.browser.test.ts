@@ -158,7 +158,9 @@ describe('a second model family', () => {
     expect((await other.counters()).liveBytes).toBe(0);
   });
 
-  test('goes on where a worker that was killed had left it, to the same frames', async () => {
+  test('goes on where a worker that was killed had left it, to the same frames', {
+    tags: ['full'],
+  }, async () => {
     const asked = () => request({ num_inference_steps: 4, guidance_scale: 2 }, {}, { model });
     const nothing = Comlink.proxy(() => undefined);
     const { findings: whole } = await other.generate(asked(), nothing);

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { centred, type EngineApi, type ProgressEvent, parseParameters } from '../contract';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { KinoraError } from '../contract';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EngineApi, type ProgressEvent, quickChecker, type RunOptions } from '../contract';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { expect, test } from 'vitest';
 import { adapterOffers, isAdapterPart, parseManifest } from '../contract';
 import type { WanAdapter } from '../models/wan/adapter';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { expect, test } from 'vitest';
 import { goldenId, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { createSourceHash } from '../weights/store/hashes';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { expect, test } from 'vitest';
 import { defaultSafetyChecker } from '../contract';
 import { goldenId, goldenRepository } from '../models/wan22/testing/golden-model';

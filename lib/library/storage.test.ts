@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { expect, test } from 'vitest';
 import { type StoreFolder, type StoreWriter, writeError } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { openAsBlob } from 'node:fs';
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { beforeEach, expect, test, vi } from 'vitest';
 import { type ErrorCode, KinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';

@@ -20,7 +20,7 @@ test('pixels, hidden states, logits and probabilities are those of nsfwjs', asyn
   expect(backend.counters().liveBytes).toBe(0);
 });
 
-test('porn and hentai count whole, sexy half', async () => {
+test('porn and hentai count whole, sexy half', { tags: ['full'] }, async () => {
   const { unsafe } = await openQuickClassifier(files);
   // Drawing, Hentai, Neutral, Porn, Sexy.
   const score = (...shares: number[]) => unsafe(Float32Array.from(shares, Math.log));
@@ -29,7 +29,7 @@ test('porn and hentai count whole, sexy half', async () => {
   expect(unsafe(Float32Array.of(-200, 0, -200, 300, -200))).toBe(1);
 });
 
-test('the record names it, its weights and its own threshold', async () => {
+test('the record names it, its weights and its own threshold', { tags: ['full'] }, async () => {
   const check = new SafetyCheck(await openQuickChecker(files));
   const image = await goldenImage('wide');
   async function* cpuOnly() {

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { AudioSampleSink, BlobSource, Input, MP4 } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from 'wavespeed';
 import { submission } from '../testing/api';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { WorkerDeclaration } from '../../lib/contract/v3';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { sql } from 'drizzle-orm';
 import { expect, it } from 'vitest';
 import { testCaller, testJob, testJobs } from '../testing/jobs';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { cpSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { sql } from 'drizzle-orm';

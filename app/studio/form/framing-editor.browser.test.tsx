@@ -1,3 +1,4 @@
+/** @module-tag full */
 import '../../globals.css';
 import { useState } from 'react';
 import { createRoot, type Root } from 'react-dom/client';

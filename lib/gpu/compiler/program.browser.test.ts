@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Graph, linear, silu, weightedSum } from '../../graph';
 import { createBackend } from '..';

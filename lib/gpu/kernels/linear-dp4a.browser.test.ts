@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
 import { type Backend, Scope } from '../backend';

@@ -36,7 +36,9 @@ describe('kernels on a device that they share with the runtime', () => {
     flops: count,
   });
 
-  test('a kernel and a graph take turns on one tensor, a hundred times', async () => {
+  test('a kernel and a graph take turns on one tensor, a hundred times', {
+    tags: ['full'],
+  }, async () => {
     const scope = new Scope(backend);
     const x = scope.float32([1, 3], 'activations', Float32Array.of(1, 2, 3));
     const y = scope.float32([1, 3], 'activations');

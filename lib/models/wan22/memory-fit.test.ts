@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KinoraError, type ProgressEvent } from '../../contract';
 import type { Frame } from '../../pipeline/latents';

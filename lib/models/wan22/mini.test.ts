@@ -115,6 +115,7 @@ function medianOf(values: readonly number[]): number {
 const longer = { frames: 121, steps: 8, guidanceScale: 2 };
 
 test('a pan to the left shows the picture, and moves it to the right', {
+  tags: ['full'],
   timeout: 120_000,
 }, async () => {
   const { first, moved } = await video('The camera pans to the left');

@@ -92,7 +92,9 @@ describe('a GPU whose bindings are too small for its kernels', () => {
 });
 
 describe('one clip', () => {
-  test('hands out its frames in native size, and reports each stage in order', async () => {
+  test('hands out its frames in native size, and reports each stage in order', {
+    tags: ['full'],
+  }, async () => {
     const { frames, events, result } = await make({ guidanceScale: 5 });
     expect(result).toMatchObject({ frames: 9, finishedEarly: false });
     expect(frames).toHaveLength(9);
@@ -122,7 +124,7 @@ describe('one clip', () => {
     expect(planesEqual(other.frames[8], first.frames[8])).toBe(false);
   });
 
-  test('each parameter has an effect', async () => {
+  test('each parameter has an effect', { tags: ['full'] }, async () => {
     const reference = await make({ guidanceScale: 5, steps: 3 });
     for (const change of [
       { prompt: 'a red fox' },
@@ -222,7 +224,9 @@ describe('several clips', () => {
     }
   });
 
-  test('the second clip is made from the last decoded frame, with noise of its own', async () => {
+  test('the second clip is made from the last decoded frame, with noise of its own', {
+    tags: ['full'],
+  }, async () => {
     const { frames } = await make({ frames: 17, keepsColours: false }, { model: short });
     const start = frames[8];
     if (!start) throw new Error('the first clip is too short');
@@ -288,7 +292,9 @@ describe('several clips', () => {
     return frames;
   }
 
-  test('that keep the motion hold latent frames of the one before, and are decoded as one sequence', async () => {
+  test('that keep the motion hold latent frames of the one before, and are decoded as one sequence', {
+    tags: ['full'],
+  }, async () => {
     const continuation = { latents: 2, keepsMotion: true };
     const parts = { ...short, manifest: { ...short.manifest, continuation } };
     const { frames, events } = await make({ frames: 17 }, { model: parts });
@@ -316,7 +322,9 @@ describe('several clips', () => {
     expect(loop.result.end).toBeNull();
   });
 
-  test('that go on from a picture are led over in their colours, or not where that is off', async () => {
+  test('that go on from a picture are led over in their colours, or not where that is off', {
+    tags: ['full'],
+  }, async () => {
     const { frames, result } = await make({ frames: 17 }, { model: short });
     expect(result.colours).toMatchObject([{ clip: 1 }]);
     const off = await make({ frames: 17, keepsColours: false }, { model: short });

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll } from 'vitest';
 import { openCheckpoint } from '../../weights';
 import { readModelConfig } from './config';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 /** Damaged and hostile headers: whatever the bytes, a KinoraError or a table that fits the file. */
 import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';

@@ -153,7 +153,7 @@ describe('after an interruption', () => {
     expect(new Set(once)).toEqual(new Set([1]));
   });
 
-  test('a crash in the midst of any write costs one unit at most', async () => {
+  test('a crash in the midst of any write costs one unit at most', { tags: ['full'] }, async () => {
     const expected = await undisturbed();
     const { headerBytes } = await openTensorFile(testSource('', bytes));
     for (let step = 0; step < 24; step++) {
@@ -230,7 +230,7 @@ describe('what does not fit', () => {
     await expect(install({ source: second })).rejects.toMatchObject({ code: 'TENSOR_SHAPE' });
   });
 
-  test('any garbage in place of the journal: it starts over', async () => {
+  test('any garbage in place of the journal: it starts over', { tags: ['full'] }, async () => {
     const expected = await undisturbed();
     await stopped();
     const journal = await readFile(path.join(root, 'journal'));

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { type Browser, chromium } from 'playwright';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testLaunchOptions } from '../../../lib/cli/browser/launch';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import * as ort from 'onnxruntime-web';
 import { describe, expect, test } from 'vitest';
 import {

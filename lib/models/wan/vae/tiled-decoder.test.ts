@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, expect, test } from 'vitest';
 import { relativeRms } from '../../../gpu';
 import type { Tiling } from '../../../pipeline/memory/plan';

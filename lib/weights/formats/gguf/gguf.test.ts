@@ -206,7 +206,9 @@ describe('readGgufHeader', () => {
     expect(file.bytesRead).toBeLessThanOrEqual(65_536);
   });
 
-  test('a vocabulary of a quarter of a million tokens is read once, and little more', async () => {
+  test('a vocabulary of a quarter of a million tokens is read once, and little more', {
+    tags: ['full'],
+  }, async () => {
     const tokens = Array.from({ length: 256_384 }, (_, i) => `▁token-${i}`);
     const head = ggufHeader({
       metadata: {
