@@ -99,7 +99,7 @@ test(
   'the LoRA library takes a file, refuses a wrong one, and deletes it',
   full,
   async ({ models }) => {
-    await models.addLora(loraPath('wrong_base_14b'));
+    await models.addLora(loraPath('wrong_base_1.3b'));
     await expect(models.problem('LORA_WRONG_BASE')).toBeVisible();
     await models.addLora(loraPath('a_peft'));
     await expect(models.lora('a_peft.safetensors')).toContainText(/Rank \d+/);

@@ -106,8 +106,8 @@ test('LoRAs: several files at once, one for another base is refused, order, and 
   const files = page.getByLabel('LoRA files');
   const rows = page.getByRole('button', { name: /^Remove / });
   const names = () => rows.evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')));
-  await files.setInputFiles([loraPath('wrong_base_14b'), loraPath('a_peft')]);
-  await expect(studio.problem('LORA_WRONG_BASE')).toContainText('wrong_base_14b.safetensors');
+  await files.setInputFiles([loraPath('wrong_base_1.3b'), loraPath('a_peft')]);
+  await expect(studio.problem('LORA_WRONG_BASE')).toContainText('wrong_base_1.3b.safetensors');
   await expect(rows).toHaveCount(1);
   await files.setInputFiles([
     payload('style.safetensors', Buffer.from(bytes), 'application/octet-stream'),

@@ -258,7 +258,7 @@ test(
   full,
   async ({ serve, caller, workerToken }) => {
     const path = await caller.upload(loraPath('a_comfy'));
-    const wrong = await caller.upload(loraPath('wrong_base_14b'));
+    const wrong = await caller.upload(loraPath('wrong_base_1.3b'));
     await serve.connect(workerToken);
     await serve.waitFor('idle');
     const id = await caller.submit({ loras: [{ path, scale: 0.8 }] });

@@ -72,7 +72,13 @@ export function LoraField(props: {
                 words={check.words}
                 error={errors[lora.key] ?? check.misfit}
                 unused={check.unused}
-                fitting={models.filter(({ manifest }) => check.fitting.includes(manifest.id))}
+                fitting={models.filter(
+                  ({ manifest: { id, sources } }) =>
+                    check.fitting.includes(id) &&
+                    // The files of a pair are for two transformers.
+                    (files.length === 1 ||
+                      sources.some(({ component }) => component === 'transformer_2')),
+                )}
                 onModel={onModel}
                 onMove={(by) => onMove(lora.key, by)}
                 onScale={(scale) => onScale(lora.key, scale)}
