@@ -1,4 +1,4 @@
-import { expect, payload, picturePath, test } from './support/fixtures';
+import { expect, full, payload, picturePath, test } from './support/fixtures';
 
 for (const [title, file, code] of [
   ['a file that is no image', payload('notes.png', Buffer.from('My notes.')), 'IMAGE_UNREADABLE'],
