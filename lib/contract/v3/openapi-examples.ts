@@ -208,6 +208,10 @@ export const operationExamples: Readonly<
         base_price: 0,
         description: 'One still image and a prompt become a 720p video.',
         workers: 1,
+        served_by: [
+          { model: 'wan2.2-ti2v-5b', workers: 1 },
+          { model: 'wan2.2-i2v-a14b', workers: 0 },
+        ],
       },
     ],
   },

@@ -35,9 +35,9 @@ describe('a model by its id', () => {
     const manifest = JSON.stringify({ ...tinyManifest({ id: 'added' }), base: undefined });
     await store.folder('added').writeText('model.json', manifest);
     server = createServer((request, response) => {
-      const known = request.url === '/listed.json' || request.url === '/absent.json';
-      response.writeHead(known ? 200 : 404, { 'content-type': 'application/json' });
-      response.end(known ? JSON.stringify(listed) : 'nothing');
+      const id = ['listed', 'absent'].find((one) => request.url === `/${one}.json`);
+      response.writeHead(id ? 200 : 404, { 'content-type': 'application/json' });
+      response.end(id ? JSON.stringify({ ...listed, id }) : 'nothing');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();
