@@ -130,7 +130,7 @@ function expectNear(actual: readonly number[], wanted: readonly number[], where:
   }
 }
 
-describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {
+describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encoder) => {
   test.each([
     [160, 96, 50],
     [96, 160, 1],
