@@ -154,7 +154,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
     await expectPainted(video, frames);
   });
 
-  test('too few and too many frames are refused', { tags: ['full'] }, async () => {
+  test('too few and too many frames are refused', async () => {
     const frame = new Uint8ClampedArray(32 * 32 * 4);
     const few = await createVideoWriter(optionsFor(32, 32, 2, encoder));
     await few.add(frame);
@@ -166,9 +166,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
     expect((await failureOf(many.add(frame))).code).toBe('ENCODER_FAILED');
   });
 
-  test('cancelled at any time it ends with CANCELLED and takes nothing more', {
-    tags: ['full'],
-  }, async () => {
+  test('cancelled at any time it ends with CANCELLED and takes nothing more', async () => {
     const frame = new Uint8ClampedArray(320 * 192 * 4);
     for (const before of [0, 1, 30]) {
       const writer = await createVideoWriter(optionsFor(320, 192, 60, encoder));
