@@ -33,7 +33,7 @@ async function expectNothingLeft(run: RunningCommand): Promise<void> {
   expect(await readdir(run.folder, { recursive: true })).toEqual([]);
 }
 
-test('generate makes a video of the sample and says what it did', async () => {
+test('generate makes a video of the sample and says what it did', full, async () => {
   // Without a graphics card the CPU is what it takes by itself.
   const run = await start('--steps', '2', '--seed', '7', '--fast', '--loop');
   expect(await run.code, run.stderr()).toBe(0);

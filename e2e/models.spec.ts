@@ -31,6 +31,9 @@ test('users begin with the demonstration model, and see none of the tests', asyn
     expect(await picker.locator('option').allTextContents()).toEqual([
       'Mini (demonstration)',
       'Wan2.2 TI2V 5B',
+      'Wan2.2 I2V A14B',
+      'Wan2.1 I2V 14B 480P',
+      'Wan2.1 I2V 14B 720P',
     ]);
     // Its own defaults, until the user chooses others.
     await expect(studio.steps).toHaveValue('8');

@@ -77,29 +77,30 @@ test(
   },
 );
 
-test('backend and memory limit are the same here and in the studio, in all tabs', async ({
-  settings: page,
-  context,
-}) => {
-  const computing = page.getByRole('region', { name: 'Computing' });
-  const studio = await context.newPage();
-  await studio.goto('/');
-  await studio.getByText('Advanced', { exact: true }).click();
-  await expect(computing.getByRole('radio', { name: 'CPU' })).toBeChecked();
-  await computing.getByRole('radio', { name: 'WebGPU' }).check();
-  await computing.getByLabel('GPU memory').fill('0');
-  await expect(computing.getByText('GPU memory must be a number')).toBeVisible();
-  await computing.getByLabel('GPU memory').fill('7.5');
-  await expect(studio.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
-  await expect(studio.getByLabel('GPU memory')).toHaveValue('7.5');
-  await studio.getByLabel('GPU memory').fill('6');
-  await expect(computing.getByLabel('GPU memory')).toHaveValue('6');
-  await studio.close();
-  await page.getByRole('link', { name: 'Studio' }).click();
-  await page.getByText('Advanced', { exact: true }).click();
-  await expect(page.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
-  await expect(page.getByLabel('GPU memory')).toHaveValue('6');
-});
+test(
+  'backend and memory limit are the same here and in the studio, in all tabs',
+  full,
+  async ({ settings: page, context }) => {
+    const computing = page.getByRole('region', { name: 'Computing' });
+    const studio = await context.newPage();
+    await studio.goto('/');
+    await studio.getByText('Advanced', { exact: true }).click();
+    await expect(computing.getByRole('radio', { name: 'CPU' })).toBeChecked();
+    await computing.getByRole('radio', { name: 'WebGPU' }).check();
+    await computing.getByLabel('GPU memory').fill('0');
+    await expect(computing.getByText('GPU memory must be a number')).toBeVisible();
+    await computing.getByLabel('GPU memory').fill('7.5');
+    await expect(studio.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
+    await expect(studio.getByLabel('GPU memory')).toHaveValue('7.5');
+    await studio.getByLabel('GPU memory').fill('6');
+    await expect(computing.getByLabel('GPU memory')).toHaveValue('6');
+    await studio.close();
+    await page.getByRole('link', { name: 'Studio' }).click();
+    await page.getByText('Advanced', { exact: true }).click();
+    await expect(page.getByRole('radio', { name: 'WebGPU' })).toBeChecked();
+    await expect(page.getByLabel('GPU memory')).toHaveValue('6');
+  },
+);
 
 test(
   'what computes on the GPU is chosen, kept, and copied with the diagnostics',

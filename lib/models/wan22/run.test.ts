@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { ProgressEvent } from '../../contract';
 import { CountingBackend, relativeRms } from '../../gpu';
@@ -92,9 +93,7 @@ describe('a GPU whose bindings are too small for its kernels', () => {
 });
 
 describe('one clip', () => {
-  test('hands out its frames in native size, and reports each stage in order', {
-    tags: ['full'],
-  }, async () => {
+  test('hands out its frames in native size, and reports each stage in order', async () => {
     const { frames, events, result } = await make({ guidanceScale: 5 });
     expect(result).toMatchObject({ frames: 9, finishedEarly: false });
     expect(frames).toHaveLength(9);
@@ -124,7 +123,7 @@ describe('one clip', () => {
     expect(planesEqual(other.frames[8], first.frames[8])).toBe(false);
   });
 
-  test('each parameter has an effect', { tags: ['full'] }, async () => {
+  test('each parameter has an effect', async () => {
     const reference = await make({ guidanceScale: 5, steps: 3 });
     for (const change of [
       { prompt: 'a red fox' },
@@ -224,9 +223,7 @@ describe('several clips', () => {
     }
   });
 
-  test('the second clip is made from the last decoded frame, with noise of its own', {
-    tags: ['full'],
-  }, async () => {
+  test('the second clip is made from the last decoded frame, with noise of its own', async () => {
     const { frames } = await make({ frames: 17, keepsColours: false }, { model: short });
     const start = frames[8];
     if (!start) throw new Error('the first clip is too short');
@@ -292,9 +289,7 @@ describe('several clips', () => {
     return frames;
   }
 
-  test('that keep the motion hold latent frames of the one before, and are decoded as one sequence', {
-    tags: ['full'],
-  }, async () => {
+  test('that keep the motion hold latent frames of the one before, and are decoded as one sequence', async () => {
     const continuation = { latents: 2, keepsMotion: true };
     const parts = { ...short, manifest: { ...short.manifest, continuation } };
     const { frames, events } = await make({ frames: 17 }, { model: parts });
@@ -322,9 +317,7 @@ describe('several clips', () => {
     expect(loop.result.end).toBeNull();
   });
 
-  test('that go on from a picture are led over in their colours, or not where that is off', {
-    tags: ['full'],
-  }, async () => {
+  test('that go on from a picture are led over in their colours, or not where that is off', async () => {
     const { frames, result } = await make({ frames: 17 }, { model: short });
     expect(result.colours).toMatchObject([{ clip: 1 }]);
     const off = await make({ frames: 17, keepsColours: false }, { model: short });
