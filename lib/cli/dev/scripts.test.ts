@@ -69,7 +69,7 @@ it('plan lists the models that there are, soak has a help, and an unknown option
     ...['soak', 'parity', 'export', 'bench'].map((name) => run(`lib/cli/dev/${name}.ts`, '--hlep')),
   ]);
   expect(plan.code).toBe(1);
-  expect(plan.said).toMatch(/^MODEL_UNKNOWN: .*\nUse one of: mini, wan2\.2-ti2v-5b\.\n$/);
+  expect(plan.said).toMatch(/^MODEL_UNKNOWN: .*\nUse one of: mini, wan2\.2-ti2v-5b, .*-720p\.\n$/);
   expect(soak).toMatchObject({ code: 0, out: expect.stringContaining('npm run soak') });
   for (const typo of typos) {
     expect(typo.code).toBe(1);
