@@ -3,8 +3,9 @@ import type { Phase, Timings } from '../contract';
 /** Adds up the seconds of each phase; phases repeat with each clip. */
 export class PhaseClock {
   readonly #seconds: Partial<Record<Phase, number>> = {};
+  readonly #begin = performance.now();
   #phase: Phase | undefined;
-  #since = 0;
+  #since = this.#begin;
 
   enter(phase: Phase): void {
     const now = performance.now();
@@ -18,7 +19,6 @@ export class PhaseClock {
 
   stop(): Timings {
     if (this.#phase) this.enter(this.#phase);
-    const total = Object.values(this.#seconds).reduce((sum, seconds) => sum + seconds, 0);
-    return { ...this.#seconds, total };
+    return { ...this.#seconds, total: (performance.now() - this.#begin) / 1000 };
   }
 }
