@@ -39,14 +39,10 @@ export const languageModels: readonly ToolManifest[] = [
   qwen3('1.7B', 1_830_000_000, 'Better wording; three times as large and as slow.'),
 ];
 
-/** @param bytes size of the file: the hub must tell the same hash */
+/** @param file with its size: the hub must tell the same hash */
 function finisher(
-  {
-    component,
-    ...tool
-  }: Pick<ToolManifest, 'id' | 'name' | 'description' | 'licence'> & {
-    component: FinisherPart;
-  },
+  component: FinisherPart,
+  tool: Pick<ToolManifest, 'id' | 'name' | 'description' | 'licence'>,
   file: ToolManifest['sources'][number]['files'][number],
 ): ToolManifest {
   const sources = [{ component, files: [file], optional: false }];
@@ -54,11 +50,11 @@ function finisher(
 }
 
 /** The networks of Kinora's list that finish videos. */
-export const finishers: readonly ToolManifest[] = [
-  finisher(
+export const finisherOf: Readonly<Record<FinisherPart, ToolManifest>> = {
+  interpolator: finisher(
+    'interpolator',
     {
       id: 'rife-4.26',
-      component: 'interpolator',
       name: 'RIFE 4.26',
       description: 'Puts a computed frame between each two of a video.',
       licence: {
@@ -74,10 +70,10 @@ export const finishers: readonly ToolManifest[] = [
       sha256: '151874592c877740e5db11522f4514df569eeafb0a0fcb2696f16e9e8d317c94',
     },
   ),
-  finisher(
+  upscaler: finisher(
+    'upscaler',
     {
       id: 'realesr-general-x4v3',
-      component: 'upscaler',
       name: 'Real-ESRGAN x4v3',
       description: 'Enlarges a video with sharper detail, which may flicker.',
       licence: {
@@ -94,4 +90,5 @@ export const finishers: readonly ToolManifest[] = [
       sha256: '8dc7edb9ac80ccdc30c3a5dca6616509367f05fbc184ad95b731f05bece96292',
     },
   ),
-];
+};
+export const finishers: readonly ToolManifest[] = Object.values(finisherOf);

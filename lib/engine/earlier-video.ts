@@ -1,5 +1,4 @@
-import { centred, type ModelManifest, sizeInPixels } from '../contract';
-import type { Size } from '../contract/parameters';
+import { centred, type ModelManifest, type PixelSize } from '../contract';
 import type { Backend } from '../gpu';
 import { readEnd } from '../pipeline/checkpoints';
 import type { Frame } from '../pipeline/latents';
@@ -12,18 +11,19 @@ import { extendFrame } from '../video/continuation';
  * The end of an earlier video, of which a run keeps the motion.
  *
  * @param before its last latents as a file, or where they are gone the video itself: its last frames are encoded again
+ * @param sizes at which the run computes, and of its video
  * @throws KinoraError as {@link readEnd} and `VideoModel.encodeFrames` do, and `VIDEO_UNREADABLE`
  */
 export async function endOfEarlier(
   before: Blob,
   model: VideoModel,
-  size: Size,
+  sizes: { readonly native: PixelSize; readonly delivered: PixelSize },
   backend: Backend,
   signal: AbortSignal,
 ): Promise<VideoEnd> {
   const { manifest } = model;
-  if (before.type !== 'video/mp4') return readEnd(before, model, manifest.nativeSizes[size]);
-  const frames = await framesOfEnd(before, manifest, size, manifest.continuation.latents);
+  if (before.type !== 'video/mp4') return readEnd(before, model, sizes.native);
+  const frames = await framesOfEnd(before, manifest, sizes, manifest.continuation.latents);
   const latents = await model.encodeFrames(backend, frames, signal);
   await backend.trim();
   return { latents, colours: null };
@@ -38,15 +38,14 @@ export async function endOfEarlier(
 export async function framesOfEnd(
   video: Blob,
   manifest: ModelManifest,
-  size: Size,
+  { native, delivered }: Parameters<typeof endOfEarlier>[2],
   latents: number,
 ): Promise<Frame[]> {
-  const native = manifest.nativeSizes[size];
   const { frames, frameRate } = await inspectVideo(video);
   const indices = lastFrames(manifest, latents, frames, frameRate);
   const shown: Frame[] = [];
   for await (const { pixels } of readFrames(video, indices, frameRate)) {
-    const data = frameImage(extendFrame(pixels, native), centred, native, sizeInPixels(size));
+    const data = frameImage(extendFrame(pixels, native), centred, native, delivered);
     shown.push({ data, width: native.width, height: native.height });
   }
   return shown;

@@ -1,10 +1,9 @@
 import {
   type FinisherPart,
   type Finishing,
-  finishers,
+  finisherOf,
   KinoraError,
   type PixelSize,
-  partOfTool,
   takesUpscaler,
   toKinoraError,
 } from '../contract';
@@ -39,10 +38,7 @@ export async function openFinishers(
   ): Promise<Network> {
     const file = await finisher(part);
     if (file) return by(await openBackend(), file);
-    const { id, name } = finishers.find((tool) => partOfTool(tool) === part) ?? {
-      id: '',
-      name: '',
-    };
+    const { id, name } = finisherOf[part];
     throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`, {
       remedy: `Download it on the Models page, or with \`npm run models -- download ${id}\`.`,
     });

@@ -220,7 +220,7 @@ export class Generation {
       finisher = finishing;
       const { before: earlier } = request;
       const before =
-        earlier && (await endOfEarlier(earlier, model, parameters.size, backend, signal));
+        earlier && (await endOfEarlier(earlier, model, { native, delivered }, backend, signal));
       const result = await imageToVideo(
         backend,
         model,

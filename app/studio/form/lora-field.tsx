@@ -73,11 +73,10 @@ export function LoraField(props: {
                 error={errors[lora.key] ?? check.misfit}
                 unused={check.unused}
                 fitting={models.filter(
-                  ({ manifest: { id, sources } }) =>
+                  ({ manifest: { id, components } }) =>
                     check.fitting.includes(id) &&
                     // The files of a pair are for two transformers.
-                    (files.length === 1 ||
-                      sources.some(({ component }) => component === 'transformer_2')),
+                    (files.length === 1 || components.some((one) => one.id === 'transformer_2')),
                 )}
                 onModel={onModel}
                 onMove={(by) => onMove(lora.key, by)}

@@ -1,4 +1,4 @@
-import { sizes } from '../../../contract/parameters';
+import { sizeInPixels, sizes } from '../../../contract/parameters';
 import type { DeviceOptions } from '../../../contract/run';
 import { EngineDevice } from '../../../engine/device';
 import { framesOfEnd } from '../../../engine/earlier-video';
@@ -57,7 +57,9 @@ window.kinoraHeldEnds = async (id, { backend: kind, kernels = 'exact' }) => {
   try {
     const backend = await device.open(kind, kernels);
     if (kind === 'webgpu') await assignKernels(backend, kernels);
-    const frames = await framesOfEnd(file, model.manifest, sizes[0], latentsOfClip);
+    const [size] = sizes;
+    const shown = { native: model.manifest.nativeSizes[size], delivered: sizeInPixels(size) };
+    const frames = await framesOfEnd(file, model.manifest, shown, latentsOfClip);
     return await measureHeldEnds(backend, model, frames, new AbortController().signal);
   } finally {
     await device.drop();
