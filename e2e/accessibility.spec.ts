@@ -12,7 +12,7 @@ import {
 } from './support/fixtures';
 import { forgetTerms } from './support/terms';
 
-test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
+test('axe finds nothing on the page as it opens', full, async ({ studio, page }) => {
   await expect(studio.generateButton).toBeEnabled();
   await expectAccessible(page, views);
 });

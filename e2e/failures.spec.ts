@@ -129,7 +129,7 @@ test(
   },
 );
 
-test('a page whose script cannot be fetched is replaced by a sentence', async ({ page }) => {
+test('a page whose script cannot be fetched is replaced by a sentence', full, async ({ page }) => {
   const studio = new StudioPage(page);
   await studio.open();
   await page.route('**/_next/static/**/*.js', (route) => route.abort());

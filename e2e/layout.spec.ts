@@ -195,7 +195,7 @@ function colours(page: Page, png: Buffer): Promise<string[]> {
   }, png.toString('base64'));
 }
 
-test('the sample runs at once, and the tab shows how far it is', async ({ studio, page }) => {
+test('the sample runs at once, and the tab shows how far it is', full, async ({ studio, page }) => {
   const icon = page.locator('link[rel="icon"]').first();
   const own = await icon.getAttribute('href');
   await page.getByRole('button', { name: 'Try the sample' }).click();

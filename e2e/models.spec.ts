@@ -1,6 +1,14 @@
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
-import { expect, full, loraPath, picturePath, test, withSilentConsole } from './support/fixtures';
+import {
+  expect,
+  full,
+  loraOfOtherBase,
+  loraPath,
+  picturePath,
+  test,
+  withSilentConsole,
+} from './support/fixtures';
 import { goldenFolder } from './support/golden-folder';
 
 test('the page shows what is here, and what a download would be before it is one', async ({
@@ -58,17 +66,19 @@ test('users begin with the demonstration model, and see none of the tests', asyn
   await page.close();
 });
 
-test('a bad address is a sentence, and what is not an address causes no request', async ({
-  models,
-}) => {
-  const requests: string[] = [];
-  models.page.on('request', (request) => requests.push(request.url()));
-  await models.address.fill('not an address at all');
-  await models.lookUp.click();
-  await expect(models.problem('ADDRESS_INVALID')).toContainText('owner/name');
-  await expect(models.address).toHaveValue('not an address at all');
-  expect(requests).toEqual([]);
-});
+test(
+  'a bad address is a sentence, and what is not an address causes no request',
+  full,
+  async ({ models }) => {
+    const requests: string[] = [];
+    models.page.on('request', (request) => requests.push(request.url()));
+    await models.address.fill('not an address at all');
+    await models.lookUp.click();
+    await expect(models.problem('ADDRESS_INVALID')).toContainText('owner/name');
+    await expect(models.address).toHaveValue('not an address at all');
+    expect(requests).toEqual([]);
+  },
+);
 
 test('a model from a local folder is converted, checked and deleted', full, async ({ models }) => {
   test.slow();
@@ -102,7 +112,7 @@ test(
   'the LoRA library takes a file, refuses a wrong one, and deletes it',
   full,
   async ({ models }) => {
-    await models.addLora(loraPath('wrong_base_1.3b'));
+    await models.addLora(loraOfOtherBase());
     await expect(models.problem('LORA_WRONG_BASE')).toBeVisible();
     await models.addLora(loraPath('a_peft'));
     await expect(models.lora('a_peft.safetensors')).toContainText(/Rank \d+/);

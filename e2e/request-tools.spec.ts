@@ -1,5 +1,13 @@
 import { f32, safetensorsBytes } from '../lib/weights/testing/files';
-import { expect, expectAccessible, full, loraPath, payload, test } from './support/fixtures';
+import {
+  expect,
+  expectAccessible,
+  full,
+  loraOfOtherBase,
+  loraPath,
+  payload,
+  test,
+} from './support/fixtures';
 
 test(
   'a request is put together by buttons: preset, example, camera, negative prompt, earlier prompts',
@@ -93,40 +101,41 @@ test(
   },
 );
 
-test('LoRAs: several files at once, one for another base is refused, order, and trigger words', async ({
-  studio,
-  page,
-}) => {
-  const delta = f32([128], Array<number>(128).fill(0));
-  const bytes = safetensorsBytes(
-    { 'blocks.0.ffn.net.0.proj.diff_b': delta },
-    { trigger_words: 'sks style' },
-  );
-  await studio.openAdvanced();
-  const files = page.getByLabel('LoRA files');
-  const rows = page.getByRole('button', { name: /^Remove / });
-  const names = () => rows.evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')));
-  await files.setInputFiles([loraPath('wrong_base_1.3b'), loraPath('a_peft')]);
-  await expect(studio.problem('LORA_WRONG_BASE')).toContainText('wrong_base_1.3b.safetensors');
-  await expect(rows).toHaveCount(1);
-  await files.setInputFiles([
-    payload('style.safetensors', Buffer.from(bytes), 'application/octet-stream'),
-  ]);
-  await expect(rows).toHaveCount(2);
-  await expect(studio.problem('LORA_WRONG_BASE')).toHaveCount(0);
+test(
+  'LoRAs: several files at once, one for another base is refused, order, and trigger words',
+  full,
+  async ({ studio, page }) => {
+    const delta = f32([128], Array<number>(128).fill(0));
+    const bytes = safetensorsBytes(
+      { 'blocks.0.ffn.net.0.proj.diff_b': delta },
+      { trigger_words: 'sks style' },
+    );
+    await studio.openAdvanced();
+    const files = page.getByLabel('LoRA files');
+    const rows = page.getByRole('button', { name: /^Remove / });
+    const names = () => rows.evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')));
+    await files.setInputFiles([loraOfOtherBase(), loraPath('a_peft')]);
+    await expect(studio.problem('LORA_WRONG_BASE')).toContainText('wrong_base_1.3b.safetensors');
+    await expect(rows).toHaveCount(1);
+    await files.setInputFiles([
+      payload('style.safetensors', Buffer.from(bytes), 'application/octet-stream'),
+    ]);
+    await expect(rows).toHaveCount(2);
+    await expect(studio.problem('LORA_WRONG_BASE')).toHaveCount(0);
 
-  await page.getByRole('button', { name: 'Move style.safetensors up' }).press('Enter');
-  await expect.poll(names).toEqual(['Remove style.safetensors', 'Remove a_peft.safetensors']);
-  await expect(page.getByRole('button', { name: 'Move style.safetensors up' })).toBeFocused();
+    await page.getByRole('button', { name: 'Move style.safetensors up' }).press('Enter');
+    await expect.poll(names).toEqual(['Remove style.safetensors', 'Remove a_peft.safetensors']);
+    await expect(page.getByRole('button', { name: 'Move style.safetensors up' })).toBeFocused();
 
-  await studio.prompt.fill('a boat');
-  await page.getByRole('button', { name: 'Add sks style to the prompt' }).click();
-  await expect(studio.prompt).toHaveValue('a boat, sks style');
+    await studio.prompt.fill('a boat');
+    await page.getByRole('button', { name: 'Add sks style to the prompt' }).click();
+    await expect(studio.prompt).toHaveValue('a boat, sks style');
 
-  // They are for the bundled model, and do not fit another one.
-  await page.getByLabel('Model', { exact: true }).selectOption('wan2.2-ti2v-5b');
-  await expect(page.getByText(/made for another base model/).first()).toBeVisible();
-});
+    // They are for the bundled model, and do not fit another one.
+    await page.getByLabel('Model', { exact: true }).selectOption('wan2.2-ti2v-5b');
+    await expect(page.getByText(/made for another base model/).first()).toBeVisible();
+  },
+);
 
 test(
   'the request as code leads to the documentation, and everything is accessible',

@@ -120,11 +120,15 @@ test(
   },
 );
 
-test('a prompt that is refused is said at the field, and nothing runs', async ({ studio }) => {
-  await studio.fill({ image: picturePath, prompt: 'porn with a child', steps: 1 });
-  await expect(studio.prompt).toHaveAccessibleDescription(/^The prompt names a child/);
-  await studio.generateButton.click();
-  await expect(studio.prompt).toBeFocused();
-  await expect(studio.progress).toHaveCount(0);
-  await expect(studio.history).toHaveCount(0);
-});
+test(
+  'a prompt that is refused is said at the field, and nothing runs',
+  full,
+  async ({ studio }) => {
+    await studio.fill({ image: picturePath, prompt: 'porn with a child', steps: 1 });
+    await expect(studio.prompt).toHaveAccessibleDescription(/^The prompt names a child/);
+    await studio.generateButton.click();
+    await expect(studio.prompt).toBeFocused();
+    await expect(studio.progress).toHaveCount(0);
+    await expect(studio.history).toHaveCount(0);
+  },
+);

@@ -1,7 +1,14 @@
 import { inspectVideo } from '../lib/video/inspect';
 import { ServePage } from './pages/serve-page';
 import { StudioPage } from './pages/studio-page';
-import { expectAccessible, full, loraPath, picture, picturePath } from './support/fixtures';
+import {
+  expectAccessible,
+  full,
+  loraOfOtherBase,
+  loraPath,
+  picture,
+  picturePath,
+} from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 /**
@@ -258,7 +265,7 @@ test(
   full,
   async ({ serve, caller, workerToken }) => {
     const path = await caller.upload(loraPath('a_comfy'));
-    const wrong = await caller.upload(loraPath('wrong_base_1.3b'));
+    const wrong = await caller.upload(loraOfOtherBase());
     await serve.connect(workerToken);
     await serve.waitFor('idle');
     const id = await caller.submit({ loras: [{ path, scale: 0.8 }] });

@@ -65,43 +65,43 @@ test(
   },
 );
 
-test('other sites show no page of ours in a frame, but the player of a link', async ({
-  browser,
-  caller,
-  workerToken,
-}) => {
-  const { url } = await shared(caller, workerToken, {});
-  const site = createServer((asked, response) => {
-    const address = new URL(asked.url ?? '/', caller.origin).searchParams.get('page') ?? '';
-    response.setHeader('Content-Type', 'text/html');
-    response.end(`<title>Another site</title><iframe src="${address}"></iframe>`);
-  }).listen(0, '127.0.0.1');
-  try {
-    await once(site, 'listening');
-    const { port } = site.address() as AddressInfo;
-    // Of its own, as a refused frame is written to the console.
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    const framed = async (address: string) => {
-      await page.goto(`http://127.0.0.1:${port}/?page=${encodeURIComponent(address)}`);
-      const frame = await (await page.$('iframe'))?.contentFrame();
-      await frame?.waitForLoadState();
-      return frame?.url();
-    };
-    const paths = ['/', '/models', '/settings', '/keys', '/serve', '/docs', '/docs/api', '/help'];
-    for (const path of [...paths, '/terms', '/offline', '/no-such-page']) {
-      const { headers } = await fetch(caller.origin + path);
-      expect(headers.get('content-security-policy'), path).toContain("frame-ancestors 'none'");
+test(
+  'other sites show no page of ours in a frame, but the player of a link',
+  full,
+  async ({ browser, caller, workerToken }) => {
+    const { url } = await shared(caller, workerToken, {});
+    const site = createServer((asked, response) => {
+      const address = new URL(asked.url ?? '/', caller.origin).searchParams.get('page') ?? '';
+      response.setHeader('Content-Type', 'text/html');
+      response.end(`<title>Another site</title><iframe src="${address}"></iframe>`);
+    }).listen(0, '127.0.0.1');
+    try {
+      await once(site, 'listening');
+      const { port } = site.address() as AddressInfo;
+      // Of its own, as a refused frame is written to the console.
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      const framed = async (address: string) => {
+        await page.goto(`http://127.0.0.1:${port}/?page=${encodeURIComponent(address)}`);
+        const frame = await (await page.$('iframe'))?.contentFrame();
+        await frame?.waitForLoadState();
+        return frame?.url();
+      };
+      const paths = ['/', '/models', '/settings', '/keys', '/serve', '/docs', '/docs/api', '/help'];
+      for (const path of [...paths, '/terms', '/offline', '/no-such-page']) {
+        const { headers } = await fetch(caller.origin + path);
+        expect(headers.get('content-security-policy'), path).toContain("frame-ancestors 'none'");
+      }
+      for (const address of [`${caller.origin}/keys`, url]) {
+        expect(await framed(address), address).toMatch(/^chrome-error:/);
+      }
+      expect(await framed(`${url}/embed`)).toBe(`${url}/embed`);
+      await context.close();
+    } finally {
+      site.close();
     }
-    for (const address of [`${caller.origin}/keys`, url]) {
-      expect(await framed(address), address).toMatch(/^chrome-error:/);
-    }
-    expect(await framed(`${url}/embed`)).toBe(`${url}/embed`);
-    await context.close();
-  } finally {
-    site.close();
-  }
-});
+  },
+);
 
 /** Finished videos in the page's browser; the second one is flagged. */
 async function storedVideos(page: Page): Promise<void> {

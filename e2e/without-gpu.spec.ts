@@ -81,20 +81,24 @@ test('the tab that serves and the settings follow the same rule', full, async ({
   await expect(computing.getByRole('radio', { name: 'CPU' })).toBeChecked();
 });
 
-test('a browser without WebGPU gets a notice that says so and what helps', async ({ page }) => {
-  // Every script of the page and its worker starts where WebGPU was never there.
-  await page.context().route('**/_next/static/**/*.js', async (route) => {
-    const response = await route.fetch();
-    const remove = 'delete (self.Navigator ?? self.WorkerNavigator).prototype.gpu;';
-    await route.fulfill({ response, body: `${remove}${await response.text()}` });
-  });
-  await page.goto('/');
-  await expect(note(page)).toContainText('This browser has no WebGPU.');
-  await expect(note(page)).toContainText(/Chrome or Edge/);
-  await expect(note(page)).toContainText('The CPU computes here.');
-  // Scripts that are still fetched must not end a test that has ended.
-  await page.context().unrouteAll({ behavior: 'ignoreErrors' });
-});
+test(
+  'a browser without WebGPU gets a notice that says so and what helps',
+  full,
+  async ({ page }) => {
+    // Every script of the page and its worker starts where WebGPU was never there.
+    await page.context().route('**/_next/static/**/*.js', async (route) => {
+      const response = await route.fetch();
+      const remove = 'delete (self.Navigator ?? self.WorkerNavigator).prototype.gpu;';
+      await route.fulfill({ response, body: `${remove}${await response.text()}` });
+    });
+    await page.goto('/');
+    await expect(note(page)).toContainText('This browser has no WebGPU.');
+    await expect(note(page)).toContainText(/Chrome or Edge/);
+    await expect(note(page)).toContainText('The CPU computes here.');
+    // Scripts that are still fetched must not end a test that has ended.
+    await page.context().unrouteAll({ behavior: 'ignoreErrors' });
+  },
+);
 
 test(
   'a browser without a usable GPU gets a notice, and offers the CPU where it was told otherwise',

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { BrowserContext, Page } from 'playwright';
@@ -6,6 +6,7 @@ import { test as base, expect } from 'playwright/test';
 import { root } from '../../lib/cli/paths';
 import { fixtureModel } from '../../lib/contract';
 import { publishGoldenModel } from '../../lib/models/wan22/testing/golden-model';
+import { f32, safetensorsBytes } from '../../lib/weights/testing/files';
 import { type LocalHub, startHub } from '../../lib/weights/testing/hub/server';
 import { ModelsPage } from '../pages/models-page';
 import { StudioPage } from '../pages/studio-page';
@@ -164,6 +165,19 @@ export const modelFolder = path.join(goldens, 'model');
 /** Path of one of the adapters that come with the goldens. */
 export function loraPath(name: string): string {
   return path.join(goldens, 'loras', `${name}.safetensors`);
+}
+
+/** Writes a LoRA of Wan2.1's 1.3B, which no listed model is. @returns its path, in the folder of the running test */
+export function loraOfOtherBase(): string {
+  const file = base.info().outputPath('wrong_base_1.3b.safetensors');
+  mkdirSync(path.dirname(file), { recursive: true });
+  const zeros = Array<number>(1536).fill(0);
+  const bytes = safetensorsBytes({
+    'blocks.0.attn1.to_q.lora_A.weight': f32([1, 1536], zeros),
+    'blocks.0.attn1.to_q.lora_B.weight': f32([1536, 1], zeros),
+  });
+  writeFileSync(file, bytes);
+  return file;
 }
 
 /** The bytes of {@link picturePath}. */

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../gpu';
 import { runParity } from '../pipeline/parity';

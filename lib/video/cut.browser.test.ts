@@ -1,3 +1,4 @@
+/** @module-tag full */
 import type { FFmpeg as FFmpegClass } from '@ffmpeg/ffmpeg';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';

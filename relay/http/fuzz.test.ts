@@ -24,7 +24,7 @@ const draw = (count: number) => ({
   numRuns: count * soak,
   ...(soak === 1 && { seed: 20_261_122 }),
 });
-const runs = draw(8);
+const runs = draw(15);
 
 /** A small real picture. */
 const picture = readFileSync(new URL('../../lib/models/wan22/goldens/image.png', import.meta.url));

@@ -35,6 +35,7 @@ describe('a delivery', () => {
     { random: 1, retryAfter: null, delayMs: 12_000 },
     { random: 0.5, retryAfter: 1, delayMs: 10_000 },
     { random: 0.5, retryAfter: 900, delayMs: 900_000 },
+    { random: 0.5, retryAfter: 901, delayMs: 10_000 },
   ])(
     'waits for its delay ± 20 %, or longer where asked to: %o',
     ({ random, retryAfter, ...wait }) => {

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { expect, test } from 'vitest';
 import { GraphBuilder } from '../../onnx';
 import { browserRuntime, relativeRms, Scope, WasmBackend, WebGpuBackend } from '..';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';

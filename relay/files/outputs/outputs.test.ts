@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { createHash } from 'node:crypto';
 import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -187,8 +188,8 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     const reload = { 'if-none-match': etag, 'cache-control': 'no-cache' };
     expect((await node.get(url, { headers: reload })).status).toBe(200);
 
-    const range = async (text: string) => {
-      const answer = await node.get(url, { headers: { range: text } });
+    const range = async (text: string, extra: Record<string, string> = {}) => {
+      const answer = await node.get(url, { headers: { range: text, ...extra } });
       const body = Buffer.from(await answer.arrayBuffer());
       return { status: answer.status, is: answer.headers.get('content-range'), body };
     };
@@ -203,6 +204,15 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect((await range(`bytes=0-${size + 100}`)).is).toBe(`bytes 0-${size - 1}/${size}`);
     expect(await range(`bytes=${size}-`)).toMatchObject({ status: 416, is: `bytes */${size}` });
     expect((await range('bytes=0-1,5-6')).status).toBe(200);
+    expect((await range('bytes=0-1', { 'if-range': '"other"' })).status).toBe(200);
+    expect((await range('bytes=0-1', { 'if-range': etag })).status).toBe(206);
+    // Both compare strongly (RFC 9110, 13.1.1 and 13.1.5).
+    expect((await range('bytes=0-1', { 'if-range': `W/${etag}` })).status).toBe(200);
+    expect((await range('bytes=0-1', { 'if-match': etag })).status).toBe(206);
+    for (const wrong of ['"other"', `W/${etag}`]) {
+      const refused = await range('bytes=0-1', { 'if-match': wrong });
+      expect(refused).toMatchObject({ status: 412, is: null });
+    }
   });
 
   it('is sent by its link from where it is stored, byte for byte the same frames', async () => {

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
