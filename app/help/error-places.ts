@@ -30,6 +30,7 @@ export const errorPlaces: Readonly<Record<ErrorCode, HelpPlace>> = {
   PARAMETER_INVALID: 'problems-values',
   REQUEST_INVALID: 'problems-values',
   LOOP_WITH_LAST_IMAGE: 'settings-lastImage',
+  LAST_IMAGE_BEYOND_END: 'settings-lastImage',
   MODEL_UNKNOWN: 'problems-model',
   MODEL_MANIFEST_INVALID: 'problems-otherModel',
   MODEL_FILE_MISSING: 'problems-model',

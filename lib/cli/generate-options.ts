@@ -15,7 +15,7 @@ import {
   parseParameters,
   type RunOptions,
   parameterRanges as ranges,
-  requireOneEnd,
+  requirePlaceOfLastImage,
   sizes,
   upscalers,
 } from '../contract';
@@ -68,6 +68,7 @@ const optionTypes = {
   crop: { type: 'string' },
   fit: { type: 'string' },
   'last-image': { type: 'string' },
+  'last-image-at': { type: 'string' },
   'last-crop': { type: 'string' },
   'last-fit': { type: 'string' },
   prompt: { type: 'string' },
@@ -113,7 +114,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --crop X,Y[,ZOOM]       which part of the image fills the video: 0,0 the upper left, 0.5,0.5 the
                           centre (the default), 1,1 the lower right; a zoom from 1 to ${maxZoom}
   --fit blur|#RRGGBB      the whole image, with bars that show it blurred, or one colour
-  --last-image FILE|URL   the end image: the video ends in it; not together with --loop
+  --last-image FILE|URL   the end image: the video ends in it
+  --last-image-at SECOND  the video shows it then and goes on; with --loop only so
   --last-crop, --last-fit how it lies in the frame, like --crop and --fit
   --prompt TEXT           what should happen (default: a prompt for the sample)
   --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
@@ -207,14 +209,16 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   };
 }
 
-/** @throws KinoraError `LOOP_WITH_LAST_IMAGE`, and those of {@link readFraming} */
+/** @throws KinoraError those of {@link requirePlaceOfLastImage}, and those of {@link readFraming} */
 function readLastImage(values: Values, parameters: Parameters): GenerateOptions['lastImage'] {
   const from = values['last-image'];
   const framing = readFraming(values, 'last-');
-  requireOneEnd(parameters, from);
-  if (from !== undefined) return { from, framing };
-  if (!framing) return undefined;
-  throw usageError('generate', '--last-crop and --last-fit need --last-image.');
+  if (from === undefined && (framing || parameters.last_image_at !== undefined)) {
+    const options = '--last-image-at, --last-crop and --last-fit';
+    throw usageError('generate', `${options} need --last-image.`);
+  }
+  requirePlaceOfLastImage(parameters, from);
+  return from === undefined ? undefined : { from, framing };
 }
 
 /** @throws KinoraError `PARAMETER_INVALID`, or `REQUEST_INVALID` for both options at once */
@@ -277,10 +281,13 @@ function givenParameters(values: Values): GenerateOptions['given'] {
   return names.filter((name) => values[parameterOptions[name]] !== undefined);
 }
 
+/** Parameters that are numbers, besides those with a range. */
+const numbers: ReadonlySet<string> = new Set(['upscale', 'last_image_at']);
+
 function readParameters(values: Values): Parameters {
   const typed = Object.entries(parameterOptions).map(([field, option]) => {
     const value = values[option];
-    const isNumber = field === 'upscale' || Object.hasOwn(ranges, field);
+    const isNumber = numbers.has(field) || Object.hasOwn(ranges, field);
     return [field, isNumber && typeof value === 'string' ? readNumber(value) : value];
   });
   const given = {

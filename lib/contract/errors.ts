@@ -45,7 +45,11 @@ const table = {
   REQUEST_INVALID: ['The request cannot be read.', 'Compare it with the documented parameters.'],
   LOOP_WITH_LAST_IMAGE: [
     'A loop ends in its start image, so it takes no end image.',
-    'Leave out one of the two.',
+    'Leave out one of the two, or let the video show the end image at an earlier second.',
+  ],
+  LAST_IMAGE_BEYOND_END: [
+    'The end image stands at a second that the video does not reach.',
+    'Choose an earlier second, or a longer duration.',
   ],
   // The model
   MODEL_UNKNOWN: ['There is no model with this id.', 'Use one of the listed model ids.'],

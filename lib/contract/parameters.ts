@@ -38,6 +38,9 @@ export const parameterRanges = {
   seed: { min: -1, max: maxSeed, step: 1, default: -1 },
 } as const;
 
+/** At which second of a video an end image may stand that is not its end; the duration limits it further. */
+export const lastImageSeconds = { min: 0.1, max: 10, step: 0.1 } as const;
+
 /** The option of `npm run generate` for each parameter of a request. */
 export const parameterOptions = {
   prompt: 'prompt',
@@ -45,6 +48,7 @@ export const parameterOptions = {
   size: 'size',
   duration: 'duration',
   loop: 'loop',
+  last_image_at: 'last-image-at',
   upscale: 'upscale',
   upscaler: 'upscaler',
   smooth: 'smooth',
@@ -94,6 +98,12 @@ export function frameCount(
   durationSeconds: number,
 ): number {
   return 1 + frameStride * Math.round((framesPerSecond * durationSeconds) / frameStride);
+}
+
+/** The frame of a video at a second of it: never its first one, which is the start image. */
+export function frameAt(rule: FrameRule, durationSeconds: number, second: number): number {
+  const frame = Math.round(rule.framesPerSecond * second);
+  return Math.max(1, Math.min(frame, frameCount(rule, durationSeconds) - 1));
 }
 
 /** What enlarges frames: Lanczos-3, or a network, by the id of its tool. */

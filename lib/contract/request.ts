@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { KinoraError } from './errors';
 import { groupPairs } from './lora-files';
 import {
+  lastImageSeconds,
   maxLoras,
   maxPromptLength,
   maxSeed,
@@ -68,6 +69,14 @@ export const parametersSchema = z.object({
       'The video ends where it begins, one frame short, so that it can be played again and again.',
     ),
   // Likewise.
+  last_image_at: z
+    .number()
+    .min(lastImageSeconds.min)
+    .max(lastImageSeconds.max)
+    .optional()
+    .describe(
+      'The second at which the video shows the end image, `duration` at most; then it goes on. Without it the end image is the end.',
+    ),
   upscale: z
     .literal([1, 2])
     .optional()
@@ -119,12 +128,28 @@ export function parseParameters(input: unknown): Parameters {
 }
 
 /**
- * Requires that a request asks for one end at most.
+ * Requires that the end image, where there is one, has a place in the video.
  *
- * @throws KinoraError `LOOP_WITH_LAST_IMAGE`
+ * @throws KinoraError `LOOP_WITH_LAST_IMAGE` for two ends, `LAST_IMAGE_BEYOND_END`, or `PARAMETER_INVALID` for the place
+ * of an end image that is not there
  */
-export function requireOneEnd({ loop }: Pick<Parameters, 'loop'>, lastImage: unknown): void {
-  if (loop && lastImage !== undefined) throw new KinoraError('LOOP_WITH_LAST_IMAGE');
+export function requirePlaceOfLastImage(
+  {
+    duration,
+    loop,
+    last_image_at: second,
+  }: Pick<Parameters, 'duration' | 'loop' | 'last_image_at'>,
+  lastImage: unknown,
+): void {
+  if (lastImage === undefined) {
+    if (second === undefined) return;
+    throw new KinoraError('PARAMETER_INVALID', 'last_image_at needs an end image.');
+  }
+  if (second !== undefined && second > duration) {
+    const sentence = `The end image stands at second ${second}, and the video has ${duration} seconds.`;
+    throw new KinoraError('LAST_IMAGE_BEYOND_END', sentence);
+  }
+  if (loop && (second ?? duration) === duration) throw new KinoraError('LOOP_WITH_LAST_IMAGE');
 }
 
 /** An invalid field and a sentence that says what is valid. */

@@ -6,6 +6,7 @@ import {
   type EngineRequest,
   type Framing,
   formatOfFile,
+  frameAt,
   frameCount,
   framesInFile,
   type GenerationResult,
@@ -17,7 +18,7 @@ import {
   type Phase,
   type PixelSize,
   type ProgressEvent,
-  requireOneEnd,
+  requirePlaceOfLastImage,
   sizeInPixels,
   toKinoraError,
 } from '../contract';
@@ -114,7 +115,7 @@ export class Generation {
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
-    requireOneEnd(parameters, request.lastImage);
+    requirePlaceOfLastImage(parameters, request.lastImage);
     const storage = openRunFiles(this.#runId);
     const toOptimise = options.promptOptimizer === true;
     const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
@@ -138,7 +139,9 @@ export class Generation {
     const native = nativeSizeOf(model.manifest, sampling, parameters.size);
     const format = formatOfFile(parameters, model.manifest.framesPerSecond);
     const frames = frameCount(model.manifest, parameters.duration);
-    const { loop, smooth } = parameters;
+    const { loop, smooth, last_image_at: second } = parameters;
+    const lastImageFrame =
+      second === undefined ? undefined : frameAt(model.manifest, parameters.duration, second);
     const decoded = framesInFile(frames, loop);
     const { control } = context;
     const counted = { model, sampling, frames, optimises: optimising };
@@ -232,6 +235,7 @@ export class Generation {
           // Absent where it is not asked for: the saved run knows the request by its fields.
           ...(loop && { loop }),
           ...(lastImage && { lastImage }),
+          ...(lastImageFrame !== undefined && { lastImageFrame }),
           frames,
           seed: parameters.seed,
           ...(request.continues && { continues: true }),

@@ -4,30 +4,30 @@ import { latentFrames } from './latents';
 
 describe('planClips', () => {
   test('five seconds are one clip', () => {
-    expect(planClips(121, 121, 4)).toEqual([{ frames: 121, shared: 0 }]);
+    expect(planClips(121, 121, 4)).toEqual([{ frames: 121, shared: 0, last: 120 }]);
   });
 
   test('ten seconds are two full clips, the second from the last frame of the first', () => {
     expect(planClips(241, 121, 4)).toEqual([
-      { frames: 121, shared: 0 },
-      { frames: 121, shared: 1 },
+      { frames: 121, shared: 0, last: 120 },
+      { frames: 121, shared: 1, last: 240 },
     ]);
   });
 
   test('six seconds end with a short clip', () => {
     expect(planClips(145, 121, 4)).toEqual([
-      { frames: 121, shared: 0 },
-      { frames: 25, shared: 1 },
+      { frames: 121, shared: 0, last: 120 },
+      { frames: 25, shared: 1, last: 144 },
     ]);
   });
 
   test('more that it shares with the clip before comes on top of what a clip adds', () => {
     expect(planClips(241, 121, 4, { shared: 2 })).toEqual([
-      { frames: 121, shared: 0 },
-      { frames: 125, shared: 2 },
+      { frames: 121, shared: 0, last: 120 },
+      { frames: 125, shared: 2, last: 240 },
     ]);
     expect(planClips(121, 121, 4, { shared: 3, fromFirst: true })).toEqual([
-      { frames: 129, shared: 3 },
+      { frames: 129, shared: 3, last: 120 },
     ]);
   });
 

@@ -7,6 +7,8 @@ export interface Clip {
   readonly frames: number;
   /** Latent frames at its start that are those at the end of the clip before; 0 in the first clip. */
   readonly shared: number;
+  /** Frame of the video that is its last one. */
+  readonly last: number;
 }
 
 /** How the clips of a video go on from one another. */
@@ -58,14 +60,14 @@ export function planClips(
     throw new RangeError('A clip of one frame cannot continue a video.');
   }
   const clips: Clip[] = [];
-  let left = frames - 1;
+  let last = 0;
   do {
     // All terms but the one are multiples of the stride.
-    const added = Math.min(left, maxClipFrames - 1);
+    const added = Math.min(frames - 1 - last, maxClipFrames - 1);
+    last += added;
     const goesOn = fromFirst || clips.length > 0;
     const further = goesOn ? (shared - 1) * stride : 0;
-    clips.push({ frames: 1 + further + added, shared: goesOn ? shared : 0 });
-    left -= added;
-  } while (left > 0);
+    clips.push({ frames: 1 + further + added, shared: goesOn ? shared : 0, last });
+  } while (last < frames - 1);
   return clips;
 }

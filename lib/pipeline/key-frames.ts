@@ -12,23 +12,60 @@ export function latentOf(frame: number, stride: number): number {
   return Math.ceil(frame / stride);
 }
 
+/** A picture that a video shows, and which frames lead to it and on from it. */
+export interface ShownPicture {
+  /** Of the video, from 1. */
+  readonly frame: number;
+  /** Null for the first frame of the video as it is decoded: the end of a loop. */
+  readonly image: Frame | null;
+  /** Frames over which the video fades into it. */
+  readonly fade: number;
+  /** The last frame that it may change. */
+  readonly until: number;
+}
+
 /**
- * A frame of a clip that ends in a given picture. A held last latent frame was encoded as a lone picture and stands for
- * several frames, so what is decoded of it is near the picture but not it: the last frames fade into the picture, and
- * the last one is the picture.
- *
- * @param index of the frame, from 0
- * @param frames of the clip
- * @param fade frames that the change is spread over
+ * Puts pictures into a video. A latent frame that is held for a picture was encoded as a lone one and stands for several
+ * frames, so what is decoded of it is near the picture but not it: the frames before fade into the picture, one frame is
+ * the picture, and what that differs by from the decoded one fades out in the frames behind it.
  */
-export function fadeInto(
-  end: Frame,
-  frame: Frame,
-  index: number,
-  frames: number,
-  fade: number,
-): Frame {
-  return shifted(frame, 1 - (frames - 1 - index) / fade, frame, end);
+export class PictureFades {
+  #first: Frame | undefined;
+  /** The picture that was shown last, and what was decoded in its place. */
+  #last: (ShownPicture & { readonly image: Frame; readonly decoded: Frame }) | null = null;
+
+  /**
+   * @param pictures in the order of their frames
+   * @param fade frames behind a picture until nothing is left of it
+   */
+  constructor(
+    readonly pictures: readonly ShownPicture[],
+    readonly fade: number,
+  ) {}
+
+  /** Whether a frame is shown otherwise than it is decoded. @param index of the frame in the video */
+  changes(index: number): boolean {
+    return this.pictures.some(
+      ({ frame, fade, until }) =>
+        index > frame - fade && index < frame + this.fade && index <= until,
+    );
+  }
+
+  /** The next frame, as it is shown. @param index of the frame in the video */
+  next(decoded: Frame, index: number): Frame {
+    this.#first ??= decoded;
+    const last = this.#last;
+    let shown = decoded;
+    if (last && index <= last.until)
+      shown = goingOn(last.image, last.decoded, shown, index - last.frame, this.fade);
+    for (const picture of this.pictures) {
+      const image = picture.image ?? this.#first;
+      const left = picture.frame - index;
+      if (left >= 0) shown = shifted(shown, 1 - left / picture.fade, shown, image);
+      if (left === 0) this.#last = { ...picture, image, decoded };
+    }
+    return shown;
+  }
 }
 
 /**

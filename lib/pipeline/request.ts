@@ -23,7 +23,9 @@ export interface ImageToVideoRequest extends Sampling {
   readonly image: Frame;
   /** What the video ends in, of the same size; left to the model when absent. */
   readonly lastImage?: Frame | undefined;
-  /** Whether the video ends where it begins, so that it can be played again and again. Then there is no `lastImage`. */
+  /** Frame of the video that shows `lastImage`, from 1 on; the last one when absent. */
+  readonly lastImageFrame?: number | undefined;
+  /** Whether the video ends where it begins, so that it can be played again and again: `lastImage` is not its end then. */
   readonly loop?: boolean | undefined;
   /** The end of an earlier video, of which this one keeps the motion; it begins with its last frame. */
   readonly before?: VideoEnd | undefined;

@@ -1,4 +1,5 @@
 import {
+  at,
   type ColourCorrection,
   framesInFile,
   KinoraError,
@@ -11,7 +12,7 @@ import { type ClipJoin, joinOf, keptLatents, planClips } from './clips';
 import { ColourKeeper, ColourStatistics, recoloured } from './colour';
 import { decodeClip } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
-import { fadeInto, goingOn } from './key-frames';
+import { goingOn, type KeyFrame, PictureFades, type ShownPicture } from './key-frames';
 import {
   type Frame,
   joinLatents,
@@ -31,8 +32,8 @@ import { StepClock } from './step-clock';
 
 export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 
-/** What a clip takes over of the one before fades out in so many latent frames; it fades into its end in so many. */
-const [fadedLatents, endLatents] = [3, 2] as const;
+/** What a clip takes over of the one before fades out in so many latent frames; it fades into a picture, and out of it, in so many. */
+const [fadedLatents, pictureLatents] = [3, 2] as const;
 
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
@@ -82,6 +83,7 @@ interface ClipStart {
 class Run {
   readonly #join: ClipJoin;
   readonly #clips;
+  readonly #pictures: PictureFades;
   readonly #stepClock = new StepClock();
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
@@ -102,6 +104,8 @@ class Run {
     this.#join = joinOf(manifest, request.before?.latents.length);
     const { frames } = request;
     this.#clips = planClips(frames, manifest.maxClipFrames, latents.strides.time, this.#join);
+    const fade = pictureLatents * latents.strides.time;
+    this.#pictures = new PictureFades(this.#shownPictures(fade), fade);
     const { length: clips } = this.#clips;
     const { scheduler, steps, flowShift } = request;
     this.#scheduler = createScheduler({ ...scheduler, steps, flowShift });
@@ -111,6 +115,27 @@ class Run {
 
   get #guided(): boolean {
     return this.request.guidanceScale > 1;
+  }
+
+  /** The clip that makes a frame of the video; one that the clip before made as well is of that one. */
+  #clipOf(frame: number): number {
+    return this.#clips.findIndex(({ last }) => frame <= last);
+  }
+
+  /** The pictures that the video shows besides its first frame. @param fade frames in which one comes, and goes */
+  #shownPictures(fade: number): ShownPicture[] {
+    const { lastImage, frames, lastImageFrame = frames - 1, loop } = this.request;
+    const shown = [
+      ...(lastImage ? [{ frame: lastImageFrame, image: lastImage }] : []),
+      ...(loop ? [{ frame: frames - 1, image: null }] : []),
+    ];
+    return shown.map(({ frame, image }, i) => {
+      const clip = this.#clipOf(frame);
+      // Frames of another clip know nothing of it, but for what is decoded as one sequence.
+      const from = Math.max(this.#clips[clip - 1]?.last ?? 0, shown[i - 1]?.frame ?? 0);
+      const until = this.#join.keepsMotion ? frames - 1 : at(this.#clips, clip).last;
+      return { frame, image, fade: Math.min(fade, frame - from), until };
+    });
   }
 
   async make(): Promise<ImageToVideoResult> {
@@ -143,8 +168,6 @@ class Run {
     const lastClip = this.#clips.length - 1;
     const found: ColourCorrection[] = [];
     let start = request.image;
-    // A loop ends in what it begins with: the first frame as it is decoded.
-    let end = request.lastImage;
     let framesDone = 0;
     /** Latent frames [C, h, w] that are decoded as one sequence: of a clip, or of all where the motion is kept. */
     let sequence = before?.latents ?? [];
@@ -191,12 +214,10 @@ class Run {
           colours?.next(decoded, index) ?? (change ? recoloured(decoded, change) : decoded);
         first ??= frame;
         if (fromPicture) frame = goingOn(last, first, frame, index, fadedLatents * stride);
+        const isRepeated = index < repeated;
+        if (!isRepeated) frame = this.#pictures.next(frame, framesDone);
         start = frame;
         if (index >= decodedFrames - second) lastSecond?.add(frame);
-        const isRepeated = index < repeated;
-        if (request.loop && !isRepeated) end ??= frame;
-        if (isLast && latents && end)
-          frame = fadeInto(end, frame, index, decodedFrames, endLatents * stride);
         index += 1;
         // The clip before has it as well; or it closes the loop.
         if (isRepeated || framesDone === wanted) continue;
@@ -214,8 +235,11 @@ class Run {
     const finishedEarly = this.#cutShort || framesDone < wanted;
     const { resumes } = this.#checkpoints;
     // What ends in a given picture shows that, and not what its latents show.
-    const isOpen = model.manifest.continuation.latents > 0 && !request.loop && !request.lastImage;
-    const last = isOpen ? { latents: sequence.slice(-keptLatents), colours: change } : null;
+    const isOpen = !this.#pictures.changes(framesDone - 1);
+    const last =
+      isOpen && model.manifest.continuation.latents > 0
+        ? { latents: sequence.slice(-keptLatents), colours: change }
+        : null;
     const made = { frames: framesDone, finishedEarly, resumes, memory: memory.report };
     return { ...made, colours: found, end: last };
   }
@@ -307,10 +331,12 @@ class Run {
     this.#phase('image', clip);
     await memory.freeSessionsFor('image');
     const { request, hooks } = this;
-    const frames = this.#clips[clip]?.frames ?? 0;
-    const images = held.length > 0 ? [] : [{ frame: 0, image: start }];
-    const end = request.loop ? request.image : request.lastImage;
-    if (end && clip === this.#clips.length - 1) images.push({ frame: frames - 1, image: end });
+    const { frames, last } = at(this.#clips, clip);
+    const images: KeyFrame[] = held.length > 0 ? [] : [{ frame: 0, image: start }];
+    for (const { frame, image } of this.#pictures.pictures) {
+      if (this.#clipOf(frame) !== clip) continue;
+      images.push({ frame: frames - 1 - (last - frame), image: image ?? request.image });
+    }
     const { signal } = hooks.control;
     const conditions = await this.model.encodeImages(this.backend, images, frames, signal, held);
     for (const values of Object.values(conditions)) {

@@ -43,11 +43,11 @@ export async function createPrediction(
   id = newPredictionId(),
 ): Promise<Prediction> {
   // They are large: a page loads them with the first run.
-  const { parseParameters, requireOneEnd } = await import('../contract/request');
+  const { parseParameters, requirePlaceOfLastImage } = await import('../contract/request');
   const { isRefusedPrompt } = await import('../contract/prompt-refusal');
   const parameters = parseParameters(input.parameters);
   if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
-  requireOneEnd(parameters, input.lastImage);
+  requirePlaceOfLastImage(parameters, input.lastImage);
   withScales(input.loras, parameters);
   return {
     id,

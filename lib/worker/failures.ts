@@ -33,6 +33,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   PARAMETER_INVALID: 'never',
   REQUEST_INVALID: 'never',
   LOOP_WITH_LAST_IMAGE: 'never',
+  LAST_IMAGE_BEYOND_END: 'never',
   MODEL_UNKNOWN: 'unfit',
   MODEL_MANIFEST_INVALID: 'unfit',
   MODEL_FILE_MISSING: 'unfit',

@@ -35,6 +35,8 @@ const meanings: Meanings = {
   image: fc.constant(dataUri),
   // A loop takes none.
   last_image: fc.constant(undefined),
+  // It needs one.
+  last_image_at: fc.constant(undefined),
   // Adapters are looked up later; only the form of their address is checked at once.
   path: fc.constantFrom('owner/name', 'owner/name/folder/file.safetensors'),
   filename: fc.constantFrom('a.png', 'still life.jpg', 'ünï.webp', 'style.safetensors'),

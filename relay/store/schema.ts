@@ -139,7 +139,7 @@ export const jobs = pgTable(
       .array()
       .notNull()
       .generatedAlwaysAs(
-        sql`array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end, case when loras @> '[{"need": "lora_5b"}]' then 'lora_5b' end, case when loras @> '[{"need": "lora_14b"}]' then 'lora_14b' end], null)`,
+        sql`array_remove(array[case when (input ->> 'loop')::boolean then 'loop' end, case when input -> 'last_image' is not null then 'last_image' end, case when input -> 'last_image_at' is not null then 'last_image_at' end, case when input ->> 'upscale' = '2' then 'upscale' end, case when (input ->> 'smooth')::boolean then 'smooth' end, case when loras @> '[{"need": "lora_5b"}]' then 'lora_5b' end, case when loras @> '[{"need": "lora_14b"}]' then 'lora_14b' end], null)`,
       ),
     needsChecker: boolean('needs_checker')
       .notNull()

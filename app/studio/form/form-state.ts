@@ -54,6 +54,8 @@ export interface FormValues extends Record<NumberName, string> {
   readonly sizeChosen: boolean;
   /** Whether the video ends where it begins. */
   readonly loop: boolean;
+  /** The second at which the video shows the end image; empty for its end. */
+  readonly last_image_at: string;
   /** Whether it is enlarged to twice its size. */
   readonly upscale: boolean;
   /** Whether a network enlarges it. */
@@ -105,7 +107,7 @@ export interface ChosenLora {
 
 export interface FormFiles {
   readonly image: ChosenImage | null;
-  /** What the video ends in. While there is one the video is no loop, whatever `loop` says. */
+  /** What the video ends in, or shows before. While it ends in one it is no loop, whatever `loop` says. */
   readonly lastImage: ChosenImage | null;
   readonly loras: readonly ChosenLora[];
 }
@@ -180,6 +182,7 @@ export const emptyForm: FormState = {
     size: '1280*720',
     sizeChosen: false,
     loop: false,
+    last_image_at: '',
     upscale: false,
     sharper: false,
     smooth: false,
@@ -321,15 +324,22 @@ function moved(
   return rows.map((one) => (one === row ? other : one === other ? row : one));
 }
 
+/** Whether the end image is the end of the video. */
+export function endsInImage({ values, files }: Pick<FormState, 'values' | 'files'>): boolean {
+  return files.lastImage !== null && values.last_image_at.trim() === '';
+}
+
 /** The parameters of the form, not validated: an empty number is NaN. */
 export function toParameters({ values, files }: FormState): ParametersInput {
+  const isEnd = endsInImage({ values, files });
   return {
     prompt: values.prompt,
     negative_prompt: values.negative_prompt,
     size: values.size,
     num_inference_steps: toNumber(values.num_inference_steps),
     duration: toNumber(values.duration),
-    ...(values.loop && !files.lastImage && { loop: true }),
+    ...(values.loop && !isEnd && { loop: true }),
+    ...(files.lastImage && !isEnd && { last_image_at: toNumber(values.last_image_at) }),
     ...finishingOf(values),
     guidance_scale: toNumber(values.guidance_scale),
     flow_shift: toNumber(values.flow_shift),
@@ -355,7 +365,7 @@ export function finishingOf({
 export function fromParameters(
   parameters: SharedRequest['parameters'] & { readonly loras?: unknown },
 ): Partial<FormValues> {
-  const { size, loop, upscale, upscaler, smooth, loras: _, ...others } = parameters;
+  const { size, loop, last_image_at, upscale, upscaler, smooth, loras: _, ...others } = parameters;
   const texts = Object.entries(others).filter(([, value]) => value !== undefined);
   return {
     ...Object.fromEntries(texts.map(([name, value]) => [name, String(value)])),
@@ -364,6 +374,7 @@ export function fromParameters(
       size,
       sizeChosen: true,
       loop: loop === true,
+      last_image_at: String(last_image_at ?? ''),
       upscale: upscale === 2,
       sharper: takesUpscaler({ upscale, upscaler }),
       smooth: smooth === true,

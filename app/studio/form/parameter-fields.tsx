@@ -1,6 +1,12 @@
 import type { ReactNode } from 'react';
 import type { ModelEntry } from '../../../lib/contract/library';
-import { parameterRanges, resolveSeed, type Size, sizes } from '../../../lib/contract/parameters';
+import {
+  lastImageSeconds,
+  parameterRanges,
+  resolveSeed,
+  type Size,
+  sizes,
+} from '../../../lib/contract/parameters';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { BackendField, Choice, describedBy, FieldNotes, MemoryField } from '../../shared/fields';
@@ -75,6 +81,33 @@ export function NumberField(props: {
       <FieldNotes id={name} error={error} hint={hint} />
       {props.children}
     </div>
+  );
+}
+
+/** The second at which the video shows the end image; empty is its end. */
+export function LastImageField({ fields: { values, errors, set } }: { fields: FormFields }) {
+  const error = errors.last_image_at;
+  return (
+    <>
+      <div className="field-head">
+        <label htmlFor="last_image_at">{t('form.lastImageAt')}</label>
+        <span className="number">
+          <input
+            id="last_image_at"
+            type="number"
+            inputMode="decimal"
+            {...lastImageSeconds}
+            max={values.duration}
+            placeholder={t('form.atTheEnd')}
+            value={values.last_image_at}
+            {...describedBy('last_image_at', error)}
+            onChange={(event) => set({ last_image_at: event.target.value })}
+          />
+          {values.last_image_at && <span className="unit">{t('form.secondsUnit')}</span>}
+        </span>
+      </div>
+      <FieldNotes id="last_image_at" error={error} />
+    </>
   );
 }
 

@@ -42,7 +42,8 @@ export function changePresets(presets: readonly Preset[], action: PresetAction):
 /** What a preset of one's own would hold now. */
 export function presetValues(values: FormValues) {
   const { prompt, optimization, seed, model, samplingDefaults, sizeChosen, ...others } = values;
-  const { backend, memoryBudget, safetyChecker, ...held } = others;
+  // The second belongs to the end image.
+  const { backend, memoryBudget, safetyChecker, last_image_at, ...held } = others;
   return held;
 }
 

@@ -15,6 +15,7 @@ import { type Example, exampleLoraOf } from './examples';
 import { forecastOfForm, useForecast } from './forecast';
 import {
   type ChosenImage,
+  endsInImage,
   type FormAction,
   type FormState,
   type FormValues,
@@ -31,6 +32,7 @@ import { NegativePromptField } from './negative-prompt-field';
 import {
   AdvancedFields,
   type FormFields,
+  LastImageField,
   NumberField,
   SeedField,
   SizeField,
@@ -122,6 +124,7 @@ export function RequestForm(props: {
       onRemove={() => change({ type: 'imageSet', image: null, name })}
       {...(name === 'lastImage' && { onSwap: () => change({ type: 'imagesSwapped' }) })}
     >
+      {name === 'lastImage' && <LastImageField fields={fields} />}
       {name === 'lastImage' && resolved?.applied.adapter && (
         <p className="field-hint">{t('form.endUntrained')}</p>
       )}
@@ -185,7 +188,7 @@ export function RequestForm(props: {
           <SwitchField
             name="loop"
             fields={fields}
-            refusal={files.lastImage ? t('form.noLoop') : undefined}
+            refusal={endsInImage(form) ? t('form.noLoop') : undefined}
           />
           <SwitchField name="smooth" fields={fields} />
           {values.smooth && <FinisherDownload part="interpolator" />}

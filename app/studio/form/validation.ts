@@ -1,10 +1,15 @@
 import { KinoraError, toKinoraError } from '../../../lib/contract/errors';
 import { isRefusedPrompt } from '../../../lib/contract/prompt-refusal';
-import { maxPromptLength, parameterRanges, parseParameters } from '../../../lib/contract/request';
+import {
+  lastImageSeconds,
+  maxPromptLength,
+  parameterRanges,
+  parseParameters,
+} from '../../../lib/contract/request';
 import { budgetError } from '../../shared/device';
 import { errorSentences, t } from '../../texts';
 import '../../texts/en/form';
-import { type FormState, type NumberName, rangeText, toNumber } from './form-state';
+import { type FormState, type NumberName, rangeText, toNumber, toParameters } from './form-state';
 
 const numberNames = Object.keys(parameterRanges) as NumberName[];
 
@@ -26,6 +31,14 @@ export function findErrors(state: FormState): FieldErrors {
   for (const name of numberNames) {
     const value = toNumber(state.values[name]);
     if (refusal({ prompt: '-', [name]: value })) errors[name] = rangeText(name);
+  }
+  const { last_image_at: second, duration } = toParameters(state);
+  const latest = duration ?? lastImageSeconds.max;
+  if (
+    second !== undefined &&
+    (refusal({ prompt: '-', last_image_at: second }) || second > latest)
+  ) {
+    errors.last_image_at = t('form.lastImageRange', { min: lastImageSeconds.min, max: latest });
   }
   for (const { key, name, scale } of state.files.loras) {
     const loras = [{ path: name, scale: toNumber(scale) }];

@@ -105,7 +105,7 @@ function factsOf({
     ['size', formatSize(size)],
     ['duration', t('common.seconds', { seconds: numberOf('duration') })],
     ...(asked.loop ? ([['loop', t('queue.loop')]] as const) : []),
-    ...(end ? ([['end', t('queue.end', { name: end.name })]] as const) : []),
+    ...(end ? ([['end', endText(end.name, asked.last_image_at)]] as const) : []),
     ...(asked.upscale === 2
       ? ([['upscale', t(takesUpscaler(asked) ? 'queue.sharper' : 'queue.upscale')]] as const)
       : []),
@@ -118,6 +118,11 @@ function factsOf({
     ...(loras ? ([['loras', loras]] as const) : []),
     ...(negative ? ([['negative', t('queue.without', { negative })]] as const) : []),
   ]);
+}
+
+/** The end image, and its second where it is not the end. */
+function endText(name: string, second: number | undefined): string {
+  return second === undefined ? t('queue.end', { name }) : t('queue.endAt', { name, second });
 }
 
 /** Names of the facts in which the requests that wait differ. */

@@ -20,7 +20,7 @@ import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
 import { useVideo } from './use-video';
 import { Verdict } from './verdict';
-import { flowShiftText, loraText, secondsOf, stepsText } from './video-facts';
+import { flowShiftText, lastImageText, loraText, secondsOf, stepsText } from './video-facts';
 import { videoName } from './video-name';
 
 /** The actions on a past prediction. */
@@ -239,9 +239,11 @@ function imagesInside({ options: { imageInFile, lastImage } }: Completed): strin
 }
 
 /** The end image, and whether the video reaches it: one that was finished early may have no last clip. */
-function endText({ parameters, options, result, parts }: Completed): string {
-  const name = options.lastImage?.name ?? '';
-  const ends = parts || result.frames > result.frameRate * parameters.duration;
+function endText(prediction: Completed): string {
+  const { parameters, result, parts } = prediction;
+  const name = lastImageText(prediction) ?? '';
+  const second = parameters.last_image_at ?? parameters.duration;
+  const ends = parts || result.frames > result.frameRate * second;
   return ends ? name : t('result.endNotReached', { name });
 }
 

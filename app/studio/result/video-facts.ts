@@ -22,6 +22,14 @@ export function flowShiftText({ parameters, result: { applied } }: Completed): s
   return applied.flow_shift === null ? t('shared.none') : String(applied.flow_shift);
 }
 
+/** The end image, and its second where it is not the end; null without one. */
+export function lastImageText({ parameters, options }: Completed): string | null {
+  const name = options.lastImage?.name;
+  const { last_image_at: second } = parameters;
+  if (name === undefined || second === undefined) return name ?? null;
+  return t('result.endAt', { name, second });
+}
+
 /** `style.safetensors × 0.8, other.safetensors × 1` */
 export function loraText({ loras = [] }: Pick<ParametersInput, 'loras'>): string {
   return loras.map(({ path, scale }) => `${path} × ${scale}`).join(', ');

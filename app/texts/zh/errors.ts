@@ -22,7 +22,11 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   PROMPT_REFUSED: ['提示词把儿童与性联系在一起；Kinora 绝不制作这样的视频。', '修改提示词。'],
   PARAMETER_INVALID: ['有参数超出了范围。', '使用范围内的值。'],
   REQUEST_INVALID: ['无法读取请求。', '对照文档中的参数检查它。'],
-  LOOP_WITH_LAST_IMAGE: ['循环视频结束于起始图片，因此不能有结束图片。', '两者只保留一个。'],
+  LOOP_WITH_LAST_IMAGE: [
+    '循环视频结束于起始图片，因此不能有结束图片。',
+    '两者只保留一个，或让视频在更早的一秒显示结束图片。',
+  ],
+  LAST_IMAGE_BEYOND_END: ['结束图片所在的秒数超出了视频。', '请选择更早的一秒，或更长的时长。'],
   MODEL_UNKNOWN: ['没有这个编号的模型。', '使用列出的模型编号。'],
   MODEL_MANIFEST_INVALID: ['模型清单无效。', '改正所指的字段。'],
   MODEL_FILE_MISSING: ['模型缺少一个文件。', '恢复该文件，或重新下载模型。'],

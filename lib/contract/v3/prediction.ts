@@ -84,7 +84,7 @@ export const submitSchema = parametersSchema.omit({ upscaler: true }).extend({
   last_image: imageSchema('last_image')
     .optional()
     .describe(
-      'The end image, in the forms of `image`: the video ends in it, cut to the size from its centre as the start image is. Not together with `loop`. Only workers that know end images take such a job.',
+      'The end image, in the forms of `image`: the video ends in it, or shows it at the second `last_image_at`; it is cut to the size from its centre as the start image is. A `loop` takes one at an earlier second only. Only workers that know end images take such a job.',
     ),
   enable_prompt_optimizer: z
     .boolean()

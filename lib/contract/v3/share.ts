@@ -83,6 +83,7 @@ export const sharedRequestSchema = z.object({
     num_inference_steps: parameters.num_inference_steps.unwrap().optional(),
     duration: parameters.duration.unwrap().optional(),
     loop: parameters.loop,
+    last_image_at: parameters.last_image_at,
     upscale: parameters.upscale,
     upscaler: parameters.upscaler,
     smooth: parameters.smooth,

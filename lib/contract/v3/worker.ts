@@ -22,6 +22,7 @@ export type LoraNeed = (typeof loraNeeds)[keyof typeof loraNeeds];
 export const needs = [
   'loop',
   'last_image',
+  'last_image_at',
   'upscale',
   'smooth',
   ...Object.values(loraNeeds),

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { generalTexts, isRefusedPrompt } from '../../../lib/contract';
+import { isRefusedPrompt, requirePlaceOfLastImage, toKinoraError } from '../../../lib/contract';
 import {
   ApiError,
   type ApiPrediction,
@@ -47,9 +47,12 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const model = `${provider}/${family}/${variant}`;
   const webhook = webhookOf(call.request.url, call.body.webhook);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
-  if (call.body.loop && call.body.last_image !== undefined) {
-    const { message, remedy } = generalTexts('LOOP_WITH_LAST_IMAGE');
-    throw invalidField('last_image', message, { remedy });
+  try {
+    requirePlaceOfLastImage(call.body, call.body.last_image);
+  } catch (thrown) {
+    const { code, message, remedy } = toKinoraError(thrown);
+    const field = code === 'LOOP_WITH_LAST_IMAGE' ? 'last_image' : 'last_image_at';
+    throw invalidField(field, message, { remedy });
   }
   if (webhookUrl !== null && call.body.enable_base64_output) {
     // As in this API family: receivers limit the size of a webhook.

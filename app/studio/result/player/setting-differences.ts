@@ -3,7 +3,7 @@ import type { Completed } from '../../../../lib/contract/prediction';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { adapterText } from '../../form/profile-text';
-import { flowShiftText, loraText, secondsOf, stepsText } from '../video-facts';
+import { flowShiftText, lastImageText, loraText, secondsOf, stepsText } from '../video-facts';
 
 type Setting =
   | 'prompt'
@@ -41,7 +41,7 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
   ['size', ({ result }) => formatSize(`${result.width}*${result.height}`)],
   ['duration', (video) => t('common.seconds', { seconds: secondsOf(video) })],
   ['loop', ({ parameters }) => t(parameters.loop ? 'result.yes' : 'result.no')],
-  ['lastImage', ({ options }) => options.lastImage?.name ?? t('result.no')],
+  ['lastImage', (video) => lastImageText(video) ?? t('result.no')],
   ['frameRate', ({ result }) => String(result.frameRate)],
   ['steps', stepsText],
   [
