@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
-import { mkdir, mkdtemp, readdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { phaseNames } from '../lib/contract/format';
 import { inspectVideo } from '../lib/video/inspect';
 import { type RunningCommand, startCommand } from './support/command';
-import { expect, full, loraPath, picture, test } from './support/fixtures';
+import { expect, full, loraPath, picture, picturePath, test } from './support/fixtures';
 
 /** Starts `npm run generate` with the model of tests, unless `args` names one, in a folder of its own. */
 async function start(...args: readonly string[]): Promise<RunningCommand> {
@@ -85,6 +85,7 @@ test(
       ...['--image', `http://127.0.0.1:${port}/still.png`, '--prompt', 'A door opens slowly'],
       ...['--negative-prompt', 'noise', '--size', '720*1280', '--duration', '10', '--steps', '1'],
       ...['--guidance', '1', '--flow-shift', '3', '--seed', '-1', '--backend', 'wasm'],
+      ...['--last-image', picturePath, '--last-image-at', '7.5'],
       ...['--lora', `${loraPath('a_peft')}:0.8`, '--lora', `${loraPath('b_lightx2v_diff_b')}:1.7`],
       ...['--out', path.join('made', 'here.mp4')],
     );
@@ -101,6 +102,8 @@ test(
       frameRate: 24,
     });
     expect(run.stdout()).toContain('(clip 2 of 2)');
+    const file = await readFile(path.join(run.folder, 'made', 'here.mp4'), 'latin1');
+    expect(file).toContain('"last_image_at":7.5');
   },
 );
 

@@ -26,6 +26,12 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     // The video has one end.
     await expect(page.getByLabel('Loop')).toBeDisabled();
     await expect(page.getByLabel('Loop')).not.toBeChecked();
+    // Shown before, it leaves the end to the loop.
+    const second = page.getByLabel('Shown at');
+    await second.fill('2.5');
+    await expect(page.getByLabel('Loop')).toBeChecked();
+    await second.fill('');
+    await expect(page.getByLabel('Loop')).toBeDisabled();
     const swap = page.getByRole('button', { name: 'Swap' });
     await swap.click();
     await expect(page.getByRole('img', { name: /^Start image: end\.png/ })).toBeVisible();

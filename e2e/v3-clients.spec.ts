@@ -104,6 +104,42 @@ async function secret(): Promise<string> {
   return ((await response.json()) as { data: { secret: string } }).data.secret;
 }
 
+/** A red picture, as the address of its bytes. */
+function redPicture(): Promise<string> {
+  return tab.page.evaluate(() => {
+    const canvas = document.createElement('canvas');
+    const context = canvas.getContext('2d');
+    if (!context) throw new Error('There is no canvas.');
+    context.fillStyle = 'red';
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    return canvas.toDataURL();
+  });
+}
+
+/** By how much red is over green and blue in frames of a video of eight a second, from 0 to 255. */
+function redness(output: unknown, frames: readonly number[]): Promise<number[]> {
+  return tab.page.evaluate(
+    async ([src, indices]) => {
+      const video = document.createElement('video');
+      video.src = src;
+      const context = new OffscreenCanvas(1, 1).getContext('2d');
+      const found: number[] = [];
+      for (const index of indices) {
+        const sought = new Promise((resolve) =>
+          video.addEventListener('seeked', resolve, { once: true }),
+        );
+        video.currentTime = (index + 0.5) / 8;
+        await sought;
+        context?.drawImage(video, 0, 0, 1, 1);
+        const [red = 0, green = 0, blue = 0] = context?.getImageData(0, 0, 1, 1).data ?? [];
+        found.push(red - Math.max(green, blue));
+      }
+      return found;
+    },
+    [String(output), frames] as const,
+  );
+}
+
 test(
   'wavespeed 0.3.2: upload, submit, poll, download; the webhook in the model string',
   full,
@@ -175,6 +211,37 @@ test(
       optimized_prompt: quick.prompt,
       prompt_optimization: { status: 'unavailable', model: null, sha256: null },
     });
+  },
+);
+
+test(
+  'every client sends an end image: the video shows it at its second, or ends in it',
+  full,
+  async () => {
+    const image = await client().upload(still());
+    const last_image = await redPicture();
+    const between = { ...quick, image, last_image, last_image_at: 2.5 };
+    const { outputs, detail } = await client().runNoThrow(model, between, { pollInterval: 0.5 });
+    expect(detail.error).toBeUndefined();
+    await expectVideo(outputs ?? []);
+    // Eight frames a second, from 0 to 40.
+    const [start, half, middle, end] = await redness(outputs?.[0], [0, 10, 20, 40]);
+    expect(middle).toBeGreaterThan(200);
+    for (const other of [start, half, end]) expect(other).toBeLessThan(100);
+    expect(await predictionOf(detail.taskId)).toMatchObject({ input: { last_image_at: 2.5 } });
+
+    const ends = await oldClient().run(model, { ...quick, image, last_image });
+    expect(ends).toMatchObject({ status: 'completed', error: '' });
+    const [before, last] = await redness(ends.outputs[0], [20, 40]);
+    expect(before).toBeLessThan(100);
+    expect(last).toBeGreaterThan(200);
+
+    const run = await mcp.call('run_model', { model, input: between });
+    expect(run).toMatchObject({ status: 'completed' });
+    expect((await redness((run.outputs as unknown[])[0], [20]))[0]).toBeGreaterThan(200);
+
+    const late = { ...between, last_image_at: 6 };
+    await expect(client().run(model, late)).rejects.toThrow(/HTTP 400.*the video has 5 seconds/);
   },
 );
 

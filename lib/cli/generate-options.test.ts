@@ -100,7 +100,9 @@ describe('the options of generate', () => {
 
   it('name an end image, framed by options of its own', () => {
     const line = ['--fit', 'blur', '--last-image', 'b.png', '--last-crop', '1,0,2'];
-    expect(options(...line)).toMatchObject({
+    const second = ['--last-image-at', '2.5', '--loop'];
+    expect(options(...line, ...second)).toMatchObject({
+      parameters: { last_image_at: 2.5, loop: true },
       lastImage: { from: 'b.png', framing: { zoom: 2, x: 1, y: 0 } },
       options: { framing: { zoom: 0 } },
     });
@@ -164,6 +166,10 @@ describe('the options of generate', () => {
     ['--fit red', 'PARAMETER_INVALID', '--fit must be blur or a colour'],
     ['--fit blur --crop 0,0', 'REQUEST_INVALID', '--crop and --fit exclude each other.'],
     ['--last-fit blur', 'REQUEST_INVALID', '--last-crop and --last-fit need --last-image.'],
+    ['--last-image-at 2', 'REQUEST_INVALID', '--last-image-at, --last-crop and --last-fit need'],
+    ['--last-image a.png --last-image-at 6', 'LAST_IMAGE_BEYOND_END', 'has 5 seconds.'],
+    ['--last-image-at 0', 'PARAMETER_INVALID', '--last-image-at must be at least 0.1.'],
+    ['--last-image-at end', 'PARAMETER_INVALID', '--last-image-at must be a number.'],
     ['--loop --last-image a.png', 'LOOP_WITH_LAST_IMAGE', 'it takes no end image'],
     ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
     [

@@ -3,13 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   describeIssues,
+  frameAt,
   frameCount,
   isErrorCode,
   KinoraError,
   maxSeed,
   nativeSizeOf,
+  type Parameters,
   parseManifest,
   parseParameters,
+  requirePlaceOfLastImage,
   resolveSeed,
   sizeInPixels,
   toKinoraError,
@@ -37,6 +40,8 @@ describe('parameters', () => {
     [{ duration: 11 }, 'duration must be a whole number from 5 to 10.'],
     [{ guidance_scale: 0.9 }, 'guidance_scale must be a number from 1 to 10.'],
     [{ flow_shift: Number.NaN }, 'flow_shift must be a number from 1 to 10.'],
+    [{ last_image_at: 0 }, 'last_image_at must be at least 0.1.'],
+    [{ last_image_at: 11 }, 'last_image_at must be at most 10.'],
     [{ seed: 10_000_000_000 }, 'seed must be a whole number from -1 to 9999999999.'],
     [{ size: '640*480' }, 'size must be one of 1280*720, 720*1280.'],
     [{ loras: Array(4).fill({ path: 'a', scale: 1 }) }, 'loras takes at most 3 adapters.'],
@@ -68,6 +73,42 @@ test('sizes in pixels and durations in frames', () => {
   ]);
   const slower = { framesPerSecond: 15, frameStride: 8 };
   expect([5, 6, 7].map((seconds) => frameCount(slower, seconds))).toEqual([73, 89, 105]);
+});
+
+test('a second of a video is its nearest frame, never the first', () => {
+  const rule = { framesPerSecond: 24, frameStride: 4 };
+  expect([0.1, 2.5, 4.99, 5].map((second) => frameAt(rule, 5, second))).toEqual([2, 60, 120, 120]);
+  expect(frameAt({ framesPerSecond: 4, frameStride: 4 }, 5, 0.1)).toBe(1);
+});
+
+describe('the place of an end image', () => {
+  const place = (parameters: Partial<Parameters>, image: string | null = 'a picture') =>
+    requirePlaceOfLastImage({ duration: 5, ...parameters }, image ?? undefined);
+
+  test('is the end, or a second before it, also of a loop', () => {
+    for (const fits of [{}, { last_image_at: 5 }, { loop: true, last_image_at: 4.9 }]) {
+      expect(() => place(fits)).not.toThrow();
+    }
+    expect(() => place({ loop: true }, null)).not.toThrow();
+  });
+
+  test.each([
+    [{ loop: true }, 'LOOP_WITH_LAST_IMAGE', 'A loop ends in its start image'],
+    [{ loop: true, last_image_at: 5 }, 'LOOP_WITH_LAST_IMAGE', 'A loop ends in its start image'],
+    [
+      { last_image_at: 5.1 },
+      'LAST_IMAGE_BEYOND_END',
+      'The end image stands at second 5.1, and the video has 5 seconds.',
+    ],
+  ] as const)('%o is refused', (parameters, code, message) => {
+    const error = expect.objectContaining({ code, message: expect.stringContaining(message) });
+    expect(() => place(parameters)).toThrow(error);
+  });
+
+  test('needs an end image', () => {
+    const error = expect.objectContaining({ code: 'PARAMETER_INVALID' });
+    expect(() => place({ last_image_at: 2 }, null)).toThrow(error);
+  });
 });
 
 test('−1 is replaced by a random seed in the range, any other seed is kept', () => {

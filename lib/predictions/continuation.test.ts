@@ -25,6 +25,7 @@ test('a continuation has the settings and adapters of the video, another seed, a
     size: '720*1280',
     num_inference_steps: 7,
     seed: 4,
+    last_image_at: 3,
     loras: [{ path: 'swing', scale: 0.5 }],
   });
   const framing = { x: 0.2, y: 0.5, zoom: 1.5, background: 'blur' };
@@ -34,7 +35,7 @@ test('a continuation has the settings and adapters of the video, another seed, a
   const asked = { device, safetyChecker: true, before, keepsColours: false };
   const changes = { ...asked, prompt: 'it lands', duration: 8 };
   const input = continuationOf(first, { loras }, image, changes);
-  const { seed, ...same } = parameters;
+  const { seed, last_image_at: _, ...same } = parameters;
   const row = await createPrediction(input);
   expect(row).toMatchObject({
     model: 'tiny',
@@ -44,8 +45,9 @@ test('a continuation has the settings and adapters of the video, another seed, a
     continues: 'a',
   });
   expect(row.parameters.seed).not.toBe(seed);
-  // The framing belongs to the image.
+  // The framing belongs to the image, and the second to the end image.
   expect(row.options.framing).toBeUndefined();
+  expect(row.parameters).not.toHaveProperty('last_image_at');
   expect(input).toMatchObject({ image, loras, device, before });
   // The row keeps it through all its states.
   const started = advancePrediction(row, { type: 'started', at: '2026-01-01T00:00:00.000Z' });

@@ -34,6 +34,7 @@ it('says of a worker what its claim says', async () => {
             upscale: usually(1, 2),
             smooth: usually(false, true),
             ...(flip() && { last_image: 'https://example.com/b.png' }),
+            ...(flip() && { last_image_at: 2 }),
             enable_safety_checker: flip(),
           },
         }),
@@ -44,7 +45,7 @@ it('says of a worker what its claim says', async () => {
         loras: flip(),
         max_duration: usually(10, 5),
         knows: usually(
-          ['loop', 'last_image', 'upscale', 'smooth', 'lora_14b'],
+          ['loop', 'last_image', 'last_image_at', 'upscale', 'smooth', 'lora_14b'],
           ['loop', 'upscale'],
         ),
         safety_checker: usually('ready', 'demonstration', 'none'),

@@ -88,7 +88,7 @@ export function testWorker(settings: Partial<WorkerDeclaration> = {}): WorkerDec
     sizes: ['1280*720', '720*1280'],
     loras: true,
     max_duration: 10,
-    knows: ['loop', 'last_image', 'upscale'],
+    knows: ['loop', 'last_image', 'last_image_at', 'upscale'],
     safety_checker: 'ready',
     prompt_optimizer: true,
     ...settings,

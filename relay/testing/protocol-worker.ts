@@ -42,7 +42,7 @@ export class ProtocolWorker {
       sizes: [...sizes],
       loras: true,
       max_duration: 10,
-      knows: ['loop', 'last_image', 'upscale', 'smooth'],
+      knows: ['loop', 'last_image', 'last_image_at', 'upscale', 'smooth'],
       safety_checker: 'ready',
       prompt_optimizer: false,
     };

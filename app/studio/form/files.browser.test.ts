@@ -84,8 +84,9 @@ test('a file that holds its images and what tells its LoRAs gives them back; its
   const start_image = btoa('the bytes of a JPEG');
   const file = { sha256: 'c0ffee00'.repeat(8), source: 'owner/name/style.safetensors' };
   const last = { last_image: btoa('the end'), last_framing: { ...centred, zoom: 2 } };
-  const video = await makeVideo({ start_image, ...last, lora_files: [file] });
-  const { image, lastImage, loras } = await readSettings(video);
+  const video = await makeVideo({ start_image, ...last, last_image_at: 2.5, lora_files: [file] });
+  const { values, image, lastImage, loras } = await readSettings(video);
+  expect(values).toMatchObject({ last_image_at: '2.5' });
   expect(image?.type).toBe('image/jpeg');
   expect(await image?.text()).toBe('the bytes of a JPEG');
   expect(lastImage?.framing).toEqual(last.last_framing);
@@ -123,6 +124,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
       num_inference_steps: '8',
       duration: '6',
       loop: false,
+      last_image_at: '',
       upscale: false,
       sharper: false,
       smooth: false,

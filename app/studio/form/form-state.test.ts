@@ -134,6 +134,19 @@ test('an end image has its own frame, changes places with the start image, and l
   expect(toParameters(both)).not.toHaveProperty('loop');
   const swapped = changeForm(both, { type: 'imagesSwapped' });
   expect(swapped.files).toMatchObject({ image: { ...end, framing }, lastImage: image });
+  // A loop may show it before its end; the second goes with the image.
+  const second = { last_image_at: '3.5' };
+  const between = changeForm(both, { type: 'changed', values: second });
+  expect(toParameters(between)).toMatchObject({ loop: true, last_image_at: 3.5 });
+  const parameters = parseParameters(toParameters(between));
+  const again = changeForm(both, { type: 'changed', values: fromParameters(parameters) });
+  expect(parseParameters(toParameters(again))).toEqual(parameters);
+  const gone = changeForm(between, { type: 'imageSet', image: null, name });
+  expect(toParameters(gone)).not.toHaveProperty('last_image_at');
+  const late = changeForm(between, { type: 'changed', values: { last_image_at: '5.1' } });
+  expect(findErrors(late)).toEqual({
+    last_image_at: 'The end image stands at a second from 0.1 to 5, or at the end.',
+  });
   const open = changeForm(both, { type: 'imageSet', image: null, name });
   expect(toParameters(open).loop).toBe(true);
   // What takes the place of the form brings its own end.
@@ -262,7 +275,7 @@ test('of a shared request whose settings are shown, each switch is as it was', (
       profile: 'standard',
       image: false,
     });
-  const off = { loop: false, upscale: false, sharper: false, smooth: false };
+  const off = { loop: false, last_image_at: '', upscale: false, sharper: false, smooth: false };
   const upscaler = 'realesr-general-x4v3';
   expect(shared({ upscale: 2, upscaler, smooth: true })).toMatchObject({
     ...off,

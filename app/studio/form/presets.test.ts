@@ -2,10 +2,13 @@ import { expect, test } from 'vitest';
 import { emptyForm } from './form-state';
 import { changePresets, type Preset, presetValues, storedPresets } from './presets';
 
-const values = presetValues({ ...emptyForm.values, flow_shift: '3', negative_prompt: 'rain' });
+const chosen = { flow_shift: '3', negative_prompt: 'rain', last_image_at: '2' };
+const values = presetValues({ ...emptyForm.values, ...chosen });
 const saved = (name: string, id = name): Preset => ({ id, name, values });
 
 test('presets are saved, replaced by name, renamed and deleted', () => {
+  // The second of an end image stays with the image.
+  expect(values).not.toHaveProperty('last_image_at');
   let presets: readonly Preset[] = [];
   presets = changePresets(presets, { type: 'saved', ...saved(' Rainy ', '1') });
   presets = changePresets(presets, { type: 'saved', ...saved('Fast', '2') });

@@ -82,7 +82,8 @@ describe('programs', { tags: ['full'] }, () => {
       async () => {
         const lastImage = { name: "it's a still.png", file };
         // The worker's video is not enlarged.
-        const plain = changeForm(difficult(), { type: 'changed', values: { upscale: false } });
+        const values = { upscale: false, last_image_at: '2.5' };
+        const plain = changeForm(difficult(), { type: 'changed', values });
         const form = changeForm(plain, {
           type: 'imageSet',
           image: lastImage,
@@ -113,7 +114,7 @@ describe('programs', { tags: ['full'] }, () => {
         expect(newest.model).toBe('kinora/wan-2.2/i2v-720p-lora-ultra-fast');
         const { loras, ...parameters } = parseParameters(toParameters(form));
         expect(newest.input).toMatchObject({ ...parameters, enable_safety_checker: false });
-        expect(newest.input).not.toHaveProperty('loop');
+        expect(newest.input.last_image_at).toBe(2.5);
         expect(newest.input.last_image).toMatch(/\/files\/uploads\//);
         expect(newest.input.loras).toEqual([
           loras[0],
@@ -155,11 +156,15 @@ test('the command is read as it was written, by a shell and by its own options',
   });
   const ends = (framing: Framing) => {
     const image = { name: "it's a still.png", file, framing };
-    return words(changeForm(form, { type: 'imageSet', image, name: 'lastImage' }));
+    const timed = changeForm(form, { type: 'changed', values: { last_image_at: '2.5' } });
+    return words(changeForm(timed, { type: 'imageSet', image, name: 'lastImage' }));
   };
   const framing = { zoom: 2.5, x: 0, y: 0.75, background: 'blur' };
   const ended = parseGenerateOptions(ends(framing));
-  expect(ended).toMatchObject({ lastImage: { from: "it's a still.png", framing } });
+  expect(ended).toMatchObject({
+    lastImage: { from: "it's a still.png", framing },
+    parameters: { last_image_at: 2.5, loop: true },
+  });
   expect(parseGenerateOptions(ends(between))).toMatchObject({
     lastImage: { from: "it's a still-end-framed.png", framing: undefined },
   });

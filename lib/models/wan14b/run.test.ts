@@ -8,6 +8,8 @@ import { diskFolder } from '../../weights/testing/files';
 import { modelFamilies } from '..';
 import { memoryStorage, shortRun } from '../testing/short-run';
 import { nodeBackend, tinyFolder } from '../wan22/testing/model';
+import { smoothImage } from '../wan22/testing/video';
+import { conditionName } from './denoiser';
 import type { Wan14b } from './wan14b';
 
 const goldens = fileURLToPath(new URL('./goldens/', import.meta.url));
@@ -48,6 +50,30 @@ test('a video of two experts, which goes on in the second one where it was suspe
   expect(resumed.steps).toEqual([4]);
   expect(resumed.frames).toEqual(whole.frames);
   expect(backend.counters().liveBytes).toBe(0);
+});
+
+test('a picture in the middle is one more picture of the conditioned clip', async () => {
+  const model = await openTwin('tiny-wan22-a14b');
+  const image = smoothImage({ width: 64, height: 32 });
+  const { signal } = new AbortController();
+  const conditionOf = async (...frames: number[]) => {
+    const images = frames.map((frame) => ({ frame, image }));
+    const { [conditionName]: condition } = await model.encodeImages(backend, images, 9, signal);
+    return condition ?? new Float32Array();
+  };
+  const [first, middle] = [await conditionOf(0), await conditionOf(0, 6)];
+  // [4 + 16, 3, 4, 8]: frame 6 is the second of the third latent frame.
+  const plane = (of: Float32Array, channel: number, latent: number) => {
+    const start = (channel * 3 + latent) * 32;
+    return of.slice(start, start + 32);
+  };
+  const masked = [0, 1, 2, 3].flatMap((channel) =>
+    [0, 1, 2].map((latent) => plane(middle, channel, latent)[0]),
+  );
+  expect(masked).toEqual([1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 0]);
+  // What comes before knows nothing of it.
+  expect(plane(middle, 4, 1)).toEqual(plane(first, 4, 1));
+  expect(plane(middle, 4, 2)).not.toEqual(plane(first, 4, 2));
 });
 
 test('a manifest that lets a clip hold latents is refused: it starts from pictures alone', async () => {

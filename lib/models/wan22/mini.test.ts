@@ -4,7 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { demonstrationModel, parseManifest } from '../../contract';
 import { samplePrompt } from '../../contract/parameters';
+import type { Backend } from '../../gpu';
 import type { Frame } from '../../pipeline/latents';
+import type { ClipToDecode } from '../../pipeline/model';
 import { runParity } from '../../pipeline/parity';
 import type { ImageToVideoRequest } from '../../pipeline/request';
 import { openSafetensors } from '../../weights';
@@ -17,6 +19,7 @@ import { brightness, displacement, magnification, psnr } from './testing/displac
 import { withModel } from './testing/mini';
 import { nodeBackend } from './testing/model';
 import { makeVideo, type VideoOptions } from './testing/video';
+import { Wan22 } from './wan22';
 
 const references = fileURLToPath(new URL('./goldens-mini/', import.meta.url));
 const folder = diskFolder(publicModels + demonstrationModel);
@@ -163,6 +166,32 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const away = displacement(first, middle);
     expect(away.x).toBeLessThan(-1);
     expect(steps([...frames, first]).at(-1)).toBeLessThan(1.2);
+  });
+
+  test('at a chosen second it shows another picture, and goes there and on', async () => {
+    const { data } = pictures.landscape;
+    // The picture at night.
+    const dusk = { ...pictures.landscape, data: data.map((value) => 0.5 * value - 0.3) };
+    const frame = 60;
+    const held: Float32Array[] = [];
+    /** Notes what the decoder makes of the held latent frame. */
+    class Watched extends Wan22 {
+      override async *decode(on: Backend, clip: ClipToDecode) {
+        for await (const decoded of super.decode(on, clip)) {
+          held.push(decoded.slice());
+          yield decoded;
+        }
+      }
+    }
+    const open = (parts: Wan22Parts) => new Watched(parts);
+    const asked = { ...longer, lastImage: dusk, lastImageFrame: frame };
+    const { frames, first, last } = await video('Static camera', asked, { open });
+    expect(frames[frame]).toEqual(dusk);
+    // The decoder makes the picture of what is held for it; the exchanged frame only hides the rest.
+    expect(psnr({ ...dusk, data: held[frame] ?? data }, dusk)).toBeGreaterThan(30);
+    // Not by a cut: no frame is further from the one before than a few of the usual steps.
+    expect(Math.max(...steps(frames))).toBeLessThan(4);
+    expect(brightness(last)).toBeLessThan(brightness(first));
   });
 
   test('zooming in has its direction', async () => {

@@ -216,6 +216,17 @@ describe('a run that is suspended and resumed gives the same bits', () => {
     ['the motion kept, in the second clip', { frames: 17, keepsMotion: true }, '1:2', '1:3'],
     ['a loop, in its second clip', { frames: 17, loop: true, guidanceScale: 2 }, '1:2', '1:3'],
     [
+      'a picture in the second clip, which is a loop',
+      {
+        frames: 17,
+        lastImage: smoothImage({ width: 64, height: 32 }),
+        lastImageFrame: 11,
+        loop: true,
+      },
+      '1:2',
+      '1:3',
+    ],
+    [
       'a given last image, by a cache',
       { lastImage: smoothImage({ width: 64, height: 32 }), cache: { kind: 'easycache' }, steps: 8 },
       '0:4',

@@ -200,6 +200,52 @@ describe('what a video ends in', () => {
     const loop = await make({ frames: 17, loop: true }, { model: short });
     expect(loop.frames).toHaveLength(16);
   });
+
+  test('a picture at a frame is that frame, and the video goes on from it', async () => {
+    const { frames, result } = await make({ lastImage: last, lastImageFrame: 3 });
+    expect(frames).toHaveLength(9);
+    expect(frames[3]).toEqual(last);
+    const distances = away(frames, last);
+    expect(distances[2]).toBeLessThan(distances[1] ?? 0);
+    expect(distances[4]).toBeGreaterThan(0);
+    // The model knows where the video goes from its first step on; a resumed run knows the frame.
+    const end = await make({ lastImage: last });
+    expect(planesEqual(frames[1], end.frames[1])).toBe(false);
+    expect(result.end).toBeNull();
+  });
+
+  test.each([false, true])(
+    'of several clips, the one that makes the frame holds it; motion kept: %s',
+    async (keepsMotion) => {
+      const continuation = { latents: 2, keepsMotion };
+      const parts = { ...short, manifest: { ...short.manifest, continuation } };
+      const held: string[][] = [];
+      class Watched extends Wan22 {
+        override async encodeImages(...asked: Parameters<Wan22['encodeImages']>) {
+          const made = await super.encodeImages(...asked);
+          held.push(Object.keys(made).toSorted());
+          return made;
+        }
+      }
+      const open = (of: Wan22Parts) => new Watched(of);
+      const asked = { frames: 25, lastImage: last, lastImageFrame: 11, loop: true };
+      const { frames } = await make(asked, { model: parts, open });
+      expect(frames).toHaveLength(24);
+      expect(frames[11]).toEqual(last);
+      // Frame 11 is the third of the second clip: in its first latent frame after those that it begins with.
+      const start = keepsMotion ? ['latent.0', 'latent.1'] : ['latent.0'];
+      const [next, end] = keepsMotion ? ['latent.2', 'latent.3'] : ['latent.1', 'latent.2'];
+      expect(held).toEqual([['latent.0'], [...start, next], [...start, end]]);
+      const free = await make({ frames: 25 }, { model: parts });
+      expect(planesEqual(frames[8], free.frames[8])).toBe(true);
+      const [first] = frames;
+      if (!first) throw new Error('there is no frame');
+      const [before, closing] = [frames[20], frames[23]].map((frame) =>
+        relativeRms(frame?.data ?? [], first.data),
+      );
+      expect(closing).toBeLessThan(before ?? 0);
+    },
+  );
 });
 
 describe('several clips', () => {

@@ -171,6 +171,10 @@ describe('an image', () => {
 
     const fetched = await settled(await submit({ image, last_image: `${origin}/good.png` }));
     expect(fetched.lastImage?.bytes).toBe(node.image.length);
+    // Workers of earlier versions know the end only.
+    const timed = await settled(await submit({ image, last_image: image, last_image_at: 2.5 }));
+    expect(timed.needs).toEqual(['last_image', 'last_image_at']);
+    expect(timed.input.last_image_at).toBe(2.5);
     const plain = await settled(await submit({ image }));
     expect(plain).toMatchObject({ lastImage: null, needs: [] });
     expect(plain.input).not.toHaveProperty('last_image');
@@ -189,9 +193,17 @@ describe('an image', () => {
     expect(looped.body).toMatchObject({
       error_code: 'INVALID_PARAMETER',
       message:
-        'A loop ends in its start image, so it takes no end image. Leave out one of the two.',
+        'A loop ends in its start image, so it takes no end image. Leave out one of the two, or let the video show the end image at an earlier second.',
       details: [{ field: 'last_image' }],
     });
+    const late = await submit({ image, last_image: image, last_image_at: 6 });
+    expect(late.body).toMatchObject({
+      error_code: 'INVALID_PARAMETER',
+      message: expect.stringContaining('stands at second 6, and the video has 5 seconds.'),
+      details: [{ field: 'last_image_at' }],
+    });
+    const alone = await submit({ image, last_image_at: 2 });
+    expect(alone.body).toMatchObject({ details: [{ field: 'last_image_at' }] });
     const before = asked.get('/good.png') ?? 0;
     const last = { image: `${origin}/good.png`, last_image: `${origin}/cut.png` };
     const job = await settled(await submit(last));

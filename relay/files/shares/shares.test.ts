@@ -355,15 +355,16 @@ test('the start image of a link has no place, time or text of its file', async (
 
 test('an end image is shown with the start image', async () => {
   const png = `data:image/png;base64,${node.image.toString('base64')}`;
-  const id = await completed({ last_image: png });
+  const id = await completed({ last_image: png, last_image_at: 2.5 });
   const { id: link } = await shared(id);
   expect((await node.get(`/s/${link}/last-image`)).status).toBe(404);
   expect((await read(`/s/${link}/request`)).text).not.toContain('last_image');
-  await shared(id, { include: { image: true } });
+  await shared(id, { include: { image: true, settings: true } });
   expect((await node.get(`/s/${link}/last-image`)).status).toBe(200);
   expect(JSON.parse((await read(`/s/${link}/request`)).text).data).toMatchObject({
     image: true,
     last_image: true,
+    parameters: { last_image_at: 2.5 },
   });
   expect((await read(`/s/${link}`)).text).toContain(`src="${link}/last-image"`);
 });

@@ -43,7 +43,8 @@ describe('claiming', () => {
       { path: 'https://example.com/a.safetensors', scale: 0.5 },
     ];
     const last_image = submission.image;
-    const { id } = await submit({ ...submission, last_image, seed: -1, loras });
+    const last = { last_image, last_image_at: 2.5 };
+    const { id } = await submit({ ...submission, ...last, seed: -1, loras });
     // The adapter that is a link is looked at in the background, which does not run here.
     const row = await api.relay.jobs.get(id);
     if (row) await api.relay.jobs.intakeDone(id, row.loras);
@@ -54,7 +55,7 @@ describe('claiming', () => {
       lease_token: expect.any(String),
       heartbeat_interval_ms: 2000,
       model: 'kinora/wan-2.2/i2v-720p-lora',
-      parameters: { prompt: 'a boat', duration: 5, size: '1280*720', loras },
+      parameters: { prompt: 'a boat', duration: 5, size: '1280*720', last_image_at: 2.5, loras },
       enable_prompt_optimizer: false,
       enable_safety_checker: true,
       image: {
@@ -72,7 +73,7 @@ describe('claiming', () => {
     expect(Date.parse(job.lease_until)).toBeGreaterThan(Date.now());
     expect(Object.keys(job.parameters).sort()).toEqual(
       ['prompt', 'negative_prompt', 'loras', 'size', 'num_inference_steps', 'duration']
-        .concat(['guidance_scale', 'flow_shift', 'seed'])
+        .concat(['guidance_scale', 'flow_shift', 'seed', 'last_image_at'])
         .sort(),
     );
   });
