@@ -141,6 +141,8 @@ test('an end image has its own frame, changes places with the start image, and l
   const parameters = parseParameters(toParameters(between));
   const again = changeForm(both, { type: 'changed', values: fromParameters(parameters) });
   expect(parseParameters(toParameters(again))).toEqual(parameters);
+  const replacing = { type: 'replaced', by: 'a.mp4', lastImage: end } as const;
+  expect(toParameters(changeForm(between, replacing))).not.toHaveProperty('last_image_at');
   const gone = changeForm(between, { type: 'imageSet', image: null, name });
   expect(toParameters(gone)).not.toHaveProperty('last_image_at');
   const late = changeForm(between, { type: 'changed', values: { last_image_at: '5.1' } });

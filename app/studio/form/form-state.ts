@@ -274,7 +274,11 @@ function replaced(
   if (image) actions.push({ type: 'imageSet', image });
   // A loop takes the place of an end image.
   const end = lastImage === undefined && values?.loop ? null : lastImage;
-  if (end !== undefined) actions.push({ type: 'imageSet', image: end, name: 'lastImage' });
+  if (end !== undefined) {
+    const { last_image_at = '' } = values ?? {};
+    actions.push({ type: 'changed', values: { last_image_at } });
+    actions.push({ type: 'imageSet', image: end, name: 'lastImage' });
+  }
   return { ...actions.reduce(changeForm, state), replaced: [...state.replaced, before] };
 }
 
@@ -365,7 +369,7 @@ export function finishingOf({
 export function fromParameters(
   parameters: SharedRequest['parameters'] & { readonly loras?: unknown },
 ): Partial<FormValues> {
-  const { size, loop, last_image_at, upscale, upscaler, smooth, loras: _, ...others } = parameters;
+  const { size, loop, upscale, upscaler, smooth, loras: _, ...others } = parameters;
   const texts = Object.entries(others).filter(([, value]) => value !== undefined);
   return {
     ...Object.fromEntries(texts.map(([name, value]) => [name, String(value)])),
@@ -374,7 +378,7 @@ export function fromParameters(
       size,
       sizeChosen: true,
       loop: loop === true,
-      last_image_at: String(last_image_at ?? ''),
+      last_image_at: String(parameters.last_image_at ?? ''),
       upscale: upscale === 2,
       sharper: takesUpscaler({ upscale, upscaler }),
       smooth: smooth === true,

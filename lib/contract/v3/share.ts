@@ -108,12 +108,14 @@ export function sharedRequestOf(
   made: { readonly parameters: Omit<Parameters, 'loras'>; readonly profile: ProfileName },
   include: ShareInclude,
 ): SharedRequest {
-  const { prompt, negative_prompt, ...settings } = made.parameters;
+  // The second belongs to the end image.
+  const { prompt, negative_prompt, last_image_at, ...settings } = made.parameters;
   return {
     // Without what is none of them.
     parameters: sharedRequestSchema.shape.parameters.parse({
       ...(include.prompt && { prompt, negative_prompt }),
       ...(include.settings && settings),
+      ...(include.image && last_image_at !== undefined && { last_image_at }),
     }),
     ...(include.settings && { profile: made.profile }),
     image: include.image,

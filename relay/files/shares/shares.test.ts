@@ -359,7 +359,9 @@ test('an end image is shown with the start image', async () => {
   const { id: link } = await shared(id);
   expect((await node.get(`/s/${link}/last-image`)).status).toBe(404);
   expect((await read(`/s/${link}/request`)).text).not.toContain('last_image');
-  await shared(id, { include: { image: true, settings: true } });
+  await shared(id, { include: { settings: true } });
+  expect((await read(`/s/${link}/request`)).text).not.toContain('last_image');
+  await shared(id, { include: { image: true, settings: false } });
   expect((await node.get(`/s/${link}/last-image`)).status).toBe(200);
   expect(JSON.parse((await read(`/s/${link}/request`)).text).data).toMatchObject({
     image: true,
