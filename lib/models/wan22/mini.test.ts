@@ -172,7 +172,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const { data } = pictures.landscape;
     // The picture at night.
     const dusk = { ...pictures.landscape, data: data.map((value) => 0.5 * value - 0.3) };
-    const frame = 60;
+    const frame = 16;
     const held: Float32Array[] = [];
     /** Notes what the decoder makes of the held latent frame. */
     class Watched extends Wan22 {
@@ -184,13 +184,13 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
       }
     }
     const open = (parts: Wan22Parts) => new Watched(parts);
-    const asked = { ...longer, lastImage: dusk, lastImageFrame: frame };
+    const asked = { ...longer, frames: 33, lastImage: dusk, lastImageFrame: frame };
     const { frames, first, last } = await video('Static camera', asked, { open });
     expect(frames[frame]).toEqual(dusk);
     // The decoder makes the picture of what is held for it; the exchanged frame only hides the rest.
     expect(psnr({ ...dusk, data: held[frame] ?? data }, dusk)).toBeGreaterThan(30);
     // Not by a cut: no frame is further from the one before than a few of the usual steps.
-    expect(Math.max(...steps(frames))).toBeLessThan(4);
+    expect(Math.max(...steps(frames))).toBeLessThan(5);
     expect(brightness(last)).toBeLessThan(brightness(first));
   });
 
