@@ -19,6 +19,7 @@ export default defineConfig({
   },
   test: {
     globalSetup: './lib/cli/dev/compile-kernels.ts',
+    setupFiles: './lib/cli/dev/test-equality.ts',
     maxWorkers: 2,
     reporters: ['default', new SummaryReporter()],
     tags: [
