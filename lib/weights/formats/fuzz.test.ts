@@ -84,8 +84,6 @@ describe.each<[string, Reader, Uint8Array, number]>([
   ['GGUF, golden', readGgufHeader, gguf, 1440],
   ['GGUF, every kind of value', readGgufHeader, withValues, withValues.length],
   ['safetensors', readSafetensorsHeader, safetensors, safetensors.length],
-  ['by content, GGUF', openTensorFile, withValues, withValues.length],
-  ['by content, safetensors', openTensorFile, safetensors, safetensors.length],
   ['by content, PyTorch', openTensorFile, torch, torch.length],
 ])('%s', (_, read, whole, headerBytes) => {
   test('whole, it is read', async () => {
@@ -97,7 +95,7 @@ describe.each<[string, Reader, Uint8Array, number]>([
       fc.asyncProperty(fc.integer({ min: 0, max: whole.length - 1 }), async (length) => {
         expect(await survive(read, fileOf(whole.slice(0, length)))).toBe('refused');
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
@@ -109,7 +107,7 @@ describe.each<[string, Reader, Uint8Array, number]>([
         for (const [at, mask] of flips) bytes[at] = (bytes[at] ?? 0) ^ mask;
         await survive(read, fileOf(bytes));
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -131,7 +129,7 @@ describe.each<[string, Reader, Uint8Array, number]>([
         // A hostile header in front of 8 TiB: nothing but its own bounds holds the reader back.
         await survive(read, huge ? virtualFile('fuzz', bytes, hugeFile) : fileOf(bytes));
       }),
-      { numRuns: 400 },
+      { numRuns: 200 },
     );
   });
 
@@ -147,7 +145,7 @@ describe.each<[string, Reader, Uint8Array, number]>([
           await survive(read, fileOf(bytes));
         },
       ),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });
@@ -172,7 +170,7 @@ describe('headers of the right form and any content', () => {
         const bytes = safetensorsFrom(json, [new Uint8Array(dataBytes)]);
         await survive(readSafetensorsHeader, fileOf(bytes));
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -188,7 +186,7 @@ describe('headers of the right form and any content', () => {
         const bytes = safetensorsFrom(Object.fromEntries(entries), [new Uint8Array(reach)]);
         await survive(readSafetensorsHeader, fileOf(bytes));
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -218,7 +216,7 @@ describe('headers of the right form and any content', () => {
       fc.asyncProperty(fc.array(tensor, { maxLength: 5 }), async (tensors) => {
         await survive(readGgufHeader, fileOf(ggufBytes({ tensors })));
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });

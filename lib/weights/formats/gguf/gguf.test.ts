@@ -219,7 +219,8 @@ describe('readGgufHeader', () => {
     });
     const file = countedFile(virtualFile('umt5.gguf', head, head.length + 4 * 256_384 * 4096));
     const { metadata, headerBytes } = await readGgufHeader(file);
-    expect(metadata.get('tokenizer.ggml.tokens')).toEqual(tokens);
+    // One comparison of strings is a hundred times as fast as one of as many entries.
+    expect((metadata.get('tokenizer.ggml.tokens') as string[]).join('\n')).toBe(tokens.join('\n'));
     expect(headerBytes).toBe(head.length);
     expect(file.bytesRead).toBeLessThan(head.length + 2 ** 22);
     expect(file.reads).toBeLessThan(12);
