@@ -50,24 +50,24 @@ function lab(rgb: readonly number[]): number[] {
   return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
 }
 
+/** The pixels of the still part, in squares of 8×8. */
+const stillSquares = Array.from({ length: 48 }, (_, square) =>
+  Array.from({ length: plane }, (_, i) => i).filter(
+    (i) => isStillAt(i) && Math.floor((i % width) / 8) + 8 * Math.floor(i / width / 8) === square,
+  ),
+).filter((pixels, square) => pixels.length > 0 && (square % 8 === 0 || square >= 40));
+
 /** ΔE of the mean colours of squares of the still part: what is left of noise in them hardly counts. */
 function deltaE(a: Frame, b: Frame): number {
-  const mean = ({ data }: Frame, square: number) => {
-    const at = [0, 1, 2].map((c) => {
-      let [sum, count] = [0, 0];
-      for (let i = 0; i < plane; i++) {
-        const of = Math.floor((i % width) / 8) + 8 * Math.floor(i / width / 8);
-        if (of !== square || !isStillAt(i)) continue;
-        sum += (data[c * plane + i] as number) + 1;
-        count += 2;
-      }
-      return count > 0 ? sum / count : 0;
-    });
-    return lab(at);
-  };
-  const squares = Array.from({ length: 48 }, (_, i) => i).filter((i) => i % 8 === 0 || i >= 40);
-  const all = squares.map((square) => {
-    const [p, q] = [mean(a, square), mean(b, square)];
+  const mean = ({ data }: Frame, pixels: readonly number[]) =>
+    lab(
+      [0, 1, 2].map((c) => {
+        const sum = pixels.reduce((all, i) => all + (data[c * plane + i] as number) + 1, 0);
+        return sum / (2 * pixels.length);
+      }),
+    );
+  const all = stillSquares.map((pixels) => {
+    const [p, q] = [mean(a, pixels), mean(b, pixels)];
     return Math.hypot(...p.map((value, i) => value - (q[i] as number)));
   });
   return all.reduce((sum, value) => sum + value, 0) / all.length;
