@@ -3,6 +3,7 @@ import { KinoraDatabase, loadDraft, saveDraft } from './database';
 import { predictionLock } from './locks';
 import { PredictionStore } from './store';
 import { recoverInterrupted, sweep, watchRuns } from './sweep';
+import { holdTimers } from '../weights/testing/held-timers';
 import { cleanUp } from './testing/clean-up';
 import { newPrediction, resultOf } from './testing/prediction';
 import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
@@ -165,6 +166,7 @@ test('what the full disk held back outlives a lost connection, and is given up w
   tags: ['full'],
 }, async () => {
   const { database } = store;
+  const retries = holdTimers(5000);
   const [kept, gone] = [await create(), await create()];
   const error = { code: 'INTERNAL', message: 'm', remedy: 'r' } as const;
   const refuse = () => {
@@ -178,12 +180,16 @@ test('what the full disk held back outlives a lost connection, and is given up w
   await database.predictions.delete(gone);
   database.close();
   // Both are tried once while there is no connection.
-  await new Promise((resolve) => setTimeout(resolve, 6_000));
+  retries.end();
+  await expect.poll(() => retries.running.length).toBe(2);
   await database.open();
+  retries.end();
   expect(await store.get(kept)).toMatchObject({ status: 'failed' });
   const stored = async () => (await database.predictions.get(kept))?.status;
-  await expect.poll(stored, { timeout: 8_000, interval: 200 }).toBe('failed');
-  await new Promise((resolve) => setTimeout(resolve, 500)); // The other is tried just after it.
+  await expect.poll(stored).toBe('failed');
+  // The other is given up just after it.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  retries.release();
   expect(await store.get(gone)).toBeUndefined();
   // A row that comes back under the id is not written over by what was given up.
   await database.predictions.add(newPrediction({ id: gone }));

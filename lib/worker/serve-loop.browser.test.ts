@@ -9,6 +9,7 @@ import { sweep } from '../predictions/sweep';
 import { cleanUp } from '../predictions/testing/clean-up';
 import { FakeEngine, gate } from '../predictions/testing/engine';
 import { listVideos, servedVideo, writeVideo } from '../predictions/videos';
+import { holdTimers } from '../weights/testing/held-timers';
 import type { UnfinishedLease } from './api';
 import { WorkerClient } from './client';
 import { advanceConnection, type Connection, type CurrentJob, disconnected } from './connection';
@@ -346,8 +347,13 @@ test('a relay that is away or being stopped is asked again; one that refuses is 
 }, async () => {
   relay.faults.push(['me', 'cut'], ['claim', 'STORAGE_DOWN'], ['claim', 'SHUTTING_DOWN']);
   relay.faults.push(['claim', 'UNAUTHORIZED']);
+  // So long the relay asks to be left alone.
+  const waits = holdTimers(5000);
   serve();
+  const ending = setInterval(waits.end, 20);
   await running;
+  clearInterval(ending);
+  waits.release();
   expect(statuses).toEqual([
     'connecting',
     'reconnecting',
