@@ -60,18 +60,6 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
     expect(ownBytes(backend)).toBe(0);
   });
 
-  test('the golden video, stored in f32', async () => {
-    const { config, checkpoint, size, tensors } = goldens;
-    backend.kernels = { ...choice, storage: 'f32' };
-    const decoder = await createVaeDecoder(backend, config, checkpoint, size);
-    backend.kernels = choice;
-    const frames = await decodeAll(decoder, goldens);
-    const error = relativeRms(clipOf(frames), await tensors.read('video'));
-    console.log(`f32: ${error}`);
-    expect(error).toBeLessThan(1e-4);
-    decoder.dispose();
-  });
-
   test('in two tiles, within the memory plan', async () => {
     const { config, checkpoint, size, tensors } = goldens;
     await backend.releaseSessions();
@@ -117,7 +105,7 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
     expect(ownBytes(backend)).toBe(0);
   });
 
-  test('a frame of 3×5 positions, which are no multiple of 4', async () => {
+  test('stored in f32, a frame of 3×5 positions, which are no multiple of 4, is that of the CPU', async () => {
     const { config, checkpoint } = goldens;
     const noise = Float32Array.from({ length: config.z_dim * 15 }, (_, i) => Math.sin(i * 1.7));
     const size = { latentHeight: 3, latentWidth: 5 };
