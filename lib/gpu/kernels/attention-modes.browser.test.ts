@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
-import type { Backend } from '../backend';
 import type { AttentionVariant } from './attention';
 import { attend, expectedOf, randomCall } from './testing/attention';
 
 const small: AttentionVariant = { queries: 16, keys: 32, shared: 'f32' };
 const shape = { q: 'f16', kv: 'f16', out: 'f32', bias: 'none' } as const;
 
-let backend: Backend;
-beforeAll(async () => {
-  backend = await createBackend('webgpu');
-});
+const backend = await createBackend('webgpu');
 afterAll(() => backend.dispose());
 
 test('logits of 8-bit integers err by less than 3 %, whatever the mean of the keys', async () => {

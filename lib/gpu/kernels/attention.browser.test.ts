@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
-import { type Backend, Scope } from '../backend';
+import { Scope } from '../backend';
 import {
   type AttentionShape,
   type AttentionVariant,
@@ -24,10 +24,7 @@ const f32 = { q: 'f32', kv: 'f32', out: 'f32', bias: 'none' } as const;
 const f16 = { ...f32, q: 'f16', kv: 'f16', out: 'f16' } as const;
 const least = { workgroupBytes: 16384, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 };
 
-let backend: Backend;
-beforeAll(async () => {
-  backend = await createBackend('webgpu');
-});
+const backend = await createBackend('webgpu');
 afterAll(() => backend.dispose());
 
 const run = (

@@ -1,26 +1,21 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { createBackend } from '..';
-import { type Backend, Scope } from '../backend';
+import { Scope } from '../backend';
 import { assignKernels, modeFor } from './assign';
 import { tunedFamilies } from './candidates';
 import { type CheckDevice, checkAttention, checkConvolution, checkLinear } from './check';
 import { checkFastAttention, checkFastLinear } from './check-fast';
-import type { Compute, Dispatch } from './compute';
+import type { Dispatch } from './compute';
 import { type LinearVariant, linearDispatch } from './linear';
 import { type TunedFamily, tune } from './tune';
 import { linearShape, wholeRows } from './tuned-shapes';
 import { bySize, defaultChoice, kernelSetOf, type Variant, variantsOf } from './variants';
 
-let backend: Backend;
-let compute: Compute;
-let device: CheckDevice;
-beforeAll(async () => {
-  backend = await createBackend('webgpu');
-  if (!backend.compute) throw new Error('the GPU runs no kernels');
-  compute = backend.compute;
-  device = { backend, compute };
-});
+const backend = await createBackend('webgpu');
 afterAll(() => backend.dispose());
+if (!backend.compute) throw new Error('the GPU runs no kernels');
+const { compute } = backend;
+const device: CheckDevice = { backend, compute };
 
 /** The smallest variant compiles fastest. */
 const smallest = <V extends Variant>(variants: readonly V[]) => bySize(variants)[0] as V;
