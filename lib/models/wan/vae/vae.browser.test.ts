@@ -1,8 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, browserRuntime, relativeRms, WebGpuBackend } from '../../../gpu';
 import { httpFolder } from '../../../weights';
-import { createVaeDecoder, encodeFirstFrame, measureDecoder, measureEncoder } from './';
-import { type Goldens, latentsOf, openGoldens, ownBytes } from './testing';
+import {
+  createTiledVaeDecoder,
+  createVaeDecoder,
+  encodeFirstFrame,
+  measureDecoder,
+  measureEncoder,
+} from './';
+import { clipOf, collect, type Goldens, latentsOf, openGoldens, ownBytes } from './testing';
 
 const root = new URL('/lib/models/wan22/goldens/', location.href);
 
@@ -49,5 +55,18 @@ describe('the VAE on WebGPU', { tags: ['full'] }, () => {
     for await (const frame of frames) expect(frame.length).toBe(18432);
     expect(backend.counters().allocations).toBe(allocations);
     decoder.dispose();
+  });
+
+  test('the golden video in two tiles takes no more than was planned', async () => {
+    const { config, checkpoint, size, tensors } = goldens;
+    await backend.releaseSessions();
+    backend.resetPeaks();
+    const tiles = { rows: 1, columns: 2, overlap: 4 };
+    const decoder = await createTiledVaeDecoder(backend, config, checkpoint, { ...size, tiles });
+    const frames = await collect(decoder.decodeClip(latentsOf(goldens)));
+    expect(relativeRms(clipOf(frames), await tensors.read('video'))).toBeLessThan(2e-2);
+    expect(ownBytes(backend)).toBe(0);
+    const plan = await measureDecoder(config, size, tiles);
+    expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
   });
 });
