@@ -1,5 +1,5 @@
 /** @module-tag full */
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { ProgressEvent } from '../contract';
 import { type Backend, createBackend, probeDevice, relativeRms } from '../gpu';
 import { linearKernel } from '../gpu/kernels/linear';
@@ -18,7 +18,8 @@ const { signal } = new AbortController();
 
 const recordName = async () => recordId(await probeDevice(), navigator.userAgent);
 const stored = async () => readRecord(await loadSetting(new KinoraDatabase(), await recordName()));
-beforeEach(async () => saveSetting(new KinoraDatabase(), await recordName(), null));
+const store = async (record: unknown) =>
+  saveSetting(new KinoraDatabase(), await recordName(), record);
 
 /** What an engine on a device of its own makes of the setting. */
 async function used(work: (kernels: EngineKernels, backend: Backend) => Promise<void>) {
@@ -32,9 +33,25 @@ async function used(work: (kernels: EngineKernels, backend: Backend) => Promise<
   return { choice, events };
 }
 
+/** The first use on this GPU, and its record. */
+let first: Awaited<ReturnType<typeof used>>;
+let record: Awaited<ReturnType<typeof stored>>;
+beforeAll(async () => {
+  await store(null);
+  first = await used(async (kernels, backend) => {
+    expect(kernels.recordOf(backend)).toMatchObject({ mode: 'runtime', keys: [] });
+    // Nothing was set, and the GPU is emulated.
+    await kernels.use(backend, undefined, () => undefined, signal);
+    expect(backend.kernels).toBeNull();
+  });
+  record = await stored();
+}, 400_000);
+beforeEach(() => store(record));
+
 test('a network with a family that the device cannot compile is computed by the runtime, and the record says so', {
   timeout: 400_000,
 }, async () => {
+  await store(null);
   const create = GPUDevice.prototype.createShaderModule;
   vi.spyOn(GPUDevice.prototype, 'createShaderModule').mockImplementation(function (
     this: GPUDevice,
@@ -78,15 +95,8 @@ test('a network with a family that the device cannot compile is computed by the 
 test('the first kernels with right numbers are used and remembered; one that loses the GPU is not used again', {
   timeout: 400_000,
 }, async () => {
-  const first = await used(async (kernels, backend) => {
-    expect(kernels.recordOf(backend)).toMatchObject({ mode: 'runtime', keys: [] });
-    // Nothing was set, and the GPU is emulated.
-    await kernels.use(backend, undefined, () => undefined, signal);
-    expect(backend.kernels).toBeNull();
-  });
   expect(first.choice).toMatchObject({ mode: 'exact', linear: { shared: 'f32' } });
   expect(first.events.at(-1)).toMatchObject({ type: 'tuning' });
-  const record = await stored();
   expect(record).toMatchObject({ trying: null, losses: 0, peak: null });
   const { exact } = record?.modes ?? {};
   expect(exact?.winners.linear).toMatchObject({ variant: first.choice?.linear, rate: null });
@@ -129,12 +139,10 @@ function withoutName() {
 test('a GPU without a name that is of another speed is measured anew', {
   timeout: 400_000,
 }, async () => {
-  await used(async () => undefined);
-  const known = await stored();
   withoutName();
   const measured: string[] = [];
   for (const peak of [null, 1e15]) {
-    await saveSetting(new KinoraDatabase(), await recordName(), { ...known, peak });
+    await store({ ...record, peak });
     const backend = await createBackend('webgpu');
     const stop = ({ type }: ProgressEvent) => {
       measured.push(type);

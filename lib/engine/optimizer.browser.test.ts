@@ -1,9 +1,10 @@
 /** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { KinoraError } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import type { OptimizerApi, OptimizerRequest } from '../contract/optimizer';
+import { failureOf } from '../contract/testing/failure';
+import { fetchBlob, fetchLora } from './testing/runs';
 
 installErrorTransfer();
 
@@ -23,37 +24,24 @@ afterEach(async () => {
   await root.removeEntry(installed).catch(() => undefined);
 });
 
-async function fetchBytes(path: string): Promise<ArrayBuffer> {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  return response.arrayBuffer();
-}
-
-async function install(bytes: ArrayBuffer | string): Promise<void> {
+async function install(bytes: Blob | string): Promise<void> {
   const root = await navigator.storage.getDirectory();
   const stream = await (await root.getFileHandle(installed, { create: true })).createWritable();
   await stream.write(bytes);
   await stream.close();
 }
 
-const tiny = () => fetchBytes('/lib/language-model/goldens/tiny-qwen3-Q8_0.gguf');
+const tiny = () => fetchBlob('/lib/language-model/goldens/tiny-qwen3-Q8_0.gguf');
 
 function request(more: Partial<OptimizerRequest> = {}): OptimizerRequest {
   return { prompt: 'a cat walks', model: 'tiny', loras: [], seed: 7, ...more };
 }
 
-const failureOf = (work: Promise<unknown>): Promise<KinoraError> =>
-  work.then(
-    () => Promise.reject(new Error('It did not fail.')),
-    (error) => error,
-  );
-
 test('a prompt is rewritten as it is shown; trigger words and tokens come from the video’s files', async () => {
   await install(await tiny());
-  const lora = await fetchBytes('/lib/models/wan22/goldens/loras/a_peft.safetensors');
   const texts: string[] = [];
   const record = await optimizer.optimize(
-    request({ loras: [{ name: 'a', file: withTrigger(lora, 'sks style'), scale: 1 }] }),
+    request({ loras: [await fetchLora('sks style')] }),
     Comlink.proxy((soFar: string) => void texts.push(soFar)),
   );
   expect(record).toMatchObject({ status: 'used', original: 'a cat walks', model: 'tiny', seed: 7 });
@@ -88,14 +76,3 @@ test('a damaged language model is an error with its remedy', async () => {
   expect(failure).toMatchObject({ code: 'MODEL_FILE_INVALID' });
   expect(failure.remedy).toContain('again');
 });
-
-/** A safetensors file with a trigger word in its metadata. */
-function withTrigger(bytes: ArrayBuffer, word: string): Blob {
-  const length = Number(new DataView(bytes).getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(bytes.slice(8, 8 + length)));
-  header.__metadata__ = { ...header.__metadata__, trigger_words: word };
-  const text = new TextEncoder().encode(JSON.stringify(header));
-  const size = new DataView(new ArrayBuffer(8));
-  size.setBigUint64(0, BigInt(text.length), true);
-  return new Blob([size.buffer, text, bytes.slice(8 + length)]);
-}

@@ -1,12 +1,12 @@
 /** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { EngineApi, LoraFile, ProgressEvent } from '../contract';
+import type { EngineApi, ProgressEvent } from '../contract';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
-import { fetchBlob, fetchStill, generate, makeRequest } from './testing/runs';
+import { fetchLora, fetchStill, generate, makeRequest } from './testing/runs';
 
 installErrorTransfer();
 
@@ -17,6 +17,7 @@ let still: Blob;
 beforeAll(async () => {
   worker = new Worker(new URL('./testing/optimising-engine.ts', import.meta.url), {
     type: 'module',
+    name: '1',
   });
   engine = Comlink.wrap<EngineApi>(worker);
   still = await fetchStill();
@@ -26,26 +27,12 @@ afterEach(async () => {
   for (const file of await listVideos()) await removeVideo(file);
 });
 
-/** An adapter of the tiny model with a trigger word in its metadata. */
-async function loraWithTrigger(word: string): Promise<LoraFile> {
-  const golden = await fetchBlob('/lib/models/wan22/goldens/loras/a_peft.safetensors');
-  const bytes = await golden.arrayBuffer();
-  const headerBytes = Number(new DataView(bytes).getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(bytes.slice(8, 8 + headerBytes)));
-  header.__metadata__ = { ...header.__metadata__, trigger_words: word };
-  const text = new TextEncoder().encode(JSON.stringify(header));
-  const size = new DataView(new ArrayBuffer(8));
-  size.setBigUint64(0, BigInt(text.length), true);
-  const file = new Blob([size.buffer, text, bytes.slice(8 + headerBytes)]);
-  return { name: 'a.safetensors', file, scale: 1 };
-}
-
 const phasesOf = (events: readonly ProgressEvent[]) => [
   ...new Set(events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []))),
 ];
 
 test('the prompt is optimised first; result and file have both texts', async () => {
-  const lora = await loraWithTrigger('sks style');
+  const lora = await fetchLora('sks style');
   const prompt = 'a cat walks';
   const asked = makeRequest(
     still,
