@@ -134,8 +134,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
   test.each([
     [160, 96, 50],
     [96, 160, 1],
-    [1280, 720, 26],
-    [720, 1280, 3],
+    [1280, 720, 3],
   ])('%i×%i, %i frames: what goes in comes out', async (width, height, frames) => {
     const writer = await createVideoWriter(optionsFor(width, height, frames, encoder));
     expect(writer.encoder).toBe(encoder);
@@ -285,16 +284,16 @@ async function packetsOf(video: Blob): Promise<readonly Uint8Array[]> {
 
 test('ffmpeg encodes the same frames to the same packets', { tags: ['full'] }, async () => {
   const encode = async () => {
-    const writer = await createVideoWriter(optionsFor(640, 384, 30, 'ffmpeg'));
-    const frame = new Uint8ClampedArray(640 * 384 * 4);
-    for (let i = 0; i < 30; i++) {
-      paint(frame, 640, 384, i);
+    const writer = await createVideoWriter(optionsFor(320, 192, 10, 'ffmpeg'));
+    const frame = new Uint8ClampedArray(320 * 192 * 4);
+    for (let i = 0; i < 10; i++) {
+      paint(frame, 320, 192, i);
       await writer.add(frame);
     }
     return packetsOf(await writer.finish());
   };
   const first = await encode();
-  expect(first).toHaveLength(30);
+  expect(first).toHaveLength(10);
   expect(await encode()).toEqual(first);
 });
 
