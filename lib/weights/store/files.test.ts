@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../../contract/testing/folder';
 import { installFiles } from './files';
 import { modelFolderOf } from './folder';
 import { readStoredComponent } from './stored';
@@ -10,11 +10,11 @@ import { diskStore } from './testing/disk';
 import { type TestSource, type TestSourceOptions, testSource } from './testing/source';
 import { deleteComponent, verifyComponent } from './verify';
 
+const temporary = temporaryFolder();
 let root: string;
-beforeEach(async () => {
-  root = await mkdtemp(path.join(tmpdir(), 'kinora-files-'));
+beforeEach(() => {
+  root = temporary();
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 function file(name: string, text: string, options?: TestSourceOptions) {
   return { path: name, source: testSource(name, new TextEncoder().encode(text), options) };

@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { KinoraError } from '../../contract';
+import { temporaryFolder } from '../../contract/testing/folder';
 import { locateTensors } from '../formats/located';
 import { openTensorFile } from '../formats/tensor-file';
 import { f32, safetensorsBytes } from '../testing/files';
@@ -15,11 +15,11 @@ import { diskStore } from './testing/disk';
 import { type TestSource, testSource } from './testing/source';
 import { verifyComponent } from './verify';
 
+const temporary = temporaryFolder();
 let root: string;
-beforeEach(async () => {
-  root = await mkdtemp(path.join(tmpdir(), 'kinora-steps-'));
+beforeEach(() => {
+  root = temporary();
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 const [rows, width] = [16, 250];
 const names = ['a', 'b', 'c'];

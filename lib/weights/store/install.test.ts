@@ -1,7 +1,7 @@
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../contract/testing/folder';
 import { dequantiseBlocks, quantiseInt8Blocks } from '../convert/quantise';
 import { locateTensors } from '../formats/located';
 import { openTensorFile } from '../formats/tensor-file';
@@ -15,11 +15,11 @@ import { diskStore } from './testing/disk';
 import { failingFolder, type TestSource, testSource } from './testing/source';
 import { verifyComponent } from './verify';
 
+const temporary = temporaryFolder();
 let root: string;
-beforeEach(async () => {
-  root = await mkdtemp(path.join(tmpdir(), 'kinora-store-'));
+beforeEach(() => {
+  root = temporary();
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 interface Attempt {
   readonly folder?: StoreFolder;

@@ -43,14 +43,12 @@ test('units follow each other through the whole file, and every row is in one of
 
       let position = 0;
       for (const unit of units) {
-        expect(unit.start).toBe(position);
-        expect(unit.end).toBeGreaterThan(unit.start);
+        const follows = unit.start === position && unit.end > unit.start;
         // Longer only where one row or one reordered tensor is.
-        if (unit.end - unit.start > limit) expect(unit.pieces.length).toBe(1);
-        for (const piece of unit.pieces) {
-          expect(piece.start).toBeGreaterThanOrEqual(unit.start);
-          expect(piece.end).toBeLessThanOrEqual(unit.end);
-        }
+        const fits = unit.end - unit.start <= limit || unit.pieces.length === 1;
+        const holds = unit.pieces.every(({ start, end }) => start >= unit.start && end <= unit.end);
+        // There are thousands of them: an assertion for each takes a minute.
+        if (!(follows && fits && holds)) expect.fail(JSON.stringify({ position, limit, unit }));
         position = unit.end;
       }
       expect(position).toBe(file.size);
