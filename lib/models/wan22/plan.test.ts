@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Precision, parseManifest } from '../../contract';
 import { CountingBackend } from '../../gpu';
+import { memoised } from '../../graph';
 import {
   longestClip,
   type MemoryPlan,
@@ -15,12 +16,13 @@ import { realFolder } from './testing/model';
 const models = new URL('../../../public/models/', import.meta.url).pathname;
 const gibibyte = 2 ** 30;
 
-async function plannerOf(precision: Precision, more: Partial<WanPlanRequest> = {}) {
+/** What several tests ask for is planned once. */
+const plannerOf = memoised(async (precision: Precision, more: Partial<WanPlanRequest> = {}) => {
   const text = await readFile(`${models}wan2.2-ti2v-5b.json`, 'utf8');
   const native = longestClip(parseManifest(JSON.parse(text)), '1280*720');
   const config = await readModelConfig(realFolder);
   return planWan(config, precision, { native, ...more });
-}
+});
 
 const stageOf = (plan: MemoryPlan, name: string) =>
   plan.stages.find(({ stage }) => stage === name) as MemoryPlan['stages'][number];
