@@ -45,7 +45,7 @@ async function make(
   of: Wan22Parts = model,
 ) {
   backend.resetPeaks();
-  const wanted = { image: smoothImage(native), steps: 3, guidanceScale: 5, ...request };
+  const wanted = { image: smoothImage(native), steps: 2, guidanceScale: 5, ...request };
   const { frames, events, result } = await makeVideo(backend, of, wanted, { onEvent });
   return {
     frames,
@@ -85,12 +85,6 @@ describe('a video within a budget', () => {
   test.each([
     { title: 'the least', at: () => planner.least.peak, tiles: 2, streamed: true },
     { title: 'what whole frames take', at: decodePeak, tiles: 1, streamed: true },
-    {
-      title: 'between that and all',
-      at: () => Math.floor((decodePeak() + planner.full.peak) / 2),
-      tiles: 1,
-      streamed: true,
-    },
     { title: 'all', at: () => planner.full.peak, tiles: 1, streamed: false },
   ])(
     'the peak stays within a budget of $title',
@@ -99,7 +93,6 @@ describe('a video within a budget', () => {
       const memoryBudget = at();
       const { frames, result, peak, tileEvents } = await make({ memoryBudget });
       const { memory } = result;
-      console.log(memory.residentBlocks, memory.decodeTiles, peak, memoryBudget);
       expect(peak).toBeLessThanOrEqual(memoryBudget);
       expect(memory.peak).toBeLessThanOrEqual(memoryBudget);
       expect(memory).toMatchObject({ budget: memoryBudget, budgetSet: true, decodeTiles: tiles });
@@ -144,11 +137,11 @@ describe('a video within a budget', () => {
       if (event.step === 1) runs = 200;
     });
     backend.run = run;
-    expect(steps).toEqual([1, 2, 3]);
+    expect(steps).toEqual([1, 2]);
     expect(plans.map(({ replans }) => replans)).toEqual([0, 1]);
     expect(plans[1]?.residentBlocks).toBeLessThan(blocks);
     expect(result.memory).toEqual(plans[1]);
-    expect(previews).toHaveLength(3);
+    expect(previews).toHaveLength(2);
     expect(previews).toEqual(whole.previews);
     // The decode is asked for what it needs all the same, so the video is the same.
     expect(result.memory.decodeTiles).toBe(1);
