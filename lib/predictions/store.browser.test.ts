@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { holdTimers } from '../weights/testing/held-timers';
 import { KinoraDatabase, loadDraft, saveDraft } from './database';
 import { predictionLock } from './locks';
 import { PredictionStore } from './store';
 import { recoverInterrupted, sweep, watchRuns } from './sweep';
-import { holdTimers } from '../weights/testing/held-timers';
 import { cleanUp } from './testing/clean-up';
 import { newPrediction, resultOf } from './testing/prediction';
 import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
