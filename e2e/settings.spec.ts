@@ -135,6 +135,34 @@ test(
   },
 );
 
+test(
+  'a report of the GPU is made by keyboard, and its text names nothing of the person',
+  full,
+  async ({ settings: page, context }) => {
+    // An emulated GPU compiles kernels for minutes.
+    test.setTimeout(900_000);
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const gpu = page.getByRole('region', { name: 'GPU', exact: true });
+    await gpu.getByRole('button', { name: 'Make a report' }).press('Enter');
+    await gpu.getByRole('button', { name: 'Stop' }).press('Enter');
+    await expect(gpu.getByRole('button', { name: 'Make a report' })).toBeFocused();
+    await page.keyboard.press('Enter');
+    await expect(gpu.getByText('Measured: ')).toBeVisible({ timeout: 600_000 });
+    await expect(gpu.getByText('The report is made.')).toBeVisible({ timeout: 600_000 });
+    const text = await gpu.getByRole('textbox', { name: 'Text for an issue' }).inputValue();
+    await gpu.getByRole('button', { name: 'Copy text' }).click();
+    await expect(gpu.getByRole('button', { name: 'Text copied' })).toBeVisible();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(text);
+    expect(text).toMatch(/^# Kinora on a graphics card\n\ngoogle swiftshader, computed by the CPU/);
+    for (const part of ['Self-test: ', 'Peak of', 'Self-attention: ', 'Decoder, 3×3: ']) {
+      expect(text).toContain(`**${part}`);
+    }
+    expect(text).toContain('**Projected to 1280×704×121, which is 5 seconds**');
+    expect(text).not.toMatch(/:\/\/|localhost|\/(home|root|Users|models|workers)\//);
+    await expectAccessible(page, [{ colorScheme: 'dark', width: 390 }]);
+  },
+);
+
 test('a feature that the GPU is not used with is named', full, async ({ settings: page }) => {
   const adapter = await page.evaluate(async () => {
     const found = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });

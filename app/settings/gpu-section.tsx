@@ -27,6 +27,7 @@ import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/settings';
 import { formatDate } from '../texts/format';
+import { GpuReport } from './gpu-report';
 import { KernelTable } from './kernel-table';
 
 /** What computes on the GPU of this browser, and how fast it is. */
@@ -60,6 +61,7 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
         </>
       )}
       <Actions gpu={gpu} report={report} record={record} setting={setting} />
+      {report && <GpuReport />}
     </section>
   );
 }

@@ -8,7 +8,7 @@ import {
 } from '../models/wan22/benchmark/kernels';
 import { httpFolder } from '../weights';
 
-/** The worker of `npm run bench -- kernels` and of its exported page. */
+/** The worker of `npm run bench -- kernels`, of its exported page, and of the report in the settings. */
 const bench = {
   /** @param base address of the model's configuration, with a trailing slash */
   async run(

@@ -5,16 +5,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KernelMode } from '../../gpu/kernels';
 import type { TuningRecord } from '../../gpu/kernels/record';
 import type { KernelReport } from '../../models/wan22/benchmark/kernels';
-import type { StageResult } from '../../pipeline/benchmark';
-import { root } from '../paths';
-import { exitCode, outputOf, startChild, stopTree } from '../process';
 import {
-  deviceLine,
+  reportHead,
   reportTables,
   type Table,
   tableMarkdown,
   tuningTable,
-} from './bench/kernel-tables';
+} from '../../models/wan22/benchmark/kernels/tables';
+import type { StageResult } from '../../pipeline/benchmark';
+import { root } from '../paths';
+import { exitCode, outputOf, startChild, stopTree } from '../process';
 
 /** A command of Kinora that the report runs. It has a process of its own: a driver that fails ends no report. */
 export interface Step {
@@ -206,12 +206,7 @@ function kernelReport({ name, output }: StepResult): KernelReport | null {
 export function reportMarkdown({ date, kinora, system, steps }: GpuReport): string {
   const device = steps.map(kernelReport).find((report) => report !== null);
   const parts = [
-    '# Kinora on a graphics card',
-    [
-      device ? deviceLine(device) : 'The device is not known.',
-      `${system}, ${date.slice(0, 10)}, Kinora ${kinora}`,
-      ...(device ? [capabilities(device)] : []),
-    ].join('  \n'),
+    reportHead(device, `${system}, ${date.slice(0, 10)}, Kinora ${kinora}`),
     tableMarkdown({
       caption: 'What was run',
       columns: ['step', 'outcome', '#seconds', 'last line'],
@@ -231,26 +226,6 @@ export function reportMarkdown({ date, kinora, system, steps }: GpuReport): stri
       ]),
   ];
   return `${parts.join('\n\n')}\n`;
-}
-
-/** What decides which kernels a device can run. */
-function capabilities({ device, modes, languageFeatures, refused }: KernelReport) {
-  const { features, limits } = device;
-  const mebibytes = (name: string) => `${Math.round((limits[name] ?? 0) / 2 ** 20)} MiB`;
-  const wanted = [
-    ...['shader-f16', 'subgroups', 'chromium-experimental-subgroup-matrix'],
-    ...['packed_4x8_integer_dot_product', 'immediate_address_space'],
-  ];
-  const has = wanted.filter((name) => [...features, ...languageFeatures].includes(name));
-  const workgroup = Math.round((limits.maxComputeWorkgroupStorageSize ?? 0) / 1024);
-  return (
-    `Modes: ${modes.join(', ')}. Workgroup memory ${workgroup} KiB, ` +
-    `binding ${mebibytes('maxStorageBufferBindingSize')}, buffer ${mebibytes('maxBufferSize')}. ` +
-    `Has: ${has.join(', ')}.` +
-    (refused.length > 0
-      ? ` Used without ${refused.join(', ')}: with it the self-test gives wrong numbers.`
-      : '')
-  );
 }
 
 const fenced = (lines: readonly string[]) => `\`\`\`\n${lines.join('\n')}\n\`\`\``;

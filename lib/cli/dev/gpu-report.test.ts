@@ -54,6 +54,7 @@ const kernels: KernelReport = {
     { ...line, variant: '64×64 f16', seconds: null, rate: null, share: null, reason: 'no f16' },
   ],
   blocks: [],
+  decoder: null,
   projections: [],
 };
 

@@ -4,11 +4,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { KinoraError } from '../../../contract';
 import type { KernelBenchOptions, KernelReport } from '../../../models/wan22/benchmark/kernels';
+import {
+  deviceLine,
+  reportTables,
+  tableText,
+} from '../../../models/wan22/benchmark/kernels/tables';
 import { readArguments, usageError } from '../../arguments';
 import { launchBrowser } from '../../browser/launch';
 import { serveFolders } from '../../file-server';
 import { fromUser } from '../../paths';
-import { deviceLine, reportTables, tableText } from './kernel-tables';
 import { writeKernelsPage } from './kernels-bundle';
 
 const help = `npm run bench -- kernels [options]

@@ -3,7 +3,13 @@ import { installErrorTransfer } from '../../../../contract/error-transfer';
 import { toKinoraError } from '../../../../contract/errors';
 import type { KernelBenchApi } from '../../../../engine/kernel-benchmark';
 import type { KernelBenchOptions, KernelReport } from '../../../../models/wan22/benchmark/kernels';
-import { deviceLine, reportTables, tableElement } from '../kernel-tables';
+import {
+  deviceLine,
+  isNumber,
+  plain,
+  reportTables,
+  type Table,
+} from '../../../../models/wan22/benchmark/kernels/tables';
 
 declare global {
   interface Window {
@@ -64,4 +70,33 @@ function show(next: KernelReport): void {
 async function copy(): Promise<void> {
   await navigator.clipboard.writeText(JSON.stringify(report, null, 2));
   state.textContent = 'Copied.';
+}
+
+function tableElement({ caption, columns, rows }: Table): HTMLElement {
+  const frame = document.createElement('div');
+  frame.className = 'table';
+  // A wide table scrolls by keyboard, too.
+  frame.tabIndex = 0;
+  const table = document.createElement('table');
+  table.createCaption().textContent = caption;
+  const cell = (row: HTMLTableRowElement, tag: 'th' | 'td', text: string, column: string) => {
+    const element = document.createElement(tag);
+    if (tag === 'th') element.setAttribute('scope', 'col');
+    if (isNumber(column)) element.className = 'number';
+    element.textContent = text;
+    row.append(element);
+  };
+  if (rows.length > 0) {
+    const head = table.createTHead().insertRow();
+    for (const column of columns) cell(head, 'th', plain(column), column);
+    const body = table.createTBody();
+    for (const row of rows) {
+      const line = body.insertRow();
+      row.forEach((text, i) => {
+        cell(line, 'td', text, columns[i] ?? '');
+      });
+    }
+  }
+  frame.append(table);
+  return frame;
 }

@@ -8,8 +8,10 @@ import type { Peak } from '../../../../gpu/kernels/peak-rate';
 import { type Timing, timeWork } from '../../../../gpu/kernels/time';
 import { type TuningResult, tune } from '../../../../gpu/kernels/tune';
 import { modesOf } from '../../../../gpu/kernels/variants';
+import type { StageResult } from '../../../../pipeline/benchmark';
 import type { ModelFolder } from '../../../../weights';
 import { openBlocks } from '../../../wan/benchmark/blocks';
+import { measureTinyDecoder } from '../../../wan/benchmark/stages';
 import { passFlops } from '../../../wan/flops';
 import { type ModelConfig, readModelConfig } from '../../config';
 import { kernelCases, textTokens } from './cases';
@@ -46,6 +48,8 @@ export interface KernelReport {
   readonly tuning: TuningResult | null;
   readonly lines: readonly KernelLine[];
   readonly blocks: readonly BlockLine[];
+  /** The small decoder on two latent frames of 1280×704, by the kernels that `exact` chooses; null where no block is measured. */
+  readonly decoder: StageResult | null;
   readonly projections: readonly Projection[];
 }
 
@@ -53,7 +57,7 @@ export interface KernelReport {
 export interface KernelBenchOptions extends Partial<MeasureOptions> {
   /** Whether variants are checked and tuned as they are before a first video. */
   readonly tune?: boolean;
-  /** Tokens of the whole block that is measured; 0 for none. */
+  /** Tokens of the whole block that is measured before a decoded frame; 0 for neither. */
   readonly blockTokens?: number;
 }
 
@@ -92,6 +96,7 @@ export async function benchmarkKernels(
     tuning: null,
     lines: [],
     blocks: [],
+    decoder: null,
     projections: [],
   };
   const add = (part: Partial<KernelReport>) => {
@@ -129,7 +134,13 @@ export async function benchmarkKernels(
     const seconds = await timeBlock(backend, config, tokens, measured.rounds);
     const flops = passFlops({ ...config.transformer, num_layers: 1 }, tokens, textTokens);
     const line = { mode, tokens, flops, seconds, rate: flops / seconds.least };
-    add({ blocks: [...report.blocks, line] });
+    const blocks = [...report.blocks, line];
+    add({ blocks, projections: project(config, report.lines, blocks) });
+  }
+  if (tokens > 0) {
+    await assignKernels(backend, 'exact');
+    const latent = { height: 44, width: 80 };
+    add({ decoder: await measureTinyDecoder(backend, config, { latent, passes: 1 }) });
   }
   return report;
 }

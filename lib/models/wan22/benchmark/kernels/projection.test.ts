@@ -49,6 +49,21 @@ test('kernels of one speed take the time of the counted work', () => {
   expect(others).toEqual([]);
 });
 
+test('the error of a projection is that of the block that was measured in its mode', () => {
+  const rate = 1e12;
+  const lines = [
+    line('linear', caseNames.projection, 'exact', rate),
+    line('attention', caseNames.self, 'exact', rate),
+    line('linear', caseNames.projection, 'fast', 2 * rate),
+  ];
+  const flops = passFlops({ ...config.transformer, num_layers: 1 }, 4096, 512);
+  const slower = { median: 2, least: flops / rate / 0.8 };
+  const block = { mode: 'exact', tokens: 4096, flops, seconds: slower, rate: 1 } as const;
+  const [exact, fast] = project(config, lines, [block]);
+  expect(exact?.error).toBeCloseTo(-0.2, 6);
+  expect(fast?.error).toBeNull();
+});
+
 test('a mode takes what it lacks from exact, and only that', () => {
   const lines = [
     line('linear', caseNames.projection, 'exact', 1e12),

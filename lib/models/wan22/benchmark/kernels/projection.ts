@@ -1,6 +1,7 @@
 import { transformerDim } from '../../../wan/config';
 import { decodeCost, decoderGraphs } from '../../../wan/vae';
 import type { ModelConfig } from '../../config';
+import type { BlockLine } from '.';
 import { caseNames, nativeTokens, textTokens } from './cases';
 import type { KernelFamily, KernelLine } from './measure';
 
@@ -17,26 +18,35 @@ export interface Projection {
   readonly thirtyStepsSeconds: number;
   /** The full decoder; null where no convolution was measured. */
   readonly decodeSeconds: number | null;
+  /** How far the same projection of the measured block is off, such as 0.1 where it is 10 % too long; null without one. */
+  readonly error: number | null;
 }
 
 /**
  * Projects the fastest measured kernels to a video. A kernel that a mode lacks is taken from `exact`; one that was not
  * measured has the rate of its family's fastest.
  *
+ * @param blocks whole blocks that were measured
  * @returns nothing for a mode whose linears or attention were not measured
  */
-export function project(config: ModelConfig, lines: readonly KernelLine[]): Projection[] {
+export function project(
+  config: ModelConfig,
+  lines: readonly KernelLine[],
+  blocks: readonly BlockLine[] = [],
+): Projection[] {
   const { transformer } = config;
   const d = transformerDim(transformer);
-  const linear = 2 * nativeTokens * d;
-  const work: readonly [KernelFamily, string, number][] = [
-    // Six of the tokens, two of the text.
-    ['linear', caseNames.projection, 6 * linear * d + 4 * textTokens * d ** 2],
-    ['linear', caseNames.up, linear * transformer.ffn_dim],
-    ['linear', caseNames.down, linear * transformer.ffn_dim],
-    ['attention', caseNames.self, 4 * nativeTokens ** 2 * d],
-    ['attention', caseNames.cross, 4 * nativeTokens * textTokens * d],
-  ];
+  const workOf = (tokens: number): readonly [KernelFamily, string, number][] => {
+    const linear = 2 * tokens * d;
+    return [
+      // Six of the tokens, two of the text.
+      ['linear', caseNames.projection, 6 * linear * d + 4 * textTokens * d ** 2],
+      ['linear', caseNames.up, linear * transformer.ffn_dim],
+      ['linear', caseNames.down, linear * transformer.ffn_dim],
+      ['attention', caseNames.self, 4 * tokens ** 2 * d],
+      ['attention', caseNames.cross, 4 * tokens * textTokens * d],
+    ];
+  };
   const decode = decodeCost(
     decoderGraphs(config.vae, { latentHeight: 44, latentWidth: 80 }),
     31,
@@ -52,12 +62,14 @@ export function project(config: ModelConfig, lines: readonly KernelLine[]): Proj
       const ofCase = ofFamily.filter((line) => line.case === name);
       return fastest(ofCase) ?? fastest(ofFamily);
     };
-    let blockSeconds = 0;
-    for (const [family, name, flops] of work) {
-      const rate = rateOf(family, name);
-      if (rate === null) return [];
-      blockSeconds += flops / rate;
-    }
+    const secondsOf = (tokens: number) =>
+      workOf(tokens).reduce((sum, [family, name, flops]) => {
+        const rate = rateOf(family, name);
+        return rate === null ? Number.NaN : sum + flops / rate;
+      }, 0);
+    const blockSeconds = secondsOf(nativeTokens);
+    if (Number.isNaN(blockSeconds)) return [];
+    const block = blocks.find((measured) => measured.mode === mode);
     const passSeconds = transformer.num_layers * blockSeconds;
     const convolution = rateOf('convolution');
     return [
@@ -68,6 +80,7 @@ export function project(config: ModelConfig, lines: readonly KernelLine[]): Proj
         fourStepsSeconds: 4 * passSeconds,
         thirtyStepsSeconds: 60 * passSeconds,
         decodeSeconds: convolution && decode / convolution,
+        error: block ? secondsOf(block.tokens) / block.seconds.least - 1 : null,
       },
     ];
   });

@@ -1,5 +1,5 @@
-import type { TuningResult } from '../../../gpu/kernels/tune';
-import type { KernelLine, KernelReport } from '../../../models/wan22/benchmark/kernels';
+import type { TuningResult } from '../../../../gpu/kernels/tune';
+import type { KernelLine, KernelReport } from '.';
 
 /** A table for the terminal, the page and Markdown. */
 export interface Table {
@@ -16,6 +16,45 @@ export function deviceLine({ device, browser }: KernelReport): string {
   const emulated = device.software ? ', computed by the CPU: only ratios mean anything' : '';
   const [version = browser] = /(?:Chrome|Firefox|Version)\/[\d.]+/.exec(browser) ?? [];
   return `${[...new Set(words)].join(' ') || 'unknown GPU'}${emulated}; ${version}`;
+}
+
+/** What a report begins with: device, system and date, and what decides which kernels run. */
+export function reportHead(device: KernelReport | undefined, about: string): string {
+  const lines = device
+    ? [deviceLine(device), about, capabilities(device)]
+    : ['The device is not known.', about];
+  return ['# Kinora on a graphics card', lines.join('  \n')].join('\n\n');
+}
+
+/**
+ * A report as the text of an issue. It names graphics card, browser and system.
+ *
+ * @param kinora the version
+ */
+export function reportText(report: KernelReport, kinora: string): string {
+  const [, system = 'unknown system'] = /\(([^)]*)\)/.exec(report.browser) ?? [];
+  const about = `${system}, ${report.date.slice(0, 10)}, Kinora ${kinora}`;
+  return `${[reportHead(report, about), ...reportTables(report).map(tableMarkdown)].join('\n\n')}\n`;
+}
+
+/** What decides which kernels a device can run. */
+function capabilities({ device, modes, languageFeatures, refused }: KernelReport): string {
+  const { features, limits } = device;
+  const mebibytes = (name: string) => `${Math.round((limits[name] ?? 0) / 2 ** 20)} MiB`;
+  const wanted = [
+    ...['shader-f16', 'subgroups', 'chromium-experimental-subgroup-matrix'],
+    ...['packed_4x8_integer_dot_product', 'immediate_address_space'],
+  ];
+  const has = wanted.filter((name) => [...features, ...languageFeatures].includes(name));
+  const workgroup = Math.round((limits.maxComputeWorkgroupStorageSize ?? 0) / 1024);
+  return (
+    `Modes: ${modes.join(', ')}. Workgroup memory ${workgroup} KiB, ` +
+    `binding ${mebibytes('maxStorageBufferBindingSize')}, buffer ${mebibytes('maxBufferSize')}. ` +
+    `Has: ${has.join(', ')}.` +
+    (refused.length > 0
+      ? ` Used without ${refused.join(', ')}: with it the self-test gives wrong numbers.`
+      : '')
+  );
 }
 
 /** The tables of a report; those of which nothing is known yet are left out. */
@@ -72,10 +111,28 @@ export function reportTables(report: KernelReport): Table[] {
       ]),
     });
   }
-  if (report.projections.length > 0) {
+  if (report.decoder) {
+    const { seconds, flopPerSecond } = report.decoder;
     tables.push({
-      caption: 'Projected to 1280×704×121',
-      columns: ['mode', '#one block', '#one pass', '#4 steps', '#30 steps', '#full decoder'],
+      caption: 'Small decoder, two latent frames of 1280×704',
+      columns: ['mode', '#ms', '#GFLOP/s'],
+      rows: [['exact', short(seconds * 1000), giga(flopPerSecond)]],
+    });
+  }
+  if (report.projections.length > 0) {
+    const tokens = report.blocks[0]?.tokens;
+    const error = tokens ? `; error: the same projection of the ${tokens} tokens above` : '';
+    tables.push({
+      caption: `Projected to 1280×704×121, which is 5 seconds${error}`,
+      columns: [
+        'mode',
+        '#one block',
+        '#one pass',
+        '#4 steps',
+        '#30 steps',
+        '#full decoder',
+        '#error',
+      ],
       rows: report.projections.map((projection) => [
         projection.mode,
         duration(projection.blockSeconds),
@@ -83,6 +140,7 @@ export function reportTables(report: KernelReport): Table[] {
         duration(projection.fourStepsSeconds),
         duration(projection.thirtyStepsSeconds),
         projection.decodeSeconds === null ? 'not measured' : duration(projection.decodeSeconds),
+        projection.error === null ? '' : percent(projection.error),
       ]),
     });
   }
@@ -123,6 +181,8 @@ function kernelRow(line: KernelLine, lines: readonly KernelLine[]): string[] {
 /** Three digits, or more in front of the point. */
 const short = (value: number) => (value >= 100 ? value.toFixed(0) : value.toPrecision(3));
 
+const percent = (part: number) => `${part > 0 ? '+' : ''}${(100 * part).toFixed(0)} %`;
+
 const giga = (perSecond: number) => short(perSecond / 1e9);
 
 /** Seconds, minutes or hours. */
@@ -132,8 +192,10 @@ export function duration(seconds: number): string {
   return `${short(seconds / 3600)} h`;
 }
 
-const isNumber = (column: string) => column.startsWith('#');
-const plain = (column: string) => column.replace(/^#/, '');
+/** Whether the cells of a column are numbers. */
+export const isNumber = (column: string) => column.startsWith('#');
+/** The name of a column. */
+export const plain = (column: string) => column.replace(/^#/, '');
 
 /** For a terminal. */
 export function tableText({ caption, columns, rows }: Table): string {
@@ -163,34 +225,4 @@ export function tableMarkdown({ caption, columns, rows }: Table): string {
   return [`**${caption}**`, '', line(columns.map(plain)), line(rules), ...rows.map(line)].join(
     '\n',
   );
-}
-
-/** For a page. */
-export function tableElement({ caption, columns, rows }: Table): HTMLElement {
-  const frame = document.createElement('div');
-  frame.className = 'table';
-  // A wide table scrolls by keyboard, too.
-  frame.tabIndex = 0;
-  const table = document.createElement('table');
-  table.createCaption().textContent = caption;
-  const cell = (row: HTMLTableRowElement, tag: 'th' | 'td', text: string, column: string) => {
-    const element = document.createElement(tag);
-    if (tag === 'th') element.setAttribute('scope', 'col');
-    if (isNumber(column)) element.className = 'number';
-    element.textContent = text;
-    row.append(element);
-  };
-  if (rows.length > 0) {
-    const head = table.createTHead().insertRow();
-    for (const column of columns) cell(head, 'th', plain(column), column);
-    const body = table.createTBody();
-    for (const row of rows) {
-      const line = body.insertRow();
-      row.forEach((text, i) => {
-        cell(line, 'td', text, columns[i] ?? '');
-      });
-    }
-  }
-  frame.append(table);
-  return frame;
 }
