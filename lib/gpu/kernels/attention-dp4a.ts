@@ -239,11 +239,11 @@ function integerLogits(variant: AttentionVariant, shape: AttentionShape): Logits
         ${vectors % 4 === 0 ? '' : `if (vector < ${vectors}u) `}{ ${area.name}[slot] = ${name}[(head * ${length} + ${row}) * ${vectors}u + vector]; }
         ${vectors % 4 === 0 ? '' : `if (vector >= ${vectors}u) { ${area.name}[slot] = vec4<u32>(); }`}`,
     );
+  // The sum is the first addend, as an instruction that adds a dot product to a number takes it for nothing.
   const dots = (i: number, j: number) =>
-    ['x', 'y', 'z', 'w']
-      .map((e) => `dot4I8Packed(a.${e}, b${j}.${e})`)
-      .join(' + ')
-      .concat(` + d${i}_${j}`);
+    [`d${i}_${j}`, ...['x', 'y', 'z', 'w'].map((e) => `dot4I8Packed(a.${e}, b${j}.${e})`)].join(
+      ' + ',
+    );
   return {
     name: `fast attention ${shape.kv}→${shape.out} ${shape.headSize}, ${queries}×${tile}`,
     mode: 'fast',
@@ -281,13 +281,8 @@ ${lines(keys, (j) => `          d${i}_${j} = ${dots(i, j)};`)}
 )}
     }
 ${lines(keys, (j) => `    let k${j} = kScale[head * uniforms.keys + min(firstKey + lane * ${keys}u + ${j}u, uniforms.keys - 1u)];`)}
-${lines(
-  rows,
-  (
-    i,
-  ) => `    let q${i} = uniforms.scale * qScale[head * uniforms.rows + min(firstQuery + part * ${rows}u + ${i}u, uniforms.rows - 1u)];
-${lines(keys, (j) => `    s${i}_${j} = f32(d${i}_${j}) * k${j};`)}`,
-)}`,
+${lines(rows, (i) => lines(keys, (j) => `    s${i}_${j} = f32(d${i}_${j}) * k${j};`))}
+${lines(rows, (i) => `    let q${i} = uniforms.scale * qScale[head * uniforms.rows + min(firstQuery + part * ${rows}u + ${i}u, uniforms.rows - 1u)];`)}`,
     factor: (i) => `q${i}`,
   };
 }

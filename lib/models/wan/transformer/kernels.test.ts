@@ -109,7 +109,7 @@ describe("the 5B's graphs as dispatches", () => {
     [
       'fast',
       fast,
-      { 'self-attention': '158, c070e468', 'cross-attention-feed-forward': '137, 368eede5' },
+      { 'self-attention': '158, 0ddce6b3', 'cross-attention-feed-forward': '137, 368eede5' },
     ],
     [
       'matrix units, LoRA',
