@@ -123,7 +123,6 @@ export const configSchema = z
     }
   });
 
-/** Every setting, checked. */
 export type Config = z.output<typeof configSchema>;
 
 /**

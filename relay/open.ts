@@ -14,9 +14,7 @@ import { createWebhooks } from './webhooks/webhooks';
 /** Interval of removing expired files, workers and webhooks, in seconds. */
 const retentionSeconds = 60;
 
-/** A relay that can be started and stopped. */
 export type RunningRelay = Awaited<ReturnType<typeof openParts>>;
-/** The parts of one node. */
 export type Relay = Omit<RunningRelay, 'start' | 'finish' | 'stop'>;
 
 /**

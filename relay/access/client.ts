@@ -29,7 +29,6 @@ type DataOf<Op extends JsonOperation> =
     ? Data
     : never;
 
-/** Parts of a request, as the endpoint's schemas take them. */
 export interface CallInput {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;

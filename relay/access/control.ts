@@ -23,7 +23,6 @@ type DataFolder = Pick<Config, 'KINORA_DATA'>;
 
 let ownToken: string | null = null;
 
-/** The control token of this process, made once. */
 export function processControlToken(): string {
   ownToken ??= `kc_${randomBytes(32).toString('base64url')}`;
   return ownToken;

@@ -23,12 +23,10 @@ export function mintKey(kind: KeyKind): { id: string; key: string } {
   return { id, key: `${prefixes[kind]}_${id}_${base62(randomBytes(secretBytes))}` };
 }
 
-/** The id in a key; null for a text that is no key. */
 export function idOfKey(key: string): string | null {
   return keyPattern.exec(key)?.[2] ?? null;
 }
 
-/** Whether a text has the form of a key's id. */
 export function isKeyId(text: string): boolean {
   return /^[0-9A-Za-z]{8}$/.test(text);
 }
@@ -38,7 +36,6 @@ export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** Compares two texts in constant time. */
 export function sameText(left: string, right: string): boolean {
   // `timingSafeEqual` needs equal lengths, which hashes have.
   const [a, b] = [left, right].map((text) => createHash('sha256').update(text).digest());

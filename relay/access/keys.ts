@@ -32,7 +32,6 @@ const touchMs = 60_000;
 /** Most cached rows; unknown ids are not cached. */
 const mostRows = 10_000;
 
-/** A key to be made. */
 interface NewKey {
   readonly kind: KeyKind;
   readonly owner: string;
@@ -44,10 +43,8 @@ interface NewKey {
   readonly termsVersion?: string;
 }
 
-/** What of a request to an operation for admins is looked at. */
 type AdminRequest = Pick<Request, 'method' | 'headers'>;
 
-/** A row of the table of keys. */
 type KeyRow = typeof keys.$inferSelect;
 
 export type Keys = ReturnType<typeof createKeys>;
@@ -108,7 +105,6 @@ export function createKeys(options: {
     return row;
   };
 
-  /** The row behind a session; null where the session is not valid. */
   const sessionRow = async (cookie: string | null): Promise<KeyRow | null> => {
     const session = cookie === null ? null : readSession(await sessionSecret(), cookie);
     const row = session && (await find(session.keyId));
@@ -266,7 +262,6 @@ export function createKeys(options: {
   }
 }
 
-/** Why a key opens something else. */
 const wrongKind = {
   api: 'This is an API key: workers connect with a worker token.',
   worker: 'This is a worker token: it takes jobs and cannot call the API.',
@@ -293,7 +288,6 @@ function isAdmin(row: KeyRow): boolean {
   return row.scopes.includes('admin');
 }
 
-/** The key in an `Authorization` header. */
 function bearer(authorization: string | null): string | null {
   return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? null;
 }
@@ -303,7 +297,6 @@ function unauthorized(): ApiError {
   return new ApiError('UNAUTHORIZED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
-/** Inserts a key, and its owner where there is none of that name. */
 async function insertKey(db: Database, input: NewKey): Promise<{ key: string; row: KeyRow }> {
   await ensureOwner(db, input.owner);
   const inAnHour = input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null;
@@ -391,7 +384,6 @@ async function missingKeys(db: Database): Promise<{ api: boolean; worker: boolea
   };
 }
 
-/** A key for lists, without its secret. */
 function recordOf(row: KeyRow): KeyRecord {
   return {
     id: row.id,

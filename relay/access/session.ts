@@ -6,7 +6,6 @@ const cookieName = 'kinora_session';
 /** A session's length in seconds: 7 days. */
 export const sessionSeconds = 7 * 24 * 3600;
 
-/** A signed-in key and the session's end. */
 export interface Session {
   /** The key or sign-in token that was used: revoking it ends the session. */
   readonly keyId: string;
@@ -24,7 +23,6 @@ export function sessionCookie(secret: string, session: Session, secure: boolean)
   return attributes(`${text}.${sign(secret, text)}`, sessionSeconds, secure);
 }
 
-/** The `Set-Cookie` value that removes a session. */
 export function clearedCookie(secure: boolean): string {
   return attributes('', 0, secure);
 }

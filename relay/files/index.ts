@@ -1,11 +1,14 @@
+import path from 'node:path';
 import type { Completion } from '../../lib/contract/v3';
+import type { Config } from '../config';
 import type { NodeHandler } from '../http/router';
 import type { JobRow } from '../store/schema';
-import { openBlobs, partsFolder } from './blobs';
-import type { FilesContext, FilesDependencies } from './context';
+import { type BlobStore, diskBlobs, partsFolder } from './blobs';
+import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
 import { filenameOf, getVideo, putOutput, takeVideo } from './outputs/video';
+import type { FilesContext, FilesDependencies } from './requests';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
 import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
@@ -16,7 +19,13 @@ import { uploadRows } from './uploads/rows';
 export { createLinks } from './links';
 export { createSpace } from './space';
 
-/** Opens the blob store and makes the handlers of large bodies. */
+/** The store that the settings name: a bucket with `S3_BUCKET`, else `{KINORA_DATA}/files`. */
+export function openBlobs(config: Config): BlobStore {
+  const { S3_BUCKET, S3_ACCESS_KEY_ID = '', S3_SECRET_ACCESS_KEY = '' } = config;
+  if (S3_BUCKET === undefined) return diskBlobs(path.join(config.KINORA_DATA, 'files'));
+  return s3Blobs({ ...config, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY });
+}
+
 export function createFiles(dependencies: FilesDependencies) {
   const { config, store } = dependencies;
   const context: FilesContext = {
@@ -46,7 +55,6 @@ export function createFiles(dependencies: FilesDependencies) {
   return {
     blobs,
     links,
-    /** Public links to results. */
     shares,
     takeOwnVideo: takeOwnVideo(context),
     intake: createIntake(context),
@@ -63,5 +71,4 @@ export function createFiles(dependencies: FilesDependencies) {
   };
 }
 
-/** What callers upload, what workers upload, and who may read it. */
 export type Files = ReturnType<typeof createFiles>;

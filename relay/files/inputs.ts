@@ -9,11 +9,10 @@ import type { NodeHandler } from '../http/router';
 import { type ClaimedJob, isClaimed } from '../jobs';
 import { imageColumns } from '../store/schema';
 import { keyOf } from './blobs';
-import type { FilesContext } from './context';
 import { type LinkPurpose, leaseNonce } from './links';
-import { invalidField, queryOf } from './requests';
+import { type FilesContext, invalidField, queryOf } from './requests';
 import { headersOf, sendBody, serveBlob } from './serving';
-import { loraType } from './uploads/kinds';
+import { loraType } from './uploads/handlers';
 
 /** Longest fetch of one adapter, in milliseconds. */
 const totalMs = 15 * 60_000;

@@ -62,7 +62,6 @@ export function createLinks({
     publicUrl,
     verify,
     isOpen,
-    /** Address of a prediction's result. */
     prediction: (id: string) => `${publicUrl}/api/v3/predictions/${id}/result`,
     /** Address of the page of a link; its files are below it. */
     share: (id: string) => `${publicUrl}/s/${id}`,

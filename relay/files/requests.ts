@@ -1,16 +1,42 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
+import type { Keys } from '../access/keys';
+import type { Limits } from '../access/limits';
+import type { Config } from '../config';
+import type { Guard } from '../guard/guard';
 import { sendJson } from '../http/reply';
-import type { FilesContext } from './context';
+import type { Jobs } from '../jobs';
+import type { Store } from '../store/store';
+import type { Storage } from './blobs';
+import type { Links } from './links';
+import type { Space } from './space';
+import type { UploadRows } from './uploads/rows';
 
-/** The query of a request. */
+/** What {@link createFiles} is made from. */
+export interface FilesDependencies {
+  readonly config: Config;
+  readonly links: Links;
+  readonly store: Pick<Store, 'db' | 'listen'>;
+  readonly keys: Pick<Keys, 'authenticate' | 'authenticateAdmin'>;
+  readonly limits: Pick<Limits, 'key'>;
+  readonly guard: Guard;
+  readonly jobs: Jobs;
+  readonly space: Space;
+  readonly log: Logger;
+}
+
+/** What the handlers of this folder work with. */
+export interface FilesContext extends FilesDependencies, Storage {
+  readonly rows: UploadRows;
+}
+
 export function queryOf(request: IncomingMessage): URLSearchParams {
   return new URL(request.url ?? '/', 'http://localhost').searchParams;
 }
 
-/** A refusal that names one field. */
 export function invalidField(
   field: string,
   message: string,
@@ -44,7 +70,6 @@ export function typeOf(request: IncomingMessage): string {
   return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Answers 200 in the envelope of the API. */
 export function sendData(response: ServerResponse, data: unknown): void {
   sendJson(response, 200, { code: 200, message: 'success', data });
 }

@@ -11,13 +11,12 @@ import {
   uploads,
 } from '../store/schema';
 import { keyOf, onStorage } from './blobs';
-import type { FilesContext } from './context';
 import { ownImage } from './inputs';
+import type { FilesContext } from './requests';
 
 /** One may be there without the other, where that could not be fetched. */
 const hasImages = or(...Object.values(imageColumns).map((column) => isNotNull(jobTable[column])));
 
-/** Rows of each kind per call. */
 const batch = 100;
 const dayMs = 86_400_000;
 
@@ -119,7 +118,6 @@ export function createRetention(context: FilesContext) {
       await sweepUploads();
       await sweepTemporary();
     },
-    /** Removes every file of a job. */
     async removeOf(job: JobImages & Pick<JobRow, 'id' | 'owner' | 'outputKey'>): Promise<void> {
       if (job.outputKey !== null) await removeVideo(job.id, job.outputKey);
       await removeImages(job);

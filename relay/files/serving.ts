@@ -6,7 +6,6 @@ import parseRange from 'range-parser';
 import { ApiError } from '../../lib/contract/v3';
 import type { BlobStore } from './blobs';
 
-/** How a blob is presented to browsers. */
 interface Presentation {
   /** Never guessed from a name. */
   readonly type: string;
@@ -19,7 +18,6 @@ interface Presentation {
   readonly maxAge: number;
 }
 
-/** What is sent: its length, and its bytes as a stream. */
 export interface Content {
   readonly bytes: number;
   /** @param range first and last byte, both counted */
@@ -37,7 +35,6 @@ export async function serveBlob(
   await serveContent(request, response, await blobContent(blobs, key), presentation);
 }
 
-/** Content that is in memory. */
 export function bytesContent(bytes: Uint8Array): Content {
   return {
     bytes: bytes.length,
@@ -93,7 +90,6 @@ export async function serveContent(
   else response.end();
 }
 
-/** The headers of every file. */
 export function headersOf(presentation: Presentation): Record<string, string> {
   const name = encodeURIComponent(presentation.filename).replace(
     /['()*]/g,

@@ -45,7 +45,6 @@ export function createSpace(
   };
 }
 
-/** The free space of the disk under the data folder. */
 export type Space = ReturnType<typeof createSpace>;
 
 /** Infinite where it cannot be read: a write then reports what is wrong. */

@@ -80,10 +80,8 @@ function isPublicHost(hostname: string): boolean {
   return !privateSuffixes.some((suffix) => name.endsWith(`.${suffix}`));
 }
 
-/** Addresses of a name. */
 export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
 
-/** The lookup of the operating system. */
 export const lookupBySystem: Lookup = (hostname) => systemLookup(hostname, { all: true });
 
 /**

@@ -1,4 +1,3 @@
-/** Why a call was not made, or failed. */
 export class GuardError extends Error {
   override readonly name = 'GuardError';
   constructor(
@@ -17,7 +16,6 @@ export class GuardError extends Error {
     super(message, options);
   }
 
-  /** Whether the next try may succeed. */
   get isPassing(): boolean {
     return this.reason === 'unreachable' || this.reason === 'timeout' || this.reason === 'busy';
   }
@@ -26,7 +24,6 @@ export class GuardError extends Error {
 /** Statuses after which the next try may succeed, besides 5xx: Request Timeout, Too Early, Too Many Requests. */
 const passingStatuses: readonly number[] = [408, 425, 429];
 
-/** The error for an answer that is no success. */
 export function statusError(url: string, status: number): GuardError {
   const isPassing = status >= 500 || passingStatuses.includes(status);
   const sentence = `${new URL(url).host} answered ${status}.`;

@@ -3,11 +3,9 @@ import { Agent, type Dispatcher } from 'undici';
 import { checkUrl, hostOf, type Lookup, lookupBySystem, publicLookup } from './addresses';
 import { GuardError, toGuardError } from './errors';
 
-/** The answer to a guarded call. */
 export interface GuardedAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The announced length; null where there is none. */
   readonly bytes: number | null;
   /** Uncompressed. A caller that does not read it to its end destroys it. */
   readonly body: Readable;
@@ -31,7 +29,6 @@ export interface GuardedRequest {
   readonly signal?: AbortSignal;
 }
 
-/** How a guard is made. */
 export interface GuardOptions {
   /** Name lookup, connection and TLS of one hop, in ms. Default 5,000. */
   readonly connectMs?: number;

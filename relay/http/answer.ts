@@ -11,7 +11,6 @@ import { corsHeaders, countBadKey, preflightHeaders, toApiError } from './reply'
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
 
-/** What is known about a request while it is answered. */
 interface RequestContext {
   readonly requestId: string;
   readonly address: string;
@@ -149,7 +148,6 @@ async function refuse(relay: Relay, context: RequestContext, thrown: unknown): P
   });
 }
 
-/** Headers of every answer. */
 function setCommonHeaders(response: Response, context: RequestContext): void {
   const { headers } = response;
   setAll(headers, Object.fromEntries(context.headers));
@@ -169,7 +167,6 @@ function nameOf(route: Match<OperationId>): string {
   return route.kind === 'found' ? route.target : route.kind;
 }
 
-/** Whether the operation is for our own pages and commands. */
 function isInternal(route: Match<OperationId>): boolean {
   if (route.kind === 'nothing') return false;
   const { internal }: Endpoint = endpoints[route.target];

@@ -34,7 +34,6 @@ export type HandlerOf<Op extends OperationId> = (
   call: CallOf<Op>,
 ) => Promise<unknown | Response>;
 
-/** A request of any operation. */
 type AnyCall = Pick<CallOf<OperationId>, 'request' | 'requestId'> & {
   readonly caller: Caller | null;
   readonly params: unknown;
@@ -50,5 +49,4 @@ export type Handler = {
   answer(relay: Relay, call: AnyCall): Promise<unknown | Response>;
 }['answer'];
 
-/** Every operation that goes through Next has one. */
 export type Handlers = { readonly [Op in OperationId]?: HandlerOf<Op> };

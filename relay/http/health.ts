@@ -6,7 +6,6 @@ import { sendJson } from './reply';
 import { callerAddress, headersOf, isForwarded, isLoopback } from './request';
 import type { NodeHandler } from './router';
 
-/** The state of a node's server. */
 export interface ServerStatus {
   /** Null until the relay is open. */
   relay(): Relay | null;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { describeIssues } from '../../lib/contract/request';
 import { ApiError } from '../../lib/contract/v3';
-import { tooLarge } from '../files/blobs/store';
+import { tooLarge } from '../files/blobs';
 
 /**
  * Reads the JSON body of a request.

@@ -7,12 +7,10 @@ import type { RunningRelay } from '../open';
 import { endOnSignals, isRunByNpm } from './process';
 import { type RunningServer, type StartOptions, startServer } from './start';
 
-/** How the process of a node is run. */
 export interface NodeOptions extends Pick<StartOptions, 'pages'> {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether the terms of use are accepted, as `KINORA_ACCEPT_TERMS` says too. */
   readonly acceptTerms: boolean;
-  /** Prints a line to the terminal. */
   readonly print: (line: string) => void;
 }
 

@@ -5,11 +5,9 @@ import { within } from '../loop';
 const sameSignalMs = 500;
 const parentCheckMs = 500;
 
-/** How a process ends. */
 export interface Ending {
   readonly log: Logger;
   readonly print: (line: string) => void;
-  /** Ends the node in an orderly way. */
   readonly stop: () => Promise<void>;
   /** Time limit of the stop, in milliseconds; then the process ends as it is. */
   readonly limitMs: number;

@@ -5,7 +5,7 @@ import { finished } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Limits } from '../access/limits';
-import { causesOf, storageDown } from '../store/errors';
+import { causesOf, storageDown } from '../store/store';
 
 /** Limits of reading the rest of a refused body, so that its sender can read the answer. */
 const maxDrainBytes = 64 * 1024 * 1024;
@@ -56,7 +56,6 @@ export async function countBadKey(
   );
 }
 
-/** The headers of a whole JSON answer. */
 function jsonHeaders(text: string) {
   return {
     'Content-Type': 'application/json; charset=utf-8',
@@ -66,7 +65,6 @@ function jsonHeaders(text: string) {
   };
 }
 
-/** Sends a whole JSON answer. */
 export function sendJson(
   response: ServerResponse,
   status: number,

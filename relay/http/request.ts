@@ -83,7 +83,6 @@ export function headersOf(request: IncomingMessage): Headers {
   return headers;
 }
 
-/** Whether an address is this machine itself. */
 export function isLoopback(address: string): boolean {
   return address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
 }

@@ -9,7 +9,6 @@ export type NodeHandler = (
   params: Readonly<Record<string, string>>,
 ) => Promise<void>;
 
-/** One method of one path. */
 interface Route<Target> {
   readonly method: string;
   /** Template such as `/files/uploads/{id}`; a parameter is one segment that is not empty. */
@@ -19,12 +18,10 @@ interface Route<Target> {
   readonly target: Target;
 }
 
-/** Where a request goes. */
 export type Match<Target> =
   | {
       readonly kind: 'found';
       readonly target: Target;
-      /** Percent-decoded. */
       readonly params: Readonly<Record<string, string>>;
     }
   /** The path is known, the method is not; `target` is one of the path's. */
@@ -91,7 +88,6 @@ function match(
   return values;
 }
 
-/** The operation of the API that a request is for. */
 export const findOperation = createRouter<OperationId>(
   (Object.keys(endpoints) as OperationId[]).map((operation) => {
     const { method, path, params }: Endpoint = endpoints[operation];

@@ -161,11 +161,9 @@ export function createRequestServer(dependencies: ServerDependencies) {
 
   return {
     server,
-    /** Answers that have not ended. */
     get open(): number {
       return openResponses.size;
     },
-    /** Resolves once every answer has ended. */
     idle: (): Promise<void> =>
       openResponses.size === 0
         ? Promise.resolve()
@@ -175,7 +173,6 @@ export function createRequestServer(dependencies: ServerDependencies) {
   };
 }
 
-/** An HTTP server with its open answers. */
 export type RequestServer = ReturnType<typeof createRequestServer>;
 
 function isFrequent(operation: OperationId): boolean {

@@ -8,7 +8,6 @@ import type { Pages } from './next';
 import { createRequestServer, type RequestServer } from './server';
 import type { Timeouts } from './timeouts';
 
-/** What a node is started with. */
 export interface StartOptions {
   readonly config: Config;
   readonly log: Logger;
@@ -73,9 +72,7 @@ export async function startServer(options: StartOptions) {
     port,
     /** Resolves once the relay is open; rejects with the error that kept it from opening. */
     relay: relay.promise,
-    /** The same of the pages. */
     pages: pages.promise,
-    /** Number of answers that have not ended. */
     get open(): number {
       return requests.open;
     },
@@ -89,7 +86,6 @@ export async function startServer(options: StartOptions) {
     },
   };
 }
-/** A node that listens. */
 export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** Waits until answers and background work have ended, for a limited time, and cuts the others. */

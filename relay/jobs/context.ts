@@ -1,21 +1,18 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Logger } from 'pino';
-import type { WebhookEvent } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Metrics } from '../observe/metrics';
 import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Store } from '../store/store';
+import type { Webhooks } from '../webhooks/webhooks';
 import { isTerminal, type JobEvent, nextStep } from './status';
-
-/** The webhook row of an event of a job; null where it is not wanted. */
-export type OutboxRow = (job: JobRow, event: WebhookEvent) => typeof deliveries.$inferInsert | null;
 
 /** What the jobs need of the node. */
 export interface JobsDependencies {
   readonly store: Store;
   readonly config: Config;
-  readonly outboxRow: OutboxRow;
+  readonly outboxRow: Webhooks['outboxRow'];
   readonly log: Logger;
   readonly metrics?: Metrics;
 }

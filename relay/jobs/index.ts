@@ -7,20 +7,18 @@ import { skippedFor } from './claim';
 import { createSteps, type JobsDependencies } from './context';
 import { createIntakes } from './intake';
 import { createLeases } from './lease';
-import { createQueries } from './queries';
-import { createJobReader } from './reader';
+import { createJobReader, createQueries } from './queries';
 import { createSubmissions } from './submit';
 import { sweepJobs } from './sweep';
 
-export type { JobsDependencies, OutboxRow } from './context';
+export type { JobsDependencies } from './context';
 export { createHeldClaims, type HeldClaims } from './held-claims';
 export { type ClaimedJob, isClaimed } from './lease';
-export { canTake, takesFor } from './matching';
 export { checkReport } from './report';
 export { isTerminal } from './status';
 export { createSweeper } from './sweep';
 export { createWatches, type Watches } from './watches';
-export { createWorkers, type Workers } from './workers';
+export { canTake, createWorkers, takesFor, type Workers } from './workers';
 
 /**
  * The jobs of an installation: leases per attempt with a fencing token (README.md). Every method is one

@@ -1,12 +1,12 @@
 /** @module-tag full */
+
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
 import type { JobLora } from '../store/schema';
 import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, openTestStore } from '../testing/store';
-import { canTake } from './matching';
-import { createWorkers } from './workers';
+import { canTake, createWorkers } from './workers';
 
 const flip = () => randomInt(2) === 1;
 /** One of the values, the first in three of four cases: with equal chances hardly any worker would fit. */

@@ -3,7 +3,6 @@ import { cursorForm, type PredictionStatus } from '../../lib/contract/v3';
 import { Kept } from '../kept';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
-import { idForm } from './reader';
 
 /** A job of a list, without its parameters and its prompt where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
@@ -149,7 +148,6 @@ export function createQueries(db: Database) {
         .where(sql`${jobs.status} in ('created', 'processing')`);
       return row ?? { waiting: 0, processing: 0, oldestSeconds: 0 };
     },
-    /** The latest picture of a running job. */
     async preview(id: string): Promise<{ step: number; image: string } | null> {
       if (!idForm.test(id)) return null;
       const [row] = await db
@@ -159,5 +157,46 @@ export function createQueries(db: Database) {
         .where(eq(previews.jobId, id));
       return row ?? null;
     },
+  };
+}
+
+/** Ids as they can be in the table; anything else is not there, and may not be storable either. */
+export const idForm = /^[0-9a-f]{32}$/;
+
+type Rows = Map<string, JobRow>;
+
+/**
+ * Reads jobs by id. What is asked for within one turn of the event loop is read by one statement, which
+ * starts after all of it was asked: on PGlite 16 jobs cost 1.6 ms together and 1 ms each alone.
+ *
+ * @returns a function whose result is null where the job does not exist, or is another owner's
+ */
+export function createJobReader(db: Database) {
+  const statement = db
+    .select()
+    .from(jobs)
+    .where(sql`${jobs.id} = any(${sql.placeholder('ids')})`)
+    // Without a name: a pooler between us and PostgreSQL may not know named statements.
+    .prepare('');
+  let next: { readonly ids: Set<string>; readonly rows: Promise<Rows> } | null = null;
+
+  function startNext() {
+    const ids = new Set<string>();
+    const rows = new Promise<Rows>((resolve, reject) => {
+      setImmediate(() => {
+        next = null;
+        const read = statement.execute({ ids: [...ids] });
+        read.then((found) => resolve(new Map(found.map((job) => [job.id, job]))), reject);
+      });
+    });
+    return { ids, rows };
+  }
+
+  return async (id: string, owner?: string): Promise<JobRow | null> => {
+    if (!idForm.test(id)) return null;
+    next ??= startNext();
+    next.ids.add(id);
+    const job = (await next.rows).get(id);
+    return job && (owner === undefined || job.owner === owner) ? job : null;
   };
 }

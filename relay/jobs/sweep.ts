@@ -1,7 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Config } from '../config';
-import { storageDown } from '../store/errors';
 import { jobs, previews } from '../store/schema';
+import { storageDown } from '../store/store';
 import type { Jobs } from './';
 import type { Apply, JobsDependencies } from './context';
 import type { JobEvent } from './status';

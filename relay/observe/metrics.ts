@@ -10,12 +10,10 @@ const answerSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 const deliverySeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 const inferenceSeconds = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 10_800];
 
-/** What is looked up at each scrape. */
 export interface MetricSources {
   depth(): Promise<QueueDepth>;
   /** Recently seen workers of all nodes. */
   workers(): Promise<readonly Pick<WorkerRecord, 'state'>[]>;
-  /** Claims that this node holds. */
   heldClaims(): number;
 }
 
@@ -127,7 +125,6 @@ export function createMetrics() {
 
   return {
     registry,
-    /** Sets the source of the gauges' values. */
     watch(next: MetricSources): void {
       sources = next;
     },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { storageDown } from './errors';
+import { storageDown } from './store';
 
 const refusedWith = (code: string) =>
   storageDown(new Error('Failed query', { cause: Object.assign(new Error('no'), { code }) }));

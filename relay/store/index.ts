@@ -9,8 +9,8 @@ import type { Config } from '../config';
 import { settings } from './schema';
 import type { Database, Store } from './store';
 
-export { storageDown, storageErrors, withoutValues, withStorageErrors } from './errors';
 export * from './store';
+export { storageDown, storageErrors, withoutValues, withStorageErrors } from './store';
 
 /**
  * Opens the database and brings its schema up to date. Only the server process calls it: nothing

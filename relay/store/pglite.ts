@@ -5,13 +5,18 @@ import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import type { Logger } from 'pino';
-import { storageErrors } from './errors';
 import { migrationsFolder } from './folders';
 import { takeLock } from './lock';
-import { createBatcher, Listeners } from './notifier';
 import { copyPrepared } from './prepared';
 import * as schema from './schema';
-import { type Database, type Store, withinASecond } from './store';
+import {
+  createBatcher,
+  type Database,
+  Listeners,
+  type Store,
+  storageErrors,
+  withinASecond,
+} from './store';
 
 /**
  * PostgreSQL's cache of pages: 16 MB and not 128, as the system caches the files as well (README.md). The
@@ -19,7 +24,6 @@ import { type Database, type Store, withinASecond } from './store';
  */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
-/** Interval of vacuuming, in seconds. */
 export const maintenanceSeconds = 60;
 
 /**
@@ -120,7 +124,6 @@ function endProcess(sentence: string, log?: Logger): never {
   process.exit(1);
 }
 
-/** Prints a line to the terminal, as there may be no log. */
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -38,7 +38,6 @@ export async function copyPrepared(folder: string, prepared = preparedDatabase()
   await rename(draft, folder);
 }
 
-/** Gives a folder and everything in it one mode. */
 export async function chmodAll(folder: string, mode: number): Promise<void> {
   const names = await readdir(folder, { recursive: true });
   await Promise.all(['', ...names].map((name) => chmod(path.join(folder, name), mode)));

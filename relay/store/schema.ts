@@ -60,7 +60,6 @@ export const keys = pgTable('keys', {
   lastUsedAt: instant('last_used_at'),
 });
 
-/** How far a worker is with a job. */
 export interface JobProgress {
   readonly phase: string | null;
   readonly step: number;
@@ -239,7 +238,6 @@ export const jobs = pgTable(
 export type JobRow = typeof jobs.$inferSelect;
 export type NewJobRow = typeof jobs.$inferInsert;
 
-/** The latest picture of a running job. */
 export const previews = pgTable('previews', {
   jobId: text('job_id')
     .primaryKey()
@@ -293,11 +291,9 @@ export const shares = pgTable(
     id: text('id').primaryKey(),
     /** Null when the prediction was deleted: that ends the link. */
     jobId: text('job_id').references(() => jobs.id, { onDelete: 'set null' }),
-    /** What the page shows besides the video. */
     withPrompt: boolean('with_prompt').notNull(),
     withSettings: boolean('with_settings').notNull(),
     withImage: boolean('with_image').notNull(),
-    /** Whether search engines may list the page. */
     allowIndex: boolean('allow_index').notNull(),
     createdAt: instant('created_at').notNull().defaultNow(),
     /** Null: it ends with the video. */
@@ -312,7 +308,6 @@ export const shares = pgTable(
 );
 export type ShareRow = typeof shares.$inferSelect;
 
-/** Files that callers uploaded: images and adapters. */
 export const uploads = pgTable(
   'uploads',
   {

@@ -6,8 +6,8 @@ import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect, it, vi } from 'vitest';
 import { engines, withStore } from '../testing/store';
 import { openStore } from '.';
-import { storageDown, storageErrors } from './errors';
 import * as schema from './schema';
+import { storageDown, storageErrors } from './store';
 
 /** For what comes at once on a machine that does nothing else; in milliseconds. */
 const timeout = 30_000;

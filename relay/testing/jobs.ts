@@ -6,15 +6,15 @@ import type { Completion, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type Config, readConfig } from '../config';
 import { createJobs } from '../jobs';
-import type { OutboxRow } from '../jobs/context';
 import type { Jobs } from '../jobs/index';
 import type { NewJob } from '../jobs/submit';
 import type { Store } from '../store';
 import { jobs } from '../store/schema';
+import type { Webhooks } from '../webhooks/webhooks';
 
 /** Jobs over a store, with a webhook row for every job that asked for one. */
 export function testJobs(store: Store, settings: Partial<Config> = {}): Jobs {
-  const outboxRow: OutboxRow = (job, event) =>
+  const outboxRow: Webhooks['outboxRow'] = (job, event) =>
     job.webhookUrl === null || event !== 'completed'
       ? null
       : {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Attempt, afterAttempt } from './delivery';
+import type { Attempt } from './send';
+import { afterAttempt } from './webhooks';
 
 const delays = [0, 10, 60, 360];
 const fresh = { attempts: 0, attemptsBefore: 0 };

@@ -2,12 +2,20 @@ import { and, desc, eq, lt, lte, sql } from 'drizzle-orm';
 import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
 import { type DeliveryRow, deliveries } from '../store/schema';
 import type { Database } from '../store/store';
-import type { DeliveryState } from './delivery';
 
 /** Finished deliveries that one sweep removes. */
 const sweepRows = 1000;
 /** Due rows that a claim considers. */
 const candidates = 512;
+
+/** The columns of a delivery that an attempt changes. */
+export type DeliveryState = Pick<
+  DeliveryRow,
+  'status' | 'attempts' | 'lastStatus' | 'lastAnswer'
+> & {
+  /** Milliseconds from now until the next attempt; null when there is none to come. */
+  readonly delayMs: number | null;
+};
 
 /** A time in milliseconds from the database's now, as the clocks of nodes may differ. */
 const fromNow = (ms: number) => sql<Date>`now() + ${ms}::float8 * interval '1 millisecond'`;
@@ -17,7 +25,6 @@ export function hostOf(url: string): string {
   return url.split('/')[2] ?? '';
 }
 
-/** The table of deliveries. */
 export function createOutbox(db: Database) {
   return {
     /**
@@ -145,7 +152,6 @@ export function createOutbox(db: Database) {
     },
   };
 }
-export type Outbox = ReturnType<typeof createOutbox>;
 
 function of(owner: string | undefined) {
   return owner === undefined ? undefined : eq(deliveries.owner, owner);

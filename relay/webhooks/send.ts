@@ -5,7 +5,16 @@ import type { Keys } from '../access/keys';
 import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
 import type { DeliveryRow } from '../store/schema';
-import type { Attempt } from './delivery';
+
+/** How an attempt ended. */
+export interface Attempt {
+  /** HTTP status of the answer; null where there was none. */
+  readonly status: number | null;
+  /** The beginning of the answer, or why there was none, in one sentence. */
+  readonly answer: string;
+  /** Seconds, as the receiver asked for. */
+  readonly retryAfter: number | null;
+}
 
 /** Most of an answer that is read, so that its connection can be used again; in bytes. */
 const maxRead = 65_536;

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import {
   ApiError,
-  type DeliveryRecord,
   describeContents,
   describeProgress,
   type WebhookBody,
@@ -13,16 +13,23 @@ import type { Config } from '../config';
 import type { Links } from '../files/links';
 import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
-import type { OutboxRow } from '../jobs/context';
+import { within, workUntil } from '../loop';
 import type { Metrics } from '../observe/metrics';
-import { type Store, withStorageErrors } from '../store';
-import type { JobRow } from '../store/schema';
-import { deliverUntil, type LoopDependencies, type LoopLimits } from './loop';
-import { createOutbox } from './outbox';
-import { sendWebhook } from './send';
+import type { DeliveryRow, deliveries, JobRow } from '../store/schema';
+import { type Store, withStorageErrors } from '../store/store';
+import { createOutbox, type DeliveryState, hostOf } from './outbox';
+import { type Attempt, sendWebhook } from './send';
 
 /** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
 const keptRetentions = 4;
+/** Pause after an error of the database, in milliseconds. */
+const errorPauseMs = 1000;
+/** Reading the outbox takes longer than this where the backlog is long, in milliseconds. */
+const slowMs = 50;
+/** Longest `Retry-After` that is followed, in seconds: 15 minutes. */
+const longestRetryAfter = 900;
+/** Attempts are spread by ±20 %, so that a receiver that was down does not get all at once. */
+const jitter = 0.2;
 
 /** The body of an event's webhook; null for a job whose status is not that of the event. */
 function webhookBody(
@@ -54,35 +61,48 @@ function webhookBody(
 }
 
 /**
- * The outbox row of an event, that of a terminal status for its transaction. Its body is what every attempt signs and
- * sends, so that a retry sends the same as the first attempt.
+ * The state of a delivery after an attempt. Only 2xx is delivered; 410 means that the receiver no longer exists, and
+ * ends it at once; everything else, also 3xx, is repeated while the schedule has attempts left.
  *
- * @param firstDelay seconds before the first attempt
+ * @param row `attempts` counts every attempt there ever was, `attemptsBefore` those before the latest replay
+ * @param delays seconds before each attempt of a round
+ * @param random from 0 up to 1, for the jitter
  */
-function createOutboxRow(links: WebhookDependencies['links'], firstDelay: number): OutboxRow {
-  return (job, event) => {
-    if (job.webhookUrl === null) return null;
-    if (!(job.webhookEvents ?? ['completed']).includes(event)) return null;
-    const body = webhookBody(job, event, links);
-    if (body === null) return null;
-    return {
-      id: `msg_${randomBytes(16).toString('hex')}`,
-      jobId: job.id,
-      event,
-      owner: job.owner,
-      url: job.webhookUrl,
-      body: JSON.stringify(body),
-      // Without a delay the database's own clock, which the deliveries are chosen by, sets it.
-      ...(firstDelay > 0 && { nextAt: new Date(Date.now() + firstDelay * 1000) }),
-    };
-  };
+export function afterAttempt(
+  { attempts, attemptsBefore }: Pick<DeliveryRow, 'attempts' | 'attemptsBefore'>,
+  { status, answer, retryAfter }: Attempt,
+  delays: readonly number[],
+  random: number,
+): DeliveryState {
+  const tried = { attempts: attempts + 1, lastStatus: status, lastAnswer: answer };
+  if (status !== null && status >= 200 && status <= 299) {
+    return { ...tried, status: 'delivered', delayMs: null };
+  }
+  const delay = delays[tried.attempts - attemptsBefore];
+  if (delay === undefined || status === 410) {
+    return { ...tried, status: 'exhausted', delayMs: null };
+  }
+  const spread = delay * (1 + jitter * (2 * random - 1));
+  // Never sooner than scheduled.
+  const asked = retryAfter !== null && retryAfter <= longestRetryAfter ? retryAfter : 0;
+  return { ...tried, status: 'due', delayMs: Math.round(Math.max(spread, asked) * 1000) };
 }
 
 /** Limits of delivering; durations in milliseconds. */
-export type WebhookLimits = LoopLimits & { readonly totalMs: number };
+const defaultLimits = {
+  /** Attempts at a time on this node. */
+  concurrency: 64,
+  /** Those for one host, so that a host without an answer cannot block all. */
+  perHost: 8,
+  totalMs: 15_000,
+  /** When an attempt whose node has ended is repeated: longer than an attempt can take. */
+  leaseMs: 30_000,
+  /** Longest time between two reads of the outbox. */
+  pollMs: 2000,
+};
+export type WebhookLimits = typeof defaultLimits;
 
-/** What {@link createWebhooks} works with. */
-export interface WebhookDependencies {
+interface WebhookDependencies {
   readonly store: Store;
   readonly config: Pick<
     Config,
@@ -93,7 +113,6 @@ export interface WebhookDependencies {
   readonly links: Pick<Links, 'prediction' | 'output'>;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'delivery'>;
-  /** Each limit as in README.md where absent. */
   readonly limits?: Partial<WebhookLimits>;
 }
 
@@ -101,29 +120,39 @@ export interface WebhookDependencies {
  * The outbox and its deliveries (README.md). The row of a webhook is written in the transaction of the
  * terminal status; the loop takes it from there, so that a webhook may come twice but is never lost.
  */
-export function createWebhooks({
-  store,
-  config,
-  guard,
-  keys,
-  links,
-  log,
-  metrics,
-  ...options
-}: WebhookDependencies) {
-  const delays = config.KINORA_WEBHOOK_DELAYS;
-  const limits: WebhookLimits = {
-    concurrency: 64,
-    perHost: 8,
-    totalMs: 15_000,
-    leaseMs: 30_000,
-    pollMs: 2000,
-    stopMs: config.KINORA_STOP_SECONDS * 1000,
-    ...options.limits,
+export function createWebhooks(dependencies: WebhookDependencies) {
+  const { store, config, guard, links, log, metrics } = dependencies;
+  const { concurrency, perHost, totalMs, leaseMs, pollMs } = {
+    ...defaultLimits,
+    ...dependencies.limits,
   };
+  const delays = config.KINORA_WEBHOOK_DELAYS;
+  const firstDelay = delays[0] ?? 0;
   const outbox = withStorageErrors(createOutbox(store.db));
-  const send: LoopDependencies['send'] = (delivery, stop) =>
-    sendWebhook(delivery, { guard, keys }, limits.totalMs, stop);
+
+  /** One attempt from claim to record. Never rejects: a row that could not be written is retried. */
+  async function attemptOf(row: DeliveryRow, stop: AbortSignal): Promise<void> {
+    const startedAt = performance.now();
+    try {
+      const attempt = await sendWebhook(row, dependencies, totalMs, stop);
+      const seconds = (performance.now() - startedAt) / 1000;
+      // Progress that did not arrive is out of date: the next one follows.
+      const schedule = row.event === 'progress' ? delays.slice(0, 1) : delays;
+      const state = attempt && afterAttempt(row, attempt, schedule, Math.random());
+      const isSettled = await outbox.settle(row, state);
+      const about = { delivery: row.id, prediction: row.jobId, attempt: state?.attempts };
+      if (!isSettled) log.warn(about, 'a webhook was taken over while it was being sent');
+      if (!isSettled || !state) return;
+      const outcome = state.status === 'due' ? 'retry' : state.status;
+      metrics.delivery(outcome, seconds);
+      const level = outcome === 'delivered' ? 'info' : 'warn';
+      const host = hostOf(row.url);
+      log[level]({ ...about, host, status: state.lastStatus, seconds }, `webhook ${outcome}`);
+    } catch (thrown) {
+      log.error({ err: thrown, delivery: row.id }, 'a webhook attempt was lost');
+    }
+  }
+
   return {
     /** @throws ApiError `INVALID_WEBHOOK` */
     checkUrl(url: string): string {
@@ -135,28 +164,75 @@ export function createWebhooks({
         throw new ApiError('INVALID_WEBHOOK', undefined, { details, cause: thrown });
       }
     },
-    outboxRow: createOutboxRow(links, delays[0] ?? 0),
-    /** Newest first; of every owner where none is named. */
+    /**
+     * The outbox row of an event, that of a terminal status for its transaction; null where it is not wanted. Its body
+     * is what every attempt signs and sends, so that a retry sends the same as the first attempt.
+     */
+    outboxRow(job: JobRow, event: WebhookEvent): typeof deliveries.$inferInsert | null {
+      if (job.webhookUrl === null) return null;
+      if (!(job.webhookEvents ?? ['completed']).includes(event)) return null;
+      const body = webhookBody(job, event, links);
+      if (body === null) return null;
+      return {
+        id: `msg_${randomBytes(16).toString('hex')}`,
+        jobId: job.id,
+        event,
+        owner: job.owner,
+        url: job.webhookUrl,
+        body: JSON.stringify(body),
+        // Without a delay the database's own clock, which the deliveries are chosen by, sets it.
+        ...(firstDelay > 0 && { nextAt: new Date(Date.now() + firstDelay * 1000) }),
+      };
+    },
     list: outbox.list,
-    /** @throws ApiError `NOT_FOUND` */
-    async replay(id: string, owner?: string): Promise<DeliveryRecord> {
-      const record = await outbox.replay(id, owner);
+    async replay(...delivery: Parameters<typeof outbox.replay>) {
+      const record = await outbox.replay(...delivery);
       // The loop looks at intervals too.
       await store.notify('deliveryDue', '').catch(() => undefined);
       return record;
     },
-    /** Delivers what is due until the signal; then finishes what has begun. */
-    run: (signal: AbortSignal): Promise<void> =>
-      deliverUntil(signal, { store, outbox, log, metrics, delays, send }, limits),
     /**
-     * Removes deliveries that ended long ago, a bounded number per call. Any node, at any time.
-     *
-     * @throws ApiError `STORAGE_DOWN`
+     * Delivers what is due until the signal; then finishes what has begun, for `KINORA_STOP_SECONDS`. Any number of
+     * nodes may run it on one database.
      */
+    async run(signal: AbortSignal): Promise<void> {
+      const hosts = new Map<string, number>();
+      const interrupt = new AbortController();
+      const attempt = async (row: DeliveryRow) => {
+        const host = hostOf(row.url);
+        const count = (change: number) => hosts.set(host, (hosts.get(host) ?? 0) + change);
+        count(1);
+        await attemptOf(row, interrupt.signal);
+        if (count(-1).get(host) === 0) hosts.delete(host);
+      };
+      const listen = (onNews: () => void) => store.listen('deliveryDue', onNews);
+      const { running } = await workUntil(signal, { listen, log }, async (begin, underWay) => {
+        const startedAt = performance.now();
+        try {
+          const limit = concurrency - underWay;
+          if (limit <= 0) return pollMs;
+          const rows = await outbox.claimDue({ limit, leaseMs, perHost, underWay: hosts });
+          for (const row of rows) begin(attempt(row));
+          // Behind the rows of a host that now has its share there may be others.
+          if (rows.length > 0) return 0;
+          return Math.min((await outbox.untilNextDue()) ?? pollMs, pollMs);
+        } catch (thrown) {
+          log.error({ err: thrown }, 'the outbox could not be read');
+          return errorPauseMs;
+        } finally {
+          // Attempts and jobs end often: reading takes at most half of the time.
+          const tookMs = Math.min(performance.now() - startedAt, pollMs);
+          if (tookMs > slowMs) await delay(tookMs, undefined, { signal }).catch(() => undefined);
+        }
+      });
+      await within(config.KINORA_STOP_SECONDS * 1000, running);
+      interrupt.abort();
+      await running;
+    },
+    /** Removes deliveries that ended long ago, a bounded number per call. @throws ApiError `STORAGE_DOWN` */
     sweep: (): Promise<void> =>
       outbox.removeFinished(config.KINORA_RETENTION_DAYS * keptRetentions),
   };
 }
 
-/** The outbox and its deliveries. */
 export type Webhooks = ReturnType<typeof createWebhooks>;

@@ -1,27 +1,177 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { constants, createReadStream } from 'node:fs';
+import { access, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
-import { diskBlobs } from './disk';
-import { s3Blobs } from './s3';
-import { type BlobStore, checkKey, onStorage, type Source, withTemporaryFile } from './store';
 
-export * from './store';
+/** Large files, on disk or in a bucket. Keys are made by the relay: `outputs/ab/….mp4`. */
+export interface BlobStore {
+  /** Where blobs are files of this machine; null for a bucket. */
+  readonly folder: string | null;
+  /** Takes a file of this machine into the store, which may move it: a blob is there whole or not at all. */
+  putFile(key: string, file: string, type: string): Promise<void>;
+  /** @param range first and last byte, both counted */
+  read(
+    key: string,
+    range?: { first: number; last: number },
+  ): Promise<{ body: Readable; bytes: number }>;
+  stat(key: string): Promise<{ bytes: number } | null>;
+  remove(key: string): Promise<void>;
+  /** A readiness check. @throws ApiError `STORAGE_DOWN` */
+  ping(): Promise<void>;
+}
+
+/** Keys are made by this server: lower-case parts without a leading dot, so that none leaves the folder. */
+const keyPattern = /^[a-z]+(\/[a-z0-9][a-z0-9._-]{0,150}){1,3}$/;
+
+/**
+ * The key of a file by what it belongs to: a job's own image (an upload that it uses keeps its own key), its video, the
+ * picture that the studio sent with a video, an upload.
+ *
+ * @param content tells files of one id apart
+ */
+export function keyOf(
+  kind: 'inputs' | 'outputs' | 'posters' | 'uploads',
+  id: string,
+  content = '',
+): string {
+  return `${kind}/${id.slice(0, 2)}/${id}${content}`;
+}
+
+/** Returns the key. @throws TypeError for one that this server cannot have made */
+export function checkKey(key: string): string {
+  if (!keyPattern.test(key)) throw new TypeError('Not a key of the blob store.');
+  return key;
+}
+
+/**
+ * Runs one operation on the storage. An error becomes `STORAGE_DOWN`, without its path.
+ *
+ * @throws ApiError
+ */
+export async function onStorage<T>(operation: () => Promise<T>): Promise<T> {
+  try {
+    return await operation();
+  } catch (cause) {
+    if (cause instanceof ApiError) throw cause;
+    throw new ApiError('STORAGE_DOWN', undefined, { cause });
+  }
+}
+
+/** The error for a body, or an announced size, above its limit. */
+export function tooLarge(maxBytes: number, field = 'body'): ApiError {
+  const what = field === 'body' ? 'body' : 'file';
+  const message = `The ${what} is larger than ${maxBytes.toLocaleString('en')} bytes.`;
+  return new ApiError('TOO_LARGE', message, { details: [{ field, message }] });
+}
+
+export type Source = AsyncIterable<Uint8Array> | Uint8Array;
+
+/**
+ * Writes a source to a new file, which is there while `use` runs, unless `use` moves it away.
+ *
+ * @param folder of temporary files, on the file system of the blobs; the sweep removes what is left there
+ * @throws ApiError `TOO_LARGE`, `STORAGE_DOWN`; what the source or `use` throws
+ */
+export async function withTemporaryFile<T>(
+  folder: string,
+  source: Source,
+  maxBytes: number,
+  use: (file: string, written: { bytes: number; sha256: string }) => Promise<T>,
+): Promise<T> {
+  const file = path.join(folder, `tmp-${randomBytes(16).toString('hex')}`);
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const handle = await onStorage(async () => {
+    await mkdir(folder, { recursive: true });
+    return await open(file, 'wx');
+  });
+  try {
+    try {
+      for await (const piece of source instanceof Uint8Array ? [source] : source) {
+        bytes += piece.length;
+        if (bytes > maxBytes) throw tooLarge(maxBytes);
+        hash.update(piece);
+        await onStorage(() => handle.writeFile(piece));
+      }
+      await onStorage(() => handle.sync());
+    } finally {
+      await handle.close();
+    }
+    return await use(file, { bytes, sha256: hash.digest('hex') });
+  } finally {
+    await rm(file, { force: true });
+  }
+}
+
+/**
+ * Blobs in one folder. A file is synced and renamed, so that a name always stands for a whole blob.
+ *
+ * @param folder where blobs are kept; files that are put lie on the same file system
+ */
+export function diskBlobs(folder: string): BlobStore {
+  const fileOf = (key: string) => path.join(folder, checkKey(key));
+  return {
+    folder,
+    async putFile(key, file) {
+      const target = fileOf(key);
+      const parent = path.dirname(target);
+      await onStorage(async () => {
+        await mkdir(parent, { recursive: true });
+        await rename(file, target);
+        // Makes the rename survive a power cut (fsync(2)). Windows cannot open a folder, nor every system sync one.
+        const handle = await open(parent, 'r').catch(() => null);
+        await handle?.sync().catch(() => undefined);
+        await handle?.close();
+      });
+    },
+    async read(key, range) {
+      const handle = await open(fileOf(key), 'r').catch((cause: unknown) => {
+        throw new ApiError(isMissing(cause) ? 'NOT_FOUND' : 'STORAGE_DOWN', undefined, { cause });
+      });
+      const { size } = await handle.stat();
+      const first = range?.first ?? 0;
+      const last = Math.min(range?.last ?? size - 1, size - 1);
+      const body = createReadStream('', { fd: handle, start: first, end: Math.max(last, 0) });
+      return { body, bytes: Math.max(last - first + 1, 0) };
+    },
+    async stat(key) {
+      const file = fileOf(key);
+      return await onStorage(async () => {
+        try {
+          return { bytes: (await stat(file)).size };
+        } catch (thrown) {
+          if (isMissing(thrown)) return null;
+          throw thrown;
+        }
+      });
+    },
+    async remove(key) {
+      const file = fileOf(key);
+      await onStorage(() => rm(file, { force: true }));
+    },
+    async ping() {
+      await onStorage(async () => {
+        await mkdir(folder, { recursive: true });
+        await access(folder, constants.W_OK);
+      });
+    },
+  };
+}
+
+function isMissing(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
+}
 
 /** Folder of this node for parts of uploads and temporary files. */
 export function partsFolder(config: Pick<Config, 'KINORA_DATA'>): string {
   return path.join(config.KINORA_DATA, 'parts');
 }
 
-/** The store that the settings name: a bucket with `S3_BUCKET`, else `{KINORA_DATA}/files`. */
-export function openBlobs(config: Config): BlobStore {
-  const { S3_BUCKET, S3_ACCESS_KEY_ID = '', S3_SECRET_ACCESS_KEY = '' } = config;
-  if (S3_BUCKET === undefined) return diskBlobs(path.join(config.KINORA_DATA, 'files'));
-  return s3Blobs({ ...config, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY });
-}
-
-/** Where files are stored, and where they are written before. */
 export interface Storage {
   readonly blobs: BlobStore;
-  /** Folder of temporary files. */
   readonly temporary: string;
 }
 

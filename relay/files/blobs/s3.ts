@@ -5,9 +5,8 @@ import { AwsClient } from 'aws4fetch';
 import { Agent, errors, request } from 'undici';
 import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
-import { type BlobStore, checkKey, onStorage } from './store';
+import { type BlobStore, checkKey, onStorage } from './index';
 
-/** The settings that name a bucket. */
 export type S3Settings = Pick<Config, 'S3_ENDPOINT' | 'S3_REGION' | 'S3_PREFIX'> & {
   readonly S3_BUCKET: string;
   readonly S3_ACCESS_KEY_ID: string;
@@ -19,13 +18,11 @@ const pingMs = 5000;
 /** Longest silence of a bucket during a request, in milliseconds. */
 const idleTimeoutMs = 30_000;
 
-/** One request to the bucket. */
 interface Order {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
   /** Of the object; the bucket itself without one. */
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A local file that is sent. */
   readonly file?: { readonly path: string; readonly bytes: number };
   readonly idleMs?: number;
 }
@@ -96,7 +93,6 @@ export function s3Blobs(settings: S3Settings, idleMs = idleTimeoutMs): BlobStore
   };
 
   return {
-    kind: 's3',
     folder: null,
     async putFile(key, file, type) {
       checkKey(key);
@@ -153,7 +149,6 @@ function lengthOf(headers: Readonly<Record<string, string | string[] | undefined
   return bytes;
 }
 
-/** Whether the client gave up waiting. */
 function isTimeout(thrown: unknown): boolean {
   return (
     thrown instanceof errors.HeadersTimeoutError ||

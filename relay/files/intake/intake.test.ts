@@ -11,8 +11,7 @@ import { type BlobStore, keyOf, partsFolder } from '../blobs';
 import { createSpace } from '../space';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
 import { uploadRows } from '../uploads/rows';
-import { createIntake } from '.';
-import { fetchImage } from './image';
+import { createIntake, fetchImage } from './index';
 
 let node: FilesTest;
 /** A node whose background work does not run by itself. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeVideo } from '../../testing/video';
-import { checkVideo } from './check';
+import { checkVideo } from './video';
 
 const asked = { size: '1280*720', duration: 5 } as const;
 let folder = '';

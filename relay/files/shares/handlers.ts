@@ -1,21 +1,32 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { buffer } from 'node:stream/consumers';
-import { ApiError } from '../../../lib/contract/v3';
+import { Readable } from 'node:stream';
+import { arrayBuffer, buffer } from 'node:stream/consumers';
+import { ApiError, type SharedRequest } from '../../../lib/contract/v3';
+import { publicLayout } from '../../../lib/video/public-copy';
 import { publicImage } from '../../../lib/video/public-image';
 import { sniffImage } from '../../../lib/video/sniff';
 import { sendJson } from '../../http/reply';
 import type { NodeHandler } from '../../http/router';
 import { keyOf } from '../blobs';
-import type { FilesContext } from '../context';
-import { invalidField, queryOf, sendData } from '../requests';
-import { blobContent, bytesContent, serveContent } from '../serving';
-import { absentPage, embedPage, sharePage } from './page';
-import { publicVideo } from './public-video';
+import { type FilesContext, invalidField, queryOf, sendData } from '../requests';
+import { blobContent, bytesContent, type Content, serveContent } from '../serving';
+import {
+  absentPage,
+  embedPage,
+  embedStyles,
+  type OpenShare,
+  type PageTexts,
+  type PictureName,
+  pageStyles,
+  type Shown,
+  sharedRequest,
+  sharePage,
+  shownOf,
+  styleSource,
+  textsFor,
+} from './page';
 import { type createShares, isUploaded } from './rows';
-import { type OpenShare, type PictureName, type Shown, sharedRequest, shownOf } from './shown';
-import { embedStyles, pageStyles, styleSource } from './styles';
-import { type PageTexts, textsFor } from './texts';
 
 /** How long a browser may keep a file of a link, in seconds: a link that was revoked soon ends there too. */
 const maxAgeSeconds = 60;
@@ -228,4 +239,47 @@ function fitted(
   const scale = Math.min(limit('maxwidth', width), limit('maxheight', height));
   const scaled = (size: number) => Math.max(1, Math.floor(size * scale));
   return { width: scaled(width), height: scaled(height) };
+}
+
+/** Bytes that are read at once: the boxes before the frames, in a file whose index is in front. */
+const firstBytes = 65_536;
+
+/**
+ * The video of a link, with no more in its tags than the link shows. Its frames are read from the stored file while
+ * they are sent; only its index is made anew.
+ *
+ * @returns `tag` changes with the bytes: the frames of a stored file never change
+ */
+export async function publicVideo(
+  original: Content,
+  request: SharedRequest,
+): Promise<{ content: Content; tag: string }> {
+  const { bytes: size, read } = original;
+  const start = await arrayBuffer(await read({ first: 0, last: Math.min(size, firstBytes) - 1 }));
+  const slice = (from: number, to: number) => ({
+    arrayBuffer: async () => {
+      const end = Math.min(to, size);
+      if (end <= start.byteLength) return start.slice(from, end);
+      return await arrayBuffer(await read({ first: from, last: end - 1 }));
+    },
+  });
+  const { head, body } = await publicLayout({ size, slice }, request);
+  const bytes = body.reduce((sum, { start: from, end }) => sum + end - from, head.length);
+
+  async function* pieces(first: number, last: number): AsyncGenerator<Uint8Array> {
+    if (first < head.length) yield head.subarray(first, last + 1);
+    let at = head.length;
+    for (const { start: from, end } of body) {
+      const begin = Math.max(from, from + first - at);
+      const stop = Math.min(end, from + last + 1 - at);
+      if (begin < stop) yield* await read({ first: begin, last: stop - 1 });
+      at += end - from;
+    }
+  }
+  const content: Content = {
+    bytes,
+    read: async ({ first, last } = { first: 0, last: bytes - 1 }) =>
+      Readable.from(pieces(first, last), { objectMode: false }),
+  };
+  return { content, tag: createHash('sha256').update(head).digest('hex') };
 }

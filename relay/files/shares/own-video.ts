@@ -9,7 +9,6 @@ import type { NodeHandler } from '../../http/router';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
 import { keyOf, putBlob } from '../blobs';
-import type { FilesContext } from '../context';
 import {
   filenameOf,
   type OutputName,
@@ -18,7 +17,7 @@ import {
   receiveVideo,
   takeVideo,
 } from '../outputs/video';
-import { invalidField, queryOf } from '../requests';
+import { type FilesContext, invalidField, queryOf } from '../requests';
 
 const dayMs = 86_400_000;
 

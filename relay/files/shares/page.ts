@@ -1,11 +1,92 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { escapeUTF8 } from 'entities';
-import type { PictureName, Shown } from './shown';
-import { embedStyles, pageStyles } from './styles';
-import type { PageTexts } from './texts';
+import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
+import { isFlagged } from '../../../lib/contract/safety';
+import { profileOfModel, type SharedRequest, sharedRequestOf } from '../../../lib/contract/v3';
+import type { FoundShare } from './rows';
+
+export type OpenShare = Extract<FoundShare, { kind: 'open' }>;
+
+export type PictureName = 'image' | 'last-image' | 'poster';
+
+/** Longest title, in characters; unfurlers cut earlier. */
+const maxTitle = 90;
+
+/**
+ * What the page and the tags of a link show: the video, and only what its owner ticked.
+ *
+ * @param hasPoster whether the studio sent a frame of the video
+ */
+export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: PageTexts) {
+  const { input } = job;
+  const prompt = share.withPrompt ? input.prompt.trim() : null;
+  const hasImage = share.withImage && job.image !== null;
+  const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
+  const pictures = { poster: hasPoster, image: hasImage };
+  const preview = (['poster', 'image'] as const).find((name) => !isCovered && pictures[name]);
+  return {
+    ...formatOfFile(input, mostFramesPerSecond),
+    id: share.id,
+    title: prompt === null ? texts.madeWith : shortened(prompt),
+    prompt,
+    negativePrompt: (share.withPrompt && input.negative_prompt.trim()) || null,
+    /** Names and values; empty where they are not shown. */
+    settings: share.withSettings ? settingsOf(job, texts) : [],
+    duration: input.duration,
+    createdAt: job.createdAt,
+    hasImage,
+    hasLastImage: hasImage && job.lastImage !== null,
+    /** The picture before the video plays, and on other sites; null where there is none or the video is flagged. */
+    preview: preview ?? null,
+    /** Whether the safety check flagged the video: then it is covered until it is asked for. */
+    isFlagged: isCovered,
+    allowIndex: share.allowIndex,
+    /** Whether there is a request that the studio can restore. */
+    canRestore: share.withPrompt || share.withSettings || hasImage,
+  };
+}
+export type Shown = ReturnType<typeof shownOf>;
+
+/** The request as far as it is shown: for the form of the studio, and the tags of the file. */
+export function sharedRequest({ share, job }: OpenShare): SharedRequest {
+  const image = share.withImage && job.image !== null;
+  const request = sharedRequestOf(
+    { parameters: { ...job.input, seed: job.seed }, profile: profileOfModel(job.model) },
+    { prompt: share.withPrompt, settings: share.withSettings, image },
+  );
+  return image && job.lastImage ? { ...request, last_image: true } : request;
+}
+
+function settingsOf(job: OpenShare['job'], texts: PageTexts): [string, string][] {
+  const { input, applied } = job;
+  // Links and uploads are private.
+  const loras = job.loras.filter(({ from }) => from === 'hub');
+  const others = input.loras.length - loras.length;
+  const adapters = [
+    ...loras.map(({ path, scale }) => `${path} (${scale})`),
+    ...(others > 0 ? [texts.notPublic(others)] : []),
+  ];
+  const { width, height } = formatOfFile(input, mostFramesPerSecond);
+  return [
+    [texts.model, [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model],
+    [texts.profile, profileOfModel(job.model) === 'standard' ? texts.standard : texts.ultraFast],
+    [texts.size, texts.sizeOf(`${width}×${height}`, input.duration)],
+    [texts.steps, String(applied?.steps ?? input.num_inference_steps)],
+    [texts.guidance, String(applied?.guidance_scale ?? input.guidance_scale)],
+    [texts.seed, String(job.seed)],
+    ...(adapters.length > 0 ? [[texts.adapters, adapters.join('; ')] as [string, string]] : []),
+  ];
+}
+
+function shortened(text: string): string {
+  const line = text.replace(/\s+/g, ' ');
+  if (line.length <= maxTitle) return line;
+  return `${line.slice(0, maxTitle - 1).replace(/\p{Surrogate}$/u, '')}…`;
+}
 
 /** Absolute addresses for other sites, and where a video is reported. */
 export interface PageLinks {
-  /** Of the page itself. */
   readonly page: string;
   readonly oembed: string;
   /** E-mail address or https page; undefined without one. */
@@ -44,7 +125,6 @@ ${shown.hasLastImage ? still('last-image', texts.endImage, texts.endImageIs) : n
   );
 }
 
-/** The video alone, for frames of other sites. */
 export function embedPage(shown: Shown, texts: PageTexts): string {
   return document(
     texts,
@@ -169,4 +249,136 @@ function html(parts: TemplateStringsArray, ...values: readonly Value[]): Markup 
     return escapeUTF8(String(value));
   });
   return new Markup(String.raw({ raw: parts }, ...texts));
+}
+
+/** The rules of a shared page, with the colours of `app/globals.css`. */
+export const pageStyles = `
+:root{color-scheme:light dark;--paper:#faf8f5;--surface:#fff;--line:#e3dcd2;--ink:#221e1a;--soft:#655c52;--accent:#b8431c;--strong:#98350f;--on-accent:#fff}
+@media (prefers-color-scheme:dark){:root{--paper:#151312;--surface:#1e1b19;--line:#37322e;--ink:#f1ece6;--soft:#b3a89c;--accent:#f08a5d;--strong:#ffa47d;--on-accent:#221009}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:min(1280px,100vw);padding:0 16px 32px;background:var(--paper);color:var(--ink);font:16px/1.55 ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+header{padding:16px 0}
+header a{color:inherit;font-weight:700;text-decoration:none}
+a{color:var(--strong);text-underline-offset:3px}
+:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+video,.still{display:block;height:auto;border-radius:14px}
+video{width:min(100%,78vh*16/9);background:#000}
+video.tall{width:min(100%,78vh*9/16)}
+h1{margin:20px 0 8px;font-size:1.4rem;line-height:1.3;overflow-wrap:anywhere}
+h2{margin:24px 0 8px;font-size:1rem}
+p{margin:8px 0;max-width:70ch;overflow-wrap:anywhere;white-space:pre-line}
+.soft{color:var(--soft)}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 20px;margin:0}
+dt{color:var(--soft)}
+dd{margin:0;overflow-wrap:anywhere}
+.still{max-width:320px;max-height:320px;width:auto}
+.open{display:inline-block;margin:12px 0;padding:10px 18px;border-radius:9px;background:var(--accent);color:var(--on-accent);font-weight:600;text-decoration:none}
+summary{padding:16px;border:1px solid var(--line);border-radius:14px;background:var(--surface);cursor:pointer}
+details[open] summary{margin-bottom:12px}
+footer{margin-top:32px;padding-top:16px;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}
+footer a{margin-right:20px}
+`;
+
+export const embedStyles = `
+html,body{height:100%;margin:0;background:#000;color:#f1ece6;font:16px/1.5 system-ui,sans-serif}
+video{display:block;width:100%;height:100%}
+summary,p{padding:16px;cursor:pointer}
+details[open]{height:100%}
+details[open] summary{display:none}
+`;
+
+/** The source of a style in a `Content-Security-Policy`. */
+export function styleSource(styles: string): string {
+  return `'sha256-${createHash('sha256').update(styles).digest('base64')}'`;
+}
+
+/** Texts of the pages of links, which are made here and not by the app. */
+const english = {
+  language: 'en',
+  madeWith: 'A video made with Kinora',
+  /** What stands before and after the date. */
+  facts: (size: string, seconds: number): readonly [string, string] => [
+    `${size}, ${seconds} s, made on `,
+    ' with a generative model',
+  ],
+  open: 'Open in Kinora',
+  prompt: 'Prompt',
+  negativePrompt: 'Negative prompt',
+  settings: 'Settings',
+  startImage: 'Start image',
+  startImageIs: 'The image that the video starts from',
+  endImage: 'End image',
+  endImageIs: 'The image that the video ends in',
+  make: 'Make a video with Kinora',
+  report: 'Report this video',
+  flagged: 'The safety check flagged this video. Show it all the same',
+  description: (seconds: number) =>
+    `A ${seconds}-second video, made from one image on a graphics card.`,
+  ended: 'This link has ended',
+  endedText:
+    'It has expired, or the person who shared the video has withdrawn it. Ask them for a new link.',
+  unknown: 'There is no such link',
+  unknownText: 'Compare the address with the one that you were sent: a part of it may be missing.',
+  model: 'Model',
+  profile: 'Profile',
+  standard: 'Standard',
+  ultraFast: 'Ultra-fast',
+  size: 'Size',
+  sizeOf: (size: string, seconds: number) => `${size}, ${seconds} s`,
+  steps: 'Steps',
+  guidance: 'Guidance',
+  seed: 'Seed',
+  adapters: 'Adapters',
+  notPublic: (count: number) => `${count} not public`,
+};
+
+export type PageTexts = typeof english;
+
+const chinese: PageTexts = {
+  language: 'zh',
+  madeWith: '用 Kinora 制作的视频',
+  facts: (size, seconds) => [`${size}，${seconds} 秒，由生成式模型制作于 `, ''],
+  open: '在 Kinora 中打开',
+  prompt: '提示词',
+  negativePrompt: '负面提示词',
+  settings: '设置',
+  startImage: '起始图片',
+  startImageIs: '视频开始的图片',
+  endImage: '结束图片',
+  endImageIs: '视频结束的图片',
+  make: '用 Kinora 制作视频',
+  report: '举报这个视频',
+  flagged: '安全检查标记了这个视频。仍然显示',
+  description: (seconds) => `${seconds} 秒的视频，由一张图片在显卡上制作。`,
+  ended: '此链接已失效',
+  endedText: '它已过期，或分享视频的人已撤回。请向对方索取新的链接。',
+  unknown: '没有这个链接',
+  unknownText: '请与你收到的地址核对：可能缺少了一部分。',
+  model: '模型',
+  profile: '档位',
+  standard: '标准',
+  ultraFast: '极速',
+  size: '尺寸',
+  sizeOf: (size, seconds) => `${size}，${seconds} 秒`,
+  steps: '步数',
+  guidance: '引导强度',
+  seed: '种子',
+  adapters: '适配器',
+  notPublic: (count) => `${count} 个未公开`,
+};
+
+/** The texts for a visitor: of the languages that there are the most wanted one, by the order of the header. */
+export function textsFor({ headers }: Pick<IncomingMessage, 'headers'>): PageTexts {
+  const wanted = (headers['accept-language'] ?? '')
+    .split(',')
+    .map((entry) => {
+      const [tag = '', quality] = entry
+        .trim()
+        .toLowerCase()
+        .split(/\s*;\s*q=/);
+      return { language: tag.split('-')[0], quality: quality === undefined ? 1 : Number(quality) };
+    })
+    .filter(({ language, quality }) => (language === 'en' || language === 'zh') && quality > 0)
+    .sort((a, b) => b.quality - a.quality);
+  return wanted[0]?.language === 'zh' ? chinese : english;
 }

@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { ApiError, type Share, type ShareBody, type ShareRecord } from '../../../lib/contract/v3';
-import { idForm } from '../../jobs/reader';
+import { idForm } from '../../jobs/queries';
 import { withStorageErrors } from '../../store';
 import { type JobRow, jobs, type ShareRow, shares } from '../../store/schema';
-import type { FilesContext } from '../context';
+import type { FilesContext } from '../requests';
 
-/** A job whose video can be watched. */
 export type SharedJob = JobRow & { readonly outputKey: string; readonly outputExpiresAt: Date };
 
-/** What the id of a link stands for. */
 export type FoundShare =
   | { readonly kind: 'unknown' }
   /** It has expired or was revoked, or its video or its prediction is gone. */
@@ -22,7 +20,6 @@ export type FoundShare =
       readonly endsAt: Date;
     };
 
-/** A new link. */
 const nothingShown = {
   withPrompt: false,
   withSettings: false,
@@ -33,7 +30,6 @@ const nothingShown = {
 const maxListed = 500;
 const maxTitle = 200;
 
-/** Links to results. */
 export function createShares({ store: { db }, links }: Pick<FilesContext, 'store' | 'links'>) {
   const describe = (share: ShareRow, job: Pick<SharedJob, 'id' | 'outputExpiresAt'>): Share => ({
     id: share.id,
@@ -104,7 +100,6 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
         .returning({ id: shares.id });
       return revoked.length > 0;
     },
-    /** The open links of an owner, newest first. */
     async list(owner: string): Promise<ShareRecord[]> {
       const now = new Date();
       const rows = await db

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textsFor } from './texts';
+import { textsFor } from './page';
 
 test.each([
   ['zh-CN,zh;q=0.9,en;q=0.8', 'zh'],

@@ -4,12 +4,11 @@ import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { type Store, withStorageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
-import type { FilesContext } from '../context';
+import type { FilesContext } from '../requests';
 
 /** A row to insert; the database sets its time. */
 type NewUpload = Omit<UploadRow, 'createdAt'>;
 
-/** A row for an upload of a caller, not inserted yet. */
 export function newUpload(
   caller: Pick<Caller, 'owner' | 'keyId'>,
   file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,

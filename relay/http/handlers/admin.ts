@@ -53,7 +53,6 @@ const listWorkers: HandlerOf<'listWorkers'> = async ({ workers }, { caller }) =>
   workers: await workers.list(caller.owner),
 });
 
-/** Operations of the keys page and of `npm run keys`. */
 export const adminHandlers = {
   signIn,
   signOut,

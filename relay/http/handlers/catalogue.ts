@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { submitSchema, variants } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
 import { takesFor } from '../../jobs';
-import type { ConnectedWorker } from '../../jobs/matching';
+import type { ConnectedWorker } from '../../jobs/workers';
 import type { HandlerOf } from '../handler';
 
 /** JSON Schema of a submission, before defaults. */

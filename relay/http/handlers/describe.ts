@@ -1,9 +1,11 @@
+import { ReadableStream } from 'node:stream/web';
+import { formatBytes } from '../../../lib/contract/format';
 import { type ApiPrediction, describeContents, describeProgress } from '../../../lib/contract/v3';
 import { canTake } from '../../jobs';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
+import type { JobRow } from '../../store/schema';
 
-/** A job as a prediction of the API, with its parameters where they were read. */
 export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
   const { links } = relay.files;
   const waiting = await waitingOf(relay, job);
@@ -51,4 +53,44 @@ async function waitingOf(relay: Relay, job: ListedJob) {
   const workers = await relay.workers.connected();
   const isServed = workers.some((worker) => canTake(worker, job));
   return { ...position, waiting_for: isServed ? 'queue' : 'worker' } as const;
+}
+
+/**
+ * The answer about one job. Where its submission asked for `enable_base64_output`, `outputs` has the video
+ * itself, in base64 without a prefix, as in this API family; a video above `KINORA_MAX_BASE64_BYTES` stays a URL.
+ */
+export async function answerJob(relay: Relay, job: JobRow): Promise<ApiPrediction | Response> {
+  const prediction = await describeJob(relay, job);
+  const { outputKey, outputBytes } = job;
+  const isUrl = job.input.enable_base64_output !== true || prediction.outputs.length === 0;
+  if (isUrl || outputKey === null || outputBytes === null) return prediction;
+  const limit = relay.config.KINORA_MAX_BASE64_BYTES;
+  if (limit > 0 && outputBytes > limit) {
+    const size = `${formatBytes(outputBytes)}, more than the ${formatBytes(limit)}`;
+    return { ...prediction, error: `The video has ${size} for base64: outputs has its URL.` };
+  }
+  const body = ReadableStream.from(
+    jsonWith(prediction, async () => (await relay.files.blobs.read(outputKey)).body),
+  );
+  return new Response(body as BodyInit & typeof body, {
+    headers: { 'Content-Type': 'application/json' },
+  });
+}
+
+/** The envelope of a prediction with a file in base64; only a part of the file is in memory at a time. */
+async function* jsonWith(
+  { outputs: _, ...data }: ApiPrediction,
+  open: () => Promise<AsyncIterable<Buffer>>,
+): AsyncGenerator<Uint8Array, void> {
+  const text = JSON.stringify({ code: 200, message: 'success', data });
+  yield Buffer.from(`${text.slice(0, -'}}'.length)},"outputs":["`);
+  let rest = Buffer.alloc(0);
+  for await (const chunk of await open()) {
+    const bytes = Buffer.concat([rest, chunk]);
+    // Three bytes are four characters: padding comes at the end only.
+    const whole = bytes.length - (bytes.length % 3);
+    yield Buffer.from(bytes.toString('base64', 0, whole));
+    rest = bytes.subarray(whole);
+  }
+  yield Buffer.from(`${rest.toString('base64')}"]}}`);
 }

@@ -17,18 +17,15 @@ export const uploadTicket: HandlerOf<'uploadTicket'> = async ({ files }, { body,
   };
 };
 
-/** `GET /api/v3/webhook/secret` */
 export const webhookSecret: HandlerOf<'webhookSecret'> = async ({ keys }, { caller }) => ({
   secret: await keys.webhookSecret(caller.owner),
 });
 
-/** `GET /api/v3/webhook/deliveries` */
 export const deliveries: HandlerOf<'deliveries'> = async ({ webhooks }, { query, caller }) => {
   const { page, page_size: pageSize, status } = query;
   return { page, items: await webhooks.list(ownerFor(caller), { page, pageSize, status }) };
 };
 
-/** `POST /api/v3/webhook/deliveries/{id}/replay` */
 export const replay: HandlerOf<'replay'> = async ({ webhooks }, { params, caller }) =>
   webhooks.replay(params.id, ownerFor(caller));
 

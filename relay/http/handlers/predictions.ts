@@ -5,8 +5,7 @@ import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import type { HandlerOf } from '../handler';
-import { answerJob } from './base64';
-import { describeJob } from './describe';
+import { answerJob, describeJob } from './describe';
 
 /** The refusal of an id that no prediction of the caller has. */
 function noPrediction(id: string): ApiError {
@@ -64,7 +63,6 @@ export const get: HandlerOf<'get' | 'legacyResult'> = async (relay, { params, ca
 export const list: HandlerOf<'list'> = async (relay, { body, caller }) =>
   pageOf(relay, body, caller);
 
-/** `GET /api/v3/predictions` */
 export const listByQuery: HandlerOf<'listByQuery'> = async (relay, { query, caller }) =>
   pageOf(relay, query, caller);
 

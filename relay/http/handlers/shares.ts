@@ -35,7 +35,6 @@ export const unshareOwnVideo: HandlerOf<'unshareOwnVideo'> = async (relay, call)
   return { revoked: (await removeJobs(relay, [job.id], caller, requestId)) > 0 };
 };
 
-/** `GET /api/admin/shares` */
 export const listShares: HandlerOf<'listShares'> = async ({ files }, { caller }) => ({
   shares: await files.shares.list(caller.owner),
 });

@@ -14,8 +14,7 @@ import type { JobRow } from '../../store/schema';
 import type { CallOf, HandlerOf } from '../handler';
 import { notFound } from '../not-found';
 import { toApiError } from '../reply';
-import { answerJob } from './base64';
-import { describeJob } from './describe';
+import { answerJob, describeJob } from './describe';
 import { waitForEnd } from './predictions';
 
 /** The key of a request's header; null where there is none. @throws ApiError `INVALID_PARAMETER` */

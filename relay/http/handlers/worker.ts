@@ -9,11 +9,10 @@ import {
 import { familiesOf, modelsFor } from '../../config';
 import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
-import { storageErrors } from '../../store/errors';
 import { type JobImage, jobs } from '../../store/schema';
+import { storageErrors } from '../../store/store';
 import type { HandlerOf, Handlers } from '../handler';
 
-/** A claimed job as its worker gets it. */
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
   const { leaseToken, leaseUntil, deadline, image, lastImage } = job;
   const { enable_prompt_optimizer, enable_safety_checker, ...input } = job.input;
@@ -52,7 +51,6 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
 /** When a worker repeats a claim that could not be held, in milliseconds. */
 const retryAfterMs = 5000;
 
-/** `GET /api/worker/me` */
 const workerMe: HandlerOf<'workerMe'> = async ({ config, store }, { caller }) => {
   const waiting = and(sql`${jobs.status} = 'created'`, jobs.ready);
   const own = eq(jobs.owner, caller.owner);
@@ -142,20 +140,17 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
   return { status: completed.status };
 };
 
-/** `POST …/fail` */
 const fail: HandlerOf<'fail'> = async (relay, { params, body, caller }) => {
   const { lease_token: token, ...failure } = body;
   const { status } = await relay.jobs.fail(params.id, token, failure, caller.keyId);
   return { status };
 };
 
-/** `POST …/release` */
 const release: HandlerOf<'release'> = async (relay, { params, body, caller }) => {
   const { status } = await relay.jobs.release(params.id, body.lease_token, caller.keyId);
   return { status };
 };
 
-/** Operations of the worker protocol. */
 export const workerHandlers = {
   workerMe,
   claim,
