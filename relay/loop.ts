@@ -30,6 +30,15 @@ export async function repeat(
   }
 }
 
+/** The work, which is done once: later calls wait for the same end. */
+export function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | null = null;
+  return () => {
+    done ??= work();
+    return done;
+  };
+}
+
 /**
  * Resolves when the work ends or the time is over, whichever is first.
  *

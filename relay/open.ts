@@ -5,8 +5,7 @@ import type { Config } from './config';
 import { createFiles, createLinks, createSpace } from './files';
 import { createGuard } from './guard/guard';
 import { createHeldClaims, createJobs, createSweeper, createWatches, createWorkers } from './jobs';
-import { repeat } from './loop';
-import { createLog } from './observe/log';
+import { once, repeat } from './loop';
 import { createMetrics } from './observe/metrics';
 import { installationSecret, openDatabase } from './store';
 import { createWebhooks } from './webhooks/webhooks';
@@ -23,11 +22,7 @@ export type Relay = Omit<RunningRelay, 'start' | 'finish' | 'stop'>;
  * @param config with the port that the server has: links are made of it
  * @throws Error with sentences as `openDatabase` does; what was opened before is closed again
  */
-export async function openRelay(
-  config: Config,
-  options: { log?: Logger } = {},
-): Promise<RunningRelay> {
-  const log = options.log ?? createLog(config);
+export async function openRelay(config: Config, log: Logger) {
   /** Functions that close parts; the last part is closed first. */
   const closers: (() => Promise<unknown>)[] = [];
   const closeAll = async () => {
@@ -36,7 +31,7 @@ export async function openRelay(
     }
   };
   try {
-    return await openParts(config, log, (close) => closers.push(close), closeAll);
+    return await openParts(config, log, closers, closeAll);
   } catch (error) {
     await closeAll();
     throw error;
@@ -46,15 +41,15 @@ export async function openRelay(
 async function openParts(
   config: Config,
   log: Logger,
-  onClose: (close: () => Promise<unknown>) => void,
+  closers: (() => Promise<unknown>)[],
   closeAll: () => Promise<void>,
 ) {
   const metrics = createMetrics();
   const space = createSpace(config);
   const store = await openDatabase(config, log);
-  onClose(() => store.close());
+  closers.push(() => store.close());
   const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
-  onClose(() => guard.close());
+  closers.push(() => guard.close());
   const keys = createKeys({ store, config, log });
   const links = createLinks({ config, secret: await installationSecret(store.db, 'link_secret') });
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
@@ -64,7 +59,7 @@ async function openParts(
   const files = createFiles({ config, store, links, keys, limits, guard, jobs, space, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
-  onClose(() => heldClaims.close());
+  closers.push(() => heldClaims.close());
   const workers = createWorkers(store);
   const watches = createWatches({ store, jobs, stopping: stopping.signal });
   metrics.watch({
@@ -74,7 +69,6 @@ async function openParts(
   });
 
   const background: Promise<void>[] = [];
-  let stopped: Promise<void> | null = null;
   const finish = async () => {
     stopping.abort();
     await Promise.allSettled(background);
@@ -117,9 +111,6 @@ async function openParts(
      */
     finish,
     /** Finishes, then closes everything, the database last. Calling it again waits for the same end. */
-    stop(): Promise<void> {
-      stopped ??= finish().then(closeAll);
-      return stopped;
-    },
+    stop: once(() => finish().then(closeAll)),
   };
 }

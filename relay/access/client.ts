@@ -22,12 +22,7 @@ export class ClientError extends Error {
 type JsonOperation = {
   [Op in OperationId]: (typeof endpoints)[Op] extends { readonly answer: z.ZodType } ? Op : never;
 }[OperationId];
-type DataOf<Op extends JsonOperation> =
-  z.output<(typeof endpoints)[Op]['answer']> extends {
-    readonly data: infer Data;
-  }
-    ? Data
-    : never;
+type DataOf<Op extends JsonOperation> = z.output<(typeof endpoints)[Op]['answer']>['data'];
 
 export interface CallInput {
   readonly params?: Readonly<Record<string, string>>;
@@ -57,7 +52,7 @@ export async function openClient(config: Config) {
     import('../http/answer'),
     import('pino'),
   ]);
-  const relay = await openRelay(config, { log: pino({ level: 'silent' }) });
+  const relay = await openRelay(config, pino({ level: 'silent' }));
   return {
     /** Whether a server answers. Else the handlers run in this process, on the database itself. */
     serverRuns: false,

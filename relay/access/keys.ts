@@ -43,8 +43,6 @@ interface NewKey {
   readonly termsVersion?: string;
 }
 
-type AdminRequest = Pick<Request, 'method' | 'headers'>;
-
 type KeyRow = typeof keys.$inferSelect;
 
 export type Keys = ReturnType<typeof createKeys>;
@@ -97,9 +95,9 @@ export function createKeys(options: {
 
   /** The row of a valid key. @throws ApiError `UNAUTHORIZED` */
   const verified = async (key: string | null): Promise<KeyRow> => {
-    const id = key === null ? null : idOfKey(key);
-    const row = id === null ? null : await find(id);
-    const right = key !== null && row !== null && sameText(row.hash, hashKey(key));
+    const id = key && idOfKey(key);
+    const row = id && (await find(id));
+    const right = row && sameText(row.hash, hashKey(key));
     if (!right || row.kind === 'sign-in' || !isValid(row)) throw unauthorized();
     used(row);
     return row;
@@ -114,6 +112,25 @@ export function createKeys(options: {
   };
 
   const isControl = (key: string | null): boolean => key !== null && sameText(key, controlToken);
+
+  /** The row of a sign-in token, which is used up, or of an admin key. @throws ApiError `UNAUTHORIZED` */
+  const signInRow = async (token: string): Promise<KeyRow> => {
+    const now = new Date();
+    // Of several requests at the same time one gets the row.
+    const usable = and(
+      eq(keys.id, idOfKey(token) ?? ''),
+      eq(keys.kind, 'sign-in'),
+      eq(keys.hash, hashKey(token)),
+      isNull(keys.lastUsedAt),
+      isNull(keys.revokedAt),
+      gt(keys.expiresAt, now),
+    );
+    const [taken] = await db.update(keys).set({ lastUsedAt: now }).where(usable).returning();
+    if (taken) rows.forget(taken.id);
+    const row = taken ?? (await verified(token));
+    if (taken || (row.kind === 'api' && isAdmin(row))) return row;
+    throw unauthorized();
+  };
 
   return {
     /** @returns the whole key, which is never shown again */
@@ -167,7 +184,7 @@ export function createKeys(options: {
      *
      * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
      */
-    async authenticateAdmin(request: AdminRequest): Promise<Caller> {
+    async authenticateAdmin(request: Pick<Request, 'method' | 'headers'>): Promise<Caller> {
       const key = bearer(request.headers.get('authorization'));
       if (key !== null) {
         if (isControl(key)) return controlCaller;
@@ -223,14 +240,15 @@ export function createKeys(options: {
         const missing = await missingKeys(tx);
         const accepted = termsVersion !== null;
         if (accepted ? !missing.api && !missing.worker : !missing.any) return null;
-        const make = async (kind: KeyRow['kind'], name: string) => {
+        const make = async (kind: KeyKind, name: string, isWanted: boolean) => {
+          if (!isWanted) return '';
           const input = { kind, owner: firstOwner, name };
           return (await insertKey(tx, { ...input, ...(accepted && { termsVersion }) })).key;
         };
         return {
-          apiKey: accepted && missing.api ? await make('api', 'First key') : '',
-          workerToken: accepted && missing.worker ? await make('worker', 'First worker') : '',
-          signInToken: await make('sign-in', 'First sign-in'),
+          apiKey: await make('api', 'First key', accepted && missing.api),
+          workerToken: await make('worker', 'First worker', accepted && missing.worker),
+          signInToken: await make('sign-in', 'First sign-in', true),
         };
       });
     },
@@ -238,28 +256,6 @@ export function createKeys(options: {
     webhookSecret: (owner: string): Promise<string> =>
       webhookSecrets.get(owner, () => storageErrors(() => ownerSecret(db, owner))),
   };
-
-  async function signInRow(token: string): Promise<KeyRow> {
-    const id = idOfKey(token);
-    const now = new Date();
-    // It is used up: of several requests at the same time one gets the row.
-    const usable = and(
-      eq(keys.id, id ?? ''),
-      eq(keys.kind, 'sign-in'),
-      eq(keys.hash, hashKey(token)),
-      isNull(keys.lastUsedAt),
-      isNull(keys.revokedAt),
-      gt(keys.expiresAt, now),
-    );
-    const [taken] = await db.update(keys).set({ lastUsedAt: now }).where(usable).returning();
-    if (taken) {
-      rows.forget(taken.id);
-      return taken;
-    }
-    const row = await verified(token);
-    if (row.kind === 'api' && isAdmin(row)) return row;
-    throw unauthorized();
-  }
 }
 
 const wrongKind = {
@@ -269,15 +265,9 @@ const wrongKind = {
 } as const satisfies Record<KeyKind, string>;
 
 function callerOf(row: KeyRow, kind: Caller['kind']): Caller {
+  const { id: keyId, owner, name, shared } = row;
   const allowed = scopes.filter((scope) => row.scopes.includes(scope));
-  return {
-    keyId: row.id,
-    kind,
-    owner: row.owner,
-    name: row.name,
-    scopes: allowed,
-    shared: row.shared,
-  };
+  return { keyId, kind, owner, name, scopes: allowed, shared };
 }
 
 function isValid(row: KeyRow): boolean {
@@ -300,22 +290,12 @@ function unauthorized(): ApiError {
 async function insertKey(db: Database, input: NewKey): Promise<{ key: string; row: KeyRow }> {
   await ensureOwner(db, input.owner);
   const inAnHour = input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null;
+  const values = { expiresAt: inAnHour, ...input, scopes: scopesOf(input) };
   for (;;) {
     const { id, key } = mintKey(input.kind);
     const [row] = await db
       .insert(keys)
-      .values({
-        id,
-        kind: input.kind,
-        owner: input.owner,
-        name: input.name,
-        hash: hashKey(key),
-        last4: key.slice(-4),
-        scopes: scopesOf(input),
-        shared: input.shared ?? false,
-        termsVersion: input.termsVersion ?? null,
-        expiresAt: input.expiresAt ?? inAnHour,
-      })
+      .values({ ...values, id, hash: hashKey(key), last4: key.slice(-4) })
       // Of 62⁸ ids two are rarely the same; then another is drawn.
       .onConflictDoNothing({ target: keys.id })
       .returning();

@@ -4,7 +4,8 @@ import { KinoraError } from '../../lib/contract';
 import { ApiError, type ImageField } from '../../lib/contract/v3';
 import { readSafetensorsHeader } from '../../lib/weights/formats/safetensors';
 import { truncated } from '../../lib/weights/formats/source';
-import { GuardError, statusError } from '../guard/errors';
+import { GuardError } from '../guard/errors';
+import { fetchOk } from '../guard/guard';
 import type { NodeHandler } from '../http/router';
 import { type ClaimedJob, isClaimed } from '../jobs';
 import { imageColumns } from '../store/schema';
@@ -89,11 +90,7 @@ export function getJobLora(context: FilesContext): NodeHandler {
     try {
       const maxBytes = config.KINORA_MAX_LORA_BYTES;
       const limits = { redirects: 5, maxBytes, totalMs, signal: closed.signal };
-      const { status, bytes, body } = await guard.fetch(lora.url, limits);
-      if (status !== 200) {
-        body.destroy();
-        throw statusError(lora.url, status);
-      }
+      const { bytes, body } = await fetchOk(guard, lora.url, limits);
       const { whole: checked } = await withCheckedHeader(body, bytes);
       const { ETag: _, ...headers } = headersOf({ ...presentation, tag: '' });
       response.setHeaders(new Headers(headers));

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { ImageField } from '../../lib/contract/v3';
+import { describeContents, type ImageField } from '../../lib/contract/v3';
 import { type Config, localOrigin } from '../config';
 import type { ClaimedJob } from '../jobs';
 import type { JobRow, UploadRow } from '../store/schema';
@@ -115,6 +115,27 @@ function originOf({ protocol, hostname, port }: URL): string {
 }
 
 export type Links = ReturnType<typeof createLinks>;
+
+/** What the answer about a job and its webhooks have in common. */
+export function describeRecord<Status extends JobRow['status']>(
+  job: Omit<JobRow, 'input'> & { readonly status: Status },
+  links: Pick<Links, 'prediction' | 'output'>,
+) {
+  const output = links.output(job);
+  const outputs = output === null ? [] : [output];
+  return {
+    id: job.id,
+    model: job.model,
+    outputs,
+    urls: { get: links.prediction(job.id) },
+    ...describeContents(job, outputs),
+    status: job.status,
+    created_at: job.createdAt.toISOString(),
+    error: job.error,
+    ...(job.code !== null && { code: job.code }),
+    seed: job.seed,
+  };
+}
 
 /** The nonce of a running attempt: its links end with its lease. */
 export function leaseNonce({ attempt, leaseToken }: ClaimedJob): string {

@@ -47,38 +47,26 @@ export function createRetention(context: FilesContext) {
 
   async function sweepInputs(): Promise<void> {
     const before = new Date(Date.now() - config.KINORA_RETENTION_DAYS * dayMs);
-    const ended = await db
-      .select()
-      .from(jobTable)
-      .where(and(hasImages, lt(jobTable.finishedAt, before)))
-      .limit(batch);
-    for (const job of ended) {
+    const isOver = and(hasImages, lt(jobTable.finishedAt, before));
+    for (const job of await db.select().from(jobTable).where(isOver).limit(batch)) {
       await removeImages(job);
-      await db
-        .update(jobTable)
-        .set({ image: null, lastImage: null })
-        .where(eq(jobTable.id, job.id));
+      const set = { image: null, lastImage: null };
+      await db.update(jobTable).set(set).where(eq(jobTable.id, job.id));
     }
   }
 
   async function sweepUploads(): Promise<void> {
-    const expired = await db
-      .select()
-      .from(uploads)
-      .where(lt(uploads.expiresAt, new Date()))
-      .limit(batch);
-    for (const upload of expired) {
+    const isExpired = lt(uploads.expiresAt, new Date());
+    for (const upload of await db.select().from(uploads).where(isExpired).limit(batch)) {
       const { id, owner, blobKey } = upload;
-      if (blobKey !== null) {
-        if (await rows.inUse({ id, owner, blobKey })) {
-          // A job still needs it: checked again in a day.
-          const expiresAt = new Date(Date.now() + dayMs);
-          await db.update(uploads).set({ expiresAt }).where(eq(uploads.id, id));
-          continue;
-        }
-        await blobs.remove(blobKey);
+      if (blobKey !== null && (await rows.inUse({ id, owner, blobKey }))) {
+        // A job still needs it: checked again in a day.
+        const expiresAt = new Date(Date.now() + dayMs);
+        await db.update(uploads).set({ expiresAt }).where(eq(uploads.id, id));
+        continue;
       }
-      await db.delete(uploads).where(eq(uploads.id, upload.id));
+      if (blobKey !== null) await blobs.remove(blobKey);
+      await db.delete(uploads).where(eq(uploads.id, id));
     }
   }
 

@@ -48,12 +48,10 @@ export function checkUrl(text: string, allowPrivate: boolean, allowHttp = false)
   if (text.length > maxUrlLength) {
     throw new GuardError('refused', `The address is longer than ${maxUrlLength} characters.`);
   }
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
+  if (!URL.canParse(text)) {
     throw new GuardError('refused', 'The address is not a URL that can be read.');
   }
+  const url = new URL(text);
   const isHttp = url.protocol === 'http:' && (allowPrivate || allowHttp);
   if (url.protocol !== 'https:' && !isHttp) {
     throw new GuardError('refused', 'The address does not start with https://.');
@@ -61,14 +59,13 @@ export function checkUrl(text: string, allowPrivate: boolean, allowHttp = false)
   if (url.username !== '' || url.password !== '') {
     throw new GuardError('refused', 'The address carries a user name or a password.');
   }
-  if (!allowPrivate && !isPublicHost(url.hostname)) throw notPublic(url);
+  if (!allowPrivate && !isPublicHost(url.hostname)) throw notPublic(hostOf(url));
   url.hash = '';
   return url;
 }
 
-/** The refusal of a host that is not public, by form or by lookup. */
-export function notPublic(url: URL): GuardError {
-  return new GuardError('refused', `${hostOf(url)} is not a host of the public internet.`);
+function notPublic(host: string): GuardError {
+  return new GuardError('refused', `${host} is not a host of the public internet.`);
 }
 
 function isPublicHost(hostname: string): boolean {
@@ -96,11 +93,8 @@ export function publicLookup(lookup: Lookup, allowPrivate: boolean): LookupFunct
         const [first] = allowed;
         if (first === undefined) {
           const name = hostname.slice(0, 100);
-          const error =
-            answers.length === 0
-              ? new GuardError('unreachable', `${name} has no address.`)
-              : new GuardError('refused', `${name} is not a host of the public internet.`);
-          callback(error, '', 0);
+          const none = new GuardError('unreachable', `${name} has no address.`);
+          callback(answers.length === 0 ? none : notPublic(name), '', 0);
         } else if (options.all === true) callback(null, [...allowed]);
         else callback(null, first.address, first.family);
       },

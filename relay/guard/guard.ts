@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
 import { checkUrl, hostOf, type Lookup, lookupBySystem, publicLookup } from './addresses';
-import { GuardError, toGuardError } from './errors';
+import { GuardError, statusError, toGuardError } from './errors';
 
 export interface GuardedAnswer {
   readonly status: number;
@@ -134,6 +134,18 @@ export function createGuard(options: GuardOptions) {
 /** The only way in which the server calls addresses that callers name. */
 export type Guard = ReturnType<typeof createGuard>;
 
+/** The answer of a GET with status 200. @throws GuardError, also for another status */
+export async function fetchOk(
+  guard: Pick<Guard, 'fetch'>,
+  url: string,
+  request: GuardedRequest,
+): Promise<GuardedAnswer> {
+  const answer = await guard.fetch(url, request);
+  if (answer.status === 200) return answer;
+  answer.body.destroy();
+  throw statusError(url, answer.status);
+}
+
 /** The time limits of one call over all its hops, and its abort signal. */
 function startDeadline(
   host: string,
@@ -155,18 +167,14 @@ function startDeadline(
   ended.catch(() => undefined);
   stop?.addEventListener('abort', onStop, { once: true });
   if (stop?.aborted) onStop();
-  return {
-    signal,
-    /** Rejects at the end of a limit. */
-    ended,
-    answered: () => clearTimeout(answer),
-    /** Stops all timers: the call has ended. */
-    done: () => {
-      clearTimeout(total);
-      clearTimeout(answer);
-      stop?.removeEventListener('abort', onStop);
-    },
+  const answered = () => clearTimeout(answer);
+  /** Stops all timers: the call has ended. */
+  const done = () => {
+    clearTimeout(total);
+    answered();
+    stop?.removeEventListener('abort', onStop);
   };
+  return { signal, ended, answered, done };
 }
 type Deadline = ReturnType<typeof startDeadline>;
 
@@ -191,12 +199,10 @@ function accepted(
 
 /** @throws GuardError where the next address is refused, or has no TLS after one that had */
 function nextHop(from: URL, location: string, check: (url: string) => URL): URL {
-  let next: URL;
-  try {
-    next = new URL(location, from);
-  } catch {
+  if (!URL.canParse(location, from)) {
     throw new GuardError('refused', `${hostOf(from)} redirects to an address that cannot be read.`);
   }
+  const next = new URL(location, from);
   if (from.protocol === 'https:' && next.protocol !== 'https:') {
     throw new GuardError('refused', `${hostOf(from)} redirects to an address without TLS.`);
   }
@@ -217,26 +223,22 @@ function limitedBody(
 ): Readable {
   // An unread body may still fail; an unhandled error would end the process.
   source.on('error', () => undefined);
-  const body = Readable.from(limited(source, host, maxBytes), { objectMode: false });
-  body.on('close', () => {
+  async function* limited() {
+    let bytes = 0;
+    try {
+      for await (const chunk of source) {
+        bytes += (chunk as Uint8Array).byteLength;
+        if (bytes > maxBytes) throw tooLarge(host, maxBytes);
+        yield chunk;
+      }
+    } catch (thrown) {
+      throw toGuardError(thrown, host);
+    }
+  }
+  return Readable.from(limited(), { objectMode: false }).on('close', () => {
     source.destroy();
     onClose();
   });
-  return body;
-}
-
-async function* limited(source: Readable, host: string, maxBytes: number) {
-  let bytes = 0;
-  try {
-    for await (const chunk of source) {
-      if (!(chunk instanceof Uint8Array)) continue;
-      bytes += chunk.byteLength;
-      if (bytes > maxBytes) throw tooLarge(host, maxBytes);
-      yield chunk;
-    }
-  } catch (thrown) {
-    throw toGuardError(thrown, host);
-  }
 }
 
 function tooLarge(host: string, maxBytes: number): GuardError {

@@ -7,7 +7,7 @@ import type { Handler } from './handler';
 import { handlers } from './handlers';
 import { check, readJson, withoutNulls } from './input';
 import { notFound } from './not-found';
-import { corsHeaders, countBadKey, preflightHeaders, toApiError } from './reply';
+import { corsHeaders, countBadKey, methodNotAllowed, preflightHeaders, toApiError } from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
 
@@ -16,6 +16,8 @@ interface RequestContext {
   readonly address: string;
   readonly path: string;
   readonly route: Match<OperationId>;
+  /** The name for metrics and logs, which never hold the path itself: it may contain secrets. */
+  readonly operation: string;
   caller: Caller | null;
   /** For the answer, whether it succeeds or not: limits, `Allow`. */
   readonly headers: Headers;
@@ -27,74 +29,61 @@ interface RequestContext {
  */
 export async function answer(relay: Relay, request: Request): Promise<Response> {
   const started = performance.now();
-  const { pathname } = new URL(request.url);
+  const { method } = request;
+  const { pathname: path } = new URL(request.url);
+  const route = findOperation(method, path);
+  const operation = route.kind === 'found' ? route.target : route.kind;
+  const requestId = requestIdOf(request.headers.get(requestIdHeader));
+  // Set by our server, which drops a value from outside.
+  const address = request.headers.get(addressHeader) ?? 'unknown';
+  const headers = new Headers();
   const context: RequestContext = {
-    requestId: requestIdOf(request.headers.get(requestIdHeader)),
-    // Set by our server, which drops a value from outside.
-    address: request.headers.get(addressHeader) ?? 'unknown',
-    path: pathname,
-    route: findOperation(request.method, pathname),
+    requestId,
+    address,
+    path,
+    route,
+    operation,
     caller: null,
-    headers: new Headers(),
+    headers,
   };
-  let response: Response;
-  try {
-    response = await serve(relay, request, context);
-  } catch (error) {
-    response = await refuse(relay, context, error);
-  }
-  setCommonHeaders(response, context);
-  const seconds = (performance.now() - started) / 1000;
-  const operation = nameOf(context.route);
-  relay.metrics.request(operation, response.status, seconds);
-  relay.log.info(
-    {
-      request_id: context.requestId,
-      method: request.method,
-      operation,
-      status: response.status,
-      ms: Math.round(seconds * 1000),
-      key_id: context.caller?.keyId,
-    },
-    'request',
+  const response = await serve(relay, request, context).catch((error: unknown) =>
+    refuse(relay, context, error),
   );
-  if (request.method !== 'HEAD') return response;
+  setCommonHeaders(response, context);
+  const { status } = response;
+  const seconds = (performance.now() - started) / 1000;
+  const ms = Math.round(seconds * 1000);
+  const key_id = context.caller?.keyId;
+  relay.metrics.request(operation, status, seconds);
+  relay.log.info({ request_id: requestId, method, operation, status, ms, key_id }, 'request');
+  if (method !== 'HEAD') return response;
   await response.body?.cancel();
-  return new Response(null, { status: response.status, headers: response.headers });
+  return new Response(null, { status, headers: response.headers });
 }
 
 async function serve(relay: Relay, request: Request, context: RequestContext): Promise<Response> {
-  const { route } = context;
+  const { route, requestId } = context;
   if (request.method === 'OPTIONS') return preflight(request, context);
   await relay.limits.address(context.address);
   if (route.kind === 'nothing') {
     throw notFound(context.path, [...familiesOf(relay.config).keys()]);
   }
-  if (route.kind === 'method') {
-    throw new ApiError('METHOD_NOT_ALLOWED', undefined, {
-      headers: { Allow: route.allow.join(', ') },
-    });
-  }
+  if (route.kind === 'method') throw methodNotAllowed(route.allow);
   const endpoint: Endpoint = endpoints[route.target];
   const handler: Handler | undefined = handlers[route.target];
   // Uploads have no handler here: the server answers them before Next sees them.
   if (handler === undefined) throw new ApiError('NOT_FOUND');
-  context.caller = await authenticate(relay, request, endpoint);
-  if (context.caller !== null && endpoint.limit !== 'none') {
-    setAll(context.headers, await relay.limits.key(context.caller, endpoint.limit));
+  const caller = await authenticate(relay, request, endpoint);
+  context.caller = caller;
+  if (caller !== null && endpoint.limit !== 'none') {
+    setAll(context.headers, await relay.limits.key(caller, endpoint.limit));
   }
   // Of a name that comes twice, the last value counts.
   const asked = Object.fromEntries(new URL(request.url).searchParams);
-  const query = endpoint.query && check(endpoint.query, asked);
-  const body = endpoint.body && (await checkedBody(relay, endpoint.body, request));
-  const answered = await handler(relay, {
-    request,
-    caller: context.caller,
-    params: endpoint.params?.parse(route.params) ?? {},
-    query: query ?? {},
-    body: body ?? {},
-    requestId: context.requestId,
-  });
+  const query = endpoint.query ? check(endpoint.query, asked) : {};
+  const body = endpoint.body ? await checkedBody(relay, endpoint.body, request) : {};
+  const params = endpoint.params?.parse(route.params) ?? {};
+  const answered = await handler(relay, { request, caller, params, query, body, requestId });
   if (answered instanceof Response) return answered;
   return Response.json({ code: 200, message: 'success', data: answered });
 }
@@ -137,10 +126,8 @@ async function refuse(relay: Relay, context: RequestContext, thrown: unknown): P
   // A refusal is in the request's log line; anything else is a fault of the server or its storage.
   const isStop = refusal.code === 'SHUTTING_DOWN';
   if (!isStop && (refusal.status >= 500 || !(error instanceof ApiError))) {
-    relay.log.error(
-      { request_id: context.requestId, operation: nameOf(context.route), err: error },
-      refusal.code,
-    );
+    const { requestId: request_id, operation } = context;
+    relay.log.error({ request_id, operation, err: error }, refusal.code);
   }
   return Response.json(refusal.toBody(context.requestId), {
     status: refusal.status,
@@ -160,11 +147,6 @@ function setCommonHeaders(response: Response, context: RequestContext): void {
 
 function setAll(headers: Headers, values: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(values)) headers.set(name, value);
-}
-
-/** The name for metrics and logs, which never hold the path itself: it may contain secrets. */
-function nameOf(route: Match<OperationId>): string {
-  return route.kind === 'found' ? route.target : route.kind;
 }
 
 function isInternal(route: Match<OperationId>): boolean {

@@ -9,7 +9,7 @@ import type { NodeHandler } from './router';
 export interface ServerStatus {
   /** Null until the relay is open. */
   relay(): Relay | null;
-  readonly stopping: boolean;
+  stopping(): boolean;
 }
 
 /** `/healthz`, `/readyz`, `/metrics`: no answer contains data of a caller. */
@@ -47,7 +47,7 @@ async function readiness(status: ServerStatus) {
     state(relay?.store.ping()),
     state(relay?.files.blobs.ping()),
   ]);
-  const node = status.stopping ? 'stopping' : relay ? 'ok' : 'starting';
+  const node = status.stopping() ? 'stopping' : relay ? 'ok' : 'starting';
   const parts = { node, database, files };
   return { ready: Object.values(parts).every((part) => part === 'ok'), parts };
 }

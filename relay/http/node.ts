@@ -62,7 +62,7 @@ async function openNode(config: Config, log: Logger): Promise<RunningRelay> {
     import('./answer'),
     import('./route-handler'),
   ]);
-  const relay = await openRelay(config, { log });
+  const relay = await openRelay(config, log);
   setRelay(relay, answer);
   relay.start();
   return relay;

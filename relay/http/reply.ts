@@ -28,6 +28,10 @@ export function preflightHeaders(allow: readonly string[]): Readonly<Record<stri
   };
 }
 
+export function methodNotAllowed(allow: readonly string[]): ApiError {
+  return new ApiError('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allow.join(', ') } });
+}
+
 /**
  * The refusal for an error. A storage that does not answer is `STORAGE_DOWN`; a value that the database cannot
  * store (SQLSTATE class 22) came from the caller and is never a 5xx; any other error is `INTERNAL`.

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Pages } from './next';
+import { methodNotAllowed } from './reply';
 import { findOperation } from './router';
 
 /** Headers in which the server passes a request's context on; values from outside are replaced. */
@@ -151,7 +152,7 @@ export function checkMethod(
   if (known.includes(method)) return;
   const route = findOperation(method, path);
   const allow = route.kind === 'method' ? route.allow : known;
-  throw new ApiError('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allow.join(', ') } });
+  throw methodNotAllowed(allow);
 }
 
 /** Removes Next's own headers from requests of the API, whose answers must not depend on them. */

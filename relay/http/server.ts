@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
+import { ApiError, endpoints } from '../../lib/contract/v3';
 import type { Config } from '../config';
+import { once } from '../loop';
 import type { Relay } from '../open';
 import { healthRoutes, type ServerStatus } from './health';
 import type { Pages } from './next';
@@ -9,6 +10,7 @@ import {
   answerMalformed,
   corsHeaders,
   countBadKey,
+  methodNotAllowed,
   preflightHeaders,
   refuseConnection,
   sendError,
@@ -32,8 +34,8 @@ const relayPaths = /^\/(api\/|files\/|s\/|oembed$)/;
 export interface ServerDependencies {
   readonly config: Config;
   readonly log: Logger;
-  readonly relay: Promise<Relay>;
-  readonly pages: Promise<Pages>;
+  readonly relay: () => Promise<Relay>;
+  readonly pages: () => Promise<Pages>;
   readonly status: ServerStatus;
   readonly timeouts?: Timeouts;
 }
@@ -46,9 +48,11 @@ export function createRequestServer(dependencies: ServerDependencies) {
   const { config, log, status, timeouts = defaultTimeouts } = dependencies;
   const health = createNodeRouter(healthRoutes(status));
   // The error of a relay that does not open is reported by the caller that opens it; requests get 503.
-  const relayRouter = dependencies.relay.then(
-    (relay) => createNodeRouter(relay.files.routes),
-    () => null,
+  const relayRouter = once(() =>
+    dependencies.relay().then(
+      (relay) => createNodeRouter(relay.files.routes),
+      () => null,
+    ),
   );
 
   const openResponses = new Set<ServerResponse>();
@@ -58,7 +62,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
     const { requestId, address } = assignContext(request, config);
     response.setHeader('X-Request-Id', requestId);
     // The client connects again, to another node.
-    if (status.stopping) response.shouldKeepAlive = false;
+    if (status.stopping()) response.shouldKeepAlive = false;
     try {
       correctSlashes(request);
       const path = pathOf(request);
@@ -75,13 +79,13 @@ export function createRequestServer(dependencies: ServerDependencies) {
           }
         }
         const route = findOperation(method, path);
-        if (route.kind === 'found' && isFrequent(route.target)) {
+        if (route.kind === 'found' && 'frequent' in endpoints[route.target]) {
           // Loaded late: pages do not need it.
           const { answerDirectly } = await import('./direct');
-          await answerDirectly(await dependencies.relay, request, response);
+          await answerDirectly(await dependencies.relay(), request, response);
           return;
         }
-        const pages = await dependencies.pages;
+        const pages = await dependencies.pages();
         checkMethod(method, path, pages);
         removeNextHeaders(request, path);
         await pages.handle(request, response);
@@ -102,7 +106,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
   /** Routes of the relay that do not go through Next. Pages need no relay and do not wait for it. */
   async function matchRelay(method: string, path: string): Promise<Match<NodeTarget>> {
     if (!relayPaths.test(path)) return { kind: 'nothing' };
-    const router = await relayRouter;
+    const router = await relayRouter();
     if (!router) throw new ApiError('SHUTTING_DOWN');
     return router(method, path);
   }
@@ -110,23 +114,18 @@ export function createRequestServer(dependencies: ServerDependencies) {
   /**
    * Metrics and log of an answer that does not go through `answer.ts`.
    *
-   * @param name the route's template and not its path: paths and queries carry signatures and leases
+   * @param operation the route's template and not its path: paths and queries carry signatures and leases
    */
-  function record(request: IncomingMessage, response: ServerResponse, name: string): void {
+  function record(request: IncomingMessage, response: ServerResponse, operation: string): void {
     const startedAt = performance.now();
+    const { method } = request;
+    const request_id = response.getHeader('X-Request-Id');
     response.once('close', () => {
-      const seconds = (performance.now() - startedAt) / 1000;
-      status.relay()?.metrics.request(name, response.statusCode, seconds);
-      log.info(
-        {
-          request_id: response.getHeader('X-Request-Id'),
-          method: request.method,
-          operation: name,
-          status: response.statusCode,
-          ms: Math.round(seconds * 1000),
-        },
-        response.writableFinished ? 'request' : 'request cut off',
-      );
+      const { statusCode, writableFinished } = response;
+      const ms = performance.now() - startedAt;
+      status.relay()?.metrics.request(operation, statusCode, ms / 1000);
+      const line = { request_id, method, operation, status: statusCode, ms: Math.round(ms) };
+      log.info(line, writableFinished ? 'request' : 'request cut off');
     });
   }
 
@@ -152,10 +151,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
     // Node has removed its own listeners: an error of a cut connection would end the process, and nobody reads on.
     socket.on('error', () => undefined);
     socket.resume();
-    refuseConnection(
-      socket,
-      new ApiError('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: apiMethods.join(', ') } }),
-    );
+    refuseConnection(socket, methodNotAllowed(apiMethods));
   });
   setTimeouts(server, timeouts);
 
@@ -175,11 +171,6 @@ export function createRequestServer(dependencies: ServerDependencies) {
 
 export type RequestServer = ReturnType<typeof createRequestServer>;
 
-function isFrequent(operation: OperationId): boolean {
-  const { frequent }: Endpoint = endpoints[operation];
-  return frequent === true;
-}
-
 async function serve(
   match: Exclude<Match<NodeTarget>, { kind: 'nothing' }>,
   request: IncomingMessage,
@@ -197,7 +188,5 @@ async function serve(
     response.writeHead(204, { ...corsHeaders, ...preflightHeaders(match.allow) }).end();
     return;
   }
-  throw new ApiError('METHOD_NOT_ALLOWED', undefined, {
-    headers: { Allow: match.allow.join(', ') },
-  });
+  throw methodNotAllowed(match.allow);
 }

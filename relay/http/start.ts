@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { type Config, localOrigin } from '../config';
-import { within } from '../loop';
+import { once, within } from '../loop';
 import type { RunningRelay } from '../open';
 import type { Pages } from './next';
 import { createRequestServer, type RequestServer } from './server';
@@ -28,51 +28,36 @@ export interface StartOptions {
 export async function startServer(options: StartOptions) {
   const { log } = options;
   const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
-  const relay = deferred<RunningRelay>();
-  const pages = deferred<Pages>();
   let opened: RunningRelay | null = null;
-  let stopping: Promise<void> | null = null;
+  let stopping = false;
   const requests = createRequestServer({
     config: options.config,
     log,
-    relay: relay.promise,
-    pages: pages.promise,
-    status: {
-      relay: () => opened,
-      get stopping() {
-        return stopping !== null;
-      },
-    },
+    // Read after the server listens, when both are there.
+    relay: () => relay,
+    pages: () => pages,
+    status: { relay: () => opened, stopping: () => stopping },
     ...(options.timeouts && { timeouts: options.timeouts }),
   });
   const port = await listen(requests.server, options.config);
   const config: Config = { ...options.config, PORT: port };
-
-  const openAll = async () => {
-    opened = await options.open(config);
-    relay.resolve(opened);
-    if (stopping !== null) throw new Error('The node was stopped before its pages were opened.');
-    pages.resolve(await options.pages({ hostname, port, server: requests.server }));
-  };
-  openAll().catch((error: unknown) => {
-    relay.reject(error);
-    pages.reject(error);
+  const relay = options.open(config).then((open) => {
+    opened = open;
+    return open;
   });
-  const stopAll = async () => {
-    // The relay may be opening just now.
-    const running = await relay.promise.catch(() => null);
-    await endAnswers(requests, running, stopSeconds * 1000, log);
-    await running?.stop();
-    // Pages that never opened need no end.
-    await pages.promise.then((open) => open.close()).catch(() => undefined);
-  };
+  const pages = relay.then(() => {
+    if (stopping) throw new Error('The node was stopped before its pages were opened.');
+    return options.pages({ hostname, port, server: requests.server });
+  });
+  // Whoever waits for them gets the error.
+  pages.catch(() => undefined);
   return {
     /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */
     origin: localOrigin(config),
     port,
     /** Resolves once the relay is open; rejects with the error that kept it from opening. */
-    relay: relay.promise,
-    pages: pages.promise,
+    relay,
+    pages,
     get open(): number {
       return requests.open;
     },
@@ -80,10 +65,15 @@ export async function startServer(options: StartOptions) {
      * Ends the node: no new claims; held claims, open answers and webhook attempts end within
      * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
      */
-    stop(): Promise<void> {
-      stopping ??= stopAll();
-      return stopping;
-    },
+    stop: once(async () => {
+      stopping = true;
+      // The relay may be opening just now.
+      const running = await relay.catch(() => null);
+      await endAnswers(requests, running, stopSeconds * 1000, log);
+      await running?.stop();
+      // Pages that never opened need no end.
+      await pages.then((open) => open.close()).catch(() => undefined);
+    }),
   };
 }
 export type RunningServer = Awaited<ReturnType<typeof startServer>>;
@@ -122,15 +112,4 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
     return `Port ${port} may not be used here. Set PORT to one above 1023.`;
   }
   return `The server cannot listen on ${host}, port ${port}: ${error.message}.`;
-}
-
-/** A promise with its handles (Node 20 has no `Promise.withResolvers`); a rejection may stay unhandled. */
-function deferred<T>() {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (reason: unknown) => void = () => undefined;
-  const promise = new Promise<T>((...handles) => {
-    [resolve, reject] = handles;
-  });
-  promise.catch(() => undefined);
-  return { promise, resolve, reject };
 }

@@ -161,7 +161,7 @@ describe.each(engines)('held claims', (engine) => {
         const second = claims.claim(request, holdMs, never);
         expect(await first).toBeNull();
         await waiting(1);
-        expect(claims.isHeld(request.caller, request.worker)).toBe(true);
+        expect(claims.isHeld(request)).toBe(true);
         stopping.abort();
         expect(await second).toBeNull();
         expect(claims.count).toBe(0);

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
@@ -115,26 +114,25 @@ export function createHeldClaims(dependencies: {
     ms: number,
     client: AbortSignal,
   ): Promise<ClaimedJob | null> {
-    const { caller, worker, paused } = request;
-    const name = workerName(caller.keyId, worker.worker_id);
+    const name = nameOf(request);
     return new Promise((resolve) => {
       const end = (job: ClaimedJob | null) => {
         clearTimeout(timer);
-        for (const signal of [client, stopping]) signal.removeEventListener('abort', onAbort);
+        client.removeEventListener('abort', onAbort);
         if (held.get(name) === claim) held.delete(name);
         resolve(job);
       };
       const onAbort = () => end(null);
-      const claim: HeldClaim = { caller, worker, paused, end };
+      const claim: HeldClaim = { ...request, end };
       const timer = setTimeout(onAbort, ms);
       held.set(name, claim);
-      for (const signal of [client, stopping]) {
-        // The node's own signal has as many listeners as there are held claims.
-        setMaxListeners(0, signal);
-        signal.addEventListener('abort', onAbort);
-      }
+      client.addEventListener('abort', onAbort);
     });
   }
+  const endAll = () => {
+    for (const claim of [...held.values()]) claim.end(null);
+  };
+  stopping.addEventListener('abort', endAll);
 
   const listening = store.listen('jobAvailable', announce);
   // Held claims then find jobs by time.
@@ -148,8 +146,7 @@ export function createHeldClaims(dependencies: {
       return held.size;
     },
     /** Whether a claim of this worker is held here. */
-    isHeld: (caller: Caller, worker: WorkerDeclaration): boolean =>
-      held.has(workerName(caller.keyId, worker.worker_id)),
+    isHeld: (worker: Omit<ClaimRequest, 'paused'>): boolean => held.has(nameOf(worker)),
     /**
      * Gives a job at once where there is one, else as soon as one comes. An earlier claim of the same
      * worker ends without a job.
@@ -165,7 +162,7 @@ export function createHeldClaims(dependencies: {
     ): Promise<ClaimedJob | null> {
       const { caller, worker, paused } = request;
       // A worker waits once: an earlier claim has lost its connection, or said something else.
-      held.get(workerName(caller.keyId, worker.worker_id))?.end(null);
+      held.get(nameOf(request))?.end(null);
       const before = announcements;
       const job = paused ? null : await jobs.claimNext(caller, worker);
       if (job || ms <= 0 || client.aborted || stopping.aborted || held.size >= mostHeld) return job;
@@ -180,7 +177,7 @@ export function createHeldClaims(dependencies: {
     },
     async close(): Promise<void> {
       clearInterval(timer);
-      for (const claim of [...held.values()]) claim.end(null);
+      endAll();
       await listening.then(
         (stop) => stop(),
         () => undefined,
@@ -191,11 +188,12 @@ export function createHeldClaims(dependencies: {
 
 export type HeldClaims = ReturnType<typeof createHeldClaims>;
 
+const nameOf = ({ caller, worker }: Omit<ClaimRequest, 'paused'>): string =>
+  workerName(caller.keyId, worker.worker_id);
+
 /** Claims of the same kind fit the same jobs, but for those that one of their workers failed at. */
 function kindOf({ caller, worker }: HeldClaim): string {
-  const { owner, shared } = caller;
-  const { model, precision, sizes, safety_checker, prompt_optimizer } = worker;
-  const { loras, knows, max_duration } = worker;
-  const video = [model, precision, [...sizes].sort(), loras, [...knows].sort(), max_duration];
-  return JSON.stringify([owner, shared, ...video, safety_checker, prompt_optimizer]);
+  const { worker_id: _id, name: _name, backend: _backend, ...fitted } = worker;
+  const lists = { sizes: fitted.sizes.toSorted(), knows: fitted.knows.toSorted() };
+  return JSON.stringify([caller.owner, caller.shared, { ...fitted, ...lists }]);
 }

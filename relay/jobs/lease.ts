@@ -62,16 +62,9 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
   async function report(job: JobRow | undefined, event: 'start' | 'progress'): Promise<void> {
     const row = job && outboxRow(job, event);
     if (!row) return;
-    const { id, body } = row;
     // Another message has another id: receivers drop an id that they know.
-    const again = {
-      id,
-      body,
-      status: 'due',
-      attempts: 0,
-      attemptsBefore: 0,
-      finishedAt: null,
-    } as const;
+    const { id, body } = row;
+    const counts = { attempts: 0, attemptsBefore: 0, finishedAt: null };
     const isOld = sql`${deliveries.event} = 'progress'
       and ${deliveries.createdAt} <= now() - make_interval(secs => ${progressSeconds})`;
     try {
@@ -80,7 +73,7 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
         .values(row)
         .onConflictDoUpdate({
           target: [deliveries.jobId, deliveries.event],
-          set: { ...again, nextAt: now, createdAt: now },
+          set: { id, body, status: 'due', ...counts, nextAt: now, createdAt: now },
           setWhere: isOld,
         })
         .returning({ id: deliveries.id });
@@ -123,13 +116,13 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
       heartbeat: Omit<Heartbeat, 'lease_token'>,
       by?: string,
     ): Promise<LeaseAnswer> {
-      const { phase, step, steps, clip, clips, seconds_remaining, preview } = heartbeat;
+      const { seconds_remaining: secondsRemaining, preview: image, ...position } = heartbeat;
       const extend = async (tx: Database) => {
         const [moved] = await tx
           .update(jobs)
           .set({
             leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
-            progress: { phase, step, steps, clip, clips, secondsRemaining: seconds_remaining },
+            progress: { ...position, secondsRemaining },
           })
           .where(byActiveLease(id, token, by))
           .returning({
@@ -137,22 +130,18 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
             deadline: jobs.deadline,
             webhookEvents: jobs.webhookEvents,
           });
+        if (!moved || image === undefined) return moved;
+        const { step } = position;
+        await tx
+          .insert(previews)
+          .values({ jobId: id, step, image })
+          .onConflictDoUpdate({ target: previews.jobId, set: { step, image } });
         return moved;
       };
-      const extendWith = (image: string) =>
-        db.transaction(async (tx) => {
-          const moved = await extend(tx);
-          if (!moved) return undefined;
-          await tx
-            .insert(previews)
-            .values({ jobId: id, step, image })
-            .onConflictDoUpdate({ target: previews.jobId, set: { step, image } });
-          return moved;
-        });
-      const moved = await (preview === undefined ? extend(db) : extendWith(preview));
+      const moved = await (image === undefined ? extend(db) : db.transaction(extend));
       if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
       void store.notify('jobChanged', `${id}:step`);
-      if (preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
+      if (image !== undefined) void store.notify('jobChanged', `${id}:preview`);
       if (moved.webhookEvents?.includes('progress')) {
         const [job] = await db.select().from(jobs).where(eq(jobs.id, id));
         await report(job, 'progress');

@@ -2,7 +2,7 @@ import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { resolveSeed } from '../../lib/contract/request';
 import { ApiError, type PredictionInput } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { modelsFor } from '../config';
+import { type Config, modelsFor } from '../config';
 import { type JobImage, type JobLora, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database } from '../store/store';
 import { announce, type JobsDependencies } from './context';
@@ -36,20 +36,49 @@ const tooManyRetrySeconds = 10;
 /** Unfinished jobs of a key are counted no further where it may have any number. */
 const countedAtMost = 1000;
 
+/** How long a submission is found by its `Idempotency-Key`. */
+const idempotencyAge = sql`interval '24 hours'`;
+
 /** Submissions of callers. */
 export function createSubmissions({ store, config }: JobsDependencies) {
   const { db } = store;
   const limit = config.KINORA_JOBS_PER_KEY;
 
   async function inserted(job: NewJob): Promise<JobRow> {
-    if (limit === 0) return await insert(db, config, job);
+    if (limit === 0) return await insert(db, job);
     const { keyId } = job.caller;
     return await db.transaction(async (tx) => {
       await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${keyId}, 0))`);
-      if ((await countUnfinished(tx, keyId, limit)) < limit) return await insert(tx, config, job);
+      if ((await countUnfinished(tx, keyId, limit)) < limit) return await insert(tx, job);
       const headers = { 'Retry-After': String(tooManyRetrySeconds) };
       throw new ApiError('TOO_MANY_JOBS', undefined, { headers });
     });
+  }
+
+  /** @returns the new row, or that of an earlier submission under the same `Idempotency-Key` */
+  async function insert(tx: Database, job: NewJob): Promise<JobRow> {
+    const { idempotency, caller } = job;
+    // A round that finds neither has freed a key that is older than a day, or its job was just deleted.
+    for (let round = 0; round < 3; round++) {
+      const [row] = await tx
+        .insert(jobs)
+        .values(newRow(job, config))
+        .onConflictDoNothing({
+          target: [jobs.keyId, jobs.idempotencyKey],
+          where: sql`idempotency_key is not null`,
+        })
+        .returning();
+      if (row) return row;
+      if (idempotency === null) break;
+      const earlier = await submittedBefore(tx, caller.keyId, idempotency);
+      if (earlier) return earlier;
+      const isOld = sql`${jobs.createdAt} <= now() - ${idempotencyAge}`;
+      await tx
+        .update(jobs)
+        .set({ idempotencyKey: null, idempotencyHash: null })
+        .where(and(submittedAs(caller.keyId, idempotency.key), isOld));
+    }
+    throw new Error('The job was not inserted.');
   }
 
   return {
@@ -83,9 +112,6 @@ async function countUnfinished(db: Database, keyId: string, limit: number): Prom
   return await db.$count(unfinished);
 }
 
-/** How long a submission is found by its `Idempotency-Key`. */
-const idempotencyAge = sql`interval '24 hours'`;
-
 /**
  * The job that a key submitted under an `Idempotency-Key` within a day. A deleted job frees its key.
  *
@@ -114,57 +140,23 @@ function submittedAs(keyId: string, idempotencyKey: string) {
   );
 }
 
-/** @returns the new row, or that of an earlier submission under the same `Idempotency-Key` */
-async function insert(
-  db: Database,
-  config: JobsDependencies['config'],
-  job: NewJob,
-): Promise<JobRow> {
-  const { idempotency, caller } = job;
-  // A round that finds neither has freed a key that is older than a day, or its job was just deleted.
-  for (let round = 0; round < 3; round++) {
-    const [row] = await db
-      .insert(jobs)
-      .values(newRow(job, config))
-      .onConflictDoNothing({
-        target: [jobs.keyId, jobs.idempotencyKey],
-        where: sql`idempotency_key is not null`,
-      })
-      .returning();
-    if (row) return row;
-    if (idempotency === null) break;
-    const earlier = await submittedBefore(db, caller.keyId, idempotency);
-    if (earlier) return earlier;
-    const isOld = sql`${jobs.createdAt} <= now() - ${idempotencyAge}`;
-    await db
-      .update(jobs)
-      .set({ idempotencyKey: null, idempotencyHash: null })
-      .where(and(submittedAs(caller.keyId, idempotency.key), isOld));
-  }
-  throw new Error('The job was not inserted.');
-}
-
-function newRow(job: NewJob, config: JobsDependencies['config']): NewJobRow {
-  const { caller, input, idempotency, loras } = job;
+function newRow(job: NewJob, config: Config): NewJobRow {
+  const { caller, idempotency, lastImage = null, ...columns } = job;
+  const { input, loras, model } = columns;
+  const { owner, keyId, shared } = caller;
   return {
-    id: job.id,
-    owner: caller.owner,
-    keyId: caller.keyId,
-    shared: caller.shared,
-    model: job.model,
-    input,
+    ...columns,
+    owner,
+    keyId,
+    shared,
     seed: resolveSeed(input.seed),
-    webhookUrl: job.webhookUrl,
     idempotencyKey: idempotency?.key ?? null,
     idempotencyHash: idempotency?.hash ?? null,
-    ready: job.ready,
     size: input.size,
     duration: input.duration,
     needsLora: loras.length > 0,
-    models: modelsFor(config, job.model),
+    models: modelsFor(config, model),
     precisions: config.KINORA_SERVING_PRECISIONS,
-    image: job.image,
-    lastImage: job.lastImage ?? null,
-    loras,
+    lastImage,
   };
 }

@@ -1,10 +1,13 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { WorkerRecord } from '../../lib/contract/v3';
 import type { QueueDepth } from '../jobs/queries';
+import { Kept } from '../kept';
 
 const attemptOutcomes = ['completed', 'failed', 'requeued', 'released', 'expired'] as const;
 const deliveryOutcomes = ['delivered', 'retry', 'exhausted'] as const;
 
+/** How long the depth of the queue is used, in milliseconds: for one scrape. */
+const sharedMs = 100;
 /** Upper bounds in seconds. The longest answer is a synchronous submission's. */
 const answerSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 100];
 const deliverySeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
@@ -28,15 +31,9 @@ export function createMetrics() {
   collectDefaultMetrics({ register: registry, prefix: 'kinora_' });
 
   // Both gauges of the queue are collected at the same time: they share one query.
-  let looking: Promise<QueueDepth | null> | null = null;
-  const depth = (): Promise<QueueDepth | null> => {
-    looking ??= Promise.resolve(sources?.depth() ?? null)
-      .catch(() => null)
-      .finally(() => {
-        looking = null;
-      });
-    return looking;
-  };
+  const depths = new Kept<QueueDepth | null>(sharedMs, 1);
+  const depth = () =>
+    depths.get('', async () => (await sources?.depth().catch(() => null)) ?? null);
   /** A gauge by state; what is not known is left out of a scrape. */
   const gauge = (
     name: string,
@@ -127,6 +124,7 @@ export function createMetrics() {
     registry,
     watch(next: MetricSources): void {
       sources = next;
+      depths.forget('');
     },
     request(operation: string, status: number, seconds: number): void {
       answers.observe({ operation, status: `${Math.floor(status / 100)}xx` }, seconds);

@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import type { Logger } from 'pino';
+import { once } from '../loop';
 import { migrationsFolder } from './folders';
 import { takeLock } from './lock';
 import { copyPrepared } from './prepared';
@@ -90,7 +91,6 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     clearing = clearDead(db).catch(onMaintenanceError);
   }, maintenanceSeconds * 1000).unref();
 
-  let closing: Promise<void> | null = null;
   return {
     engine: 'pglite',
     db,
@@ -100,17 +100,14 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
       return async () => remove();
     },
     ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
-    close() {
-      closing ??= (async () => {
-        clearInterval(maintenance);
-        await clearing;
-        await batcher.flushed();
-        listeners.clear();
-        await client.close();
-        await unlock();
-      })();
-      return closing;
-    },
+    close: once(async () => {
+      clearInterval(maintenance);
+      await clearing;
+      await batcher.flushed();
+      listeners.clear();
+      await client.close();
+      await unlock();
+    }),
   };
 }
 

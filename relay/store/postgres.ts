@@ -4,6 +4,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { once } from '../loop';
 import { migrationsFolder } from './folders';
 import * as schema from './schema';
 import {
@@ -70,21 +71,17 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
     (error) => log?.warn({ err: error }, 'the other nodes could not be notified'),
   );
 
-  let closing: Promise<void> | null = null;
   return {
     engine: 'postgres',
     db,
     notify: batcher.add,
     listen: (channel, onMessage) => listener.listen(channel, onMessage),
     ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
-    close() {
-      closing ??= (async () => {
-        await batcher.flushed();
-        await listener.close();
-        await pool.end();
-      })();
-      return closing;
-    },
+    close: once(async () => {
+      await batcher.flushed();
+      await listener.close();
+      await pool.end();
+    }),
   };
 }
 

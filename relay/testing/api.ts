@@ -66,7 +66,7 @@ export async function openTestApi(settings: Record<string, string> = {}): Promis
   const lines: DestinationStream = {
     write: (line) => void logged.push(JSON.parse(line) as Record<string, unknown>),
   };
-  const relay = await openRelay(config, { log: createLog(config, lines) });
+  const relay = await openRelay(config, createLog(config, lines));
 
   const request = (
     method: string,

@@ -73,7 +73,7 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
       },
       close: async () => undefined,
     }),
-    open: (listening) => openRelay(listening, { log }),
+    open: (listening) => openRelay(listening, log),
   });
   const stop = async () => {
     await server.stop();

@@ -3,14 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import {
   ApiError,
-  describeContents,
   describeProgress,
   type WebhookBody,
   type WebhookEvent,
 } from '../../lib/contract/v3';
 import type { Keys } from '../access/keys';
 import type { Config } from '../config';
-import type { Links } from '../files/links';
+import { describeRecord, type Links } from '../files/links';
 import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
 import { within, workUntil } from '../loop';
@@ -40,20 +39,11 @@ function webhookBody(
   if (job.status === 'created' || (job.status === 'processing') === (event === 'completed')) {
     return null;
   }
-  const output = job.status === 'completed' ? links.output(job) : null;
-  const outputs = output === null ? [] : [output];
+  const { outputs, ...record } = describeRecord({ ...job, status: job.status }, links);
   return {
-    id: job.id,
-    model: job.model,
+    ...record,
     input: { ...job.input },
     ...(job.status === 'completed' && { outputs }),
-    urls: { get: links.prediction(job.id) },
-    ...describeContents(job, outputs),
-    status: job.status,
-    created_at: job.createdAt.toISOString(),
-    error: job.error,
-    ...(job.code !== null && { code: job.code }),
-    seed: job.seed,
     // Who asked for nothing gets nothing more than the result.
     ...(job.webhookEvents && { event }),
     ...(event === 'progress' && { progress: describeProgress(job) }),

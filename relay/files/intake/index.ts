@@ -7,7 +7,8 @@ import {
 } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
-import { GuardError, statusError } from '../../guard/errors';
+import { GuardError } from '../../guard/errors';
+import { fetchOk } from '../../guard/guard';
 import type { NewJob } from '../../jobs/submit';
 import { workUntil } from '../../loop';
 import { imageColumns, type JobImage, type JobRow } from '../../store/schema';
@@ -270,12 +271,8 @@ async function fetchBytes(
   signal.throwIfAborted();
   const http = config.KINORA_ALLOW_HTTP_IMAGES;
   const limits = { redirects: 3, maxBytes: maxBytesOf(config), totalMs: fetchMs, answerMs };
-  const answer = await guard.fetch(url, { http, ...limits, signal });
-  if (answer.status !== 200) {
-    answer.body.destroy();
-    throw statusError(url, answer.status);
-  }
-  return Buffer.concat(await answer.body.toArray());
+  const { body } = await fetchOk(guard, url, { http, ...limits, signal });
+  return Buffer.concat(await body.toArray());
 }
 
 /** The type that the bytes have. @throws ApiError `INVALID_IMAGE` */

@@ -83,9 +83,7 @@ export async function receiveVideo(
   }
   await space.requireFor(announced);
   await withTemporaryFile(temporary, bodyOf(request), maxBytes, async (file, written) => {
-    if (written.sha256 !== name.sha256) {
-      throw new ApiError('OUTPUT_REJECTED', 'The received bytes have another SHA-256.');
-    }
+    if (written.sha256 !== name.sha256) throw rejected('The received bytes have another SHA-256.');
     // First the row, by which the sweep finds a video whose job never ends with it.
     await rows.insert({
       id: randomBytes(16).toString('hex'),
@@ -123,7 +121,7 @@ export async function takeVideo(
   if (job.outputKey === key) return { key, bytes };
   try {
     if (declared !== undefined && bytes !== declared) {
-      throw new ApiError('OUTPUT_REJECTED', `It has ${bytes} bytes and not ${declared}.`);
+      throw rejected(`It has ${bytes} bytes and not ${declared}.`);
     }
     await withLocalFile(context, key, (file) => checkVideo(file, job.input));
   } catch (thrown) {
@@ -173,18 +171,17 @@ export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts
   const blob = await openAsBlob(file);
   const { width, height, frameRate } = formatOfFile(asked, mostFramesPerSecond);
   const mostFrames = 1 + (asked.duration + toleranceSeconds) * frameRate;
-  let samples: number;
-  let facts: VideoFacts;
-  try {
-    samples = (await followSamples(blob, mostFrames)).samples;
+  const read = async () => {
+    const { samples } = await followSamples(blob, mostFrames);
     // Loaded with the first video: the MP4 reader would cost a start 0.2 s.
     const { inspectVideo } = await import('../../../lib/video/inspect');
-    facts = await inspectVideo(blob);
-  } catch (thrown) {
+    return { samples, facts: await inspectVideo(blob) };
+  };
+  const { samples, facts } = await read().catch((thrown: unknown) => {
     if (thrown instanceof KinoraError) throw rejected(thrown.message, thrown);
     if (!(thrown instanceof Error)) throw thrown;
     throw rejected(`This is not a readable MP4: ${thrown.message}.`, thrown);
-  }
+  });
   if (facts.width !== width || facts.height !== height) {
     throw rejected(`It is ${facts.width}×${facts.height} and not ${width}×${height}.`);
   }
@@ -197,5 +194,5 @@ export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts
 }
 
 function rejected(sentence: string, cause?: unknown): ApiError {
-  return new ApiError('OUTPUT_REJECTED', sentence, cause === undefined ? {} : { cause });
+  return new ApiError('OUTPUT_REJECTED', sentence, { cause });
 }

@@ -54,24 +54,25 @@ export function shareRoutes(
     (kind: 'page' | 'embed'): NodeHandler =>
     async (request, response, { id = '' }) => {
       const texts = textsFor(request);
-      const frames = kind === 'page' ? "'none'" : '*';
       const found = await shares.find(id);
+      const send = (status: number, styles: string, text: string, allowIndex = false) => {
+        const policy = policyOf(styles, kind === 'page' ? "'none'" : '*');
+        sendPage(response, status, text, policy, allowIndex);
+      };
       if (found.kind !== 'open') {
-        const status = found.kind === 'ended' ? 410 : 404;
         // The styles of the whole page, in a frame too: it has text to show.
-        sendPage(response, status, absentPage(found.kind, texts), policyOf(pageStyles, frames));
+        send(found.kind === 'ended' ? 410 : 404, pageStyles, absentPage(found.kind, texts));
         return;
       }
       const shown = await showing(found, texts);
       if (kind === 'embed') {
-        sendPage(response, 200, embedPage(shown, texts), policyOf(embedStyles, frames));
+        send(200, embedStyles, embedPage(shown, texts));
         return;
       }
-      const address = links.share(shown.id);
-      const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
-      const pageLinks = { page: address, oembed, report: config.KINORA_REPORT_ADDRESS };
-      const text = sharePage(shown, pageLinks, texts);
-      sendPage(response, 200, text, policyOf(pageStyles, frames), shown.allowIndex);
+      const page = links.share(shown.id);
+      const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(page)}`;
+      const pageLinks = { page, oembed, report: config.KINORA_REPORT_ADDRESS };
+      send(200, pageStyles, sharePage(shown, pageLinks, texts), shown.allowIndex);
     };
 
   /** What of a link is shown; its poster is one of the studio's, if there is one. */

@@ -51,14 +51,31 @@ export function headOwnVideo(context: FilesContext): NodeHandler {
  *   a poster that is no JPEG
  */
 export function takeOwnVideo(context: FilesContext) {
+  const { config, store, jobs: jobsOf, rows } = context;
   return async (
     id: string,
     owner: Caller,
     video: OwnVideo,
     removeOld: () => Promise<unknown>,
   ): Promise<JobRow> => {
-    const poster = isFlagged(video.safety) ? null : posterOf(video);
-    const job = await takeJob(context, id, owner, video, removeOld);
+    const isUnsafe = isFlagged(video.safety);
+    const poster = isUnsafe ? null : posterOf(video);
+    const { prompt } = video.parameters;
+    if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
+      throw new ApiError('PROMPT_REFUSED');
+    }
+    const name = nameOf(id, video.sha256, owner);
+    let job = await jobsOf.get(id, owner.owner);
+    if (job?.outputKey !== outputKey(name)) {
+      const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
+      await removeOld();
+      const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
+      [job = null] = await storageErrors(() =>
+        store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
+      );
+      if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
+      await rows.forget(owner.owner, filenameOf(id), stored.key);
+    }
     // The job comes first: another owner's may have this id.
     if (poster) {
       const options = { type: 'image/jpeg', maxBytes: poster.length };
@@ -77,32 +94,6 @@ function posterOf({ poster }: OwnVideo): Uint8Array | null {
     if (!(cause instanceof KinoraError)) throw cause;
   }
   throw invalidField('poster', 'poster must be a JPEG in base64.');
-}
-
-async function takeJob(
-  context: FilesContext,
-  id: string,
-  owner: Caller,
-  video: OwnVideo,
-  removeOld: () => Promise<unknown>,
-): Promise<JobRow> {
-  const { config, store } = context;
-  const { prompt } = video.parameters;
-  if (isRefusedPrompt(prompt) || (namesChild(prompt) && isFlagged(video.safety))) {
-    throw new ApiError('PROMPT_REFUSED');
-  }
-  const name = nameOf(id, video.sha256, owner);
-  const known = await context.jobs.get(id, owner.owner);
-  if (known?.outputKey === outputKey(name)) return known;
-  const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
-  await removeOld();
-  const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
-  const [inserted] = await storageErrors(() =>
-    store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
-  );
-  if (!inserted) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
-  await context.rows.forget(owner.owner, filenameOf(id), stored.key);
-  return inserted;
 }
 
 function rowOf(

@@ -171,46 +171,50 @@ function tags(shown: Shown, { page, oembed }: PageLinks, texts: PageTexts): Mark
   const description = shown.prompt ?? texts.description(shown.duration);
   const video = `${page}/video.mp4`;
   const image = shown.preview && `${page}/${shown.preview}`;
-  const named = (name: string, content: string | number) =>
-    html`<meta name="${name}" content="${content}">\n`;
-  const property = (name: string, content: string | number) =>
-    html`<meta property="${name}" content="${content}">\n`;
-  const both = [
-    ...(shown.allowIndex ? [] : [named('robots', 'noindex')]),
-    named('description', description),
-    property('og:site_name', 'Kinora'),
-    property('og:title', title),
-    property('og:description', description),
-    property('og:url', page),
-    named('twitter:title', title),
-    named('twitter:description', description),
-    html`<link rel="canonical" href="${page}">\n`,
+  const both: Tag[] = [
+    ['robots', shown.allowIndex ? null : 'noindex'],
+    ['description', description],
+    ['og:site_name', 'Kinora'],
+    ['og:title', title],
+    ['og:description', description],
+    ['og:url', page],
+    ['twitter:title', title],
+    ['twitter:description', description],
   ];
-  if (shown.isFlagged) {
-    const rest = [
-      property('og:type', 'website'),
-      named('twitter:card', 'summary'),
-      named('rating', 'adult'),
-    ];
-    return html`${[...both, ...rest]}`;
-  }
-  const video_ = [
-    property('og:type', 'video.other'),
-    property('og:video', video),
-    ...(video.startsWith('https:') ? [property('og:video:secure_url', video)] : []),
-    property('og:video:type', 'video/mp4'),
-    property('og:video:width', width),
-    property('og:video:height', height),
-    named('twitter:card', 'player'),
-    named('twitter:player', `${page}/embed`),
-    named('twitter:player:width', width),
-    named('twitter:player:height', height),
-    named('twitter:player:stream', video),
-    named('twitter:player:stream:content_type', 'video/mp4'),
-    ...(image === null ? [] : [property('og:image', image), named('twitter:image', image)]),
-    html`<link rel="alternate" type="application/json+oembed" href="${oembed}" title="${title}">\n`,
+  const flagged: Tag[] = [
+    ['og:type', 'website'],
+    ['twitter:card', 'summary'],
+    ['rating', 'adult'],
   ];
-  return html`${[...both, ...video_]}`;
+  const player: Tag[] = [
+    ['og:type', 'video.other'],
+    ['og:video', video],
+    ['og:video:secure_url', video.startsWith('https:') ? video : null],
+    ['og:video:type', 'video/mp4'],
+    ['og:video:width', width],
+    ['og:video:height', height],
+    ['twitter:card', 'player'],
+    ['twitter:player', `${page}/embed`],
+    ['twitter:player:width', width],
+    ['twitter:player:height', height],
+    ['twitter:player:stream', video],
+    ['twitter:player:stream:content_type', 'video/mp4'],
+    ['og:image', image],
+    ['twitter:image', image],
+  ];
+  const discovery = html`<link rel="alternate" type="application/json+oembed" href="${oembed}" title="${title}">\n`;
+  return html`${[...both, ...(shown.isFlagged ? flagged : player)].map(metaTag)}<link rel="canonical" href="${page}">
+${shown.isFlagged ? null : discovery}`;
+}
+
+/** Name and content; without content there is none. */
+type Tag = [name: string, content: string | number | null];
+
+/** Open Graph has properties, everything else names. */
+function metaTag([name, content]: Tag): Markup {
+  if (content === null) return html``;
+  const key = name.startsWith('og:') ? html`property="${name}"` : html`name="${name}"`;
+  return html`<meta ${key} content="${content}">\n`;
 }
 
 /** @param base relative address of the folder with the files of the link */

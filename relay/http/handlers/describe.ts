@@ -1,36 +1,27 @@
 import { ReadableStream } from 'node:stream/web';
 import { formatBytes } from '../../../lib/contract/format';
-import { type ApiPrediction, describeContents, describeProgress } from '../../../lib/contract/v3';
+import { type ApiPrediction, describeProgress } from '../../../lib/contract/v3';
+import { describeRecord } from '../../files/links';
 import { canTake } from '../../jobs';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 
 export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
-  const { links } = relay.files;
   const waiting = await waitingOf(relay, job);
-  const output = job.status === 'completed' ? links.output(job) : null;
-  const outputs = output === null ? [] : [output];
+  const { outputs, ...record } = describeRecord(job, relay.files.links);
   // The video is deleted after the retention; the record of the prediction stays.
-  const isExpired = job.status === 'completed' && output === null;
-  const error = isExpired ? 'The video has expired and was deleted.' : '';
+  const isExpired = job.status === 'completed' && outputs.length === 0;
   return {
-    id: job.id,
-    model: job.model,
     outputs,
-    urls: { get: links.prediction(job.id) },
-    ...describeContents(job, outputs),
-    status: job.status,
-    created_at: job.createdAt.toISOString(),
-    error: job.error || error,
-    ...(job.code !== null && { code: job.code }),
+    ...record,
+    ...(isExpired && record.error === '' && { error: 'The video has expired and was deleted.' }),
     timings: {
       inference: job.inferenceMs,
       ...(job.samplingMs !== null && { sampling: job.samplingMs }),
       ...(job.decodeMs !== null && { decode: job.decodeMs }),
     },
     ...(job.applied !== null && { applied: job.applied }),
-    seed: job.seed,
     progress: describeProgress(job),
     ...waiting,
     ...describeRetry(job),

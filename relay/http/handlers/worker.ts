@@ -90,7 +90,7 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
   }
   // The worker has disconnected.
   if (job) await jobs.release(job.id, job.leaseToken);
-  if (signal.aborted && !heldClaims.isHeld(caller, worker)) {
+  if (signal.aborted && !heldClaims.isHeld({ caller, worker })) {
     await logFailure(relay, requestId, workers.disconnected(caller, worker));
   }
   if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');

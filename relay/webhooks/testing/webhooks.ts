@@ -31,7 +31,8 @@ export function webhooksOn(
     keys: { webhookSecret: async () => testSecret },
     links: {
       prediction: (id) => `https://kinora.example/api/v3/predictions/${id}/result`,
-      output: (job) => job.outputKey && `https://kinora.example/${job.outputKey}`,
+      output: ({ status, outputKey }) =>
+        status === 'completed' && outputKey ? `https://kinora.example/${outputKey}` : null,
     },
     log: pino({ level: 'silent' }),
     metrics: { delivery: (outcome) => outcomes.push(outcome) },
