@@ -1,4 +1,3 @@
-import path from 'node:path';
 import type { Completion } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { NodeHandler } from '../http/router';
@@ -8,13 +7,13 @@ import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
 import { filenameOf, getVideo, putOutput, takeVideo } from './outputs/video';
-import type { FilesContext, FilesDependencies } from './requests';
+import type { FileHandler, FilesContext, FilesDependencies } from './requests';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
 import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
-import { createTicket, getUpload, postUpload, putUpload } from './uploads/handlers';
-import { uploadRows } from './uploads/rows';
+import { createTicket, getUpload, postUpload, putUpload, uploadRows } from './uploads';
+import path from 'node:path';
 
 export { createLinks } from './links';
 export { createSpace } from './space';
@@ -35,23 +34,25 @@ export function createFiles(dependencies: FilesDependencies) {
     rows: uploadRows(store),
   };
   const { blobs, links } = context;
-  const binary = postUpload(context);
   const shares = createShares(context);
   // The router sends HEAD to the handler of GET.
-  const routes: Record<string, NodeHandler> = {
-    'POST /api/v3/media/upload/binary': binary,
-    'POST /api/v2/media/upload/binary': binary,
-    'PUT /files/uploads/{id}': putUpload(context),
-    'GET /files/uploads/{id}/{filename}': getUpload(context),
-    'GET /files/video/{file}': getVideo(context),
-    'GET /files/jobs/{id}/image': getJobImage(context, 'image'),
-    'GET /files/jobs/{id}/last_image': getJobImage(context, 'last_image'),
-    'GET /files/jobs/{id}/lora/{index}': getJobLora(context),
-    'PUT /api/worker/jobs/{id}/output': putOutput(context),
-    ...shareRoutes(context, shares),
-    'PUT /api/admin/videos/{id}': putOwnVideo(context),
-    'HEAD /api/admin/videos/{id}': headOwnVideo(context),
+  const handlers: Readonly<Record<string, FileHandler>> = {
+    'POST /api/v3/media/upload/binary': postUpload,
+    'POST /api/v2/media/upload/binary': postUpload,
+    'PUT /files/uploads/{id}': putUpload,
+    'GET /files/uploads/{id}/{filename}': getUpload,
+    'GET /files/video/{file}': getVideo,
+    'GET /files/jobs/{id}/image': getJobImage('image'),
+    'GET /files/jobs/{id}/last_image': getJobImage('last_image'),
+    'GET /files/jobs/{id}/lora/{index}': getJobLora,
+    'PUT /api/worker/jobs/{id}/output': putOutput,
+    'PUT /api/admin/videos/{id}': putOwnVideo,
+    'HEAD /api/admin/videos/{id}': headOwnVideo,
   };
+  const bound = Object.entries(handlers).map(([route, handler]): [string, NodeHandler] => [
+    route,
+    (...request) => handler(context, ...request),
+  ]);
   return {
     blobs,
     links,
@@ -59,7 +60,7 @@ export function createFiles(dependencies: FilesDependencies) {
     takeOwnVideo: takeOwnVideo(context),
     intake: createIntake(context),
     /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
-    routes,
+    routes: { ...shareRoutes(context, shares), ...Object.fromEntries(bound) },
     ticket: createTicket(context),
     /** The uploaded video of a lease, as {@link takeVideo}. */
     takeOutput: (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>

@@ -6,14 +6,13 @@ import { readSafetensorsHeader } from '../../lib/weights/formats/safetensors';
 import { truncated } from '../../lib/weights/formats/source';
 import { GuardError } from '../guard/errors';
 import { fetchOk } from '../guard/guard';
-import type { NodeHandler } from '../http/router';
 import { type ClaimedJob, isClaimed } from '../jobs';
 import { imageColumns } from '../store/schema';
 import { keyOf } from './blobs';
 import { type LinkPurpose, leaseNonce } from './links';
-import { type FilesContext, invalidField, queryOf } from './requests';
+import { type FilesContext, invalidField, queryOf, type FileHandler } from './requests';
 import { headersOf, sendBody, serveBlob } from './serving';
-import { loraType } from './uploads/handlers';
+import { loraType } from './uploads';
 
 /** Longest fetch of one adapter, in milliseconds. */
 const totalMs = 15 * 60_000;
@@ -46,8 +45,9 @@ async function runningJob(
 }
 
 /** `GET /files/jobs/{id}/image` and `…/last_image`: an image of a job, for the worker that has its lease. */
-export function getJobImage(context: FilesContext, field: ImageField): NodeHandler {
-  return async (request, response, { id = '' }) => {
+export const getJobImage =
+  (field: ImageField): FileHandler =>
+  async (context, request, response, { id = '' }) => {
     const job = await runningJob(context, field, id, queryOf(request));
     const image = job[imageColumns[field]];
     if (!image) throw new ApiError('NOT_FOUND');
@@ -58,7 +58,6 @@ export function getJobImage(context: FilesContext, field: ImageField): NodeHandl
       tag: `${id}-${field}`,
     });
   };
-}
 
 /**
  * `GET /files/jobs/{id}/lora/{index}`: an adapter of a job, for the worker that has its lease. An upload
@@ -66,42 +65,40 @@ export function getJobImage(context: FilesContext, field: ImageField): NodeHandl
  *
  * A refusal's `details` holds one sentence that names the adapter: the worker fails the job with it.
  */
-export function getJobLora(context: FilesContext): NodeHandler {
+export const getJobLora: FileHandler = async (context, request, response, { id = '', index = '' }) => {
   const { blobs, config, guard, rows } = context;
-  return async (request, response, { id = '', index = '' }) => {
-    const at = /^[0-9]$/.test(index) ? Number(index) : -1;
-    const job = await runningJob(context, `lora/${at}`, id, queryOf(request));
-    const lora = job.loras[at];
-    if (!lora || lora.from === 'hub') throw new ApiError('NOT_FOUND');
-    const field = `loras.${at}.path`;
-    const presentation = { ...forWorkers, type: loraType, filename: `${at}.safetensors` };
-    if (lora.from === 'upload') {
-      const upload = await rows.get(lora.uploadId);
-      if (!upload?.blobKey || upload.owner !== job.owner) {
-        const sentence = `The LoRA ${lora.path} is no longer among the uploads.`;
-        throw invalidField(field, sentence, { code: 'NOT_FOUND' });
-      }
-      const tag = upload.sha256 ?? upload.id;
-      await serveBlob(request, response, blobs, upload.blobKey, { ...presentation, tag });
-      return;
+  const at = /^[0-9]$/.test(index) ? Number(index) : -1;
+  const job = await runningJob(context, `lora/${at}`, id, queryOf(request));
+  const lora = job.loras[at];
+  if (!lora || lora.from === 'hub') throw new ApiError('NOT_FOUND');
+  const field = `loras.${at}.path`;
+  const presentation = { ...forWorkers, type: loraType, filename: `${at}.safetensors` };
+  if (lora.from === 'upload') {
+    const upload = await rows.get(lora.uploadId);
+    if (!upload?.blobKey || upload.owner !== job.owner) {
+      const sentence = `The LoRA ${lora.path} is no longer among the uploads.`;
+      throw invalidField(field, sentence, { code: 'NOT_FOUND' });
     }
-    const closed = new AbortController();
-    response.once('close', () => closed.abort());
-    try {
-      const maxBytes = config.KINORA_MAX_LORA_BYTES;
-      const limits = { redirects: 5, maxBytes, totalMs, signal: closed.signal };
-      const { bytes, body } = await fetchOk(guard, lora.url, limits);
-      const { whole: checked } = await withCheckedHeader(body, bytes);
-      const { ETag: _, ...headers } = headersOf({ ...presentation, tag: '' });
-      response.setHeaders(new Headers(headers));
-      if (bytes !== null) response.setHeader('Content-Length', bytes);
-      if (request.method !== 'HEAD') await sendBody(checked, response);
-      else response.end(() => body.destroy());
-    } catch (thrown) {
-      throw toRefusal(thrown, field, lora.path);
-    }
-  };
-}
+    const tag = upload.sha256 ?? upload.id;
+    await serveBlob(request, response, blobs, upload.blobKey, { ...presentation, tag });
+    return;
+  }
+  const closed = new AbortController();
+  response.once('close', () => closed.abort());
+  try {
+    const maxBytes = config.KINORA_MAX_LORA_BYTES;
+    const limits = { redirects: 5, maxBytes, totalMs, signal: closed.signal };
+    const { bytes, body } = await fetchOk(guard, lora.url, limits);
+    const { whole: checked } = await withCheckedHeader(body, bytes);
+    const { ETag: _, ...headers } = headersOf({ ...presentation, tag: '' });
+    response.setHeaders(new Headers(headers));
+    if (bytes !== null) response.setHeader('Content-Length', bytes);
+    if (request.method !== 'HEAD') await sendBody(checked, response);
+    else response.end(() => body.destroy());
+  } catch (thrown) {
+    throw toRefusal(thrown, field, lora.path);
+  }
+};
 
 /** Largest accepted header, which is kept in memory; that of a LoRA is well under 1 MB. */
 const maxHeaderBytes = 16_000_000;

@@ -8,12 +8,13 @@ import type { Limits } from '../access/limits';
 import type { Config } from '../config';
 import type { Guard } from '../guard/guard';
 import { sendJson } from '../http/reply';
+import type { NodeHandler } from '../http/router';
 import type { Jobs } from '../jobs';
 import type { Store } from '../store/store';
 import type { Storage } from './blobs';
 import type { Links } from './links';
 import type { Space } from './space';
-import type { UploadRows } from './uploads/rows';
+import type { UploadRows } from './uploads';
 
 /** What {@link createFiles} is made from. */
 export interface FilesDependencies {
@@ -32,6 +33,12 @@ export interface FilesDependencies {
 export interface FilesContext extends FilesDependencies, Storage {
   readonly rows: UploadRows;
 }
+
+/** A handler of the Node server, given what this folder works with. */
+export type FileHandler = (
+  context: FilesContext,
+  ...request: Parameters<NodeHandler>
+) => ReturnType<NodeHandler>;
 
 export function queryOf(request: IncomingMessage): URLSearchParams {
   return new URL(request.url ?? '/', 'http://localhost').searchParams;

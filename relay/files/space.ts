@@ -54,11 +54,6 @@ async function freeBytes(folder: string): Promise<number> {
   while (!existsSync(existing) && path.dirname(existing) !== existing) {
     existing = path.dirname(existing);
   }
-  try {
-    const { bavail, bsize } = await statfs(existing);
-    return bavail * bsize;
-  } catch {
-    // The system does not tell.
-    return Number.POSITIVE_INFINITY;
-  }
+  const disk = await statfs(existing).catch(() => null);
+  return disk ? disk.bavail * disk.bsize : Number.POSITIVE_INFINITY;
 }

@@ -1,15 +1,14 @@
-import type { z } from 'zod';
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { familiesOf } from '../config';
 import type { Relay } from '../open';
-import type { Handler } from './handler';
-import { handlers } from './handlers';
+import { type Handler, handlers } from './handlers';
 import { check, readJson, withoutNulls } from './input';
 import { notFound } from './not-found';
 import { corsHeaders, countBadKey, methodNotAllowed, preflightHeaders, toApiError } from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
+import type { z } from 'zod';
 
 interface RequestContext {
   readonly requestId: string;

@@ -1,6 +1,7 @@
 /** @module-tag full */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from 'wavespeed';
+import { listBodySchema } from '../../lib/contract/v3';
 import { submission } from '../testing/api';
 import { startTestRelay, type TestRelay } from '../testing/server';
 
@@ -19,7 +20,7 @@ test('a client reports a cancel, and its webhook keeps its query', async () => {
   const model = `wavespeed-ai/wan-2.1/i2v-720p-lora?webhook=${hook}`;
   const run = client.run(model, { ...submission }, { pollInterval: 0.05 });
   const cancelled = expect(run).rejects.toThrow('cancelled by user');
-  const first = async () => (await relay.jobs.list(caller.owner, { page: 1, pageSize: 1 })).jobs[0];
+  const first = async () => (await relay.jobs.list(caller.owner, listBodySchema.parse({ page_size: 1 }))).jobs[0];
   await expect.poll(first, { timeout: 20_000 }).toMatchObject({ webhookUrl: hook });
   await relay.jobs.cancel((await first())?.id ?? '', caller.owner);
   await cancelled;

@@ -5,22 +5,22 @@ import { within } from '../loop';
 const sameSignalMs = 500;
 const parentCheckMs = 500;
 
-export interface Ending {
-  readonly log: Logger;
-  readonly print: (line: string) => void;
-  readonly stop: () => Promise<void>;
-  /** Time limit of the stop, in milliseconds; then the process ends as it is. */
-  readonly limitMs: number;
-  /** Also ends when the process that started this one has ended. */
-  readonly withParent: boolean;
-}
-
 /**
  * Ends the process by SIGINT, SIGTERM or SIGHUP: the first one stops the node and ends with code 0, the
  * second one ends at once. An uncaught exception is logged and ends the process with code 1, as the state
  * after it is unknown.
+ *
+ * @param options.limitMs time limit of the stop; then the process ends as it is
+ * @param options.withParent also ends when the process that started this one has ended
  */
-export function endOnSignals({ log, print, stop, limitMs, withParent }: Ending): void {
+export function endOnSignals(options: {
+  readonly log: Logger;
+  readonly print: (line: string) => void;
+  readonly stop: () => Promise<void>;
+  readonly limitMs: number;
+  readonly withParent: boolean;
+}): void {
+  const { log, print, stop, limitMs, withParent } = options;
   let firstAt = 0;
   const end = async () => {
     const ended = await within(limitMs, stop()).catch((error: unknown) => {

@@ -3,29 +3,22 @@ import { ApiError } from '../../lib/contract/v3';
 import { refuseConnection } from './reply';
 
 /** Time limits of the HTTP server, in milliseconds. */
-export interface Timeouts {
+export const defaultTimeouts = {
   /** The head of a request. */
-  readonly headMs: number;
+  headMs: 30_000,
   /** The whole body of an ordinary request. */
-  readonly bodyMs: number;
+  bodyMs: 60_000,
   /**
    * The least rate of an upload, over each `idleMs`: one that sends a byte now and then would hold its connection
    * for ever.
    */
-  readonly minBytesPerSecond: number;
-  /** Between two pieces of an upload, and between two that a slow reader takes. */
-  readonly idleMs: number;
-  /** A connection without a request: more than the 60 s of most proxies, which reuse connections. */
-  readonly keepAliveMs: number;
-}
-
-export const defaultTimeouts: Timeouts = {
-  headMs: 30_000,
-  bodyMs: 60_000,
   minBytesPerSecond: 500,
+  /** Between two pieces of an upload, and between two that a slow reader takes. */
   idleMs: 60_000,
+  /** A connection without a request: more than the 60 s of most proxies, which reuse connections. */
   keepAliveMs: 65_000,
 };
+export type Timeouts = typeof defaultTimeouts;
 
 /**
  * Node's own limit for a whole request is 300 s and would cut slow uploads (`server.requestTimeout`). It is

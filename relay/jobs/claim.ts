@@ -157,20 +157,16 @@ export async function skippedFor(
   caller: Caller,
   worker: WorkerDeclaration,
 ): Promise<ClaimAnswer['skipped']> {
-  const reasons = mismatches(config, caller, worker);
-  const cases = reasons.map(([reason, condition]) => sql`when ${condition} then ${reason}::text`);
-  const counts: Partial<Record<SkipReason, number>> = {};
+  const cases = mismatches(config, caller, worker).map(
+    ([reason, condition]) => sql`when ${condition} then ${reason}::text`,
+  );
+  const mismatch = sql`case ${sql.join(cases, sql` `)} end`;
   const owned = eq(jobs.owner, caller.owner);
   const notReady = sql`${jobs.status} = 'created' and not ${jobs.ready} and ${
     caller.shared ? or(owned, jobs.shared) : owned
   }`;
-  const windows: readonly (readonly [SQL, SQL, SQL])[] = [
-    ...pools(caller).map(
-      (pool) => [sql`case ${sql.join(cases, sql` `)} end`, pool, queueOrder] as const,
-    ),
-    [sql`'not-ready'`, notReady, sql`${jobs.createdAt}`],
-  ];
-  for (const [reason, condition, order] of windows) {
+  const counts: Partial<Record<SkipReason, number>> = {};
+  const count = async (reason: SQL, condition: SQL, order: SQL) => {
     const first = db
       .select({ reason: reason.mapWith(String).as('reason') })
       .from(jobs)
@@ -188,6 +184,8 @@ export async function skippedFor(
       const name = row.reason as SkipReason;
       counts[name] = (counts[name] ?? 0) + row.count;
     }
-  }
+  };
+  for (const pool of pools(caller)) await count(mismatch, pool, queueOrder);
+  await count(sql`'not-ready'`, notReady, sql`${jobs.createdAt}`);
   return counts;
 }

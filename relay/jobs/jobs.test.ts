@@ -1,7 +1,8 @@
 import { inspect } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { claimSchema, type WorkerDeclaration } from '../../lib/contract/v3';
+import type { z } from 'zod';
+import { claimSchema, listBodySchema, type WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { deliveries, jobs as jobsTable, previews, workers as workersTable } from '../store/schema';
 import {
@@ -15,7 +16,6 @@ import {
 } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
 import type { Jobs } from './index';
-import type { JobsQuery } from './queries';
 import { createWorkers } from './workers';
 
 const ada = testCaller('ada');
@@ -507,12 +507,12 @@ describe.each(engines)('jobs', (engine) => {
       await jobs.submit(testJob(bob));
       const { id } = await claimOne();
       expect(await jobs.depth()).toMatchObject({ waiting: 1, processing: 1 });
-      const list = async (query: Partial<JobsQuery>) =>
-        (await jobs.list('ada', { page: 1, pageSize: 10, ...query })).jobs;
+      const list = async (query: Partial<z.output<typeof listBodySchema>>) =>
+        (await jobs.list('ada', { ...listBodySchema.parse({ page_size: 10 }), ...query })).jobs;
       expect(await list({})).toMatchObject([{ id, input: null }]);
-      expect(await list({ withInput: true })).toEqual([await jobs.get(id)]);
+      expect(await list({ include_inputs: true })).toEqual([await jobs.get(id)]);
       expect(await list({ page: 2 })).toEqual([]);
-      expect(await list({ page: 2 ** 52, pageSize: 100 })).toEqual([]);
+      expect(await list({ page: 2 ** 52, page_size: 100 })).toEqual([]);
       expect(await list({ status: 'failed' })).toEqual([]);
       expect(await jobs.remove([id], 'ada')).toEqual([]);
       await jobs.cancel(id, 'ada');

@@ -1,36 +1,12 @@
 import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-orm';
-import { cursorForm, type PredictionStatus } from '../../lib/contract/v3';
+import type { z } from 'zod';
+import { cursorForm, type listBodySchema, type PredictionStatus } from '../../lib/contract/v3';
 import { Kept } from '../kept';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 
 /** A job of a list, without its parameters and its prompt where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
-
-/** Which jobs of an owner a list has. */
-export interface JobsQuery {
-  readonly page: number;
-  readonly pageSize: number;
-  /** `next` of the page before, instead of `page`. */
-  readonly cursor?: string | undefined;
-  readonly model?: string | undefined;
-  readonly status?: PredictionStatus | undefined;
-  readonly after?: Date | undefined;
-  readonly before?: Date | undefined;
-  /** Whether the parameters and the optimised prompt are read too, up to 120 kB each. Default false. */
-  readonly withInput?: boolean;
-  /** Whether all jobs that fit are counted. Default false. */
-  readonly withTotal?: boolean;
-}
-
-/** One page of a list. */
-export interface JobsPage {
-  readonly jobs: readonly ListedJob[];
-  /** Number of jobs that fit, on every page; null unless it was asked for. */
-  readonly total: number | null;
-  /** Cursor of the next page; null after the last. */
-  readonly next: string | null;
-}
 
 /** Largest offset of a list. */
 const maxOffset = 1_000_000;
@@ -44,11 +20,11 @@ const queueMs = 1000;
 /** Owners whose queues are kept. */
 const maxOwners = 1000;
 
-/** Jobs that wait and that run, and the age in seconds of the one that has waited longest. */
-export interface QueueDepth {
-  readonly waiting: number;
-  readonly processing: number;
-  readonly oldestSeconds: number;
+/** Years 1970 to 9999: beyond, JavaScript writes years in a way that PostgreSQL does not read. */
+function instantOf(text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined;
+  const latest = Date.UTC(9999, 0);
+  return new Date(Math.min(latest, Math.max(0, Date.parse(text))));
 }
 
 /** @returns undefined for a text that is no cursor */
@@ -76,10 +52,13 @@ export function createQueries(db: Database) {
     /**
      * An owner's jobs, the newest first. A cursor names the last job of the page before, so that jobs which were
      * submitted meanwhile shift nothing, and a late page costs no more than the first.
+     *
+     * @returns `total` is null unless it was asked for, and `next`, the cursor of the next page, after the last
      */
-    async list(owner: string, query: JobsQuery): Promise<JobsPage> {
-      const { page, pageSize, cursor, model, status, after, before } = query;
-      const { withInput = false, withTotal = false } = query;
+    async list(owner: string, query: z.output<typeof listBodySchema>) {
+      const { page, page_size: pageSize, cursor, model, status } = query;
+      const after = instantOf(query.created_after);
+      const before = instantOf(query.created_before);
       const fitting = and(
         eq(jobs.owner, owner),
         model === undefined ? undefined : eq(jobs.model, model),
@@ -92,11 +71,12 @@ export function createQueries(db: Database) {
       const isLater =
         last && sql`(${jobs.createdAt}, ${jobs.id}) < (${last.at}::timestamptz, ${last.id})`;
       const none = sql<null>`null::jsonb`;
-      const texts = withInput
+      // Up to 120 kB each.
+      const texts = query.include_inputs
         ? { input, promptOptimization }
         : { input: none, promptOptimization: none };
-      const total = withTotal ? await db.$count(jobs, fitting) : null;
-      if (offset > maxOffset) return { jobs: [], total, next: null };
+      const total = query.include_total ? await db.$count(jobs, fitting) : null;
+      if (offset > maxOffset) return { jobs: [] as ListedJob[], total, next: null };
       const rows = await db
         .select({ ...columns, ...texts })
         .from(jobs)
@@ -108,7 +88,7 @@ export function createQueries(db: Database) {
       const shown = rows.slice(0, pageSize);
       const end = rows.length > pageSize ? shown.at(-1) : undefined;
       const next = end ? `${end.createdAt.getTime()}.${end.id}` : null;
-      return { jobs: shown, total, next };
+      return { jobs: shown as ListedJob[], total, next };
     },
     /** Deletes finished jobs of an owner; the others stay. @returns the deleted rows, for their files */
     async remove(ids: readonly string[], owner: string): Promise<JobRow[]> {
@@ -132,7 +112,8 @@ export function createQueries(db: Database) {
       // A job that is not in the list came later, or waits further back than is counted.
       return place < 0 ? ids.length : place;
     },
-    async depth(): Promise<QueueDepth> {
+    /** Jobs that wait and that run, and the age in seconds of the one that has waited longest. */
+    async depth() {
       const count = (status: PredictionStatus) =>
         sql`(count(*) filter (where ${eq(jobs.status, status)}))::int`.mapWith(Number);
       const oldest = sql`min(${jobs.createdAt}) filter (where ${jobs.status} = 'created')`;

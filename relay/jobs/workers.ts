@@ -1,4 +1,5 @@
 import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { Kept } from '../kept';
@@ -51,8 +52,14 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     return rows.map((row) => ({ ...row, shared: row.shared === true }));
   }
 
-  const workerOf = (jobId: string) =>
-    db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
+  /** Writes that the worker of a job was seen. */
+  const seenAt = async (jobId: string, set: PgUpdateSetSource<typeof workers>) => {
+    const worker = db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
+    await db
+      .update(workers)
+      .set({ seenAt: sql`now()`, ...set })
+      .where(eq(workers.id, worker));
+  };
 
   return withStorageErrors({
     /** A worker has claimed, or waits. */
@@ -76,19 +83,12 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     },
     /** A heartbeat of a job: its worker is alive and busy. */
     async heartbeat(jobId: string): Promise<void> {
-      if (!isChanged(jobId, 'busy')) return;
-      await db
-        .update(workers)
-        .set({ seenAt: sql`now()`, state: 'busy' })
-        .where(eq(workers.id, workerOf(jobId)));
+      if (isChanged(jobId, 'busy')) await seenAt(jobId, { state: 'busy' });
     },
     /** Counts one more job of the worker that had it. */
     async done(jobId: string): Promise<void> {
       written.delete(jobId);
-      await db
-        .update(workers)
-        .set({ seenAt: sql`now()`, jobsDone: sql`${workers.jobsDone} + 1` })
-        .where(eq(workers.id, workerOf(jobId)));
+      await seenAt(jobId, { jobsDone: sql`${workers.jobsDone} + 1` });
     },
     /** The connection of a waiting worker has ended. */
     async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {

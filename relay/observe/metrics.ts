@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { WorkerRecord } from '../../lib/contract/v3';
-import type { QueueDepth } from '../jobs/queries';
+import type { Jobs } from '../jobs';
 import { Kept } from '../kept';
 
 const attemptOutcomes = ['completed', 'failed', 'requeued', 'released', 'expired'] as const;
@@ -13,9 +13,9 @@ const answerSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 const deliverySeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 const inferenceSeconds = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 10_800];
 
+/** What is looked up at each scrape. */
 export interface MetricSources {
-  depth(): Promise<QueueDepth>;
-  /** Recently seen workers of all nodes. */
+  depth(): ReturnType<Jobs['depth']>;
   workers(): Promise<readonly Pick<WorkerRecord, 'state'>[]>;
   heldClaims(): number;
 }
@@ -31,7 +31,7 @@ export function createMetrics() {
   collectDefaultMetrics({ register: registry, prefix: 'kinora_' });
 
   // Both gauges of the queue are collected at the same time: they share one query.
-  const depths = new Kept<QueueDepth | null>(sharedMs, 1);
+  const depths = new Kept<Awaited<ReturnType<Jobs['depth']>> | null>(sharedMs, 1);
   const depth = () =>
     depths.get('', async () => (await sources?.depth().catch(() => null)) ?? null);
   /** A gauge by state; what is not known is left out of a scrape. */

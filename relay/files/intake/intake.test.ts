@@ -10,7 +10,7 @@ import { startTestRelay, type TestRelay } from '../../testing/server';
 import { type BlobStore, keyOf, partsFolder } from '../blobs';
 import { createSpace } from '../space';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
-import { uploadRows } from '../uploads/rows';
+import { uploadRows } from '../uploads';
 import { createIntake, fetchImage } from './index';
 
 let node: FilesTest;

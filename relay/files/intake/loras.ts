@@ -11,7 +11,7 @@ import { Kept } from '../../kept';
 import type { JobLora } from '../../store/schema';
 import { withCheckedHeader } from '../inputs';
 import { invalidField } from '../requests';
-import { linkedUpload } from '../uploads/rows';
+import { linkedUpload } from '../uploads';
 import type { IntakeContext } from './index';
 
 /** Marks an upload that is not there yet: looked up again before a worker gets the job. */

@@ -6,11 +6,10 @@ import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request
 import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
 import type { VideoFacts } from '../../../lib/video/inspect';
 import { followSamples } from '../../../lib/video/samples';
-import type { NodeHandler } from '../../http/router';
 import { idForm } from '../../jobs/queries';
 import type { UploadRow } from '../../store/schema';
 import { keyOf, tooLarge, withLocalFile, withTemporaryFile } from '../blobs';
-import { bodyOf, type FilesContext, invalidField, lengthOf, queryOf, sendData } from '../requests';
+import { bodyOf, type FilesContext, invalidField, lengthOf, queryOf, sendData, type FileHandler } from '../requests';
 import { serveBlob } from '../serving';
 
 const videoType = 'video/mp4';
@@ -43,20 +42,18 @@ export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
 export const filenameOf = (jobId: string): string => `${jobId}.mp4`;
 
 /** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
-export function putOutput(context: FilesContext): NodeHandler {
-  return async (request, response, { id = '' }) => {
-    const authorization = request.headers.authorization ?? null;
-    const { keyId } = await context.keys.authenticate(authorization, 'worker');
-    const query = queryOf(request);
-    const leaseToken = query.get('lease_token') ?? '';
-    const name = outputName(id, leaseToken, query.get('sha256') ?? '');
-    if (leaseToken === '' || leaseToken.length > 100) {
-      throw invalidField('lease_token', 'lease_token is required.');
-    }
-    const { owner } = await context.jobs.lease(id, leaseToken, keyId);
-    await receiveVideo(context, request, response, name, { owner, keyId });
-  };
-}
+export const putOutput: FileHandler = async (context, request, response, { id = '' }) => {
+  const authorization = request.headers.authorization ?? null;
+  const { keyId } = await context.keys.authenticate(authorization, 'worker');
+  const query = queryOf(request);
+  const leaseToken = query.get('lease_token') ?? '';
+  const name = outputName(id, leaseToken, query.get('sha256') ?? '');
+  if (leaseToken === '' || leaseToken.length > 100) {
+    throw invalidField('lease_token', 'lease_token is required.');
+  }
+  const { owner } = await context.jobs.lease(id, leaseToken, keyId);
+  await receiveVideo(context, request, response, name, { owner, keyId });
+};
 
 /**
  * Answers the PUT of a whole video, which is stored for all nodes: any of them may complete the job. The same bytes
@@ -135,27 +132,25 @@ export async function takeVideo(
  * `GET /files/video/{id}.mp4`: the video, for holders of its signed address, without a key. A wrong signature
  * and an unknown id give the same answer; an expired address says that it expired.
  */
-export function getVideo(context: FilesContext): NodeHandler {
-  return async (request, response, { file = '' }) => {
-    const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
-    const job = id ? await context.jobs.get(id) : null;
-    const end =
-      job?.outputNonce && context.links.verify('video', job.id, job.outputNonce, queryOf(request));
-    if (!job || !end) throw new ApiError('NOT_FOUND');
-    const secondsLeft = Math.floor((end.getTime() - Date.now()) / 1000);
-    if (!job.outputKey || secondsLeft <= 0) {
-      throw new ApiError('NOT_FOUND', 'This video has expired and was removed.');
-    }
-    await serveBlob(request, response, context.blobs, job.outputKey, {
-      type: videoType,
-      filename: `${job.id}.mp4`,
-      tag: job.outputSha256 ?? job.id,
-      readers: 'cross-origin',
-      // Short, so that a revoked link soon stops working in browsers that have the video.
-      maxAge: Math.min(300, secondsLeft),
-    });
-  };
-}
+export const getVideo: FileHandler = async (context, request, response, { file = '' }) => {
+  const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
+  const job = id ? await context.jobs.get(id) : null;
+  const end =
+    job?.outputNonce && context.links.verify('video', job.id, job.outputNonce, queryOf(request));
+  if (!job || !end) throw new ApiError('NOT_FOUND');
+  const secondsLeft = Math.floor((end.getTime() - Date.now()) / 1000);
+  if (!job.outputKey || secondsLeft <= 0) {
+    throw new ApiError('NOT_FOUND', 'This video has expired and was removed.');
+  }
+  await serveBlob(request, response, context.blobs, job.outputKey, {
+    type: videoType,
+    filename: `${job.id}.mp4`,
+    tag: job.outputSha256 ?? job.id,
+    readers: 'cross-origin',
+    // Short, so that a revoked link soon stops working in browsers that have the video.
+    maxAge: Math.min(300, secondsLeft),
+  });
+};
 
 export type Asked = Pick<PredictionInput, 'size' | 'duration' | 'upscale' | 'smooth'>;
 

@@ -5,7 +5,6 @@ import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
 import { headersOf } from '../../http/request';
-import type { NodeHandler } from '../../http/router';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
 import { keyOf, putBlob } from '../blobs';
@@ -17,7 +16,7 @@ import {
   receiveVideo,
   takeVideo,
 } from '../outputs/video';
-import { type FilesContext, invalidField, queryOf } from '../requests';
+import { type FilesContext, invalidField, queryOf, type FileHandler } from '../requests';
 
 const dayMs = 86_400_000;
 
@@ -25,22 +24,18 @@ const dayMs = 86_400_000;
  * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, from a signed-in page. It becomes a result
  * when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
  */
-export function putOwnVideo(context: FilesContext): NodeHandler {
-  return async (request, response, { id = '' }) => {
-    const { name, owner, keyId } = await named(context, request, id);
-    await receiveVideo(context, request, response, name, { owner, keyId });
-  };
-}
+export const putOwnVideo: FileHandler = async (context, request, response, { id = '' }) => {
+  const { name, owner, keyId } = await named(context, request, id);
+  await receiveVideo(context, request, response, name, { owner, keyId });
+};
 
 /** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
-export function headOwnVideo(context: FilesContext): NodeHandler {
-  return async (request, response, { id = '' }) => {
-    const { name } = await named(context, request, id);
-    const isThere = (await context.blobs.stat(outputKey(name))) !== null;
-    const headers = { 'Upload-Complete': isThere ? '?1' : '?0', 'Cache-Control': 'no-store' };
-    response.writeHead(200, headers).end();
-  };
-}
+export const headOwnVideo: FileHandler = async (context, request, response, { id = '' }) => {
+  const { name } = await named(context, request, id);
+  const isThere = (await context.blobs.stat(outputKey(name))) !== null;
+  const headers = { 'Upload-Complete': isThere ? '?1' : '?0', 'Cache-Control': 'no-store' };
+  response.writeHead(200, headers).end();
+};
 
 /**
  * Makes an uploaded video a finished prediction of its owner, with the retention of outputs, and stores its poster

@@ -3,7 +3,7 @@ import { ApiError } from '../../../lib/contract/v3';
 import { type Caller, firstOwner } from '../../access/caller';
 import { requireOwnOrigin } from '../../access/session';
 import { invalidField } from '../../files/requests';
-import type { HandlerOf, Handlers } from '../handler';
+import type { HandlerOf, Handlers } from './index';
 
 const dayMs = 24 * 3_600_000;
 

@@ -3,7 +3,7 @@ import { submitSchema, variants } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
 import { takesFor } from '../../jobs';
 import type { ConnectedWorker } from '../../jobs/workers';
-import type { HandlerOf } from '../handler';
+import type { HandlerOf } from './index';
 
 /** JSON Schema of a submission, before defaults. */
 const requestSchema = (() => {

@@ -3,7 +3,7 @@ import { ApiError, describeProgress, type PredictionEvent } from '../../../lib/c
 import { isTerminal } from '../../jobs';
 import { maxOpen } from '../../jobs/watches';
 import type { Relay } from '../../open';
-import type { HandlerOf } from '../handler';
+import type { HandlerOf } from './index';
 import { describeJob } from './describe';
 import { ownJob } from './predictions';
 

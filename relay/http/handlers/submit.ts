@@ -11,7 +11,7 @@ import { invalidField } from '../../files/requests';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
-import type { CallOf, HandlerOf } from '../handler';
+import type { CallOf, HandlerOf } from './index';
 import { notFound } from '../not-found';
 import { toApiError } from '../reply';
 import { answerJob, describeJob } from './describe';

@@ -11,7 +11,7 @@ import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { type JobImage, jobs } from '../../store/schema';
 import { storageErrors } from '../../store/store';
-import type { HandlerOf, Handlers } from '../handler';
+import type { HandlerOf, Handlers } from './index';
 
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
   const { leaseToken, leaseUntil, deadline, image, lastImage } = job;

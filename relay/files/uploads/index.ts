@@ -1,0 +1,402 @@
+import { KinoraError } from '../../../lib/contract';
+import { ApiError } from '../../../lib/contract/v3';
+import { type ImageHeader, sniffImage } from '../../../lib/video/sniff';
+import { readSafetensorsHeader } from '../../../lib/weights/formats/safetensors';
+import { blobFile } from '../../../lib/weights/formats/source';
+import type { Caller } from '../../access/caller';
+import type { Config } from '../../config';
+import { type Store, withStorageErrors } from '../../store';
+import { jobs, type UploadRow, uploads } from '../../store/schema';
+import { keyOf, tooLarge, withTemporaryFile } from '../blobs';
+import { authenticate, bodyOf, type FileHandler, type FilesContext, invalidField, lengthOf, queryOf, sendData, typeOf } from '../requests';
+import { serveBlob } from '../serving';
+import busboy from 'busboy';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
+import { randomBytes } from 'node:crypto';
+import { openAsBlob } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+
+/** A row to insert; the database sets its time. */
+type NewUpload = Omit<UploadRow, 'createdAt'>;
+
+export function newUpload(
+  caller: Pick<Caller, 'owner' | 'keyId'>,
+  file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,
+  { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
+): NewUpload {
+  const id = randomBytes(16).toString('hex');
+  const expiresAt = new Date(Date.now() + days * 86_400_000);
+  const { owner, keyId } = caller;
+  return { id, owner, keyId, ...file, sha256: null, blobKey: null, expiresAt };
+}
+
+/**
+ * Inserts the row of stored bytes. Where that fails the bytes are removed: without a row they would never be
+ * found again.
+ */
+export async function insertStored(
+  { rows, blobs }: Pick<FilesContext, 'rows' | 'blobs'>,
+  upload: NewUpload & { readonly blobKey: string },
+): Promise<UploadRow> {
+  return await rows.insert(upload).catch(async (thrown) => {
+    // The first error is the one that is reported.
+    await blobs.remove(upload.blobKey).catch(() => undefined);
+    throw thrown;
+  });
+}
+
+/**
+ * The upload of an owner that one of our own links names.
+ *
+ * @returns undefined for any other address; null where the upload is another's or gone, or the link has ended
+ */
+export async function linkedUpload(
+  { links, rows }: Pick<FilesContext, 'links' | 'rows'>,
+  text: string,
+  owner: string,
+): Promise<UploadRow | null | undefined> {
+  const id = links.uploadOf(text);
+  if (id === null) return links.isOwnUpload(text) ? null : undefined;
+  const upload = await rows.get(id);
+  return upload?.owner === owner ? upload : null;
+}
+
+/** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
+export function uploadRows({ db }: Pick<Store, 'db'>) {
+  return withStorageErrors({
+    async insert(upload: NewUpload): Promise<UploadRow> {
+      const [row] = await db.insert(uploads).values(upload).returning();
+      if (!row) throw new Error('The upload was not inserted.');
+      return row;
+    },
+    async get(id: string): Promise<UploadRow | null> {
+      const [row] = await db.select().from(uploads).where(eq(uploads.id, id));
+      return row ?? null;
+    },
+    /** Records where the bytes are. @returns null when another request did so before */
+    async stored(
+      id: string,
+      file: Pick<UploadRow, 'sha256' | 'blobKey' | 'contentType'>,
+    ): Promise<UploadRow | null> {
+      const [row] = await db
+        .update(uploads)
+        .set(file)
+        .where(and(eq(uploads.id, id), isNull(uploads.blobKey)))
+        .returning();
+      return row ?? null;
+    },
+    /** The newest complete upload of an owner with this name that has not expired. */
+    async newest(owner: string, filename: string): Promise<UploadRow | null> {
+      const isThere = and(isNotNull(uploads.blobKey), gt(uploads.expiresAt, new Date()));
+      const [row] = await db
+        .select()
+        .from(uploads)
+        .where(and(eq(uploads.owner, owner), eq(uploads.filename, filename), isThere))
+        .orderBy(desc(uploads.createdAt))
+        .limit(1);
+      return row ?? null;
+    },
+    /** Forgets an upload whose bytes belong to a job now. */
+    async forget(owner: string, filename: string, blobKey: string): Promise<void> {
+      const name = and(eq(uploads.owner, owner), eq(uploads.filename, filename));
+      await db.delete(uploads).where(and(name, eq(uploads.blobKey, blobKey)));
+    },
+    /** Whether a job of the owner needs an upload's bytes: as its video, or until it ends as an image or adapter. */
+    async inUse(upload: Pick<UploadRow, 'id' | 'owner'> & { blobKey: string }): Promise<boolean> {
+      const { id, owner, blobKey } = upload;
+      const asLora = JSON.stringify([{ uploadId: id }]);
+      const asInput = or(
+        sql`${jobs.image}->>'key' = ${blobKey}`,
+        sql`${jobs.lastImage}->>'key' = ${blobKey}`,
+        sql`${jobs.loras} @> ${asLora}::jsonb`,
+      );
+      const unfinished = inArray(jobs.status, ['created', 'processing']);
+      const uses = or(eq(jobs.outputKey, blobKey), and(unfinished, asInput));
+      const [found] = await db
+        .select({ id: jobs.id })
+        .from(jobs)
+        .where(and(eq(jobs.owner, owner), uses))
+        .limit(1);
+      return found !== undefined;
+    },
+  });
+}
+
+export type UploadRows = ReturnType<typeof uploadRows>;
+
+/**
+ * Makes the row of an upload that is announced, and the headers that its PUT must carry.
+ *
+ * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
+ */
+export function createTicket({ config, rows, space }: FilesContext) {
+  return async (
+    caller: Caller,
+    input: { filename: string; size: number; content_type?: string | undefined },
+  ): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> => {
+    const filename = checkFilename(input.filename);
+    const { kind, type } = announcedKind(filename, input.content_type);
+    if (input.size > maxBytesOf(kind, config)) throw tooLarge(maxBytesOf(kind, config), 'size');
+    await space.require();
+    const upload = await rows.insert(
+      newUpload(caller, { filename, contentType: type, bytes: input.size }, config),
+    );
+    return { upload, headers: { 'Content-Type': type } };
+  };
+}
+
+/**
+ * `PUT /files/uploads/{id}`: the bytes of a ticket. The signed address is the permission. Length and type must
+ * be those of the ticket, and the bytes must be of that type. The same bytes again are no error.
+ */
+export const putUpload: FileHandler = async (context, request, response, { id = '' }) => {
+  const { blobs, links, rows, space, temporary } = context;
+  const isOpen = links.isOpen('upload', id, '', queryOf(request));
+  const upload = isOpen ? await rows.get(id) : null;
+  if (!upload)
+    throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
+  if (lengthOf(request) !== upload.bytes) {
+    const sentence = `Content-Length must be ${upload.bytes}, as in the ticket.`;
+    throw invalidField('Content-Length', sentence);
+  }
+  if (typeOf(request) !== upload.contentType) {
+    const sentence = `Content-Type must be ${upload.contentType}, as in the ticket.`;
+    throw invalidField('Content-Type', sentence);
+  }
+  await space.require();
+  await withTemporaryFile(temporary, bodyOf(request), upload.bytes, async (file, { sha256 }) => {
+    let first = upload;
+    if (upload.blobKey === null) {
+      const stored = await storeBytes(context, upload, file, sha256);
+      // Another request may have stored its bytes meanwhile: then those stay.
+      first = (await rows.stored(id, stored)) ?? (await rows.get(id)) ?? upload;
+      if (first.sha256 !== sha256) await blobs.remove(stored.blobKey);
+    }
+    if (first.sha256 !== sha256) {
+      throw new ApiError('CONFLICT', 'Other bytes were uploaded here before.');
+    }
+  });
+  sendData(response, {});
+};
+
+/**
+ * Checks received bytes and moves the file into the blob store.
+ *
+ * @returns the columns of its row
+ * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`
+ */
+async function storeBytes(
+  { blobs }: FilesContext,
+  upload: Pick<UploadRow, 'id' | 'contentType' | 'filename'>,
+  file: string,
+  sha256: string,
+) {
+  const kind = upload.contentType === loraType ? 'lora' : 'image';
+  const contentType = await checkContent(file, kind, upload.filename);
+  // The key holds the hash of the bytes: a second request cannot replace the first one's.
+  const blobKey = keyOf('uploads', upload.id, `-${sha256.slice(0, 16)}`);
+  await blobs.putFile(blobKey, file, contentType);
+  return { sha256, blobKey, contentType };
+}
+
+/** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
+export const getUpload: FileHandler = async ({ blobs, links, rows }, request, response, { id = '' }) => {
+  const isOpen = links.isOpen('download', id, '', queryOf(request));
+  const upload = isOpen ? await rows.get(id) : null;
+  if (!upload?.blobKey) throw new ApiError('NOT_FOUND');
+  await serveBlob(request, response, blobs, upload.blobKey, {
+    type: upload.contentType,
+    filename: upload.filename,
+    tag: upload.sha256 ?? upload.id,
+    readers: 'cross-origin',
+    maxAge: 3600,
+  });
+};
+
+/**
+ * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
+ * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
+ */
+export const postUpload: FileHandler = async (context, request, response) => {
+  const { config, links, space, temporary } = context;
+  const caller = await authenticate(context, request, response);
+  if (typeOf(request) !== 'multipart/form-data') {
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
+      remedy: 'Send multipart/form-data with the file in the field `file`.',
+    });
+  }
+  await space.require();
+  const upload = await receiveForm(request, async (stream, info, formEnd) => {
+    const filename = checkFilename(info.filename ?? 'upload');
+    const { kind, type } = announcedKind(filename, info.mimeType);
+    const maxBytes = maxBytesOf(kind, config);
+    return await withTemporaryFile(temporary, stream, maxBytes, async (file, written) => {
+      await formEnd;
+      const { bytes, sha256 } = written;
+      const draft = newUpload(caller, { filename, contentType: type, bytes }, config);
+      // Checked before the row is made, so that a refused file leaves nothing.
+      const stored = await storeBytes(context, draft, file, sha256);
+      return await insertStored(context, { ...draft, ...stored });
+    });
+  });
+  sendData(response, {
+    type: upload.contentType.startsWith('image/') ? 'image' : 'file',
+    download_url: links.uploadDownload(upload),
+    filename: upload.filename,
+    size: upload.bytes,
+  });
+};
+
+/**
+ * Reads a form with one file, its field `file`.
+ *
+ * @param use reads the file to its end, and may then wait for the end of the form
+ * @throws ApiError `INVALID_PARAMETER`; what `use` throws
+ */
+async function receiveForm<T>(
+  request: IncomingMessage,
+  use: (stream: Readable, info: busboy.FileInfo, formEnd: Promise<void>) => Promise<T>,
+): Promise<T> {
+  const form = openForm(request);
+  const formEnd = finished(form);
+  const parts: Promise<T>[] = [];
+  form.on('file', (field, stream: Readable, info) => {
+    // A broken form also fails its parts, perhaps before they are read; the form's error is the one reported.
+    stream.on('error', () => undefined);
+    if (field !== 'file') {
+      stream.resume();
+      return;
+    }
+    const part = use(stream, info, formEnd);
+    parts.push(part);
+    // A refused part ends the form; the promise itself is awaited below.
+    part.catch((thrown: unknown) => {
+      form.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)));
+    });
+  });
+  const broken = () => form.destroy(new ApiError('INVALID_PARAMETER', 'The body ended too early.'));
+  request.once('aborted', broken).once('error', broken);
+  request.pipe(form);
+  try {
+    await formEnd;
+  } catch (thrown) {
+    request.unpipe(form);
+    // The rest of the body is read and dropped, so that the caller can read the answer.
+    request.resume();
+    await Promise.allSettled(parts);
+    if (thrown instanceof ApiError) throw thrown;
+    throw new ApiError('INVALID_PARAMETER', 'The form cannot be read.', { cause: thrown });
+  } finally {
+    request.off('aborted', broken).off('error', broken);
+  }
+  const [part] = parts;
+  if (!part) throw invalidField('file', 'The form needs one file in its field "file".');
+  return await part;
+}
+
+function openForm(request: IncomingMessage): busboy.Busboy {
+  try {
+    return busboy({
+      headers: request.headers,
+      defParamCharset: 'utf8',
+      limits: { files: 1, fields: 20, fieldSize: 10_000, parts: 30, headerPairs: 100 },
+    });
+  } catch (cause) {
+    throw new ApiError('INVALID_PARAMETER', 'The form has no boundary.', { cause });
+  }
+}
+
+type UploadKind = 'image' | 'lora';
+
+/** Content type of adapters: safetensors has no registered one. */
+export const loraType = 'application/octet-stream';
+const imageTypes: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  avif: 'image/avif',
+};
+
+export function imageType(header: Pick<ImageHeader, 'format'>): string {
+  return `image/${header.format}`;
+}
+
+/**
+ * The kind of a file by its name and its announced type.
+ *
+ * @throws ApiError `INVALID_PARAMETER` for what is neither image nor adapter
+ */
+export function announcedKind(
+  filename: string,
+  type: string | undefined,
+): { kind: UploadKind; type: string } {
+  const extension = /\.([a-z0-9]+)$/i.exec(filename)?.[1]?.toLowerCase() ?? '';
+  if (extension === 'safetensors') return { kind: 'lora', type: loraType };
+  const mediaType = type?.split(';')[0]?.trim().toLowerCase() ?? '';
+  const byName = imageTypes[extension];
+  if (Object.values(imageTypes).includes(mediaType)) return { kind: 'image', type: mediaType };
+  if (byName) return { kind: 'image', type: byName };
+  throw invalidField(
+    'filename',
+    'filename must be that of a PNG, JPEG, WebP, GIF or AVIF image or of a .safetensors file.',
+  );
+}
+
+export function maxBytesOf(kind: UploadKind, config: Config): number {
+  return kind === 'image' ? config.KINORA_MAX_IMAGE_BYTES : config.KINORA_MAX_UPLOAD_BYTES;
+}
+
+/**
+ * Checks and normalises a file name.
+ *
+ * @throws ApiError `INVALID_PARAMETER`
+ */
+export function checkFilename(text: string): string {
+  const name = text.normalize('NFC').trim();
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+  const unsafe = /[/\\\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(name);
+  if (unsafe || /\p{Surrogate}/u.test(name) || /^\.*$/.test(name) || name.length > 255) {
+    throw invalidField('filename', 'filename must be one name of at most 255 characters, no path.');
+  }
+  return name;
+}
+
+/**
+ * Checks received bytes.
+ *
+ * @returns their actual content type
+ * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER` with what is wrong
+ */
+export async function checkContent(
+  file: string,
+  kind: UploadKind,
+  filename: string,
+): Promise<string> {
+  if (kind === 'image') return imageType(checkImage(await readFile(file)));
+  try {
+    await readSafetensorsHeader(blobFile(filename, await openAsBlob(file)));
+    return loraType;
+  } catch (thrown) {
+    throw invalidField('file', sentenceOf(thrown), { cause: thrown });
+  }
+}
+
+/** The header of an image's bytes. @throws ApiError `INVALID_IMAGE` with what is wrong, for the field */
+export function checkImage(bytes: Uint8Array, field = 'image'): ImageHeader {
+  try {
+    return sniffImage(bytes);
+  } catch (thrown) {
+    throw invalidField(field, sentenceOf(thrown), { code: 'INVALID_IMAGE', cause: thrown });
+  }
+}
+
+/** The message of an expected failure; any other error is rethrown. */
+export function sentenceOf(thrown: unknown): string {
+  if (thrown instanceof KinoraError || thrown instanceof ApiError) return thrown.message;
+  throw thrown;
+}
