@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, randomInt, timingSafeEqual } from 'node:crypto';
 
 /** What a key opens: the API, the worker protocol, or the keys page (once). */
 export type KeyKind = 'api' | 'worker' | 'sign-in';
@@ -8,7 +8,6 @@ const prefixes = { api: 'kn', worker: 'kw', 'sign-in': 'ks' } as const satisfies
   string
 >;
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const secretBytes = 32;
 /** Base-62 digits that hold 256 bits: 62⁴³ > 2²⁵⁶. */
 const secretDigits = 43;
 const idDigits = 8;
@@ -16,11 +15,10 @@ const keyPattern = new RegExp(
   `^(kn|kw|ks)_([0-9A-Za-z]{${idDigits}})_[0-9A-Za-z]{${secretDigits}}$`,
 );
 
-/** A new key: `<prefix>_<8-character id>_<32 bytes in base 62>`. */
+/** A new key: `<prefix>_<8-character id>_<256 random bits in base 62>`. */
 export function mintKey(kind: KeyKind): { id: string; key: string } {
-  // The last digits of a random 256-bit number are uniform enough.
-  const id = base62(randomBytes(secretBytes)).slice(-idDigits);
-  return { id, key: `${prefixes[kind]}_${id}_${base62(randomBytes(secretBytes))}` };
+  const id = randomDigits(idDigits);
+  return { id, key: `${prefixes[kind]}_${id}_${randomDigits(secretDigits)}` };
 }
 
 export function idOfKey(key: string): string | null {
@@ -47,13 +45,6 @@ export function hintOf(kind: KeyKind, id: string, last4: string): string {
   return `${prefixes[kind]}_${id}…${last4}`;
 }
 
-/** Big-endian bytes as base-62 digits, padded to {@link secretDigits}. */
-function base62(bytes: Buffer): string {
-  let rest = BigInt(`0x${bytes.toString('hex')}`);
-  let text = '';
-  while (text.length < secretDigits) {
-    text = digits.charAt(Number(rest % 62n)) + text;
-    rest /= 62n;
-  }
-  return text;
+function randomDigits(count: number): string {
+  return Array.from({ length: count }, () => digits.charAt(randomInt(digits.length))).join('');
 }

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { Completion } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { NodeHandler } from '../http/router';
@@ -13,7 +14,6 @@ import { shareRoutes } from './shares/handlers';
 import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
 import { createTicket, getUpload, postUpload, putUpload, uploadRows } from './uploads';
-import path from 'node:path';
 
 export { createLinks } from './links';
 export { createSpace } from './space';

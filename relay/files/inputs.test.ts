@@ -1,11 +1,10 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serve, type TestServer } from '../guard/testing/server';
 import { submission } from '../testing/api';
 import { type FilesTest, startFilesTest } from './testing/node';
 
 let node: FilesTest;
-let web: Server;
+let web: TestServer;
 let origin = '';
 
 /** What the web server of these tests sends, by path. */
@@ -28,7 +27,7 @@ function pages(lora: Buffer): Record<string, { status?: number; length?: number;
 beforeAll(async () => {
   node = await startFilesTest({ settings: { KINORA_MAX_LORA_BYTES: '2000000' } });
   const table = pages(node.lora);
-  web = createServer((request, response) => {
+  web = await serve((request, response) => {
     const {
       status = 200,
       length,
@@ -39,13 +38,11 @@ beforeAll(async () => {
     };
     response.writeHead(status, length === undefined ? {} : { 'content-length': length });
     response.end(body);
-  }).listen(0, '127.0.0.1');
-  await new Promise((resolve) => web.once('listening', resolve));
-  origin = `http://127.0.0.1:${(web.address() as AddressInfo).port}`;
+  });
+  ({ origin } = web);
 }, 60_000);
 afterAll(async () => {
-  web.closeAllConnections();
-  web.close();
+  await web.close();
   await node.stop();
 });
 

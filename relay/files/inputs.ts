@@ -10,7 +10,7 @@ import { type ClaimedJob, isClaimed } from '../jobs';
 import { imageColumns } from '../store/schema';
 import { keyOf } from './blobs';
 import { type LinkPurpose, leaseNonce } from './links';
-import { type FilesContext, invalidField, queryOf, type FileHandler } from './requests';
+import { type FileHandler, type FilesContext, invalidField, queryOf } from './requests';
 import { headersOf, sendBody, serveBlob } from './serving';
 import { loraType } from './uploads';
 
@@ -65,7 +65,12 @@ export const getJobImage =
  *
  * A refusal's `details` holds one sentence that names the adapter: the worker fails the job with it.
  */
-export const getJobLora: FileHandler = async (context, request, response, { id = '', index = '' }) => {
+export const getJobLora: FileHandler = async (
+  context,
+  request,
+  response,
+  { id = '', index = '' },
+) => {
   const { blobs, config, guard, rows } = context;
   const at = /^[0-9]$/.test(index) ? Number(index) : -1;
   const job = await runningJob(context, `lora/${at}`, id, queryOf(request));

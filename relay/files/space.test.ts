@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { requestOf } from '../testing/requests';
 import { type FilesTest, startFilesTest } from './testing/node';
 
 let node: FilesTest;
@@ -15,34 +16,20 @@ const more = Number.MAX_SAFE_INTEGER;
 
 describe('a disk that is almost full', () => {
   it('takes nothing new, and keeps what runs alive', async () => {
-    const { api, get } = node;
+    const { api, apiKey: key, get, origin } = node;
     const ticket = { filename: 'a.png', size: node.image.length };
     const early = await api('/api/v3/media/uploads', ticket);
     const upload = early.body.data?.upload;
     if (!upload) throw new Error('There is no ticket.');
     const job = await node.claim();
     setFloor(more);
-    const submission = { image: 'https://example.com/a.png', prompt: 'A test' };
-    const form = new FormData();
-    form.append('file', new Blob([Uint8Array.from(node.image)], { type: 'image/png' }), 'a.png');
+    const body = { image: 'https://example.com/a.png', prompt: 'A test' };
     const asWorker = { authorization: `Bearer ${node.workerToken}` };
     const output = `lease_token=${job.leaseToken}&sha256=${'0'.repeat(64)}`;
     const refused = await Promise.all([
-      get('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
-        method: 'POST',
-        headers: { authorization: `Bearer ${node.apiKey}`, 'content-type': 'application/json' },
-        body: JSON.stringify(submission),
-      }),
-      get('/api/v3/media/uploads', {
-        method: 'POST',
-        headers: { authorization: `Bearer ${node.apiKey}`, 'content-type': 'application/json' },
-        body: JSON.stringify(ticket),
-      }),
-      get('/api/v3/media/upload/binary', {
-        method: 'POST',
-        headers: { authorization: `Bearer ${node.apiKey}` },
-        body: form,
-      }),
+      fetch(requestOf('POST', `${origin}/api/v3/kinora/wan-2.2/i2v-720p-lora`, { key, body })),
+      fetch(requestOf('POST', `${origin}/api/v3/media/uploads`, { key, body: ticket })),
+      node.upload('a.png', node.image, 'image/png'),
       get(upload.url, {
         method: 'PUT',
         headers: upload.headers,
@@ -62,10 +49,9 @@ describe('a disk that is almost full', () => {
       });
       expect(message).toContain('almost full');
     }
-    const heartbeat = await get(`/api/worker/jobs/${job.id}/heartbeat`, {
-      method: 'POST',
-      headers: { ...asWorker, 'content-type': 'application/json' },
-      body: JSON.stringify({ lease_token: job.leaseToken, phase: 'denoise', step: 1, steps: 30 }),
+    const heartbeat = await node.send('POST', `/api/worker/jobs/${job.id}/heartbeat`, {
+      key: node.workerToken,
+      body: { lease_token: job.leaseToken, phase: 'denoise', step: 1, steps: 30 },
     });
     expect(heartbeat.status).toBe(200);
     expect((await api(`/api/v3/predictions/${job.id}/result`)).status).toBe(200);

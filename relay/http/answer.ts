@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { familiesOf } from '../config';
@@ -8,7 +9,6 @@ import { notFound } from './not-found';
 import { corsHeaders, countBadKey, methodNotAllowed, preflightHeaders, toApiError } from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
-import type { z } from 'zod';
 
 interface RequestContext {
   readonly requestId: string;

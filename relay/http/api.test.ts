@@ -15,6 +15,7 @@ import { createLimits } from '../access/limits';
 import { keyOf } from '../files/blobs';
 import { jobs, uploads } from '../store/schema';
 import { onePixel, openTestApi, submission, type TestApi } from '../testing/api';
+import { readAnswer, requestOf } from '../testing/requests';
 import { answer } from './answer';
 
 const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
@@ -117,18 +118,7 @@ describe('submitting', () => {
 
 /** The submission to a node, which may have a part that does otherwise. */
 const ask = (relay: Parameters<typeof answer>[0], headers: Record<string, string> = {}) =>
-  answer(
-    relay,
-    new Request(`http://localhost${model}`, {
-      method: 'POST',
-      body: JSON.stringify(submission),
-      headers: {
-        Authorization: `Bearer ${key}`,
-        'Content-Type': 'application/json',
-        ...headers,
-      },
-    }),
-  );
+  answer(relay, requestOf('POST', `http://localhost${model}`, { key, body: submission, headers }));
 
 /** Files of uploads and jobs. */
 const kept = async () => {
@@ -432,10 +422,9 @@ describe('authentication', () => {
     const config = { ...relay.config, ...settings, KINORA_READS_PER_JOB_PER_MINUTE: 0 };
     const limits = createLimits({ config });
     const read = async (as: string) => {
-      const headers = { Authorization: `Bearer ${as}`, 'x-kinora-address': '203.0.113.9' };
-      const request = new Request('http://localhost/api/v3/balance', { headers });
-      const answered = await answer({ ...relay, limits }, request);
-      return { status: answered.status, headers: answered.headers, json: await answered.json() };
+      const sent = { key: as, headers: { 'x-kinora-address': '203.0.113.9' } };
+      const request = requestOf('GET', 'http://localhost/api/v3/balance', sent);
+      return await readAnswer(await answer({ ...relay, limits }, request));
     };
     expect([(await read('wrong')).status, (await read('wrong')).status]).toEqual([401, 401]);
     expect(await read('wrong')).toMatchObject(refused(429, 'RATE_LIMITED'));
@@ -590,9 +579,7 @@ describe('when something breaks', () => {
   const broken = (error: unknown) =>
     answer(
       { ...api.relay, jobs: { ...api.relay.jobs, get: () => Promise.reject(error) } },
-      new Request(`http://localhost/api/v3/predictions/${missing}/result`, {
-        headers: { Authorization: `Bearer ${key}` },
-      }),
+      requestOf('GET', `http://localhost/api/v3/predictions/${missing}/result`, { key }),
     );
 
   test('an unexpected error is answered with a request id, and logged', async () => {

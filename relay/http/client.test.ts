@@ -20,7 +20,8 @@ test('a client reports a cancel, and its webhook keeps its query', async () => {
   const model = `wavespeed-ai/wan-2.1/i2v-720p-lora?webhook=${hook}`;
   const run = client.run(model, { ...submission }, { pollInterval: 0.05 });
   const cancelled = expect(run).rejects.toThrow('cancelled by user');
-  const first = async () => (await relay.jobs.list(caller.owner, listBodySchema.parse({ page_size: 1 }))).jobs[0];
+  const first = async () =>
+    (await relay.jobs.list(caller.owner, listBodySchema.parse({ page_size: 1 }))).jobs[0];
   await expect.poll(first, { timeout: 20_000 }).toMatchObject({ webhookUrl: hook });
   await relay.jobs.cancel((await first())?.id ?? '', caller.owner);
   await cancelled;

@@ -18,17 +18,8 @@ const submission = { image: onePixel, prompt: 'a boat' };
 const families = 'kinora/wan-2.2 and wavespeed-ai/wan-2.1';
 const missing = '0'.repeat(32);
 
-async function call(path: string, body?: unknown, key = node.apiKey) {
-  const response = await fetch(node.origin + path, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-    redirect: 'manual',
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const { status, headers } = response;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  return { status, headers, json: (await response.json()) as any };
-}
+const call = (path: string, body?: unknown, key = node.apiKey) =>
+  node.send(body === undefined ? 'GET' : 'POST', path, { key, body });
 const jobOf = async (id: string) => await node.relay.jobs.get(id);
 
 /** Sends one request as it is, and reads until the server closes. */
@@ -180,16 +171,8 @@ describe('a webhook', () => {
       expect(sent.map((delivery) => delivery.url)).toEqual(expected === null ? [] : [expected]);
     }
     const once = async (path: string, body: object) => {
-      const response = await fetch(node.origin + path, {
-        method: 'POST',
-        headers: {
-          Authorization: `Bearer ${node.apiKey}`,
-          'Content-Type': 'application/json',
-          'Idempotency-Key': 'one-webhook',
-        },
-        body: JSON.stringify(body),
-      });
-      return ((await response.json()) as { data: { id: string } }).data.id;
+      const headers = { 'Idempotency-Key': 'one-webhook' };
+      return (await node.send('POST', path, { key: node.apiKey, body, headers })).json.data.id;
     };
     expect(await once(query, submission)).toBe(await once(model, { ...submission, webhook: url }));
   });
@@ -210,10 +193,8 @@ test('403 and 413 name the scope and the limit in their messages', async () => {
   const forbidden = await call(model, submission, key);
   expect(forbidden.status).toBe(403);
   expect(forbidden.json.message).toContain('This key does not have the scope predictions:write.');
-  const admin = await fetch(`${node.origin}/api/admin/keys`, {
-    headers: { Authorization: `Bearer ${key}` },
-  });
-  expect(((await admin.json()) as { message: string }).message).toContain('the scope admin.');
+  const admin = await node.send('GET', '/api/admin/keys', { key });
+  expect(admin.json.message).toContain('the scope admin.');
   const large = await call(model, { ...submission, prompt: 'x'.repeat(30_000) });
   expect(large.status).toBe(413);
   expect(large.json.message).toContain('The body is larger than 20,000 bytes.');

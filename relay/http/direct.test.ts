@@ -13,12 +13,8 @@ let id = '';
 beforeAll(async () => {
   node = await startTestRelay({ settings: { KINORA_READS_PER_MINUTE: '5000' } });
   removeRelay = setRelay(node.relay, answer);
-  const submitted = await fetch(`${node.origin}/api/v3/kinora/wan-2.2/i2v-720p-lora`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${node.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify(submission),
-  });
-  id = (await submitted.json()).data.id;
+  const sent = { key: node.apiKey, body: submission };
+  id = (await node.send('POST', '/api/v3/kinora/wan-2.2/i2v-720p-lora', sent)).json.data.id;
 }, 120_000);
 afterAll(async () => {
   removeRelay();

@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { submission } from '../testing/api';
 import { startTestRelay, type TestRelay } from '../testing/server';
 
 /** A whole node with everything real but Next. */
@@ -7,28 +7,19 @@ let node: TestRelay;
 beforeAll(async () => {
   node = await startTestRelay({ settings: { KINORA_STOP_SECONDS: '30' } });
 }, 120_000);
-afterAll(async () => {
-  await node.stop();
-  await rm(node.config.KINORA_DATA, { recursive: true, force: true });
-});
-
-const image =
-  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==';
+afterAll(() => node.stop());
 
 it('answers the API, lets events and a synchronous submission end when it stops, and closes all', async () => {
-  const headers = {
-    authorization: `Bearer ${node.apiKey}`,
-    'content-type': 'application/json',
-  };
-  const submit = async (more: object) =>
-    await fetch(`${node.origin}/api/v3/kinora/wan-2.2/i2v-720p-lora`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ image, prompt: 'a boat', ...more }),
+  const key = node.apiKey;
+  const headers = { authorization: `Bearer ${key}` };
+  const submit = (more: object) =>
+    node.send('POST', '/api/v3/kinora/wan-2.2/i2v-720p-lora', {
+      key,
+      body: { ...submission, ...more },
     });
-  const submitted = await submit({});
-  expect(submitted.status).toBe(200);
-  const { data } = (await submitted.json()) as { data: { id: string; status: string } };
+  const { status, json } = await submit({});
+  expect(status).toBe(200);
+  const { data } = json;
   expect(data.status).toBe('created');
 
   const events = await fetch(`${node.origin}/api/v3/predictions/${data.id}/events`, { headers });

@@ -5,13 +5,10 @@ import type { Caller } from '../access/caller';
 import { type Config, familiesOf, preferredTo } from '../config';
 import { type JobRow, jobs, keys, workers } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, listedSeconds, now, workerName } from './context';
+import { inSeconds, type JobsDependencies, listedSeconds, workerName } from './context';
 
 /** Waiting jobs of a pool that are counted to say why nothing was given. */
 const countedJobs = 1000;
-
-/** The order in which jobs are given: that of the indexes `jobs_waiting` and `jobs_waiting_shared`. */
-const queueOrder = sql`${jobs.priority} desc, ${jobs.createdAt}`;
 
 // Literals and not parameters: the planner uses a partial index only where it sees the condition, also in
 // the generic plan of a prepared statement.
@@ -126,7 +123,7 @@ export async function claimNext(
       .select({ id: jobs.id })
       .from(jobs)
       .where(sql`${pool} and not (${mismatch})`)
-      .orderBy(queueOrder)
+      .orderBy(jobs.createdAt)
       .limit(1)
       .for('update', { skipLocked: true });
     const [job] = await db
@@ -139,7 +136,6 @@ export async function claimNext(
         deadline: inSeconds(config.KINORA_ATTEMPT_SECONDS),
         workerId: worker.worker_id,
         workerToken: caller.keyId,
-        startedAt: now,
         progress: null,
       })
       // With `=`, the query is read once; under IN a plan may read it again and lock more than it gives.
@@ -166,12 +162,12 @@ export async function skippedFor(
     caller.shared ? or(owned, jobs.shared) : owned
   }`;
   const counts: Partial<Record<SkipReason, number>> = {};
-  const count = async (reason: SQL, condition: SQL, order: SQL) => {
+  const count = async (reason: SQL, condition: SQL) => {
     const first = db
       .select({ reason: reason.mapWith(String).as('reason') })
       .from(jobs)
       .where(condition)
-      .orderBy(order)
+      .orderBy(jobs.createdAt)
       .limit(countedJobs)
       .as('first');
     const rows = await db
@@ -185,7 +181,7 @@ export async function skippedFor(
       counts[name] = (counts[name] ?? 0) + row.count;
     }
   };
-  for (const pool of pools(caller)) await count(mismatch, pool, queueOrder);
-  await count(sql`'not-ready'`, notReady, sql`${jobs.createdAt}`);
+  for (const pool of pools(caller)) await count(mismatch, pool);
+  await count(sql`'not-ready'`, notReady);
   return counts;
 }

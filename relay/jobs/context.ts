@@ -40,7 +40,6 @@ const withoutLease = {
   deadline: null,
   workerId: null,
   workerToken: null,
-  startedAt: null,
   progress: null,
 } satisfies Partial<NewJobRow>;
 

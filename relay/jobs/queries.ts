@@ -43,7 +43,7 @@ export function createQueries(db: Database) {
       .select({ id: jobs.id })
       .from(jobs)
       .where(sql`${jobs.status} = 'created' and ${jobs.ready} and ${eq(jobs.owner, owner)}`)
-      .orderBy(sql`${jobs.priority} desc, ${jobs.createdAt}`)
+      .orderBy(jobs.createdAt)
       .limit(maxPosition);
     return first.map(({ id }) => id);
   }

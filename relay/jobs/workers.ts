@@ -1,5 +1,4 @@
 import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
-import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { Kept } from '../kept';
@@ -8,7 +7,7 @@ import { type Store, withStorageErrors } from '../store/store';
 import { listedSeconds } from './context';
 
 const listedMs = listedSeconds * 1000;
-/** Rows are deleted after a day, in milliseconds; until then a worker keeps its count of jobs. */
+/** Rows are deleted after a day, in milliseconds: until then a worker keeps the time since when it is connected. */
 const keptMs = 24 * 3_600_000;
 /** The row of a worker whose state is the same is written again only this often. */
 const rewriteMs = 15_000;
@@ -52,15 +51,6 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     return rows.map((row) => ({ ...row, shared: row.shared === true }));
   }
 
-  /** Writes that the worker of a job was seen. */
-  const seenAt = async (jobId: string, set: PgUpdateSetSource<typeof workers>) => {
-    const worker = db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
-    await db
-      .update(workers)
-      .set({ seenAt: sql`now()`, ...set })
-      .where(eq(workers.id, worker));
-  };
-
   return withStorageErrors({
     /** A worker has claimed, or waits. */
     async seen(
@@ -83,12 +73,12 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     },
     /** A heartbeat of a job: its worker is alive and busy. */
     async heartbeat(jobId: string): Promise<void> {
-      if (isChanged(jobId, 'busy')) await seenAt(jobId, { state: 'busy' });
-    },
-    /** Counts one more job of the worker that had it. */
-    async done(jobId: string): Promise<void> {
-      written.delete(jobId);
-      await seenAt(jobId, { jobsDone: sql`${workers.jobsDone} + 1` });
+      if (!isChanged(jobId, 'busy')) return;
+      const worker = db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
+      await db
+        .update(workers)
+        .set({ seenAt: sql`now()`, state: 'busy' })
+        .where(eq(workers.id, worker));
     },
     /** The connection of a waiting worker has ended. */
     async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {

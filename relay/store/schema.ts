@@ -128,7 +128,6 @@ export const jobs = pgTable(
     status: text('status').$type<PredictionStatus>().notNull().default('created'),
     /** False while images and adapters are being fetched and checked. */
     ready: boolean('ready').notNull().default(false),
-    priority: integer('priority').notNull().default(0),
     createdAt: instant('created_at').notNull().defaultNow(),
     size: text('size').notNull(),
     duration: integer('duration').notNull(),
@@ -178,7 +177,6 @@ export const jobs = pgTable(
     deadline: instant('deadline'),
     workerId: text('worker_id'),
     workerToken: text('worker_token'),
-    startedAt: instant('started_at'),
     progress: jsonb('progress').$type<JobProgress>(),
 
     // How it ended
@@ -208,11 +206,9 @@ export const jobs = pgTable(
     promptOptimization: jsonb('prompt_optimization').$type<PromptOptimization>(),
   },
   (table) => [
-    index('jobs_waiting')
-      .on(table.owner, table.priority.desc().nullsFirst(), table.createdAt)
-      .where(sql`status = 'created' and ready`),
+    index('jobs_waiting').on(table.owner, table.createdAt).where(sql`status = 'created' and ready`),
     index('jobs_waiting_shared')
-      .on(table.priority.desc().nullsFirst(), table.createdAt)
+      .on(table.createdAt)
       .where(sql`status = 'created' and ready and shared`),
     index('jobs_intake')
       .on(table.owner, table.createdAt)
@@ -338,7 +334,6 @@ export const workers = pgTable('workers', {
   owner: text('owner').notNull(),
   declaration: jsonb('declaration').$type<WorkerDeclaration>().notNull(),
   state: text('state').$type<'idle' | 'busy' | 'paused'>().notNull(),
-  jobsDone: integer('jobs_done').notNull().default(0),
   connectedAt: instant('connected_at').notNull().defaultNow(),
   seenAt: instant('seen_at').notNull().defaultNow(),
 });

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { ApiPrediction, Completion, WorkerJob } from '../../lib/contract/v3';
 import { partsFolder, putBlob } from '../files/blobs';
 import { outputKey } from '../files/outputs/video';
-import { type Answered, declarationOf, openTestApi, submission, type TestApi } from './api';
+import { declarationOf, openTestApi, submission, type TestApi } from './api';
 import { clearSafety } from './jobs';
+import type { Answered } from './requests';
 import { makeVideo } from './video';
 
 /** Where the tests submit. */

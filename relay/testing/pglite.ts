@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { openStore } from '../store';
@@ -23,4 +23,11 @@ export async function pgliteTemplate(): Promise<string> {
     await rm(draft, { recursive: true, force: true });
   }
   return template;
+}
+
+/** A new folder with an empty database, for one node. */
+export async function pgliteFolder(): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'kinora-test-'));
+  await cp(await pgliteTemplate(), folder, { recursive: true });
+  return folder;
 }

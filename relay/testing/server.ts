@@ -9,6 +9,7 @@ import { answerDirectly } from '../http/direct';
 import { startServer } from '../http/start';
 import { openRelay, type RunningRelay } from '../open';
 import { pgliteTemplate } from './pglite';
+import { type Answered, readAnswer, requestOf, type Sent } from './requests';
 
 /** A node with everything real but Next: the API answers where Next's route handlers would call it. */
 export interface TestRelay {
@@ -20,6 +21,8 @@ export interface TestRelay {
   readonly apiKey: string;
   readonly workerToken: string;
   readonly signInToken: string;
+  /** One request over HTTP to a path. */
+  send(method: string, path: string, sent?: Sent): Promise<Answered>;
   /** Ends it as SIGTERM would; its temporary folder goes, one that was given stays. */
   stop(): Promise<void>;
 }
@@ -84,7 +87,10 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
     if (options.background !== false) relay.start();
     const first = await relay.keys.firstStart(termsVersion);
     const none = { apiKey: '', workerToken: '', signInToken: '' };
-    return { origin: server.origin, config: relay.config, relay, ...(first ?? none), stop };
+    const send: TestRelay['send'] = async (method, where, sent) =>
+      readAnswer(await fetch(requestOf(method, server.origin + where, sent)));
+    const { config: opened } = relay;
+    return { origin: server.origin, config: opened, relay, ...(first ?? none), send, stop };
   } catch (error) {
     await stop();
     throw error;

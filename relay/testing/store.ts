@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { openStore, type Store } from '../store';
-import { pgliteTemplate } from './pglite';
+import { pgliteFolder } from './pglite';
 import { startPostgres, type TestPostgres } from './postgres';
 
 /** Both engines: code that uses the store is tested on each. */
@@ -49,13 +49,12 @@ export function withStore(engine: Engine, tests: (fixture: () => TestStore) => v
 
 /** A fresh store on either engine, closed by the caller. */
 export async function openTestStore(engine: Engine): Promise<TestStore> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'kinora-store-'));
+  const isPglite = engine === 'pglite';
+  const folder = await (isPglite
+    ? pgliteFolder()
+    : mkdtemp(path.join(os.tmpdir(), 'kinora-store-')));
   try {
-    if (engine === 'pglite') {
-      await cp(await pgliteTemplate(), folder, { recursive: true });
-      return await opened({ KINORA_DATA: folder }, folder);
-    }
-    return await openedOnShared(folder);
+    return await (isPglite ? opened({ KINORA_DATA: folder }, folder) : openedOnShared(folder));
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;

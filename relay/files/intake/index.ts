@@ -1,5 +1,10 @@
 import { maxImageBytes } from '../../../lib/contract/request';
-import { type ApiError, type ImageField, imageFields, type Submission } from '../../../lib/contract/v3';
+import {
+  type ApiError,
+  type ImageField,
+  imageFields,
+  type Submission,
+} from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError } from '../../guard/errors';
@@ -11,7 +16,14 @@ import { storageDown } from '../../store/store';
 import { putBlob } from '../blobs';
 import { ownImage } from '../inputs';
 import { type FilesContext, invalidField } from '../requests';
-import { checkImage, imageType, insertStored, linkedUpload, newUpload, sentenceOf } from '../uploads';
+import {
+  checkImage,
+  imageType,
+  insertStored,
+  linkedUpload,
+  newUpload,
+  sentenceOf,
+} from '../uploads';
 import { findLora, findMissing, isFound, misfitOf, withNeeds } from './loras';
 
 export type IntakeContext = Omit<FilesContext, 'keys' | 'limits'>;

@@ -1,10 +1,9 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Guard } from '../../guard/guard';
+import { serve, type TestServer } from '../../guard/testing/server';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
 import { type BlobStore, keyOf, partsFolder } from '../blobs';
@@ -20,7 +19,7 @@ const quietNode = async () => {
   quiet ??= await startTestRelay({ background: false });
   return quiet;
 };
-let web: Server;
+let web: TestServer;
 let origin = '';
 /** What the intake of a node works with. */
 const contextOf = ({ relay }: TestRelay) => {
@@ -35,7 +34,7 @@ const asked = new Map<string, number>();
 
 beforeAll(async () => {
   node = await startFilesTest();
-  web = createServer((request, response) => {
+  web = await serve((request, response) => {
     const path = request.url ?? '';
     asked.set(path, (asked.get(path) ?? 0) + 1);
     if (path === '/good.png') response.end(node.image);
@@ -46,13 +45,11 @@ beforeAll(async () => {
     else if (path.startsWith('/hang')) request.socket.on('error', () => undefined);
     else if (path === '/large.png') response.writeHead(200, { 'content-length': 30_000_000 }).end();
     else response.writeHead(404).end();
-  }).listen(0, '127.0.0.1');
-  await new Promise((resolve) => web.once('listening', resolve));
-  origin = `http://127.0.0.1:${(web.address() as AddressInfo).port}`;
+  });
+  ({ origin } = web);
 }, 60_000);
 afterAll(async () => {
-  web.closeAllConnections();
-  web.close();
+  await web.close();
   await node.stop();
   await quiet?.stop();
 });
@@ -237,12 +234,9 @@ describe('an image', () => {
     const hanging: string[] = [];
     for (let count = 0; count < 20; count += 1) {
       const image = `${origin}/hang/${count}.png`;
-      const answer = await node.get('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
-        method: 'POST',
-        headers: { authorization: `Bearer ${other.key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ prompt: 'A test', image }),
-      });
-      hanging.push(((await answer.json()) as ApiBody).data?.id ?? '');
+      const asked = { prompt: 'A test', image };
+      const { body } = await node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', asked, other.key);
+      hanging.push(body.data.id);
     }
     expect((await settled(await submit({ image: `${origin}/good.png` }))).ready).toBe(true);
     for (const id of hanging) await node.relay.jobs.cancel(id, 'hanger');

@@ -22,10 +22,7 @@ beforeAll(async () => {
   hub.repositories.put('ann/pair', 'x_low.safetensors', loraOf(5120));
   hub.repositories.put('ann/small', 'deep/er/s.safetensors', loraOf(3072));
   node = await startFilesTest({ settings: { KINORA_HUB: hub.url } });
-  const form = new FormData();
-  form.append('file', new Blob([loraOf(5120)]), 'large.safetensors');
-  const headers = { authorization: `Bearer ${node.apiKey}` };
-  await node.get('/api/v3/media/upload/binary', { method: 'POST', headers, body: form });
+  await node.upload('large.safetensors', loraOf(5120));
 }, 120_000);
 afterAll(async () => {
   await node.stop();
@@ -46,12 +43,8 @@ async function claim(model: string, knows: string[]): Promise<ClaimAnswer> {
     knows,
     worker_id: model.length.toString(16).padStart(32, '0'),
   });
-  const answer = await node.get('/api/worker/claim', {
-    method: 'POST',
-    headers: { authorization: `Bearer ${node.workerToken}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...declaration, wait_seconds: 0 }),
-  });
-  return ((await answer.json()) as { data: ClaimAnswer }).data;
+  const asked = { ...declaration, wait_seconds: 0 };
+  return (await node.api('/api/worker/claim', asked, node.workerToken)).body.data;
 }
 const small = () => claim('wan2.2-ti2v-5b', ['lora_5b']);
 const large = () => claim('wan2.1-i2v-14b-720p', ['lora_14b']);

@@ -48,14 +48,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function call(where: string, body?: unknown): Promise<ApiPrediction> {
-  const response = await node.get(where, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  return ((await response.json()) as { data: ApiPrediction }).data;
-}
+const call = async (where: string, body?: unknown): Promise<ApiPrediction> =>
+  (await node.api(where, body, key)).body.data;
 const submit = (image: string) =>
   call('/api/v3/kinora/wan-2.2/i2v-720p-lora', { prompt: 'A test', image });
 const result = (id: string) => call(`/api/v3/predictions/${id}/result`);

@@ -9,7 +9,15 @@ import { followSamples } from '../../../lib/video/samples';
 import { idForm } from '../../jobs/queries';
 import type { UploadRow } from '../../store/schema';
 import { keyOf, tooLarge, withLocalFile, withTemporaryFile } from '../blobs';
-import { bodyOf, type FilesContext, invalidField, lengthOf, queryOf, sendData, type FileHandler } from '../requests';
+import {
+  bodyOf,
+  type FileHandler,
+  type FilesContext,
+  invalidField,
+  lengthOf,
+  queryOf,
+  sendData,
+} from '../requests';
 import { serveBlob } from '../serving';
 
 const videoType = 'video/mp4';

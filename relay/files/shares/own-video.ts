@@ -16,7 +16,7 @@ import {
   receiveVideo,
   takeVideo,
 } from '../outputs/video';
-import { type FilesContext, invalidField, queryOf, type FileHandler } from '../requests';
+import { type FileHandler, type FilesContext, invalidField, queryOf } from '../requests';
 
 const dayMs = 86_400_000;
 
@@ -119,7 +119,6 @@ function rowOf(
     needsLora: parameters.loras.length > 0,
     models: [],
     precisions: [],
-    startedAt: now,
     finishedAt: now,
     inferenceMs: video.inference_ms,
     applied: video.applied ?? null,

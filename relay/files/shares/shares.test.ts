@@ -55,20 +55,11 @@ async function completed(
 }
 
 const send = async (method: string, id: string, body?: object, key = node.apiKey) => {
-  const answer = await node.get(`/api/v3/predictions/${id}/share`, {
-    method,
-    headers: {
-      Authorization: `Bearer ${key}`,
-      ...(body && { 'Content-Type': 'application/json' }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
+  const { status, json } = await node.send(method, `/api/v3/predictions/${id}/share`, {
+    key,
+    body,
   });
-  const json = (await answer.json()) as {
-    data?: Share & { revoked: boolean };
-    error_code?: string;
-    details?: object[];
-  };
-  return { status: answer.status, ...json };
+  return { status, ...json };
 };
 type Asked = Omit<ShareBody, 'include'> & { include?: Partial<ShareBody['include']> };
 async function shared(id: string, body: Asked = {}): Promise<Share> {
@@ -502,11 +493,8 @@ test('a flagged video is covered, and other sites show nothing of it', async () 
 });
 
 test('a signed-in page uploads a video of the studio, shares it, lists its links, and takes it back', async () => {
-  const signedIn = await node.get('/api/admin/session', {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ token: node.signInToken }),
-  });
+  const body = { token: node.signInToken };
+  const signedIn = await node.send('POST', '/api/admin/session', { body });
   const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
   const page = { Cookie: cookie, Origin: node.origin };
   const bytes = await makeVideo({ title: 'of the studio' });
@@ -528,13 +516,9 @@ test('a signed-in page uploads a video of the studio, shares it, lists its links
     share: { include: { prompt: true } },
   };
   const post = async (changed: object = {}) => {
-    const answer = await node.get(`/api/admin/videos/${id}/share`, {
-      method: 'POST',
-      headers: { ...page, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ ...video, ...changed }),
-    });
-    const json = (await answer.json()) as { data: Share; error_code?: string };
-    return { status: answer.status, ...json };
+    const sent = { headers: page, body: { ...video, ...changed } };
+    const { status, json } = await node.send('POST', `/api/admin/videos/${id}/share`, sent);
+    return { status, ...json };
   };
 
   expect((await put({})).status).toBe(401);
@@ -575,16 +559,16 @@ test('a signed-in page uploads a video of the studio, shares it, lists its links
   expect(await thumbnailOf()).toEqual([picture, width, height]);
   expect(await thumbnailOf(`&maxwidth=${width - 1}`)).toEqual([undefined, undefined, undefined]);
   // It is a result of its owner, with the retention of results.
-  const { body } = await node.api(`/api/v3/predictions/${id}`);
-  expect(body.data).toMatchObject({ status: 'completed', outputs: [expect.any(String)] });
+  const result = await node.api(`/api/v3/predictions/${id}`);
+  expect(result.body.data).toMatchObject({ status: 'completed', outputs: [expect.any(String)] });
   const days = (Date.parse(link.data.expires_at) - Date.now()) / 86_400_000;
   expect(days).toBeGreaterThan(6.9);
   expect(days).toBeLessThan(7.1);
 
   const other = { Authorization: `Bearer ${otherKey}` };
   const list = async (headers: Record<string, string>) => {
-    const answer = await node.get('/api/admin/shares', { headers });
-    return endpoints.listShares.answer.parse(await answer.json()).data.shares;
+    const { json } = await node.send('GET', '/api/admin/shares', { headers });
+    return endpoints.listShares.answer.parse(json).data.shares;
   };
   const api = await shared(await completed(), { include: { settings: true } });
   const ended = await shared(await completed());
@@ -595,8 +579,8 @@ test('a signed-in page uploads a video of the studio, shares it, lists its links
   expect((await list(page)).map((each) => each.id)).not.toContain(ended.id);
   expect(await list(other)).toEqual([]);
   const revoke = async ({ id }: Share, headers: Record<string, string> = page) => {
-    const answer = await node.get(`/api/admin/shares/${id}`, { method: 'DELETE', headers });
-    return [answer.status, ((await answer.json()) as { data?: object }).data];
+    const { status, json } = await node.send('DELETE', `/api/admin/shares/${id}`, { headers });
+    return [status, json.data];
   };
   expect(await revoke(api, other)).toEqual([404, undefined]);
   expect(await revoke(api)).toEqual([200, { revoked: true }]);

@@ -1,3 +1,11 @@
+import { randomBytes } from 'node:crypto';
+import { openAsBlob } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import busboy from 'busboy';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
 import { type ImageHeader, sniffImage } from '../../../lib/video/sniff';
@@ -8,16 +16,18 @@ import type { Config } from '../../config';
 import { type Store, withStorageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
 import { keyOf, tooLarge, withTemporaryFile } from '../blobs';
-import { authenticate, bodyOf, type FileHandler, type FilesContext, invalidField, lengthOf, queryOf, sendData, typeOf } from '../requests';
+import {
+  authenticate,
+  bodyOf,
+  type FileHandler,
+  type FilesContext,
+  invalidField,
+  lengthOf,
+  queryOf,
+  sendData,
+  typeOf,
+} from '../requests';
 import { serveBlob } from '../serving';
-import busboy from 'busboy';
-import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
-import { randomBytes } from 'node:crypto';
-import { openAsBlob } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
 
 /** A row to insert; the database sets its time. */
 type NewUpload = Omit<UploadRow, 'createdAt'>;
@@ -156,8 +166,7 @@ export const putUpload: FileHandler = async (context, request, response, { id = 
   const { blobs, links, rows, space, temporary } = context;
   const isOpen = links.isOpen('upload', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
-  if (!upload)
-    throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
+  if (!upload) throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
   if (lengthOf(request) !== upload.bytes) {
     const sentence = `Content-Length must be ${upload.bytes}, as in the ticket.`;
     throw invalidField('Content-Length', sentence);
@@ -203,7 +212,12 @@ async function storeBytes(
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
-export const getUpload: FileHandler = async ({ blobs, links, rows }, request, response, { id = '' }) => {
+export const getUpload: FileHandler = async (
+  { blobs, links, rows },
+  request,
+  response,
+  { id = '' },
+) => {
   const isOpen = links.isOpen('download', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload?.blobKey) throw new ApiError('NOT_FOUND');

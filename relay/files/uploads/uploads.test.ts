@@ -121,7 +121,9 @@ describe('tickets', () => {
     const target = new URL(url);
     const wrong = [
       `${target.origin}${target.pathname}`,
-      url.replace(/signature=./, (text) => (text.endsWith('0') ? 'signature=1' : 'signature=0')),
+      url.replace(/signature=./, (text: string) =>
+        text.endsWith('0') ? 'signature=1' : 'signature=0',
+      ),
       url.replace(/expires=\d/, 'expires=9'),
       target.origin + target.pathname + new URL(download).search,
     ];

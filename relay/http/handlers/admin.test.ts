@@ -1,42 +1,21 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { termsVersion } from '../../../lib/contract/terms';
 import { endpoints, scopes } from '../../../lib/contract/v3';
-import { pgliteTemplate } from '../../testing/pglite';
 import { startTestRelay, type TestRelay } from '../../testing/server';
 
-let folder: string;
 let node: TestRelay;
 /** The first key is none. */
 let adminKey: string;
 beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'kinora-keys-http-'));
-  await cp(await pgliteTemplate(), folder, { recursive: true });
-  node = await startTestRelay({ folder, background: false });
+  node = await startTestRelay({ background: false });
   const admin = { kind: 'api', owner: 'owner', name: 'An admin', scopes } as const;
   adminKey = (await node.relay.keys.create(admin)).key;
 }, 60_000);
-afterAll(async () => {
-  await node.stop();
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => node.stop());
 
 /** One request over HTTP, as the page or a command sends it. */
-const send = async (
-  method: string,
-  path: string,
-  headers: Record<string, string>,
-  body?: unknown,
-) => {
-  const response = await fetch(node.origin + path, {
-    method,
-    headers: { ...headers, ...(body !== undefined && { 'Content-Type': 'application/json' }) },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, headers: response.headers, json: await response.json() };
-};
+const send = (method: string, path: string, headers: Record<string, string>, body?: unknown) =>
+  node.send(method, path, { headers, body });
 const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
 /** Headers of a page of ours that is signed in. */
 const page = (cookie: string, origin = node.origin) => ({ Cookie: cookie, Origin: origin });

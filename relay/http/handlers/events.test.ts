@@ -16,12 +16,9 @@ afterAll(() => node?.stop());
 async function waiting(owner: string) {
   const { key, record } = await node.relay.keys.create({ kind: 'api', owner, name: 'test' });
   const headers = { authorization: `Bearer ${key}` };
-  const answer = await fetch(`${node.origin}/api/v3/kinora/wan-2.2/i2v-720p-lora`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify({ image: 'http://127.0.0.1:1/a.png', prompt: 'A test' }),
-  });
-  const { data } = (await answer.json()) as { data: { id: string } };
+  const body = { image: 'http://127.0.0.1:1/a.png', prompt: 'A test' };
+  const { data } = (await node.send('POST', '/api/v3/kinora/wan-2.2/i2v-720p-lora', { key, body }))
+    .json;
   const open = (signal?: AbortSignal) =>
     fetch(`${node.origin}/api/v3/predictions/${data.id}/events`, {
       headers,

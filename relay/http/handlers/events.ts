@@ -3,8 +3,8 @@ import { ApiError, describeProgress, type PredictionEvent } from '../../../lib/c
 import { isTerminal } from '../../jobs';
 import { maxOpen } from '../../jobs/watches';
 import type { Relay } from '../../open';
-import type { HandlerOf } from './index';
 import { describeJob } from './describe';
+import type { HandlerOf } from './index';
 import { ownJob } from './predictions';
 
 /** Interval of comments on an idle stream, as proxies cut idle connections; in milliseconds. */

@@ -1,13 +1,26 @@
+import type { z } from 'zod';
 import type { endpoints, OperationId } from '../../../lib/contract/v3';
 import { type Caller, controlCaller } from '../../access/caller';
 import type { Relay } from '../../open';
 import { adminHandlers } from './admin';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
-import { cancel, get, list, listByQuery, listShares, remove, result, revokeShare, share, shareOwnVideo, unshare, unshareOwnVideo } from './predictions';
+import {
+  cancel,
+  get,
+  list,
+  listByQuery,
+  listShares,
+  remove,
+  result,
+  revokeShare,
+  share,
+  shareOwnVideo,
+  unshare,
+  unshareOwnVideo,
+} from './predictions';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
-import type { z } from 'zod';
 
 type EndpointOf<Op extends OperationId> = (typeof endpoints)[Op];
 /** The output of an endpoint's schema; an empty object where it has none. */

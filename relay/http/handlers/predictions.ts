@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { ApiError, type listBodySchema } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import { isUploaded } from '../../files/shares/rows';
@@ -6,7 +7,6 @@ import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import { answerJob, describeJob } from './describe';
 import type { HandlerOf } from './index';
-import type { z } from 'zod';
 
 /** The refusal of an id that no prediction of the caller has. */
 function noPrediction(id: string): ApiError {

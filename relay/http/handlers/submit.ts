@@ -11,10 +11,10 @@ import { invalidField } from '../../files/requests';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
-import type { CallOf, HandlerOf } from './index';
 import { notFound } from '../not-found';
 import { toApiError } from '../reply';
 import { answerJob, describeJob } from './describe';
+import type { CallOf, HandlerOf } from './index';
 import { waitForEnd } from './predictions';
 
 /** The key of a request's header; null where there is none. @throws ApiError `INVALID_PARAMETER` */

@@ -29,6 +29,7 @@ import {
   work,
 } from '../../testing/api-owner';
 import { clearSafety } from '../../testing/jobs';
+import { requestOf } from '../../testing/requests';
 import { answer } from '../answer';
 import { describeJob } from './describe';
 
@@ -107,14 +108,7 @@ describe('claiming', () => {
     const relay = { ...api.relay, stopping: stopping.signal, heldClaims, watches };
     const { id } = await submit();
     const send = (method: string, path: string, as: string, body?: object) =>
-      answer(
-        relay,
-        new Request(`http://localhost${path}`, {
-          method,
-          headers: { Authorization: `Bearer ${as}`, 'Content-Type': 'application/json' },
-          ...(body && { body: JSON.stringify(body) }),
-        }),
-      );
+      answer(relay, requestOf(method, `http://localhost${path}`, { key: as, body }));
     const sync = send('POST', model, key, { ...submission, enable_sync_mode: true });
     const waiting = send('GET', `/api/v3/predictions/${id}/result?wait=8`, key);
     const events = await send('GET', `/api/v3/predictions/${id}/events`, key);
@@ -134,11 +128,8 @@ describe('claiming', () => {
 
   /** A claim whose connection the test may cut. */
   const claimCut = (client: AbortSignal, declaration = declarationOf()) => {
-    const request = new Request('http://localhost/api/worker/claim', {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify(declaration),
-    });
+    const sent = { key: token, body: declaration };
+    const request = requestOf('POST', 'http://localhost/api/worker/claim', sent);
     Object.defineProperty(request, 'signal', { value: client });
     return answer(api.relay, request);
   };

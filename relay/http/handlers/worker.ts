@@ -136,7 +136,6 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
   await relay.files.keep(job, outputKey).catch((err: unknown) => {
     relay.log.warn({ request_id: requestId, err }, 'a video was not taken out of the uploads');
   });
-  await logFailure(relay, requestId, relay.workers.done(id));
   return { status: completed.status };
 };
 
