@@ -31,9 +31,9 @@ export function processControlToken(): string {
 /** Writes the control file, readable only by this user, once the server listens. */
 export async function writeControl(
   config: DataFolder & Pick<Config, 'KINORA_PUBLIC_URL'>,
-  listening: { readonly origin: string; readonly token?: string },
+  { origin }: { readonly origin: string },
 ): Promise<void> {
-  const { origin, token = processControlToken() } = listening;
+  const token = processControlToken();
   const publicUrl = config.KINORA_PUBLIC_URL ?? origin;
   const control: Control = { origin, publicUrl, token, pid: process.pid };
   await mkdir(config.KINORA_DATA, { recursive: true });

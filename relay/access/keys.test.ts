@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import pino from 'pino';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
@@ -5,13 +6,14 @@ import { ApiError, scopes } from '../../lib/contract/v3';
 import type { Store } from '../store';
 import { keys as keysTable, owners } from '../store/schema';
 import { engines, openTestStore, withStore } from '../testing/store';
+import { processControlToken } from './control';
 import { createKeys, type Keys } from './keys';
 
 let store: Store;
 let keys: Keys;
 /** Everything that was logged. */
 let logged = '';
-const controlToken = 'kc_of-this-test';
+const controlToken = processControlToken();
 const log = pino(
   { level: 'debug' },
   {
@@ -78,7 +80,7 @@ describe.each(engines)('on %s', (engine) => withStore(engine, tests));
 function tests(fixture: () => { store: Store }): void {
   beforeAll(() => {
     store = fixture().store;
-    keys = createKeys({ store, config: { KINORA_PUBLIC_URL: undefined }, log, controlToken });
+    keys = createKeys({ store, config: { KINORA_PUBLIC_URL: undefined }, log });
     logged = '';
     made.length = 0;
   });
@@ -322,8 +324,10 @@ function tests(fixture: () => { store: Store }): void {
       expect(await keys.authenticate(bearer, 'api')).toMatchObject({ owner: 'owner', scopes });
       expect(await keys.authenticateAdmin(byKey(controlToken))).toMatchObject({ owner: 'owner' });
       expect((await refusalOf(keys.authenticate(bearer, 'worker'))).status).toBe(401);
-      const other = createKeys({ store, config: { KINORA_PUBLIC_URL: undefined }, log });
-      expect((await refusalOf(other.authenticate(bearer, 'api'))).status).toBe(401);
+      // That of another process, whose form is the same.
+      const other = `Bearer kc_${randomBytes(32).toString('base64url')}`;
+      expect((await refusalOf(keys.authenticate(other, 'api'))).status).toBe(401);
+      expect((await refusalOf(keys.authenticateAdmin(byKey(other.slice(7))))).status).toBe(401);
     });
   });
 

@@ -47,18 +47,13 @@ type KeyRow = typeof keys.$inferSelect;
 
 export type Keys = ReturnType<typeof createKeys>;
 
-/**
- * Keys, worker tokens and sessions.
- *
- * @param options.controlToken the token in the control file; default this process's own
- */
+/** Keys, worker tokens and sessions. */
 export function createKeys(options: {
   store: Store;
   config: Pick<Config, 'KINORA_PUBLIC_URL'>;
   log: Logger;
-  controlToken?: string;
 }) {
-  const { store, config, controlToken = processControlToken() } = options;
+  const { store, config } = options;
   const { db } = store;
   const log = options.log.child({ part: 'keys' });
   /** Rows by id, so that a busy key costs no query per request. */
@@ -111,7 +106,8 @@ export function createKeys(options: {
     return row.kind === 'sign-in' || (isValid(row) && isAdmin(row)) ? row : null;
   };
 
-  const isControl = (key: string | null): boolean => key !== null && sameText(key, controlToken);
+  const isControl = (key: string | null): boolean =>
+    key !== null && sameText(key, processControlToken());
 
   /** The row of a sign-in token, which is used up, or of an admin key. @throws ApiError `UNAUTHORIZED` */
   const signInRow = async (token: string): Promise<KeyRow> => {

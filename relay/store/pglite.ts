@@ -12,8 +12,8 @@ import { copyPrepared } from './prepared';
 import * as schema from './schema';
 import {
   createBatcher,
+  createListeners,
   type Database,
-  Listeners,
   type Store,
   storageErrors,
   withinASecond,
@@ -79,7 +79,7 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
   const onError = (error: unknown) => log?.error({ err: error }, 'a listener of the store failed');
   const onMaintenanceError = (error: unknown) =>
     log?.error({ err: error }, 'the database could not be vacuumed');
-  const listeners = new Listeners(onError);
+  const listeners = createListeners(onError);
   // The lock makes this process the only one, so messages stay in it; a real NOTIFY would cost a
   // statement of the one connection.
   const batcher = createBatcher(async (messages) => {
@@ -95,10 +95,7 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     engine: 'pglite',
     db,
     notify: batcher.add,
-    async listen(channel, onMessage) {
-      const remove = listeners.add(channel, onMessage);
-      return async () => remove();
-    },
+    listen: listeners.listen,
     ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
     close: once(async () => {
       clearInterval(maintenance);

@@ -11,8 +11,8 @@ import {
   type Channel,
   channels,
   createBatcher,
+  createListeners,
   type Database,
-  Listeners,
   type Store,
   storageDown,
   storageErrors,
@@ -139,7 +139,7 @@ export function startListener(
   connection: pg.ClientConfig,
   log?: Logger,
 ): { listen: Store['listen']; close(): Promise<void> } {
-  const listeners = new Listeners((error) =>
+  const listeners = createListeners((error) =>
     log?.error({ err: error }, 'a listener of the store failed'),
   );
   const stop = new AbortController();
@@ -187,13 +187,13 @@ export function startListener(
 
   return {
     async listen(channel, onMessage) {
-      const remove = listeners.add(channel, onMessage);
+      const end = await listeners.listen(channel, onMessage);
       // The first listener opens the connection; a database that is down now is tried again later.
       first ??= new Promise((started) => {
         loop = run(started);
       });
       await first;
-      return async () => remove();
+      return end;
     },
     async close() {
       stop.abort();

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { DrizzleQueryError } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { ApiError } from '../../lib/contract/v3';
@@ -164,32 +165,22 @@ export function createBatcher(
   };
 }
 
-/** Listeners of this process by channel. */
-export class Listeners {
-  readonly #byChannel = new Map<Channel, Set<(payload: string) => void>>();
-
-  /** @param onError a listener that throws disturbs no other */
-  constructor(readonly onError: (error: unknown) => void) {}
-
-  add(channel: Channel, onMessage: (payload: string) => void): () => void {
-    // A function of its own, so that the same listener added twice is removed once.
-    const listener = (payload: string) => onMessage(payload);
-    const listeners = this.#byChannel.get(channel) ?? new Set();
-    this.#byChannel.set(channel, listeners.add(listener));
-    return () => void listeners.delete(listener);
-  }
-
-  emit(channel: Channel, payload: string): void {
-    for (const listener of this.#byChannel.get(channel) ?? []) {
-      try {
-        listener(payload);
-      } catch (error) {
-        this.onError(error);
-      }
-    }
-  }
-
-  clear(): void {
-    this.#byChannel.clear();
-  }
+/** Listeners of this process. @param onError gets what a listener throws, which disturbs no other */
+export function createListeners(onError: (error: unknown) => void) {
+  const emitter = new EventEmitter().setMaxListeners(0);
+  return {
+    async listen(channel: Channel, onMessage: (payload: string) => void) {
+      const listener = (payload: string) => {
+        try {
+          onMessage(payload);
+        } catch (error) {
+          onError(error);
+        }
+      };
+      emitter.on(channel, listener);
+      return async () => void emitter.off(channel, listener);
+    },
+    emit: (channel: Channel, payload: string) => void emitter.emit(channel, payload),
+    clear: () => void emitter.removeAllListeners(),
+  };
 }

@@ -111,12 +111,8 @@ export function createIntake(context: IntakeContext) {
       caller: Caller,
     ): Promise<Pick<NewJob, 'input' | 'image' | 'lastImage' | 'loras' | 'ready'>> {
       await space.require();
-      const {
-        enable_sync_mode: _sync,
-        enable_base64_output: base64,
-        webhook: _webhook,
-        ...input
-      } = submission;
+      const { enable_sync_mode: _sync, webhook: _webhook, ...kept } = submission;
+      const { enable_base64_output: base64, last_image: sentLast, ...input } = kept;
       // Adapters first: what is refused for them leaves no image behind.
       const found = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
@@ -124,17 +120,17 @@ export function createIntake(context: IntakeContext) {
       const loras = await withNeeds(context, found);
       const misfit = misfitOf(loras);
       if (misfit !== null) throw invalidField('loras', misfit);
-      const { last_image: sentLast, ...rest } = input;
       const accept = (field: ImageField, sent: string) =>
         acceptImage(context, { jobId, field }, sent, caller);
       const { url, image } = await accept('image', input.image);
       const last = sentLast === undefined ? null : await accept('last_image', sentLast);
       const ready = image !== null && last?.image !== null && loras.every(isFound);
-      const switches = {
+      const stored = {
+        ...input,
         ...(base64 && { enable_base64_output: true as const }),
         ...(last && { last_image: last.url }),
+        image: url,
       };
-      const stored = { ...rest, ...switches, image: url };
       return { input: stored, image, ...(last && { lastImage: last.image }), loras, ready };
     },
     /**
