@@ -18,7 +18,6 @@ import { ownImage } from '../inputs';
 import { type FilesContext, invalidField } from '../requests';
 import {
   checkImage,
-  imageType,
   insertStored,
   linkedUpload,
   newUpload,
@@ -280,7 +279,7 @@ async function fetchBytes(
 /** The type that the bytes have. @throws ApiError `INVALID_IMAGE` */
 function checked(bytes: Uint8Array, field: ImageField, config: Config): string {
   if (bytes.length > maxBytesOf(config)) throw tooLarge(field, config);
-  return imageType(checkImage(bytes, field));
+  return checkImage(bytes, field);
 }
 
 /** Largest image, in bytes: the setting, within what every part of Kinora takes. */

@@ -8,7 +8,7 @@ import busboy from 'busboy';
 import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
-import { type ImageHeader, sniffImage } from '../../../lib/video/sniff';
+import { sniffImage } from '../../../lib/video/sniff';
 import { readSafetensorsHeader } from '../../../lib/weights/formats/safetensors';
 import { blobFile } from '../../../lib/weights/formats/source';
 import type { Caller } from '../../access/caller';
@@ -148,13 +148,13 @@ export function createTicket({ config, rows, space }: FilesContext) {
     input: { filename: string; size: number; content_type?: string | undefined },
   ): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> => {
     const filename = checkFilename(input.filename);
-    const { kind, type } = announcedKind(filename, input.content_type);
-    if (input.size > maxBytesOf(kind, config)) throw tooLarge(maxBytesOf(kind, config), 'size');
+    const contentType = announcedType(filename, input.content_type);
+    const maxBytes = maxBytesOf(contentType, config);
+    if (input.size > maxBytes) throw tooLarge(maxBytes, 'size');
     await space.require();
-    const upload = await rows.insert(
-      newUpload(caller, { filename, contentType: type, bytes: input.size }, config),
-    );
-    return { upload, headers: { 'Content-Type': type } };
+    const file = { filename, contentType, bytes: input.size };
+    const upload = await rows.insert(newUpload(caller, file, config));
+    return { upload, headers: { 'Content-Type': contentType } };
   };
 }
 
@@ -203,8 +203,10 @@ async function storeBytes(
   file: string,
   sha256: string,
 ) {
-  const kind = upload.contentType === loraType ? 'lora' : 'image';
-  const contentType = await checkContent(file, kind, upload.filename);
+  const contentType =
+    upload.contentType === loraType
+      ? await checkLora(file, upload.filename)
+      : checkImage(await readFile(file));
   // The key holds the hash of the bytes: a second request cannot replace the first one's.
   const blobKey = keyOf('uploads', upload.id, `-${sha256.slice(0, 16)}`);
   await blobs.putFile(blobKey, file, contentType);
@@ -245,12 +247,12 @@ export const postUpload: FileHandler = async (context, request, response) => {
   await space.require();
   const upload = await receiveForm(request, async (stream, info, formEnd) => {
     const filename = checkFilename(info.filename ?? 'upload');
-    const { kind, type } = announcedKind(filename, info.mimeType);
-    const maxBytes = maxBytesOf(kind, config);
+    const contentType = announcedType(filename, info.mimeType);
+    const maxBytes = maxBytesOf(contentType, config);
     return await withTemporaryFile(temporary, stream, maxBytes, async (file, written) => {
       await formEnd;
       const { bytes, sha256 } = written;
-      const draft = newUpload(caller, { filename, contentType: type, bytes }, config);
+      const draft = newUpload(caller, { filename, contentType, bytes }, config);
       // Checked before the row is made, so that a refused file leaves nothing.
       const stored = await storeBytes(context, draft, file, sha256);
       return await insertStored(context, { ...draft, ...stored });
@@ -323,46 +325,31 @@ function openForm(request: IncomingMessage): busboy.Busboy {
   }
 }
 
-type UploadKind = 'image' | 'lora';
-
 /** Content type of adapters: safetensors has no registered one. */
 export const loraType = 'application/octet-stream';
-const imageTypes: Readonly<Record<string, string>> = {
-  png: 'image/png',
-  jpg: 'image/jpeg',
-  jpeg: 'image/jpeg',
-  webp: 'image/webp',
-  gif: 'image/gif',
-  avif: 'image/avif',
-};
-
-export function imageType(header: Pick<ImageHeader, 'format'>): string {
-  return `image/${header.format}`;
-}
+const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'image/avif'];
 
 /**
- * The kind of a file by its name and its announced type.
+ * The content type of a file by its announced type, and by its name.
  *
  * @throws ApiError `INVALID_PARAMETER` for what is neither image nor adapter
  */
-export function announcedKind(
-  filename: string,
-  type: string | undefined,
-): { kind: UploadKind; type: string } {
+function announcedType(filename: string, type = ''): string {
   const extension = /\.([a-z0-9]+)$/i.exec(filename)?.[1]?.toLowerCase() ?? '';
-  if (extension === 'safetensors') return { kind: 'lora', type: loraType };
-  const mediaType = type?.split(';')[0]?.trim().toLowerCase() ?? '';
-  const byName = imageTypes[extension];
-  if (Object.values(imageTypes).includes(mediaType)) return { kind: 'image', type: mediaType };
-  if (byName) return { kind: 'image', type: byName };
+  if (extension === 'safetensors') return loraType;
+  const mediaType = type.split(';')[0]?.trim().toLowerCase() ?? '';
+  const byName = `image/${extension === 'jpg' ? 'jpeg' : extension}`;
+  const known = [mediaType, byName].find((one) => imageTypes.includes(one));
+  if (known !== undefined) return known;
   throw invalidField(
     'filename',
     'filename must be that of a PNG, JPEG, WebP, GIF or AVIF image or of a .safetensors file.',
   );
 }
 
-export function maxBytesOf(kind: UploadKind, config: Config): number {
-  return kind === 'image' ? config.KINORA_MAX_IMAGE_BYTES : config.KINORA_MAX_UPLOAD_BYTES;
+/** Largest upload of a content type, in bytes. */
+function maxBytesOf(type: string, config: Config): number {
+  return type === loraType ? config.KINORA_MAX_UPLOAD_BYTES : config.KINORA_MAX_IMAGE_BYTES;
 }
 
 /**
@@ -370,7 +357,7 @@ export function maxBytesOf(kind: UploadKind, config: Config): number {
  *
  * @throws ApiError `INVALID_PARAMETER`
  */
-export function checkFilename(text: string): string {
+function checkFilename(text: string): string {
   const name = text.normalize('NFC').trim();
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
   const unsafe = /[/\\\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(name);
@@ -380,32 +367,22 @@ export function checkFilename(text: string): string {
   return name;
 }
 
-/**
- * Checks received bytes.
- *
- * @returns their actual content type
- * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER` with what is wrong
- */
-export async function checkContent(
-  file: string,
-  kind: UploadKind,
-  filename: string,
-): Promise<string> {
-  if (kind === 'image') return imageType(checkImage(await readFile(file)));
+/** The content type that an image's bytes have. @throws ApiError `INVALID_IMAGE` with what is wrong, for the field */
+export function checkImage(bytes: Uint8Array, field = 'image'): string {
+  try {
+    return `image/${sniffImage(bytes).format}`;
+  } catch (thrown) {
+    throw invalidField(field, sentenceOf(thrown), { code: 'INVALID_IMAGE', cause: thrown });
+  }
+}
+
+/** @throws ApiError `INVALID_PARAMETER` with what is wrong */
+async function checkLora(file: string, filename: string): Promise<string> {
   try {
     await readSafetensorsHeader(blobFile(filename, await openAsBlob(file)));
     return loraType;
   } catch (thrown) {
     throw invalidField('file', sentenceOf(thrown), { cause: thrown });
-  }
-}
-
-/** The header of an image's bytes. @throws ApiError `INVALID_IMAGE` with what is wrong, for the field */
-export function checkImage(bytes: Uint8Array, field = 'image'): ImageHeader {
-  try {
-    return sniffImage(bytes);
-  } catch (thrown) {
-    throw invalidField(field, sentenceOf(thrown), { code: 'INVALID_IMAGE', cause: thrown });
   }
 }
 
