@@ -6,20 +6,14 @@ const cookieName = 'kinora_session';
 /** A session's length in seconds: 7 days. */
 export const sessionSeconds = 7 * 24 * 3600;
 
-export interface Session {
-  /** The key or sign-in token that was used: revoking it ends the session. */
-  readonly keyId: string;
-  /** Unix seconds. */
-  readonly until: number;
-}
-
 /**
- * The `Set-Cookie` value of a session: `keyId.until.mac`, with an HMAC-SHA256 over the first two.
+ * The `Set-Cookie` value of a new session: `keyId.until.mac`, the end in Unix seconds, with an HMAC-SHA256 over both.
  *
  * @param secret of the installation; a key for this one purpose is derived from it
+ * @param keyId the key or sign-in token that was used: revoking it ends the session
  */
-export function sessionCookie(secret: string, session: Session, secure: boolean): string {
-  const text = `${session.keyId}.${session.until}`;
+export function sessionCookie(secret: string, keyId: string, secure: boolean): string {
+  const text = `${keyId}.${Math.floor(Date.now() / 1000) + sessionSeconds}`;
   return attributes(`${text}.${sign(secret, text)}`, sessionSeconds, secure);
 }
 
@@ -27,22 +21,14 @@ export function clearedCookie(secure: boolean): string {
   return attributes('', 0, secure);
 }
 
-/**
- * The session in a request's `Cookie` header; null for none, a wrong signature or an ended one.
- *
- * @param now Unix milliseconds
- */
-export function readSession(
-  secret: string,
-  cookieHeader: string | null,
-  now = Date.now(),
-): Session | null {
-  for (const part of (cookieHeader ?? '').split(';')) {
+/** The signed-in key in a request's `Cookie` header; null for none, a wrong signature or a session that has ended. */
+export function readSession(secret: string, cookieHeader: string): string | null {
+  for (const part of cookieHeader.split(';')) {
     const [name, value = ''] = part.trim().split('=', 2);
     if (name !== cookieName) continue;
     const [keyId = '', until = '', mac = ''] = value.split('.');
     if (!sameText(mac, sign(secret, `${keyId}.${until}`))) continue;
-    if (Number(until) * 1000 > now) return { keyId, until: Number(until) };
+    if (Number(until) * 1000 > Date.now()) return keyId;
   }
   return null;
 }

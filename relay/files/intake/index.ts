@@ -16,13 +16,7 @@ import { storageDown } from '../../store/store';
 import { putBlob } from '../blobs';
 import { ownImage } from '../inputs';
 import { type FilesContext, invalidField } from '../requests';
-import {
-  checkImage,
-  insertStored,
-  linkedUpload,
-  newUpload,
-  sentenceOf,
-} from '../uploads';
+import { checkImage, insertStored, linkedUpload, newUpload, sentenceOf } from '../uploads';
 import { findLora, findMissing, isFound, misfitOf, withNeeds } from './loras';
 
 export type IntakeContext = Omit<FilesContext, 'keys' | 'limits'>;
