@@ -28,7 +28,7 @@ export interface EngineTools {
    *
    * @throws KinoraError of files that cannot be used
    */
-  safetyChecker(modelId: string): Promise<SafetyChecker>;
+  openChecker(modelId: string): Promise<SafetyChecker>;
   /** The file of a network that finishes videos; null where it was not downloaded. */
   finisher(part: FinisherPart): Promise<WeightFile | null>;
   /** The language model that optimises prompts, and how it is asked. */
@@ -37,7 +37,7 @@ export interface EngineTools {
 
 /** What is installed in this browser. */
 export const installedTools: EngineTools = {
-  async safetyChecker(modelId) {
+  async openChecker(modelId) {
     const checker = await findSafetyChecker(await openModelStore(), modelId);
     if (!checker) return openQuickChecker(httpFolder(appUrl('/nsfwjs/')));
     const { folder, model, sha256 } = checker;
