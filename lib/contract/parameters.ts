@@ -149,7 +149,13 @@ export function isSwitch(name: string): name is SwitchName {
 }
 
 /** Parameters that not every worker of the API knows. */
-export const laterParameters = ['loop', 'last_image', 'last_image_at', 'upscale', 'smooth'] as const;
+export const laterParameters = [
+  'loop',
+  'last_image',
+  'last_image_at',
+  'upscale',
+  'smooth',
+] as const;
 
 /** The switches that are on and do something. */
 export function switchesOn(values: Switches): SwitchName[] {
