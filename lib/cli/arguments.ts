@@ -9,7 +9,7 @@ import {
   toKinoraError,
   usualBackend,
 } from '../contract';
-import { adapterStrengths } from '../contract/parameters';
+import { optionDefinitions, optionNames, type RunOptions } from '../contract/run';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
@@ -121,12 +121,37 @@ export function readNumber(text: string | undefined): number | undefined {
   return /^[-+]?(\d+\.?\d*|\.\d+)$/.test(text.trim()) ? Number(text) : Number.NaN;
 }
 
-/** A strength of adapters; undefined where it was not given. @throws KinoraError `PARAMETER_INVALID` */
-export function readStrength(text: string | undefined): number | undefined {
-  const strength = readNumber(text);
-  const { min, max } = adapterStrengths;
-  if (strength === undefined || (strength >= min && strength <= max)) return strength;
-  const sentence = `--adapter-strength must be a number from ${min} to ${max}.`;
+/** The types of the options of a run for {@link readArguments}. */
+export const runOptionTypes = Object.fromEntries(
+  Object.values(optionDefinitions).map(({ option, values, range }) => {
+    return [option, { type: values || range ? 'string' : 'boolean' }] as const;
+  }),
+);
+
+/** Reads them; what was not given is absent, or as commands start. @throws KinoraError `PARAMETER_INVALID` */
+export function readRunOptions(typed: Readonly<Record<string, unknown>>): RunOptions {
+  return Object.fromEntries(
+    optionNames.map((name) => {
+      const { option, values, range, initial } = optionDefinitions[name];
+      const value = typed[option];
+      if (value === undefined) return [name, initial];
+      if (typeof value === 'boolean') return [name, value !== option.startsWith('no-')];
+      const text = String(value);
+      if (range) return [name, readInRange(`--${option}`, text, range)];
+      return [name, oneOf(`--${option}`, values ?? [], text)];
+    }),
+  );
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+function readInRange(
+  option: string,
+  text: string,
+  { min, max }: { readonly min: number; readonly max: number },
+): number {
+  const number = readNumber(text);
+  if (number !== undefined && number >= min && number <= max) return number;
+  const sentence = `${option} must be a number from ${min} to ${max}.`;
   throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 

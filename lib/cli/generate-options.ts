@@ -20,8 +20,11 @@ import {
   upscalers,
 } from '../contract';
 import {
+  isSwitch,
   parameterOptions,
   adapterStrengths as strengths,
+  switches,
+  switchNames,
   unusedParameters,
 } from '../contract/parameters';
 import { samplePrompt } from '../contract/request';
@@ -32,8 +35,9 @@ import {
   readDevice,
   readNumber,
   readPrecision,
-  readStrength,
+  readRunOptions,
   refuseMore,
+  runOptionTypes,
   usageError,
 } from './arguments';
 
@@ -61,46 +65,34 @@ export interface GenerateOptions {
   readonly out: string | undefined;
 }
 
-const encoders = ['webcodecs', 'ffmpeg'] as const;
+/** Of each parameter: switches that are a word have a value. */
+const parameterTypes = Object.fromEntries(
+  Object.entries(parameterOptions).map(([name, option]) => {
+    const isFlag = isSwitch(name) && switches[name].on === true;
+    return [option, { type: isFlag ? 'boolean' : 'string' }] as const;
+  }),
+);
 
 const optionTypes = {
+  ...parameterTypes,
+  ...runOptionTypes,
   image: { type: 'string' },
   crop: { type: 'string' },
   fit: { type: 'string' },
   'last-image': { type: 'string' },
-  'last-image-at': { type: 'string' },
   'last-crop': { type: 'string' },
   'last-fit': { type: 'string' },
   prompt: { type: 'string' },
-  'negative-prompt': { type: 'string' },
-  size: { type: 'string' },
-  duration: { type: 'string' },
-  loop: { type: 'boolean' },
-  upscale: { type: 'string' },
-  upscaler: { type: 'string' },
-  smooth: { type: 'boolean' },
-  steps: { type: 'string' },
-  guidance: { type: 'string' },
-  'flow-shift': { type: 'string' },
-  seed: { type: 'string' },
   lora: { type: 'string', multiple: true },
   model: { type: 'string' },
   fast: { type: 'boolean' },
-  decoder: { type: 'string' },
-  cache: { type: 'boolean' },
-  'guidance-adapter': { type: 'boolean' },
-  'adapter-strength': { type: 'string' },
   backend: { type: 'string' },
   kernels: { type: 'string' },
   memory: { type: 'string' },
   precision: { type: 'string' },
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
-  'optimize-prompt': { type: 'boolean' },
-  'no-colour-correction': { type: 'boolean' },
-  'no-safety-check': { type: 'boolean' },
   'accept-terms': { type: 'boolean' },
-  encoder: { type: 'string' },
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -189,17 +181,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     given: givenParameters(values),
     model: values.model ?? demonstrationModel,
     profile: values.fast ? 'ultra-fast' : 'standard',
-    options: {
-      framing: readFraming(values, ''),
-      decoder: oneOf('--decoder', decoderKinds, values.decoder),
-      cache: values.cache,
-      guidanceAdapter: values['guidance-adapter'],
-      adapterStrength: readStrength(values['adapter-strength']),
-      promptOptimizer: values['optimize-prompt'],
-      keepsColours: values['no-colour-correction'] ? false : undefined,
-      safetyChecker: !values['no-safety-check'],
-      encoder: oneOf('--encoder', encoders, values.encoder),
-    },
+    options: { framing: readFraming(values, ''), ...readRunOptions(values) },
     device: readDevice(values),
     precision: readPrecision(values.precision),
     hub: values.hub,
@@ -241,19 +223,7 @@ function readFraming(values: Values, prefix: '' | 'last-'): Framing | undefined 
   throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 
-/** @throws KinoraError `PARAMETER_INVALID` */
-function oneOf<Name extends string>(
-  option: string,
-  names: readonly Name[],
-  text: string | undefined,
-): Name | undefined {
-  const found = names.find((name) => name === text);
-  if (text === undefined || found) return found;
-  const sentence = `${option} must be ${names.join(' or ')}, not "${text}".`;
-  throw new KinoraError('PARAMETER_INVALID', sentence);
-}
-
-type Values = Arguments<typeof optionTypes>['values'];
+type Values = Arguments<typeof optionTypes>['values'] & Readonly<Record<string, unknown>>;
 
 /** Joins `--seed -1`: parseArgs would take `-1` for an option. */
 function joinNegative(args: readonly string[]): string[] {
@@ -285,18 +255,21 @@ function givenParameters(values: Values): GenerateOptions['given'] {
 const numbers: ReadonlySet<string> = new Set(['upscale', 'last_image_at']);
 
 function readParameters(values: Values): Parameters {
-  const typed = Object.entries(parameterOptions).map(([field, option]) => {
-    const value = values[option];
-    const isNumber = numbers.has(field) || Object.hasOwn(ranges, field);
-    return [field, isNumber && typeof value === 'string' ? readNumber(value) : value];
+  const typed = Object.entries(parameterOptions).map(([name, option]) => {
+    const value: unknown = values[option];
+    const isNumber = numbers.has(name) || Object.hasOwn(ranges, name);
+    return [name, isNumber && typeof value === 'string' ? readNumber(value) : value];
   });
   const given = {
     ...Object.fromEntries(typed),
     prompt: values.prompt ?? (values.image === undefined ? samplePrompt : ''),
     loras: values.lora?.map(readLora),
   };
-  if (values.upscaler !== undefined && readNumber(values.upscale) !== 2) {
-    throw usageError('generate', '--upscaler needs --upscale 2.');
+  for (const name of switchNames) {
+    const { within } = switches[name];
+    if (given[name] === undefined || !within || given[within] === switches[within].on) continue;
+    const needed = `--${parameterOptions[within]} ${switches[within].on}`;
+    throw usageError('generate', `--${parameterOptions[name]} needs ${needed}.`);
   }
   try {
     return parseParameters(given);

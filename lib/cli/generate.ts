@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type Backend,
+  finishersOf,
   formatOfFile,
   frameCount,
   framesInFile,
@@ -10,7 +11,6 @@ import {
   KinoraError,
   ofLastImage,
   resolveSeed,
-  takesUpscaler,
 } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
 import { inspectVideo, type VideoFacts } from '../video/inspect';
@@ -53,8 +53,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const onProgress = (event: HeadlessEvent) => report.take(event);
   // A browser that forgets everything has no language model, safety checker or network that finishes videos.
   const checked = options.safetyChecker && (await notedSafetyChecker(home));
-  const { smooth: smoother } = line.parameters;
-  const network = smoother || takesUpscaler(line.parameters);
+  const network = finishersOf(line.parameters).length > 0;
   const forgetting = bundled && !options.promptOptimizer && !checked && !network;
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
@@ -86,8 +85,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const file = out ?? path.resolve('out', result.videoFile);
   await makeFolders(file);
   await page.save(result.videoFile, file);
-  const { duration, loop, smooth } = parameters;
-  const frames = framesInFile(frameCount(manifest, duration), loop, smooth);
+  const frames = framesInFile(frameCount(manifest, parameters.duration), parameters);
   await verify(file, { ...formatOfFile(parameters, manifest.framesPerSecond), frames });
   if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);

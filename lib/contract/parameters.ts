@@ -1,3 +1,5 @@
+import type { FinisherPart } from './manifest-parts';
+
 /*
  * What is fixed of a request, without the schemas that check one: a page shows a form before it has loaded those.
  */
@@ -119,11 +121,69 @@ export interface Finishing {
   readonly smooth?: boolean | undefined;
 }
 
+/** The switches of a request: parameters that are on or off. */
+export interface Switches extends Finishing {
+  readonly loop?: boolean | undefined;
+}
+export type SwitchName = keyof Switches;
+
+interface SwitchDefinition {
+  /** Its value where it is on; where it is off, the parameter is absent. */
+  readonly on: NonNullable<Switches[SwitchName]>;
+  /** The switch without which it does nothing. */
+  readonly within?: SwitchName;
+  /** The network that it takes, which is a download. */
+  readonly network?: FinisherPart;
+}
+
+export const switches: Readonly<Record<SwitchName, SwitchDefinition>> = {
+  loop: { on: true },
+  upscale: { on: 2 },
+  upscaler: { on: 'realesr-general-x4v3', within: 'upscale', network: 'upscaler' },
+  smooth: { on: true, network: 'interpolator' },
+};
+export const switchNames = Object.keys(switches) as SwitchName[];
+
+export function isSwitch(name: string): name is SwitchName {
+  return Object.hasOwn(switches, name);
+}
+
+/** Parameters that not every worker of the API knows. */
+export const laterParameters = [
+  'loop',
+  'last_image',
+  'last_image_at',
+  'upscale',
+  'smooth',
+] as const;
+
+/** The switches that are on and do something. */
+export function switchesOn(values: Switches): SwitchName[] {
+  const isOn = (name: SwitchName): boolean => {
+    const { on, within } = switches[name];
+    return values[name] === on && (within === undefined || isOn(within));
+  };
+  return switchNames.filter(isOn);
+}
+
+/** The same as parameters: what is off is absent. */
+export function chosenSwitches(values: Switches): Switches {
+  return Object.fromEntries(switchesOn(values).map((name) => [name, switches[name].on]));
+}
+
+/** The networks that finish a video. */
+export function finishersOf(finishing: Finishing): FinisherPart[] {
+  return switchesOn(finishing).flatMap((name) => switches[name].network ?? []);
+}
+
 /**
  * Frames of the file that a video of so many frames becomes: a loop leaves out its last one, which is the first again;
  * a smooth video has another one between each two, a loop also between its last and its first.
  */
-export function framesInFile(frames: number, loop = false, smooth = false): number {
+export function framesInFile(
+  frames: number,
+  { loop, smooth }: Pick<Switches, 'loop' | 'smooth'>,
+): number {
   const kept = loop ? frames - 1 : frames;
   if (!smooth) return kept;
   return loop ? 2 * kept : 2 * kept - 1;
@@ -146,11 +206,6 @@ export function finishedFormat(
     height: upscale * height,
     frameRate: (smooth ? 2 : 1) * frameRate,
   };
-}
-
-/** Whether a network enlarges. */
-export function takesUpscaler({ upscale, upscaler = 'lanczos3' }: Finishing): boolean {
-  return upscale === 2 && upscaler !== 'lanczos3';
 }
 
 /** The format of the file that a request asks for. @param framesPerSecond of the model */

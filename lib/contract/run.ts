@@ -1,7 +1,9 @@
 import type { Framing } from './framing';
 import type { KernelSetting } from './kernel-setting';
+import { adapterStrengths } from './parameters';
 import type { Backend } from './prediction';
-import type { DecoderKind, ProfileName } from './profile';
+import type { DecoderKind, Profile, ProfileName } from './profile';
+import { decoderKinds } from './profile-names';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
 
@@ -41,6 +43,55 @@ export interface RunOptions {
   /** What makes the MP4: `auto`, also when absent, is WebCodecs if it can encode H.264, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg' | undefined;
 }
+
+type OptionName = Exclude<keyof RunOptions, 'framing' | 'lastImage' | 'imageInFile'>;
+
+interface OptionDefinition {
+  /** Of `npm run generate`; one that begins with `no-` is given where the value is false. */
+  readonly option: string;
+  /** What it may be; a switch where both are absent. */
+  readonly values?: readonly string[];
+  readonly range?: { readonly min: number; readonly max: number };
+  /** What form and command start with, where that is not what its absence means. */
+  readonly initial?: true;
+  /** Its field in the v3 API, where that has it. */
+  readonly field?: 'enable_prompt_optimizer' | 'enable_safety_checker';
+}
+
+/** The options as command and API have them. */
+export const optionDefinitions: Readonly<Record<OptionName, OptionDefinition>> = {
+  decoder: { option: 'decoder', values: decoderKinds },
+  cache: { option: 'cache' },
+  guidanceAdapter: { option: 'guidance-adapter' },
+  adapterStrength: { option: 'adapter-strength', range: adapterStrengths },
+  promptOptimizer: { option: 'optimize-prompt', field: 'enable_prompt_optimizer' },
+  keepsColours: { option: 'no-colour-correction' },
+  safetyChecker: { option: 'no-safety-check', initial: true, field: 'enable_safety_checker' },
+  encoder: { option: 'encoder', values: ['webcodecs', 'ffmpeg'] },
+};
+export const optionNames = Object.keys(optionDefinitions) as OptionName[];
+
+/** What a profile leaves open of how a video is sampled and decoded. */
+export type SamplingOptions = Pick<
+  RunOptions,
+  'decoder' | 'cache' | 'guidanceAdapter' | 'adapterStrength'
+>;
+
+/** Its switches. */
+export type SamplingSwitch = Exclude<keyof SamplingOptions, 'adapterStrength'>;
+interface SamplingSwitchDefinition {
+  /** Its value where it is on; where it is off, the option is absent. */
+  readonly on: DecoderKind | true;
+  /** Whether it does something under a profile. */
+  readonly isOffered: (profile: Profile, name: ProfileName) => boolean;
+}
+
+export const samplingSwitches: Readonly<Record<SamplingSwitch, SamplingSwitchDefinition>> = {
+  decoder: { on: 'full', isOffered: ({ decoder }) => decoder === 'tiny' },
+  cache: { on: true, isOffered: (_, name) => name === 'standard' },
+  guidanceAdapter: { on: true, isOffered: ({ guidanceAdapter }) => guidanceAdapter !== undefined },
+};
+export const samplingSwitchNames = Object.keys(samplingSwitches) as SamplingSwitch[];
 
 /** What the device is told that computes a run. It is no part of a prediction but for the backend. */
 export interface DeviceOptions {

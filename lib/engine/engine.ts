@@ -99,7 +99,7 @@ export class Engine implements EngineApi {
 
   check(videoFile: string, model: string, kind: BackendKind): Promise<Safety> {
     return this.#work(async ({ signal }) => {
-      const checker = await this.#tools.safetyChecker(model);
+      const checker = await this.#tools.openChecker(model);
       const file = await readVideo(videoFile);
       const safety = await checkVideo(file, checker, checkBackends(this.#device, kind), signal);
       if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);

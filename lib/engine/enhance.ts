@@ -31,13 +31,13 @@ export async function enhanceVideo(
     id,
   };
   // The last frame of a loop is left out already.
-  const inFile = framesInFile(loop ? frames + 1 : frames, loop, finishing.smooth);
+  const inFile = framesInFile(loop ? frames + 1 : frames, { ...finishing, loop });
   const format = finishedFormat({ width, height, frameRate }, finishing);
   const output = await createVideoWriter({ ...format, frames: inFile, metadata });
   const finisher = new Finisher({
     source: { width, height },
     target: format,
-    upscale: finishing.upscale === 2,
+    finishing,
     frames,
     loop,
     ...networks,

@@ -21,7 +21,7 @@ async function written(count: number, options: Partial<FinisherOptions>): Promis
   const finisher = new Finisher({
     source: size,
     target: size,
-    upscale: false,
+    finishing: {},
     frames: 3,
     loop: false,
     interpolator: null,
@@ -45,10 +45,10 @@ test('a smooth video has the frames as they are and one between each two, a loop
   const between = [140, 166];
   const smooth = await written(3, { interpolator });
   expect(smooth).toEqual([first, between[0], second, between[1], third]);
-  expect(smooth).toHaveLength(framesInFile(3, false, true));
+  expect(smooth).toHaveLength(framesInFile(3, { smooth: true }));
   const loop = await written(3, { interpolator, loop: true });
   expect(loop).toEqual([...smooth, 153]);
-  expect(loop).toHaveLength(framesInFile(4, true, true));
+  expect(loop).toHaveLength(framesInFile(4, { loop: true, smooth: true }));
   // Finished early it does not close.
   expect(await written(2, { interpolator, loop: true })).toEqual(smooth.slice(0, 3));
 });
@@ -65,12 +65,12 @@ test('what the network enlarges goes into the size of the video; a device withou
   const target = { width: 8, height: 4 };
   const upscaler: FinisherOptions['upscaler'] = {
     requireRoom: async () => undefined,
-    upscale: async (frame) => nearest(frame),
+    enlarge: async (frame) => nearest(frame),
     dispose: () => undefined,
   };
-  const smooth = { target, upscale: true, upscaler, interpolator };
+  const smooth = { target, finishing: { upscale: 2 as const }, upscaler, interpolator };
   expect(await written(3, smooth)).toEqual(await written(3, { interpolator }));
-  const full = { ...upscaler, upscale: () => Promise.reject(new KinoraError('OUT_OF_MEMORY')) };
+  const full = { ...upscaler, enlarge: () => Promise.reject(new KinoraError('OUT_OF_MEMORY')) };
   await expect(written(1, { ...smooth, upscaler: full })).rejects.toMatchObject({
     code: 'OUT_OF_MEMORY',
     remedy: expect.stringContaining('finished video larger'),

@@ -2,9 +2,9 @@ import {
   type FinisherPart,
   type Finishing,
   finisherOf,
+  finishersOf,
   KinoraError,
   type PixelSize,
-  takesUpscaler,
   toKinoraError,
 } from '../contract';
 import { openUpscaler, type Upscaler } from '../finishing/realesr/upscaler';
@@ -43,9 +43,12 @@ export async function openFinishers(
       remedy: `Download it on the Models page, or with \`npm run models -- download ${id}\`.`,
     });
   }
+  const needed = finishersOf(finishing);
   return {
-    interpolator: finishing.smooth ? await open('interpolator', openInterpolator) : null,
-    upscaler: takesUpscaler(finishing) ? await open('upscaler', openUpscaler) : null,
+    interpolator: needed.includes('interpolator')
+      ? await open('interpolator', openInterpolator)
+      : null,
+    upscaler: needed.includes('upscaler') ? await open('upscaler', openUpscaler) : null,
   };
 }
 
@@ -56,7 +59,7 @@ export interface FinisherOptions extends FinishingNetworks {
   /** Of the video. */
   readonly target: PixelSize;
   /** Whether it is enlarged: by the network, or with Lanczos-3 where there is none. */
-  readonly upscale: boolean;
+  readonly finishing: Pick<Finishing, 'upscale'>;
   /** How many frames come, unless the run is finished early. */
   readonly frames: number;
   /** Whether the first frame follows the last one again. */
@@ -80,10 +83,10 @@ export class Finisher {
   #written = 0;
 
   constructor(readonly options: FinisherOptions) {
-    const { source, target, upscale, upscaler } = options;
+    const { source, target, finishing, upscaler } = options;
     this.#scaler = upscaler
       ? new FrameScaler({ width: 2 * source.width, height: 2 * source.height }, target)
-      : new FrameScaler(source, target, upscale ? lanczos3 : undefined);
+      : new FrameScaler(source, target, finishing.upscale === 2 ? lanczos3 : undefined);
   }
 
   /**
@@ -131,7 +134,7 @@ export class Finisher {
   async #write(frame: Frame): Promise<void> {
     const { upscaler, signal, write } = this.options;
     const { data } = upscaler
-      ? await withRemedy('larger', upscaler.upscale(frame, 2, signal))
+      ? await withRemedy('larger', upscaler.enlarge(frame, 2, signal))
       : frame;
     await write(this.#scaler.scale(data));
     this.#written += 1;

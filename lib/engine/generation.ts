@@ -139,10 +139,10 @@ export class Generation {
     const native = nativeSizeOf(model.manifest, sampling, parameters.size);
     const format = formatOfFile(parameters, model.manifest.framesPerSecond);
     const frames = frameCount(model.manifest, parameters.duration);
-    const { loop, smooth, last_image_at: second } = parameters;
+    const { loop, last_image_at: second } = parameters;
     const lastImageFrame =
       second === undefined ? undefined : frameAt(model.manifest, parameters.duration, second);
-    const decoded = framesInFile(frames, loop);
+    const decoded = framesInFile(frames, { loop });
     const { control } = context;
     const counted = { model, sampling, frames, optimises: optimising };
     const estimate = await RunEstimate.open(request, counted, control, context.report);
@@ -205,7 +205,7 @@ export class Generation {
     try {
       const output = await createVideoWriter({
         ...format,
-        frames: framesInFile(frames, loop, smooth),
+        frames: framesInFile(frames, parameters),
         metadata: createVideoMetadata(metadata),
         encoder: options.encoder ?? 'auto',
       });
@@ -213,7 +213,7 @@ export class Generation {
       const finishing = new Finisher({
         source: native,
         target: format,
-        upscale: parameters.upscale === 2,
+        finishing: parameters,
         frames: decoded,
         loop: loop === true,
         ...networks,

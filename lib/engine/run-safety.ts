@@ -39,7 +39,7 @@ export class RunSafety {
     if (!enabled) return new RunSafety(options, null, uncheckedSafety('off'));
     const failed = uncheckedSafety('unverified', 'failed');
     try {
-      return new RunSafety(options, await tools.safetyChecker(modelId), failed);
+      return new RunSafety(options, await tools.openChecker(modelId), failed);
     } catch {
       // A checker that cannot be opened gives no verdict; the result says so.
       options.report({ type: 'input-check', score: null, flagged: false });

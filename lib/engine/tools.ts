@@ -1,4 +1,11 @@
-import { type FinisherPart, isBundled, type ModelManifest, parseManifest } from '../contract';
+import {
+  type FinisherPart,
+  isBundled,
+  type ModelManifest,
+  parseManifest,
+  switches,
+  switchNames,
+} from '../contract';
 import { appUrl } from '../contract/site';
 import { type Need, needs } from '../contract/v3/worker';
 import type { OptimizerParts } from '../language-model';
@@ -21,7 +28,7 @@ export interface EngineTools {
    *
    * @throws KinoraError of files that cannot be used
    */
-  safetyChecker(modelId: string): Promise<SafetyChecker>;
+  openChecker(modelId: string): Promise<SafetyChecker>;
   /** The file of a network that finishes videos; null where it was not downloaded. */
   finisher(part: FinisherPart): Promise<WeightFile | null>;
   /** The language model that optimises prompts, and how it is asked. */
@@ -30,7 +37,7 @@ export interface EngineTools {
 
 /** What is installed in this browser. */
 export const installedTools: EngineTools = {
-  async safetyChecker(modelId) {
+  async openChecker(modelId) {
     const checker = await findSafetyChecker(await openModelStore(), modelId);
     if (!checker) return openQuickChecker(httpFolder(appUrl('/nsfwjs/')));
     const { folder, model, sha256 } = checker;
@@ -60,9 +67,12 @@ export function installedAbilities(modelId: string): () => Promise<WorkerAbiliti
 
 /** What a job may need of this browser: all but LoRAs of another model, and what takes a network that was not downloaded. */
 async function knownNeeds({ family }: ModelManifest): Promise<Need[]> {
-  const smooths = (await findFinisher('interpolator')) !== null;
-  const lacks: readonly Need[] = [family === 'wan14b' ? 'lora_5b' : 'lora_14b'];
-  return needs.filter((need) => !lacks.includes(need) && (smooths || need !== 'smooth'));
+  const lacks: string[] = [family === 'wan14b' ? 'lora_5b' : 'lora_14b'];
+  for (const name of switchNames) {
+    const { network } = switches[name];
+    if (network && !(await findFinisher(network))) lacks.push(name);
+  }
+  return needs.filter((need) => !lacks.includes(need));
 }
 
 /** The manifest of a model; that of an added one lies in the store. */

@@ -41,9 +41,9 @@ function upscalerStage(
       const { signal } = new AbortController();
       const upscaler = await openUpscaler(backend, await wholeFile(folder, 'model.safetensors'));
       try {
-        const large = await upscaler.upscale(image, 4, signal);
+        const large = await upscaler.enlarge(image, 4, signal);
         yield compare('x4', fromZero(large), x4, tolerance);
-        const half = await upscaler.upscale(image, 2, signal);
+        const half = await upscaler.enlarge(image, 2, signal);
         yield compare('x2', fromZero(half), halved({ ...large, data: x4 }), tolerance);
       } finally {
         upscaler.dispose();

@@ -6,7 +6,7 @@ import { adapterStrengths, type NativeSizes, unusedParameters } from '../contrac
 import type { AdapterFile, FewStepAdapter, Profile, ProfileAdapter } from '../contract/profile';
 import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
 import type { Parameters } from '../contract/request';
-import type { RunOptions } from '../contract/run';
+import type { SamplingOptions } from '../contract/run';
 import type { StepCache } from './caches';
 import type { AdapterScales, VideoModel } from './model';
 
@@ -37,7 +37,6 @@ export interface ResolvedSampling {
 
 type Asked = Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
 type SampledModel = Pick<VideoModel, 'manifest' | 'decoders' | 'adapters'>;
-type Options = Pick<RunOptions, 'decoder' | 'cache' | 'guidanceAdapter' | 'adapterStrength'>;
 
 /**
  * Request → profile → run: the sampling of a request under one of the model's variants. Where the profile
@@ -52,7 +51,7 @@ export function resolveSampling(
   model: SampledModel,
   name: ProfileName,
   requested: Asked,
-  options: Options = {},
+  options: SamplingOptions = {},
 ): ResolvedSampling {
   const { manifest } = model;
   // A request may come from another version, whose profiles are others.

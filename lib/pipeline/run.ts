@@ -160,7 +160,7 @@ class Run {
     let { texts } = this.#checkpoints;
     if (!texts && this.#checkpoints.denoises) texts = await this.#encodeText(prompts, memory);
     const { time: stride } = model.latents.strides;
-    const wanted = framesInFile(request.frames, request.loop);
+    const wanted = framesInFile(request.frames, { loop: request.loop });
     const { framesPerSecond: second } = model.manifest;
     const { keepsMotion } = this.#join;
     const { before, keepsColours = true } = request;

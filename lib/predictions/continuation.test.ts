@@ -32,7 +32,8 @@ test('a continuation has the settings and adapters of the video, another seed, a
   const options = { decoder: 'full', cache: true, framing } as const;
   const first = completed('a', { parameters, profile: 'ultra-fast', options });
   const before = new Blob(['latents']);
-  const asked = { device, safetyChecker: true, before, keepsColours: false };
+  const ofRun = { safetyChecker: true, keepsColours: false };
+  const asked = { device, before, options: ofRun };
   const changes = { ...asked, prompt: 'it lands', duration: 8 };
   const input = continuationOf(first, { loras }, image, changes);
   const { seed, last_image_at: _, ...same } = parameters;
@@ -68,8 +69,7 @@ test('the record of an improved prompt is kept with the prompt alone', () => {
     continuationOf(first, { loras: [] }, image, {
       device,
       before: null,
-      keepsColours: true,
-      safetyChecker: true,
+      options: {},
       prompt,
       duration: 5,
     });

@@ -1,5 +1,5 @@
 import type { Completed, Prediction } from '../contract/prediction';
-import type { DeviceOptions } from '../contract/run';
+import type { DeviceOptions, RunOptions } from '../contract/run';
 import type { Source } from './database';
 import type { RunInput } from './run-input';
 
@@ -10,8 +10,8 @@ export interface ContinuationChanges {
   readonly duration: number;
   /** What its motion is kept by: its last latents, or the video; null where it goes on from the picture. */
   readonly before: Blob | null;
-  readonly keepsColours: boolean;
-  readonly safetyChecker: boolean;
+  /** Take the place of the options of that video. */
+  readonly options: RunOptions;
   readonly device: DeviceOptions;
 }
 
@@ -25,7 +25,7 @@ export function continuationOf(
   prediction: Completed,
   { loras }: Pick<Source, 'loras'>,
   image: Blob,
-  { prompt, duration, before, keepsColours, safetyChecker, device }: ContinuationChanges,
+  { prompt, duration, before, options: changed, device }: ContinuationChanges,
 ): RunInput {
   const { id, model, profile, parameters, options } = prediction;
   const { promptOptimizer } = options;
@@ -46,8 +46,7 @@ export function continuationOf(
       framing: undefined,
       lastImage: undefined,
       promptOptimizer: keepsPrompt || promptOptimizer === true ? promptOptimizer : undefined,
-      keepsColours,
-      safetyChecker,
+      ...changed,
     },
     device,
   };

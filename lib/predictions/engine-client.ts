@@ -126,7 +126,7 @@ export function checkVideo(
   );
 }
 
-/** Enlarges a finished video or makes it smooth; ends as {@link runEngine} does. */
+/** Enlarges a finished video or adds frames between its frames; ends as {@link runEngine} does. */
 export function enhanceVideo(
   client: EngineClient,
   request: EnhanceRequest,

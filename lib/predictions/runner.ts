@@ -222,7 +222,7 @@ export class Runner {
   }
 
   /**
-   * Enlarges a finished video or makes it smooth, once the GPU is free.
+   * Enlarges a finished video or adds frames between its frames, once the GPU is free.
    *
    * @returns the new MP4, which is not stored yet
    * @throws KinoraError of the engine's `enhance`, `CANCELLED` after an abort

@@ -77,7 +77,7 @@ const videoMetadataSchema = parametersSchema.extend({
   /** Absent where no optimisation was asked for. */
   prompt_optimization: promptOptimizationSchema.optional(),
   /**
-   * Of which frames of which videos a file was cut, joined, enlarged or made smooth, in order: from the frame `from`
+   * Of which frames of which videos a file was cut, joined, enlarged or interpolated, in order: from the frame `from`
    * to before the frame `to`. Absent in a video as it was made. The other fields are those of the first part.
    */
   parts: z.array(partSchema).min(1).optional(),

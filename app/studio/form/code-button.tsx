@@ -1,5 +1,6 @@
 import { lazy, Suspense, useState } from 'react';
 import type { LoraEntry } from '../../../lib/contract/library';
+import type { RunOptions } from '../../../lib/contract/run';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormState } from './form-state';
@@ -8,7 +9,12 @@ import type { FormState } from './form-state';
 const CodeDialog = lazy(async () => ({ default: (await import('./code-dialog')).CodeDialog }));
 
 /** The button that shows the form as code, with its dialog. */
-export function CodeButton({ form, library }: { form: FormState; library: readonly LoraEntry[] }) {
+export function CodeButton(props: {
+  form: FormState;
+  /** Of its request. */
+  options: RunOptions;
+  library: readonly LoraEntry[];
+}) {
   const [open, setOpen] = useState(false);
   return (
     <>
@@ -17,7 +23,7 @@ export function CodeButton({ form, library }: { form: FormState; library: readon
       </button>
       {open && (
         <Suspense>
-          <CodeDialog form={form} library={library} onClose={() => setOpen(false)} />
+          <CodeDialog {...props} onClose={() => setOpen(false)} />
         </Suspense>
       )}
     </>

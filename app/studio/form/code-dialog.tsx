@@ -3,6 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import type { LoraEntry } from '../../../lib/contract/library';
 import { nativeSizeOf, sizeInPixels } from '../../../lib/contract/parameters';
+import type { RunOptions } from '../../../lib/contract/run';
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
@@ -30,15 +31,16 @@ const linkTo = (href: string) => (name: ReactNode) => (
 /** The form as code, in the language of one's choice. */
 export function CodeDialog(props: {
   form: FormState;
+  options: RunOptions;
   library: readonly LoraEntry[];
   onClose: () => void;
 }) {
-  const { form, library, onClose } = props;
+  const { form, options, library, onClose } = props;
   const [language, setLanguage] = useState<CodeLanguage>('curl');
   // A copy of the app without a server is not where the API is.
   const origin = hasServer ? window.location.origin : 'https://kinora.example';
   const sourceOf = (name: string) => library.find((lora) => lora.name === name)?.source;
-  const text = requestCode(language, form, origin, sourceOf);
+  const text = requestCode(language, form, options, origin, sourceOf);
   const framed = (['image', 'lastImage'] as const).flatMap((which) => {
     const image = form.files[which];
     return image && isFramed(image.framing) ? [{ which, image }] : [];

@@ -1,10 +1,10 @@
 import { KinoraError } from '../../../lib/contract/errors';
 import type { Framing } from '../../../lib/contract/framing';
-import { adapterStrengths } from '../../../lib/contract/parameters';
 import type { Parameters } from '../../../lib/contract/request';
 import type { SharedRequest } from '../../../lib/contract/v3/share';
 import type { SharedTags } from '../../../lib/video/metadata';
-import { type ChosenImage, type FormValues, fromParameters } from './form-state';
+import { type ChosenImage, type FormValues, fromParameters, fromRun } from './form-state';
+import { askedSampling } from './sampling';
 
 /** A LoRA of a video, as its file tells it. */
 export type MadeWithLora = Parameters['loras'][number] & {
@@ -71,16 +71,10 @@ export async function readSettings(file: Blob): Promise<{
     return { values, framing, loras: [], image: jpegOf(image), lastImage };
   }
   const metadata = await readVideoMetadata(file);
-  const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
-  const parameters = fromParameters(parseParameters(metadata));
-  const isStandard = profile === 'standard';
-  const switches = {
-    fullDecode: !isStandard && applied?.decoder === 'full',
-    cache: isStandard && (applied?.cache ?? 'none') !== 'none',
-    guidanceAdapter: isStandard && Boolean(applied?.adapter),
-    adapterStrength: applied?.adapter?.strength ?? adapterStrengths.default,
-  };
-  const values = { ...parameters, backend, model, profile, optimization, ...switches };
+  const { backend, model, profile, applied, prompt_optimization: optimization } = metadata;
+  const parameters = parseParameters(metadata);
+  const options = { ...askedSampling(profile, applied), promptOptimizer: optimization };
+  const values = fromRun({ model, profile, backend, parameters, options });
   const { framing, start_image: image, loras, lora_files: files = [] } = metadata;
   return {
     values,

@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import { hasSafetyChecker, type ModelEntry } from '../../../lib/contract/library';
-import { parameterRanges } from '../../../lib/contract/parameters';
+import { chosenSwitches, parameterRanges } from '../../../lib/contract/parameters';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { Forecast, ForecastRequest } from '../../../lib/engine/forecast';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
 import { deviceOptions } from '../../shared/device';
 import type { ModelList } from '../../shared/use-models';
-import { emptyForm, type FormValues, finishingOf, modelDefaults, toNumber } from './form-state';
+import { emptyForm, type FormValues, modelDefaults, toNumber } from './form-state';
 import { samplingOf } from './sampling';
 import { valuesOf } from './use-edit';
 
@@ -37,7 +37,7 @@ export function forecastOfForm(
     sampling: resolved.sampling,
     size,
     duration,
-    finishing: finishingOf(values),
+    finishing: chosenSwitches(values),
     device: { backend, ...deviceOptions(values) },
     gpu,
     checked: safetyChecker && hasSafetyChecker(entry),

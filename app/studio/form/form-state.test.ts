@@ -277,12 +277,13 @@ test('of a shared request whose settings are shown, each switch is as it was', (
       profile: 'standard',
       image: false,
     });
-  const off = { loop: false, last_image_at: '', upscale: false, sharper: false, smooth: false };
+  const on = { upscaler: undefined, smooth: undefined };
+  const off = { loop: undefined, last_image_at: '', upscale: undefined, ...on };
   const upscaler = 'realesr-general-x4v3';
   expect(shared({ upscale: 2, upscaler, smooth: true })).toMatchObject({
     ...off,
-    upscale: true,
-    sharper: true,
+    upscale: 2,
+    upscaler,
     smooth: true,
   });
   expect(shared({ upscale: 1, smooth: false })).toMatchObject(off);

@@ -3,18 +3,22 @@ import { groupPairs } from '../../../lib/contract/lora-files';
 import type { ModelManifest } from '../../../lib/contract/manifest';
 import {
   adapterStrengths,
-  type Finishing,
+  chosenSwitches,
+  isSwitch,
   maxLoras,
   parameterRanges,
   type Size,
-  takesUpscaler,
+  type Switches,
+  switches,
   unusedParameters,
 } from '../../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import type { ParametersInput } from '../../../lib/contract/request';
+import { type RunOptions, type SamplingSwitch, samplingSwitches } from '../../../lib/contract/run';
 import type { SharedRequest } from '../../../lib/contract/v3';
+import { type TypedDevice, typedDevice } from '../../shared/device';
 import { t } from '../../texts';
 import '../../texts/en/form';
 
@@ -45,37 +49,28 @@ export function rangeText(name: NumberName): string {
   return step < 1 ? t('form.numberRange', values) : t('form.wholeNumberRange', values);
 }
 
-/** Values of the form; numbers are text, because a number that is being typed may be incomplete. */
-export interface FormValues extends Record<NumberName, string> {
+/**
+ * Values of the form; numbers are text, because a number that is being typed may be incomplete. Switches have the
+ * values of requests and options, and are absent where they are off.
+ */
+export interface FormValues
+  extends Record<NumberName, string>,
+    Switches,
+    Pick<RunOptions, SamplingSwitch>,
+    TypedDevice {
   readonly prompt: string;
   readonly negative_prompt: string;
   readonly size: Size;
   /** Whether the user chose the size; until then it follows the shape of the image. */
   readonly sizeChosen: boolean;
-  /** Whether the video ends where it begins. */
-  readonly loop: boolean;
   /** The second at which the video shows the end image; empty for its end. */
   readonly last_image_at: string;
-  /** Whether it is enlarged to twice its size. */
-  readonly upscale: boolean;
-  /** Whether a network enlarges it. */
-  readonly sharper: boolean;
-  /** Whether frames are put between its frames. */
-  readonly smooth: boolean;
   /** Empty until a model is selected. */
   readonly model: string;
   readonly profile: ProfileName;
-  /** Whether the VAE decodes where the profile wants the tiny decoder. */
-  readonly fullDecode: boolean;
-  /** Whether steps of `standard` may reuse results of earlier ones. */
-  readonly cache: boolean;
-  /** Whether the guidance adapter of `standard` takes the place of guidance. */
-  readonly guidanceAdapter: boolean;
   /** Strength of the profile's adapter, one of `adapterStrengths`. */
   readonly adapterStrength: number;
   readonly backend: Backend;
-  /** Upper limit of GPU memory in GiB; empty means measured. */
-  readonly memoryBudget: string;
   /** Whether image and frames are checked. */
   readonly safetyChecker: boolean;
   /**
@@ -181,24 +176,17 @@ export const emptyForm: FormState = {
     prompt: '',
     size: '1280*720',
     sizeChosen: false,
-    loop: false,
     last_image_at: '',
-    upscale: false,
-    sharper: false,
-    smooth: false,
     ...modelDefaults(),
     samplingDefaults: modelDefaults(),
     duration: String(parameterRanges.duration.default),
     seed: String(parameterRanges.seed.default),
     model: '',
     profile: 'standard',
-    fullDecode: false,
-    cache: false,
-    guidanceAdapter: false,
     adapterStrength: adapterStrengths.default,
     backend: 'webgpu',
-    memoryBudget: '',
-    safetyChecker: true,
+    ...typedDevice({}),
+    ...browserOptions({ safetyChecker: true }),
     optimization: null,
   },
   files: { image: null, lastImage: null, loras: [] },
@@ -342,9 +330,8 @@ export function toParameters({ values, files }: FormState): ParametersInput {
     size: values.size,
     num_inference_steps: toNumber(values.num_inference_steps),
     duration: toNumber(values.duration),
-    ...(values.loop && !isEnd && { loop: true }),
+    ...chosenSwitches(isEnd ? { ...values, loop: undefined } : values),
     ...(files.lastImage && !isEnd && { last_image_at: toNumber(values.last_image_at) }),
-    ...finishingOf(values),
     guidance_scale: toNumber(values.guidance_scale),
     flow_shift: toNumber(values.flow_shift),
     seed: toNumber(values.seed),
@@ -352,36 +339,38 @@ export function toParameters({ values, files }: FormState): ParametersInput {
   };
 }
 
-/** What is made of the decoded frames. */
-export function finishingOf({
-  upscale,
-  sharper,
-  smooth,
-}: Pick<FormValues, 'upscale' | 'sharper' | 'smooth'>): Finishing {
-  return {
-    ...(upscale && { upscale: 2 }),
-    ...(upscale && sharper && { upscaler: 'realesr-general-x4v3' }),
-    ...(smooth && { smooth }),
-  };
+/** Switches as something has them; undefined where one is off, or has a value that is none of it. */
+function readSwitches(
+  definitions: Readonly<Record<string, { readonly on: unknown }>>,
+  given: Readonly<Record<string, unknown>>,
+): Switches & Pick<RunOptions, SamplingSwitch> {
+  const found = Object.entries(definitions).map(([name, { on }]) => {
+    return [name, given[name] === on ? on : undefined];
+  });
+  return Object.fromEntries(found);
+}
+
+/** The options that are a setting of this browser, and not of a video. */
+export function browserOptions({ safetyChecker = false }: RunOptions) {
+  return { safetyChecker };
 }
 
 /** The form's values for parameters of an earlier request, as far as they are known. */
 export function fromParameters(
   parameters: SharedRequest['parameters'] & { readonly loras?: unknown },
 ): Partial<FormValues> {
-  const { size, loop, upscale, upscaler, smooth, loras: _, ...others } = parameters;
-  const texts = Object.entries(others).filter(([, value]) => value !== undefined);
+  const { size, loras: _, ...others } = parameters;
+  const texts = Object.entries(others).filter(
+    ([name, value]) => value !== undefined && !isSwitch(name),
+  );
   return {
     ...Object.fromEntries(texts.map(([name, value]) => [name, String(value)])),
     // Where the size is known, so is everything but the prompts.
     ...(size && {
       size,
       sizeChosen: true,
-      loop: loop === true,
       last_image_at: String(parameters.last_image_at ?? ''),
-      upscale: upscale === 2,
-      sharper: takesUpscaler({ upscale, upscaler }),
-      smooth: smooth === true,
+      ...readSwitches(switches, others),
       samplingDefaults: null,
     }),
   };
@@ -391,17 +380,15 @@ export function fromParameters(
 export function fromRun(
   run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters' | 'options'>,
 ): Partial<FormValues> {
-  const { model, profile, backend } = run;
-  const { decoder, cache, guidanceAdapter, adapterStrength, promptOptimizer } = run.options;
+  const { model, profile, backend, options } = run;
+  const { adapterStrength = adapterStrengths.default, promptOptimizer } = options;
   return {
     ...fromParameters(run.parameters),
     model,
     profile,
     backend,
-    fullDecode: decoder === 'full',
-    cache: cache === true,
-    guidanceAdapter: guidanceAdapter === true,
-    adapterStrength: adapterStrength ?? adapterStrengths.default,
+    ...readSwitches(samplingSwitches, { ...options }),
+    adapterStrength,
     optimization: typeof promptOptimizer === 'object' ? promptOptimizer : null,
   };
 }
@@ -427,5 +414,9 @@ export function filesFromDraft(files: Partial<FormFiles>): FormFiles {
 
 /** The form's values from a draft, which an earlier version with fewer fields may have saved. */
 export function fromDraft(values: Partial<FormValues>): FormValues {
-  return { ...emptyForm.values, ...values };
+  return {
+    ...emptyForm.values,
+    ...values,
+    ...readSwitches({ ...switches, ...samplingSwitches }, { ...values }),
+  };
 }

@@ -5,7 +5,9 @@ import {
   parameterRanges,
   resolveSeed,
   type Size,
+  type SwitchName,
   sizes,
+  switches,
 } from '../../../lib/contract/parameters';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { CheckerDownload, useChecker } from '../../shared/checker';
@@ -139,37 +141,40 @@ export function SizeField({ fields }: { fields: FormFields }) {
         ))}
       </div>
       <SwitchField name="upscale" fields={fields} />
-      {values.upscale && <SwitchField name="sharper" fields={fields} />}
-      {values.upscale && values.sharper && <FinisherDownload part="upscaler" />}
+      {values.upscale && <SwitchField name="upscaler" fields={fields} />}
     </fieldset>
   );
 }
 
 /**
- * A switch of the video: whether it is enlarged, with sharper detail, made smoother, or ends where it begins.
+ * A switch of the video, with the download of the network that it takes.
  *
  * @param props.refusal why it cannot be switched on; it is off then
  */
 export function SwitchField(props: {
-  name: 'upscale' | 'sharper' | 'smooth' | 'loop';
+  name: SwitchName;
   fields: FormFields;
   refusal?: string | undefined;
 }) {
   const { name, fields, refusal } = props;
-  const { values, set } = fields;
+  const { on, network } = switches[name];
+  const isOn = fields.values[name] === on && refusal === undefined;
   return (
-    <label className="check" title={t(`form.${name}Hint`)}>
-      <input
-        type="checkbox"
-        checked={values[name] && refusal === undefined}
-        disabled={refusal !== undefined}
-        onChange={(event) => set({ [name]: event.target.checked })}
-      />
-      <span>
-        {t(`form.${name}`)}
-        {refusal && <small>{refusal}</small>}
-      </span>
-    </label>
+    <>
+      <label className="check" title={t(`form.${name}Hint`)}>
+        <input
+          type="checkbox"
+          checked={isOn}
+          disabled={refusal !== undefined}
+          onChange={(event) => fields.set({ [name]: event.target.checked ? on : undefined })}
+        />
+        <span>
+          {t(`form.${name}`)}
+          {refusal && <small>{refusal}</small>}
+        </span>
+      </label>
+      {isOn && network && <FinisherDownload part={network} />}
+    </>
   );
 }
 

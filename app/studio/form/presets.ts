@@ -1,7 +1,9 @@
+import { switchNames } from '../../../lib/contract/parameters';
+import { samplingSwitchNames } from '../../../lib/contract/run';
 import { emptyForm, type FormValues } from './form-state';
 
 /** What of the form a preset of one's own holds: how a video is made, not of what or by what. */
-export type PresetValues = ReturnType<typeof presetValues>;
+export type PresetValues = Pick<FormValues, (typeof presetNames)[number]>;
 
 /** A preset of one's own. */
 export interface Preset {
@@ -39,12 +41,23 @@ export function changePresets(presets: readonly Preset[], action: PresetAction):
   return presets.map((preset) => (preset === same ? { ...preset, values } : preset));
 }
 
+/** What of the form a preset holds. */
+const presetNames = [
+  'negative_prompt',
+  'size',
+  'num_inference_steps',
+  'duration',
+  'guidance_scale',
+  'flow_shift',
+  'profile',
+  'adapterStrength',
+  ...switchNames,
+  ...samplingSwitchNames,
+] as const;
+
 /** What a preset of one's own would hold now. */
-export function presetValues(values: FormValues) {
-  const { prompt, optimization, seed, model, samplingDefaults, sizeChosen, ...others } = values;
-  // The second belongs to the end image.
-  const { backend, memoryBudget, safetyChecker, last_image_at, ...held } = others;
-  return held;
+export function presetValues(values: FormValues): PresetValues {
+  return Object.fromEntries(presetNames.map((name) => [name, values[name]])) as PresetValues;
 }
 
 /** The presets that are stored, by an earlier version perhaps, which had fewer fields. */

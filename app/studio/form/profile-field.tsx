@@ -1,11 +1,12 @@
 import Link from 'next/link';
 import { adapterStrengths } from '../../../lib/contract/parameters';
+import { samplingSwitches } from '../../../lib/contract/run';
 import { describedBy, FieldNotes, Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormFields } from './parameter-fields';
 import { profileText } from './profile-text';
-import { hasGuidanceAdapter } from './sampling';
+import { offeredSwitches } from './sampling';
 
 const { min, max, step } = adapterStrengths;
 
@@ -13,43 +14,26 @@ const { min, max, step } = adapterStrengths;
 export function ProfileField({ fields }: { fields: FormFields }) {
   const { values, model, resolved, set } = fields;
   if (!model) return null;
-  const { decoder } = model.manifest.profiles[values.profile];
   const adapter = resolved?.applied.adapter;
-  const guidance = hasGuidanceAdapter(model, values);
   return (
     <fieldset className="field" aria-describedby="profile-hint">
       <legend>{t('form.speed')}</legend>
-      {decoder === 'tiny' && (
+      {offeredSwitches(model, values).map(({ name, available }) => (
         <Switch
-          name={t('form.fullDecode')}
-          hint={t('form.fullDecodeHint')}
-          checked={values.fullDecode}
-          onChange={(fullDecode) => set({ fullDecode })}
-        />
-      )}
-      {values.profile === 'standard' && (
-        <Switch
-          name={t('form.cache')}
-          hint={t('form.cacheHint')}
-          checked={values.cache}
-          onChange={(cache) => set({ cache })}
-        />
-      )}
-      {guidance !== undefined && (
-        <Switch
-          name={t('form.guidanceAdapter')}
+          key={name}
+          name={t(`form.${name}`)}
           hint={
-            guidance
-              ? t('form.guidanceAdapterHint')
+            available
+              ? t(`form.${name}Hint`)
               : t.rich('form.guidanceAdapterMissing', {
                   link: (inside) => <Link href="/models">{inside}</Link>,
                 })
           }
-          disabled={!guidance}
-          checked={guidance && values.guidanceAdapter}
-          onChange={(guidanceAdapter) => set({ guidanceAdapter })}
+          disabled={!available}
+          checked={available && values[name] !== undefined}
+          onChange={(on) => set({ [name]: on ? samplingSwitches[name].on : undefined })}
         />
-      )}
+      ))}
       {adapter && (
         <div className="field">
           <div className="field-head">

@@ -1,15 +1,14 @@
 import type { ModelManifest } from '../../../lib/contract/manifest';
 import { parameterRanges } from '../../../lib/contract/parameters';
 import { profilesDiffer } from '../../../lib/contract/profile-names';
+import type { SamplingSwitch } from '../../../lib/contract/run';
 import { type FormValues, type ModelDefaults, modelDefaults, toNumber } from './form-state';
 
 /** The levels of speed and quality, the fastest first. */
 export const qualities = ['draft', 'standard', 'best'] as const;
 export type Quality = (typeof qualities)[number];
 
-type QualityValues = Partial<
-  Pick<FormValues, 'profile' | 'fullDecode' | 'cache' | 'guidanceAdapter' | 'num_inference_steps'>
->;
+type QualityValues = Partial<Pick<FormValues, 'profile' | SamplingSwitch | 'num_inference_steps'>>;
 
 /**
  * What each level sets, by the defaults of the model; everything else in the form stays.
@@ -26,15 +25,15 @@ export function qualityValues(
   const { min, max } = parameterRanges.num_inference_steps;
   const full = (steps: number): QualityValues => ({
     profile: 'standard',
-    cache: false,
-    guidanceAdapter: false,
+    cache: undefined,
+    guidanceAdapter: undefined,
     num_inference_steps: String(Math.min(Math.max(Math.round(steps), min), max)),
   });
   return {
     // The profile fixes or bounds the steps; where it changes nothing, there are fewer.
     draft:
       !model || profilesDiffer(model.profiles)
-        ? { profile: 'ultra-fast', fullDecode: false }
+        ? { profile: 'ultra-fast', decoder: undefined }
         : full(usual / 3),
     standard: full(usual),
     best: full((usual * 4) / 3),

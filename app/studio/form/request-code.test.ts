@@ -28,15 +28,15 @@ function difficult(): FormState {
       num_inference_steps: '12',
       duration: '6',
       loop: true,
-      upscale: true,
-      sharper: true,
+      upscale: 2,
+      upscaler: 'realesr-general-x4v3',
       smooth: true,
       guidance_scale: '3.5',
       flow_shift: '4',
       seed: '42',
       model: 'tiny',
       profile: 'ultra-fast',
-      fullDecode: true,
+      decoder: 'full',
       safetyChecker: false,
     },
   });
@@ -46,6 +46,8 @@ function difficult(): FormState {
   return changeForm(image, { type: 'lorasSet', loras: [lora, listed] });
 }
 
+/** What its options come to. */
+const options = { decoder: 'full', safetyChecker: false } as const;
 const sourceOf = () => 'owner/name/other.safetensors';
 
 describe('programs', { tags: ['full'] }, () => {
@@ -82,14 +84,14 @@ describe('programs', { tags: ['full'] }, () => {
       async () => {
         const lastImage = { name: "it's a still.png", file };
         // The worker's video is not enlarged.
-        const values = { upscale: false, last_image_at: '2.5' };
+        const values = { upscale: undefined, last_image_at: '2.5' };
         const plain = changeForm(difficult(), { type: 'changed', values });
         const form = changeForm(plain, {
           type: 'imageSet',
           image: lastImage,
           name: 'lastImage',
         });
-        const code = requestCode(language, form, server.origin, sourceOf);
+        const code = requestCode(language, form, options, server.origin, sourceOf);
         const env = {
           NODE_ENV: 'test',
           PATH: process.env.PATH,
@@ -127,7 +129,7 @@ describe('programs', { tags: ['full'] }, () => {
 
 test('the command is read as it was written, by a shell and by its own options', () => {
   const words = (form: FormState) => {
-    const line = requestCode('command', form, '', sourceOf);
+    const line = requestCode('command', form, options, '', sourceOf);
     const print = `npm() { shift 3; printf '%s\\0' "$@"; }\n${line}`;
     return spawnSync('sh', ['-c', print], { encoding: 'utf8' }).stdout.split('\0').slice(0, -1);
   };
@@ -170,7 +172,9 @@ test('the command is read as it was written, by a shell and by its own options',
   });
   const values = { prompt: 'a boat', cache: true, backend: 'wasm', memoryBudget: '6.5' } as const;
   const simple = changeForm(emptyForm, { type: 'changed', values });
-  expect(requestCode('command', simple, '', sourceOf)).toBe(`npm run generate -- \\
+  expect(
+    requestCode('command', simple, { cache: true, safetyChecker: true }, '', sourceOf),
+  ).toBe(`npm run generate -- \\
   --image still.png \\
   --prompt 'a boat' \\
   --cache \\
@@ -188,14 +192,14 @@ test('a framed image and a LoRA of Kinora are named as a program can have them',
     { type: 'lorasSet', loras: [lora] } as const,
   ].reduce(changeForm, emptyForm);
   for (const language of ['curl', 'javascript', 'python'] as const) {
-    const code = requestCode(language, form, 'https://kinora.example', sourceOf);
+    const code = requestCode(language, form, {}, 'https://kinora.example', sourceOf);
     expect(code).toMatch(
       /^(#|\/\/) The image as it is framed .* save it as cat-framed\.png first/m,
     );
     expect(code).not.toContain('cat.jpg');
     expect(code).toContain('/samples/mini-sepia.safetensors');
   }
-  const command = requestCode('command', form, '', sourceOf);
+  const command = requestCode('command', form, {}, '', sourceOf);
   expect(command).toContain('--image cat.jpg');
   expect(command).toContain('--crop 0,0.5,2');
   expect(command).toContain('--lora public/samples/mini-sepia.safetensors:1');
@@ -208,7 +212,7 @@ test('what differs from the model’s defaults is in the command, and from the A
     defaults: modelDefaults({ defaults }),
   });
   const code = (language: 'command' | 'curl', form: FormState) =>
-    requestCode(language, form, '', sourceOf);
+    requestCode(language, form, {}, '', sourceOf);
   expect(code('command', asOffered)).not.toMatch(/--steps|--negative-prompt/);
   expect(code('curl', asOffered)).toMatch(/"negative_prompt": "three legs"/);
   const values = { num_inference_steps: '30', negative_prompt: '' };

@@ -1,6 +1,7 @@
 import { centred, type Framing } from '../../../lib/contract/framing';
-import { adapterStrengths, parameterOptions } from '../../../lib/contract/parameters';
+import { parameterOptions } from '../../../lib/contract/parameters';
 import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
+import { optionDefinitions, optionNames, type RunOptions } from '../../../lib/contract/run';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
 import { bundledLora } from './examples';
@@ -39,16 +40,18 @@ interface ApiRequest {
 /**
  * The form as a program that makes the video through the API, or as a command.
  *
+ * @param options of its request
  * @param origin of the server, such as `https://example.org`
  */
 export function requestCode(
   language: CodeLanguage,
   form: FormState,
+  options: RunOptions,
   origin: string,
   sourceOf: LoraSourceOf,
 ): string {
-  if (language === 'command') return command(form);
-  const request = apiRequest(form, sourceOf);
+  if (language === 'command') return command(form, options);
+  const request = apiRequest(form, options, sourceOf);
   if (language === 'curl') return curl(request, origin);
   return language === 'javascript' ? javascript(request, origin) : python(request, origin);
 }
@@ -82,6 +85,15 @@ function remarksOf(files: FormFiles, isSaved: (framing: Framing | undefined) => 
   });
 }
 
+/** The fields of options that are not as usual in the API. */
+function apiFieldsOf(options: RunOptions): Partial<SubmitInput> {
+  const changed = optionNames.flatMap((name) => {
+    const { field, initial = false } = optionDefinitions[name];
+    return field && Boolean(options[name]) !== initial ? [[field, !initial]] : [];
+  });
+  return Object.fromEntries(changed);
+}
+
 /** The parameters that are not the default, and the prompt. */
 function chosenParameters(form: FormState, defaults: ParametersInput): ParametersInput {
   const { prompt, ...given } = toParameters(form);
@@ -92,7 +104,7 @@ function chosenParameters(form: FormState, defaults: ParametersInput): Parameter
   return { prompt, ...Object.fromEntries(chosen) };
 }
 
-function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
+function apiRequest(form: FormState, options: RunOptions, sourceOf: LoraSourceOf): ApiRequest {
   const { values, files } = form;
   // The API has no choice of what enlarges.
   const {
@@ -115,7 +127,7 @@ function apiRequest(form: FormState, sourceOf: LoraSourceOf): ApiRequest {
     body: {
       ...parameters,
       ...(located.length > 0 && { loras: located }),
-      ...(!values.safetyChecker && { enable_safety_checker: false }),
+      ...apiFieldsOf(options),
     },
   };
 }
@@ -235,7 +247,7 @@ urllib.request.urlretrieve(prediction["outputs"][0], "video.mp4")
 `;
 }
 
-function command(form: FormState): string {
+function command(form: FormState, options: RunOptions): string {
   const { values, files } = form;
   const { loras: _, ...parameters } = chosenParameters(form, commandDefaults(form));
   const typed: Readonly<Record<string, unknown>> = parameters;
@@ -244,10 +256,7 @@ function command(form: FormState): string {
     if (value === undefined) return [];
     return value === true ? [`--${name}`] : [option(`--${name}`, String(value))];
   });
-  const isFast = values.profile === 'ultra-fast';
-  const hasStrength =
-    (isFast || values.guidanceAdapter) && values.adapterStrength !== adapterStrengths.default;
-  const budget = values.memoryBudget.trim();
+  const memory = values.memoryBudget.trim();
   const parts = [
     'npm run generate --',
     ...(values.model ? [option('--model', values.model)] : []),
@@ -255,17 +264,24 @@ function command(form: FormState): string {
     ...(files.lastImage ? imageOptions(files.lastImage, 'lastImage') : []),
     ...given,
     ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
-    ...(isFast ? ['--fast'] : []),
-    ...(isFast && values.fullDecode ? ['--decoder full'] : []),
-    ...(!isFast && values.cache ? ['--cache'] : []),
-    ...(!isFast && values.guidanceAdapter ? ['--guidance-adapter'] : []),
-    ...(hasStrength ? [`--adapter-strength ${values.adapterStrength}`] : []),
-    ...(values.safetyChecker ? [] : ['--no-safety-check']),
+    ...(values.profile === 'ultra-fast' ? ['--fast'] : []),
+    ...runOptions(options),
     ...(values.backend === 'wasm' ? ['--backend wasm'] : []),
-    ...(budget ? [option('--memory', budget)] : []),
+    ...(memory ? [option('--memory', memory)] : []),
   ];
   const remarks = remarksOf(files, (framing) => !isOption(framing));
   return `${commented('#', remarks)}${parts.join(' \\\n  ')}\n`;
+}
+
+/** Options of a run that are not as the command starts with. */
+function runOptions(options: RunOptions): string[] {
+  return optionNames.flatMap((name) => {
+    const { option: flag, initial } = optionDefinitions[name];
+    const value = options[name];
+    if (value === undefined || value === initial) return [];
+    if (typeof value !== 'boolean') return [option(`--${flag}`, String(value))];
+    return value === flag.startsWith('no-') ? [] : [`--${flag}`];
+  });
 }
 
 /** What the command starts with: the defaults of the model. Nothing where the form has not shown them. */

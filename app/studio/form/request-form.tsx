@@ -4,7 +4,6 @@ import type { ErrorRecord } from '../../../lib/contract/errors';
 import { nativeSizeOf } from '../../../lib/contract/parameters';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
-import { FinisherDownload } from '../../shared/finisher';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
@@ -41,7 +40,7 @@ import {
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
-import { samplingOf } from './sampling';
+import { chosenOptions, samplingOf } from './sampling';
 import { StorageNote } from './storage-note';
 import type { FileNotice } from './use-file-input';
 import type { Improve } from './use-improve';
@@ -191,7 +190,6 @@ export function RequestForm(props: {
             refusal={endsInImage(form) ? t('form.noLoop') : undefined}
           />
           <SwitchField name="smooth" fields={fields} />
-          {values.smooth && <FinisherDownload part="interpolator" />}
         </NumberField>
         <details className="more">
           <summary>{t('form.advanced')}</summary>
@@ -235,6 +233,7 @@ export function RequestForm(props: {
           onAdd={props.onVariations}
         />
         <CodeButton
+          options={chosenOptions(model, values)}
           form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
           library={models.status === 'ready' ? models.loras : []}
         />

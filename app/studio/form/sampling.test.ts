@@ -77,7 +77,7 @@ test('a number that is being typed does not keep the form from saying what runs'
 });
 
 test('a switch goes with the request where its profile has a use for it', () => {
-  const both = { fullDecode: true, cache: true };
+  const both = { decoder: 'full' as const, cache: true };
   expect(chosenSampling(installed, values(both))).toEqual({ decoder: 'full' });
   expect(chosenSampling(installed, values({ ...both, profile: 'standard' }))).toEqual({
     cache: true,
@@ -101,7 +101,7 @@ test('the line on what runs is that of the engine, which the command line shows 
   for (const one of [installed, model(), other, bundled, guided]) {
     for (const changes of [
       { num_inference_steps: '1' },
-      { fullDecode: true, guidance_scale: '1' },
+      { decoder: 'full' as const, guidance_scale: '1' },
       { profile: 'standard' as const },
       { profile: 'standard' as const, cache: true },
       { profile: 'standard' as const, guidanceAdapter: true, adapterStrength: 0.8 },

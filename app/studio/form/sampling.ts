@@ -1,3 +1,4 @@
+import type { Applied } from '../../../lib/contract/applied';
 import type { ModelEntry } from '../../../lib/contract/library';
 import {
   type AdapterPart,
@@ -9,7 +10,14 @@ import {
   parameterRanges,
   type unusedParameters,
 } from '../../../lib/contract/parameters';
-import type { RunOptions } from '../../../lib/contract/run';
+import type { AdapterFile, ProfileName } from '../../../lib/contract/profile';
+import {
+  type RunOptions,
+  type SamplingOptions,
+  type SamplingSwitch,
+  samplingSwitches,
+  samplingSwitchNames,
+} from '../../../lib/contract/run';
 import type { ModelAdapter } from '../../../lib/pipeline/model';
 import {
   profileAdapter,
@@ -18,13 +26,10 @@ import {
 } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import { type FormValues, toNumber } from './form-state';
+import { browserOptions, type FormValues, toNumber } from './form-state';
 
 /** What of a request the profile leaves open. */
-export type Choices = Pick<
-  FormValues,
-  'profile' | 'fullDecode' | 'cache' | 'guidanceAdapter' | 'adapterStrength'
->;
+export type Choices = Pick<FormValues, 'profile' | keyof SamplingOptions>;
 type Unused = (typeof unusedParameters)[number];
 
 /** How a parameter is shown that the profile does not use as it is. */
@@ -77,35 +82,61 @@ function storedModel({ manifest, origin, stored }: StoredModel) {
 }
 type StoredModel = Pick<ModelEntry, 'manifest' | 'origin' | 'stored'>;
 
-/** Whether the guidance adapter of a profile is stored; undefined where it has none. */
-export function hasGuidanceAdapter(
+/** The switches that do something under the profile, with whether the model's files are there for them. */
+export function offeredSwitches(
   entry: StoredModel,
   { profile }: Pick<FormValues, 'profile'>,
-): boolean | undefined {
-  const { guidanceAdapter } = entry.manifest.profiles[profile];
+): { readonly name: SamplingSwitch; readonly available: boolean }[] {
+  const settings = entry.manifest.profiles[profile];
+  return samplingSwitchNames
+    .filter((name) => samplingSwitches[name].isOffered(settings, profile))
+    .map((name) => ({
+      name,
+      available: name !== 'guidanceAdapter' || hasAdapter(entry, settings.guidanceAdapter),
+    }));
+}
+
+/** Whether the guidance adapter of a profile is stored. */
+function hasAdapter(entry: StoredModel, file: AdapterFile | undefined): boolean {
   const source = storedModel(entry).adapters.guidance_adapter?.source;
-  if (!guidanceAdapter) return undefined;
-  return source === null || (source !== undefined && isAdapterFile(guidanceAdapter, source));
+  return source === null || (!!file && source !== undefined && isAdapterFile(file, source));
 }
 
 /** The options of a request, as far as they mean something with the model's profile. */
-export function chosenSampling(
-  entry: StoredModel,
-  values: Choices,
-): Pick<RunOptions, 'decoder' | 'cache' | 'guidanceAdapter' | 'adapterStrength'> {
-  const { profile, fullDecode, cache, adapterStrength } = values;
-  const { decoder } = entry.manifest.profiles[profile];
-  const guidanceAdapter =
-    (values.guidanceAdapter && hasGuidanceAdapter(entry, values)) || undefined;
-  const model = storedModel(entry);
+export function chosenSampling(entry: StoredModel, values: Choices): SamplingOptions {
+  const { profile, adapterStrength } = values;
+  const chosen: SamplingOptions = Object.fromEntries(
+    offeredSwitches(entry, values).map(({ name, available }) => {
+      return [name, available ? values[name] : undefined];
+    }),
+  );
   const isDefault = adapterStrength === adapterStrengths.default;
-  const hasStrength = !isDefault && profileAdapter(model, profile, guidanceAdapter) !== null;
-  return {
-    decoder: fullDecode && decoder === 'tiny' ? 'full' : undefined,
-    cache: cache && profile === 'standard' ? true : undefined,
-    guidanceAdapter,
-    adapterStrength: hasStrength ? adapterStrength : undefined,
-  };
+  const model = storedModel(entry);
+  const hasStrength = !isDefault && profileAdapter(model, profile, chosen.guidanceAdapter) !== null;
+  return { ...chosen, adapterStrength: hasStrength ? adapterStrength : undefined };
+}
+
+/** The options of a video with what its profile does alone. */
+export const usualSampling: SamplingOptions = {
+  decoder: undefined,
+  cache: undefined,
+  guidanceAdapter: undefined,
+  adapterStrength: undefined,
+};
+
+/** The options that lead to what a video was made with. */
+export function askedSampling(profile: ProfileName, applied?: Applied): SamplingOptions {
+  if (!applied) return {};
+  const { decoder, cache, adapter } = applied;
+  const adapterStrength = adapter?.strength;
+  return profile === 'standard'
+    ? { cache: cache !== 'none', guidanceAdapter: adapter !== null, adapterStrength }
+    : { decoder, adapterStrength };
+}
+
+/** All options of a request that come from the values of the form. @param entry absent until the models are known */
+export function chosenOptions(entry: StoredModel | undefined, values: FormValues): RunOptions {
+  return { ...(entry && chosenSampling(entry, values)), ...browserOptions(values) };
 }
 
 /** What to say of a parameter that a profile replaces or bounds; null where it is used as it is. */

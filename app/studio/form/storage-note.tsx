@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'react';
 import { formatBytes } from '../../../lib/contract/format';
-import { formatOfFile, parameterRanges } from '../../../lib/contract/parameters';
+import { chosenSwitches, formatOfFile, parameterRanges } from '../../../lib/contract/parameters';
 import { bitRateOf } from '../../../lib/video/bit-rate';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import { type FormState, finishingOf, toNumber } from './form-state';
+import { type FormState, toNumber } from './form-state';
 
 /**
  * Says before a run that the video will not fit into the storage of this browser; nothing where it fits, or where the
@@ -18,7 +18,7 @@ export function StorageNote(props: { form: FormState; frameRate: number; revisio
   const { size, duration } = form.values;
   const { min, max } = parameterRanges.duration;
   const seconds = Math.min(max, Math.max(min, toNumber(duration) || min));
-  const rate = bitRateOf(formatOfFile({ ...finishingOf(form.values), size }, frameRate));
+  const rate = bitRateOf(formatOfFile({ ...chosenSwitches(form.values), size }, frameRate));
   // The images are stored with it.
   const { image, lastImage } = form.files;
   const bytes = (rate / 8) * seconds + (image?.file.size ?? 0) + (lastImage?.file.size ?? 0);

@@ -10,6 +10,7 @@ import { t } from '../../texts';
 import '../../texts/en/studio';
 import { loadData } from '../use-data';
 import {
+  browserOptions,
   type ChosenImage,
   type FormAction,
   type FormFiles,
@@ -86,7 +87,7 @@ export function valuesOf(
     ...others,
     ...fromRun({ model, profile, options, parameters, backend: device.backend }),
     ...typedDevice(device),
-    safetyChecker: options.safetyChecker ?? false,
+    ...browserOptions(options),
   };
 }
 

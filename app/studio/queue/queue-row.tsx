@@ -1,6 +1,6 @@
 import { type ComponentProps, Fragment } from 'react';
 import { formatSize } from '../../../lib/contract/format';
-import { parameterRanges, sizes, takesUpscaler } from '../../../lib/contract/parameters';
+import { parameterRanges, sizes, switchesOn } from '../../../lib/contract/parameters';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
 import { useObjectUrl } from '../../shared/browser';
@@ -104,12 +104,8 @@ function factsOf({
     ['image', imageName],
     ['size', formatSize(size)],
     ['duration', t('common.seconds', { seconds: numberOf('duration') })],
-    ...(asked.loop ? ([['loop', t('queue.loop')]] as const) : []),
+    ...switchesOn(asked).map((name) => [name, t(`queue.${name}`)] as const),
     ...(end ? ([['end', endText(end.name, asked.last_image_at)]] as const) : []),
-    ...(asked.upscale === 2
-      ? ([['upscale', t(takesUpscaler(asked) ? 'queue.sharper' : 'queue.upscale')]] as const)
-      : []),
-    ...(asked.smooth ? ([['smooth', t('queue.smooth')]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
     ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],
     ['guidance', t('queue.guidance', { guidance: numberOf('guidance_scale') })],

@@ -12,6 +12,7 @@ import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
 import '../../texts/en/studio';
 import {
+  browserOptions,
   type ChosenImage,
   type ChosenLora,
   changeForm,
@@ -20,7 +21,7 @@ import {
   modelDefaults,
   toParameters,
 } from '../form/form-state';
-import { chosenSampling } from '../form/sampling';
+import { chosenOptions, usualSampling } from '../form/sampling';
 import type { Edit } from '../form/use-edit';
 import type { FieldErrors } from '../form/validation';
 import type { LongerChoice } from '../result/player/longer-dialog';
@@ -186,13 +187,14 @@ export function useGenerate(options: {
     });
   }
 
-  const { safetyChecker } = form.values;
+  const ofBrowser = browserOptions(form.values);
 
   async function makeLonger(prediction: Completed, choice: LongerChoice): Promise<void> {
     setProblem(null);
     try {
       const backend = await backendOfRun();
-      const changes = { ...choice, safetyChecker, device: { ...device(), backend } };
+      const options = { ...choice.options, ...ofBrowser };
+      const changes = { ...choice, options, device: { ...device(), backend } };
       const { getQueueRunner, getRunner } = await loadData();
       const { openContinuation } = await import('../result/continue-video');
       const input = await openContinuation(getRunner().store, prediction, changes);
@@ -205,7 +207,7 @@ export function useGenerate(options: {
   function runAgain(id: string, changes: Parameters<Runner['runAgain']>[2]): Promise<void> {
     return start(async (runner) => {
       const backend = await backendOfRun();
-      return runner.runAgain(id, { ...device(), backend }, { ...changes, safetyChecker });
+      return runner.runAgain(id, { ...device(), backend }, { ...changes, ...ofBrowser });
     });
   }
 
@@ -215,8 +217,7 @@ export function useGenerate(options: {
     enqueueImages,
     makeLonger,
     runAgain: (id) => runAgain(id, {}),
-    makeStandard: (id) =>
-      runAgain(id, { profile: 'standard', decoder: undefined, adapterStrength: undefined }),
+    makeStandard: (id) => runAgain(id, { profile: 'standard', ...usualSampling }),
     resume: (id, on) =>
       start(
         (runner) => runner.resumeInterrupted(id, { ...device(), ...(on && { backend: on }) }),
@@ -254,10 +255,9 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     model: id,
     profile: values.profile,
     options: {
-      ...chosenSampling(model, values),
+      ...chosenOptions(model, values),
       framing: image.framing,
       ...(lastImage && { lastImage: { name: lastImage.name, framing: lastImage.framing } }),
-      safetyChecker: values.safetyChecker,
       imageInFile,
       promptOptimizer: values.optimization ?? undefined,
     },

@@ -13,7 +13,7 @@ import {
   readDevice,
   readNumber,
   readPrecision,
-  readStrength,
+  readRunOptions,
   usageError,
 } from '../arguments';
 import { Command } from '../command';
@@ -121,7 +121,7 @@ async function compare(
   for (const scene of compareScenes) parametersOf(scene);
 
   const asked = readDevice(values);
-  const adapterStrength = readStrength(values['adapter-strength']);
+  const { adapterStrength } = readRunOptions(values);
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
   const precision = readPrecision(values.precision);

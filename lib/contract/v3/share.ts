@@ -68,29 +68,28 @@ export const shareRecordSchema = shareSchema.extend({
 });
 export type ShareRecord = z.output<typeof shareRecordSchema>;
 
-const parameters = parametersSchema.shape;
+const { loras: _, ...parameters } = parametersSchema.shape;
+type Parameter = keyof typeof parameters;
+// Without the defaults, which would take the place of what is absent.
+const sharedParametersSchema = z.object(
+  Object.fromEntries(
+    Object.entries(parameters).map(([name, schema]) => [
+      name,
+      (schema instanceof z.ZodDefault ? schema.unwrap() : schema).optional(),
+    ]),
+  ) as {
+    [Name in Parameter]: z.ZodOptional<WithoutDefault<(typeof parameters)[Name]>>;
+  },
+);
+type WithoutDefault<Schema extends z.ZodType> =
+  Schema extends z.ZodDefault<infer Inner extends z.ZodType> ? Inner : Schema;
 
 /**
  * The request of a shared video as far as its owner shows it, for the form of the studio: `GET /s/{id}/request`.
  * What is absent is not shown. Adapters are not in it, as a form needs their files.
  */
 export const sharedRequestSchema = z.object({
-  parameters: z.object({
-    prompt: parameters.prompt.optional(),
-    // Without the defaults, which would take the place of what is absent.
-    negative_prompt: parameters.negative_prompt.unwrap().optional(),
-    size: parameters.size.unwrap().optional(),
-    num_inference_steps: parameters.num_inference_steps.unwrap().optional(),
-    duration: parameters.duration.unwrap().optional(),
-    loop: parameters.loop,
-    last_image_at: parameters.last_image_at,
-    upscale: parameters.upscale,
-    upscaler: parameters.upscaler,
-    smooth: parameters.smooth,
-    guidance_scale: parameters.guidance_scale.unwrap().optional(),
-    flow_shift: parameters.flow_shift.unwrap().optional(),
-    seed: parameters.seed.unwrap().optional(),
-  }),
+  parameters: sharedParametersSchema,
   profile: z.enum(profileNames).optional(),
   /** Whether `GET /s/{id}/image` has the start image. */
   image: z.boolean(),

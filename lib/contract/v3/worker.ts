@@ -5,7 +5,7 @@ import { precisions } from '../manifest';
 import { backends } from '../prediction';
 import { phases } from '../progress';
 import { promptOptimizationSchema } from '../prompt-optimization';
-import { maxSeed, type Parameters, sizes } from '../request';
+import { laterParameters, maxSeed, type Parameters, sizes } from '../request';
 import { safetySchema } from '../safety';
 
 /**
@@ -19,14 +19,7 @@ const loraNeeds = { 'Wan2.2-TI2V-5B': 'lora_5b', 'Wan 14B': 'lora_14b' } as cons
 export type LoraNeed = (typeof loraNeeds)[keyof typeof loraNeeds];
 
 /** What not every worker knows or can do: a job that asks for it is given to those only that say they do. */
-export const needs = [
-  'loop',
-  'last_image',
-  'last_image_at',
-  'upscale',
-  'smooth',
-  ...Object.values(loraNeeds),
-] as const;
+export const needs = [...laterParameters, ...Object.values(loraNeeds)] as const;
 export type Need = (typeof needs)[number];
 
 /** What a LoRA needs of a worker, by the shapes of its tensors; null where they are of no known base. */

@@ -20,12 +20,12 @@ test('strips where memory wants them give the numbers of the whole frame', async
     backend,
     await goldens.open('tiny-realesr/model.safetensors'),
   );
-  const whole = await upscaler.upscale(frame, 2, signal);
+  const whole = await upscaler.enlarge(frame, 2, signal);
   const wanted = backend.peakBytes;
   upscaler.dispose();
   backend.resetPeaks();
   backend.ceiling = wanted;
-  const inStrips = await upscaler.upscale(frame, 2, signal);
+  const inStrips = await upscaler.enlarge(frame, 2, signal);
   expect(backend.peakBytes).toBeLessThan(0.8 * wanted);
   expect(inStrips).toEqual(whole);
   upscaler.dispose();
@@ -36,7 +36,7 @@ test('strips where memory wants them give the numbers of the whole frame', async
     code: 'OUT_OF_MEMORY',
     remedy: expect.stringContaining('CPU'),
   });
-  await expect(upscaler.upscale(frame, 2, signal)).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
+  await expect(upscaler.enlarge(frame, 2, signal)).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
   expect(backend.counters().liveBytes).toBe(0);
   backend.ceiling = Number.POSITIVE_INFINITY;
 });
@@ -47,7 +47,7 @@ test('a cancelled frame frees the device', async () => {
     await goldens.open('tiny-realesr/model.safetensors'),
   );
   const controller = new AbortController();
-  const running = upscaler.upscale(frame, 4, controller.signal);
+  const running = upscaler.enlarge(frame, 4, controller.signal);
   controller.abort('enough');
   await expect(running).rejects.toBe('enough');
   expect(backend.counters().liveBytes).toBe(0);
@@ -63,7 +63,7 @@ test('another file is refused with the tensor that it lacks', async () => {
 
 test('the file of the authors’ form, a PyTorch checkpoint, is the same network', async () => {
   const upscaler = await openUpscaler(backend, await goldens.open('compact.pth'));
-  const { data, ...size } = await upscaler.upscale(frame, 2, signal);
+  const { data, ...size } = await upscaler.enlarge(frame, 2, signal);
   upscaler.dispose();
   expect(size).toEqual({ width: 48, height: 300 });
   // As PyTorch computes it.

@@ -25,7 +25,7 @@ export interface Upscaler {
    * @throws Refusal where kernels of our own are to compute and do not
    * @throws KinoraError `OUT_OF_MEMORY`, `DEVICE_LOST`
    */
-  upscale(frame: Frame, factor: Factor, signal: AbortSignal): Promise<Frame>;
+  enlarge(frame: Frame, factor: Factor, signal: AbortSignal): Promise<Frame>;
   /**
    * Requires that the device has room for frames of this size, in whatever strips. Nothing stays there.
    *
@@ -69,7 +69,7 @@ class CompactUpscaler implements Upscaler {
     readonly config: CompactConfig,
   ) {}
 
-  async upscale(frame: Frame, factor: Factor, signal: AbortSignal): Promise<Frame> {
+  async enlarge(frame: Frame, factor: Factor, signal: AbortSignal): Promise<Frame> {
     const { width, height, data } = frame;
     if (data.length !== 3 * width * height) {
       throw new TypeError(`${data.length} numbers are no frame of ${width}×${height}`);

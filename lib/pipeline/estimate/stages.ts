@@ -1,11 +1,12 @@
 import {
+  type FinisherPart,
   type Finishing,
+  finishersOf,
   formatOfFile,
   type ModelManifest,
   nativeSizeOf,
   type Phase,
   type Size,
-  takesUpscaler,
 } from '../../contract';
 import { easyCacheLimits, magCacheSkips } from '../caches';
 import { type ClipJoin, joinOf, planClips } from '../clips';
@@ -77,8 +78,12 @@ export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stag
     seconds('decode', { flops: flops * pixels, calls });
   const ofFrame =
     encoded * perFrame * format.width * format.height +
-    (finishing.smooth ? ofNetwork(between) : 0) +
-    (takesUpscaler(finishing) ? perFrame * ofNetwork(enlarging) : 0);
+    sum(
+      finishersOf(finishing).map((part) => {
+        // What puts frames between frames computes half of them; the upscaler computes all.
+        return (part === 'upscaler' ? perFrame : 1) * ofNetwork(finisherWork[part]);
+      }),
+    );
   const steps = passesOfSteps(sampling);
   const passes = sum(steps);
   const stages: Stage[] = [];
@@ -112,10 +117,11 @@ export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stag
   return stages;
 }
 
-/** Computing a frame between each two (lib/finishing/README.md): operations a pixel, and graphs. */
-const between = { flops: 44_400, calls: 7 };
-/** Likewise of Real-ESRGAN ×2. */
-const enlarging = { flops: 2_375_000, calls: 1 };
+/** Of a frame between two, and of a larger one (lib/finishing/README.md): operations a pixel, and graphs. */
+const finisherWork: Readonly<Record<FinisherPart, Computation>> = {
+  interpolator: { flops: 44_400, calls: 7 },
+  upscaler: { flops: 2_375_000, calls: 1 },
+};
 
 /** What a pass costs whose blocks are not run. */
 const reusedPass = 0.03;

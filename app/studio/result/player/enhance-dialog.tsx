@@ -1,5 +1,12 @@
 import { useState } from 'react';
-import type { Finishing } from '../../../../lib/contract/parameters';
+import {
+  chosenSwitches,
+  type Finishing,
+  finishersOf,
+  switches,
+  switchesOn,
+  upscalers,
+} from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
@@ -14,7 +21,16 @@ import { keepVideo } from './keep-video';
 import './player.css';
 
 /** What can be made of a finished video. */
-export type Enhancement = 'upscale' | 'smooth';
+const enhancements = ['smooth', 'upscale'] as const;
+export type Enhancement = (typeof enhancements)[number];
+
+/** What a video is not yet; frames between larger ones take too much. */
+export function enhancementsOf({ parameters }: Completed) {
+  const on = switchesOn(parameters);
+  return enhancements
+    .filter((kind) => !on.includes(kind))
+    .map((kind) => ({ kind, possible: kind !== 'smooth' || !on.includes('upscale') }));
+}
 
 /** Makes a larger or smoother video of a finished one, which stays. */
 export function EnhanceDialog(props: {
@@ -27,15 +43,12 @@ export function EnhanceDialog(props: {
 }) {
   const { kind, prediction, file, onKept, onClose } = props;
   const { parameters, parts, backend, result } = prediction;
-  const [sharper, setSharper] = useState(false);
+  const [upscaler, setUpscaler] = useState<Finishing['upscaler']>();
+  const finishing = chosenSwitches({ [kind]: switches[kind].on, upscaler });
   const task = useFileTask();
   const make = () =>
     task.run(async (signal, onShare) => {
       const { store } = getRunner();
-      const enlarged: Finishing = sharper
-        ? { upscale: 2, upscaler: 'realesr-general-x4v3' }
-        : { upscale: 2 };
-      const finishing = kind === 'upscale' ? enlarged : { smooth: true };
       const video = await getRunner().enhance(
         {
           file,
@@ -54,7 +67,6 @@ export function EnhanceDialog(props: {
       onKept(kept);
     });
   const busy = task.share !== null;
-  const part = kind === 'smooth' ? 'interpolator' : sharper && 'upscaler';
   const { width, height, frameRate } = result;
   return (
     <Modal titleId="enhance-title" className="export-dialog" onClose={onClose}>
@@ -69,15 +81,15 @@ export function EnhanceDialog(props: {
       {kind === 'upscale' && (
         <div className="field">
           <Switch
-            name={t('form.sharper')}
-            hint={t('form.sharperHint')}
+            name={t('form.upscaler')}
+            hint={t('form.upscalerHint')}
             disabled={busy}
-            checked={sharper}
-            onChange={setSharper}
+            checked={upscaler !== undefined}
+            onChange={(on) => setUpscaler(on ? upscalers[1] : undefined)}
           />
         </div>
       )}
-      {part && !busy && <FinisherDownload part={part} />}
+      {!busy && finishersOf(finishing).map((part) => <FinisherDownload key={part} part={part} />)}
       <TaskStatus task={task} name={t('result.writing')} />
       <div className="actions">
         <button type="button" className="primary" disabled={busy} onClick={make}>

@@ -1,3 +1,4 @@
+import { chosenSwitches } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { predictionLock } from '../../../../lib/predictions/locks';
 import type { PredictionStore } from '../../../../lib/predictions/store';
@@ -23,18 +24,13 @@ export async function keepVideo(
     import('../../../../lib/video/metadata'),
     import('../../../../lib/video/inspect'),
   ]);
-  const { id, parts = [], safety, upscale, upscaler, smooth } = await readVideoMetadata(file);
+  const { id, parts = [], safety, ...written } = await readVideoMetadata(file);
   const { width, height, frames, frameRate } = await inspectVideo(file);
   const used = videos.filter((video) => parts.some((part) => part.id === video.id));
   const [first] = used;
   if (!first) throw new TypeError('The video is made of none of these.');
   const { safety: _, ...made } = first.result;
   const { model, profile, backend, options } = first;
-  const finishing = {
-    ...(upscale && { upscale }),
-    ...(upscaler && { upscaler }),
-    ...(smooth && { smooth }),
-  };
   const source = await store.source(first.id);
   const now = new Date().toISOString();
   const row: Completed = {
@@ -42,7 +38,7 @@ export async function keepVideo(
     model,
     profile,
     backend,
-    parameters: { ...first.parameters, ...finishing },
+    parameters: { ...first.parameters, ...chosenSwitches(written) },
     options,
     createdAt: now,
     status: 'completed',

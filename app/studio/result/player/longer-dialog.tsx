@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react';
 import { maxPromptLength, parameterRanges } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
+import type { RunOptions } from '../../../../lib/contract/run';
 import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
 import { Switch } from '../../../shared/fields';
@@ -15,8 +16,7 @@ export interface LongerChoice {
   readonly duration: number;
   /** Whether its motion is kept; else it goes on from its last picture. */
   readonly keepsMotion: boolean;
-  /** Whether a continuation from the picture is given its colours. */
-  readonly keepsColours: boolean;
+  readonly options: Pick<RunOptions, 'keepsColours'>;
 }
 
 /** Asks what happens next in a video, and how long. */
@@ -40,7 +40,7 @@ export function LongerDialog(props: {
         className="longer"
         onSubmit={(event) => {
           event.preventDefault();
-          onStart({ prompt, duration, keepsMotion, keepsColours });
+          onStart({ prompt, duration, keepsMotion, options: { keepsColours } });
           onClose();
         }}
       >

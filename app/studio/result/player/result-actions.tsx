@@ -12,7 +12,7 @@ import '../../../texts/en/result';
 import type { PredictionActions } from '../result-card';
 import { ShareButton } from '../share-dialog';
 import { CompareDialog } from './compare-dialog';
-import { EnhanceDialog, type Enhancement } from './enhance-dialog';
+import { EnhanceDialog, type Enhancement, enhancementsOf } from './enhance-dialog';
 import { ExportDialog } from './export-dialog';
 import { FrameBar } from './frame-bar';
 import { LongerDialog } from './longer-dialog';
@@ -52,8 +52,7 @@ export function ResultActions(props: {
     setDialog(next);
   };
   const shown = !blurred && !missing;
-  const { smooth, upscale } = prediction.parameters;
-  const upscaled = upscale === 2;
+  const enhancement = enhancementsOf(prediction).find(({ kind }) => kind === dialog)?.kind;
   return (
     <>
       <div className="result-actions">
@@ -137,22 +136,18 @@ export function ResultActions(props: {
               <button type="button" className="small" onClick={() => open('export')}>
                 {t('result.export')}
               </button>
-              {!smooth && (
+              {enhancementsOf(prediction).map(({ kind, possible }) => (
                 <button
+                  key={kind}
                   type="button"
                   className="small"
-                  disabled={upscaled}
-                  title={upscaled ? t('result.smoothFirst') : undefined}
-                  onClick={() => open('smooth')}
+                  disabled={!possible}
+                  title={possible ? undefined : t('result.smoothFirst')}
+                  onClick={() => open(kind)}
                 >
-                  {t('result.enhance.smooth')}
+                  {t(`result.enhance.${kind}`)}
                 </button>
-              )}
-              {!upscaled && (
-                <button type="button" className="small" onClick={() => open('upscale')}>
-                  {t('result.enhance.upscale')}
-                </button>
-              )}
+              ))}
             </div>
           </>
         )}
@@ -179,9 +174,9 @@ export function ResultActions(props: {
       {dialog === 'export' && video && (
         <ExportDialog prediction={prediction} file={video.file} name={name} onClose={close} />
       )}
-      {(dialog === 'upscale' || dialog === 'smooth') && video && (
+      {enhancement && video && (
         <EnhanceDialog
-          kind={dialog}
+          kind={enhancement}
           prediction={prediction}
           file={video.file}
           onKept={actions.onKept}

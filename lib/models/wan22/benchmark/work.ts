@@ -6,7 +6,7 @@ import {
   type ProfileName,
 } from '../../../contract';
 import type { AdapterFile } from '../../../contract/profile';
-import type { RunOptions } from '../../../contract/run';
+import type { SamplingOptions } from '../../../contract/run';
 import { magCacheSkips } from '../../../pipeline/caches';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { ModelAdapter } from '../../../pipeline/model';
@@ -39,7 +39,7 @@ export interface WorkRequest {
   readonly parameters: Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
   /** The installed adapters and their ranks. */
   readonly adapters: Readonly<Partial<Record<AdapterPart, RankedAdapter>>>;
-  readonly options?: Pick<RunOptions, 'cache' | 'guidanceAdapter'>;
+  readonly options?: SamplingOptions;
 }
 
 /**
