@@ -322,6 +322,8 @@ test(
         await expectAccessible(page);
         await page.reload();
         expect(await version()).toBe(null);
+        // Its steps take long enough for what follows.
+        await page.getByRole('combobox', { name: 'Model' }).selectOption('mini');
         await startRun(page, 40);
         await studio.waitForStep(1, 40);
         await update.click();
