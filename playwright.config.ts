@@ -6,8 +6,8 @@ export default defineConfig({
   testDir: 'e2e',
   globalSetup: './e2e/support/global-setup.ts',
   outputDir: 'test-results/playwright',
-  // Two files at a time: a page waits as often as it computes. The time limits are for two slow cores.
-  workers: 2,
+  // Three files at a time: a page waits as often as it computes. The time limits are for two slow cores.
+  workers: 3,
   timeout: 480_000,
   expect: { timeout: 60_000 },
   forbidOnly: Boolean(process.env.CI),

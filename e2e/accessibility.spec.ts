@@ -10,12 +10,7 @@ import {
   views,
   withSilentConsole,
 } from './support/fixtures';
-import { forgetTerms } from './support/terms';
-
-test('axe finds nothing on the page as it opens', full, async ({ studio, page }) => {
-  await expect(studio.generateButton).toBeEnabled();
-  await expectAccessible(page, views);
-});
+import { acceptTerms, forgetTerms } from './support/terms';
 
 test(
   'the page for an unknown address has the navigation, and a link that skips it',
@@ -63,34 +58,10 @@ test('the help opens at a section, and axe finds nothing on it', full, async ({ 
 });
 
 test(
-  'axe finds nothing on the models page, on the terms of use and in the dialog that asks for them',
-  full,
-  async ({ models, page }) => {
-    for (const summary of await page.locator('summary').all()) await summary.click();
-    await models.address.fill('not an address at all');
-    await models.lookUp.click();
-    await expect(models.problem('ADDRESS_INVALID')).toBeVisible();
-    await test.step('unfolded, with an error', () => expectAccessible(page, views));
-    await page.goto('/terms');
-    await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
-    await test.step('terms', () => expectAccessible(page, views));
-    await forgetTerms(page);
-    await models.open();
-    await models
-      .model('Tiny (random weights)')
-      .getByRole('button', { name: /^Download/ })
-      .click();
-    await expect(models.dialog).toContainText('What must not be made');
-    await test.step('dialog', () => expectAccessible(page, views));
-    await page.keyboard.press('Escape');
-    await expect(models.dialog).toHaveCount(0);
-  },
-);
-
-test(
-  'axe finds nothing with everything unfolded and every field wrong',
+  'axe finds nothing on the studio as it opens, nor with everything unfolded and every field wrong',
   full,
   async ({ studio, page }) => {
+    await test.step('as it opens', () => expectAccessible(page, views));
     await studio.openAdvanced();
     await studio.steps.fill('99');
     await page.getByLabel('Seed', { exact: true }).fill('-5');
@@ -105,29 +76,6 @@ test(
   },
 );
 
-test(
-  'the sheet keeps the focus, Escape closes it, and the focus returns',
-  full,
-  async ({ models, page, hub }) => {
-    await models.setHub(hub.url);
-    await models.addFromHub(goldenRepository);
-    await page.keyboard.press('Escape');
-    await expect(models.dialog).toHaveCount(0);
-    const open = models.model('Golden').getByRole('button', { name: 'Download' });
-    await open.focus();
-    await page.keyboard.press('Enter');
-    await expect(models.dialog.getByRole('button', { name: 'Download' })).toBeEnabled();
-    for (let presses = 0; presses < 8; presses += 1) {
-      await page.keyboard.press('Tab');
-      const outside = page.locator(':focus').and(page.locator(':not(dialog, dialog *)'));
-      await expect(outside.and(page.locator(':not(body)'))).toHaveCount(0);
-    }
-    await page.keyboard.press('Escape');
-    await expect(models.dialog).toHaveCount(0);
-    await expect(open).toBeFocused();
-  },
-);
-
 /** Presses Tab; what has the focus then must have a name and be in view. @returns its snapshot */
 async function tab(page: Page): Promise<string | null> {
   await page.keyboard.press('Tab');
@@ -138,18 +86,76 @@ async function tab(page: Page): Promise<string | null> {
   return focused.ariaSnapshot();
 }
 
-test('the models page works with the keyboard alone', full, async ({ models, page }) => {
-  const reached: string[] = [];
-  for (let presses = 0; presses < 40; presses += 1) {
-    const snapshot = await tab(page);
-    if (snapshot === null) break;
-    reached.push(snapshot);
-  }
-  for (const name of ['Studio', 'Download', 'Choose a folder', 'Look it up', 'Hub address']) {
-    expect(reached.join('\n')).toContain(name);
-  }
-  await expect(models.dialog).toHaveCount(0);
-});
+test(
+  'the models page works with the keyboard alone, and axe finds nothing on it, on the terms and in dialogs',
+  full,
+  async ({ models, page, hub }) => {
+    const { dialog } = models;
+    await test.step('everything is reached by Tab', async () => {
+      const reached: string[] = [];
+      for (let presses = 0; presses < 40; presses += 1) {
+        const snapshot = await tab(page);
+        if (snapshot === null) break;
+        reached.push(snapshot);
+      }
+      for (const name of ['Studio', 'Download', 'Choose a folder', 'Look it up', 'Hub address']) {
+        expect(reached.join('\n')).toContain(name);
+      }
+      await expect(dialog).toHaveCount(0);
+    });
+
+    await test.step('a bad address is a sentence, and causes no request', async () => {
+      for (const summary of await page.locator('summary').all()) await summary.click();
+      const requests: string[] = [];
+      page.on('request', (request) => requests.push(request.url()));
+      await models.address.fill('not an address at all');
+      await models.lookUp.click();
+      await expect(models.problem('ADDRESS_INVALID')).toContainText('owner/name');
+      await expect(models.address).toHaveValue('not an address at all');
+      expect(requests).toEqual([]);
+      await expectAccessible(page, views);
+    });
+
+    await test.step('terms', async () => {
+      await page.goto('/terms');
+      await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
+      await expectAccessible(page, views);
+    });
+
+    await test.step('the dialog that asks for them', async () => {
+      await forgetTerms(page);
+      await models.open();
+      await models
+        .model('Tiny (random weights)')
+        .getByRole('button', { name: /^Download/ })
+        .click();
+      await expect(dialog).toContainText('What must not be made');
+      await expectAccessible(page, views);
+      await page.keyboard.press('Escape');
+      await expect(dialog).toHaveCount(0);
+    });
+
+    await test.step('a sheet keeps the focus, Escape closes it, and the focus returns', async () => {
+      await acceptTerms(page);
+      await models.setHub(hub.url);
+      await models.addFromHub(goldenRepository);
+      await page.keyboard.press('Escape');
+      await expect(dialog).toHaveCount(0);
+      const open = models.model('Golden').getByRole('button', { name: 'Download' });
+      await open.focus();
+      await page.keyboard.press('Enter');
+      await expect(dialog.getByRole('button', { name: 'Download' })).toBeEnabled();
+      for (let presses = 0; presses < 8; presses += 1) {
+        await page.keyboard.press('Tab');
+        const outside = page.locator(':focus').and(page.locator(':not(dialog, dialog *)'));
+        await expect(outside.and(page.locator(':not(body)'))).toHaveCount(0);
+      }
+      await page.keyboard.press('Escape');
+      await expect(dialog).toHaveCount(0);
+      await expect(open).toBeFocused();
+    });
+  },
+);
 
 test('everything can be done with the keyboard alone', full, async ({ studio, page }) => {
   /** Presses Tab until the field has the focus. */

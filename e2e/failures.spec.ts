@@ -10,17 +10,7 @@ import {
   picturePath,
   test,
 } from './support/fixtures';
-
-/** What the page's store of videos holds. */
-async function storedVideos(page: Page): Promise<string[]> {
-  return await page.evaluate(async () => {
-    const root = await navigator.storage.getDirectory();
-    const folder = await root.getDirectoryHandle('videos', { create: true });
-    const names: string[] = [];
-    for await (const name of folder.keys()) names.push(name);
-    return names;
-  });
-}
+import { storedFiles } from './support/stored-videos';
 
 /** The studio, filled in and set to the CPU; its console may report the failure that is made. */
 async function openStudio(page: Page): Promise<StudioPage> {
@@ -39,7 +29,7 @@ async function expectFailure(studio: StudioPage, code: string, sentence: RegExp)
   // A sentence and a remedy, so at least two full stops.
   await expect(problem).toContainText(/\..+\./);
   await expect(studio.failure.getByRole('button', { name: 'Run again' })).toBeEnabled();
-  expect(await storedVideos(studio.page)).toEqual([]);
+  expect(await storedFiles(studio.page, 'videos')).toEqual([]);
 }
 
 test('a truncated file of the model is shown with its remedy', full, async ({ page }) => {
@@ -88,7 +78,7 @@ test(
     const { interrupted } = studio;
     const problem = interrupted.locator('[data-code="STORAGE_FULL"]');
     await expect(problem).toBeVisible({ timeout: 240_000 });
-    expect(await storedVideos(page)).toEqual([]);
+    expect(await storedFiles(page, 'videos')).toEqual([]);
     await expectDownload(interrupted);
     await expectAccessible(page);
 

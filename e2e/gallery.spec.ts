@@ -1,30 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { Locator, Page } from 'playwright';
 import type { Prediction } from '../lib/contract/prediction';
-import { parseParameters } from '../lib/contract/request';
 import { safetySchema } from '../lib/contract/safety';
-import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
 import { makeVideo } from '../relay/testing/video';
 import { expect, expectAccessible, full, test } from './support/fixtures';
-import { storePredictions } from './support/stored-videos';
-
-/** The n-th prediction of a list, the first of which is the newest. */
-function row(n: number, prompt: string, fields: Partial<Prediction>): Prediction {
-  const time = Date.UTC(2026, 0, 1) - n * 60_000;
-  return newPrediction({
-    id: n.toString(16).padStart(32, '0'),
-    parameters: parseParameters({ prompt, seed: n }),
-    createdAt: new Date(time).toISOString(),
-    ...fields,
-  });
-}
-
-function finished(n: number, prompt: string, more: Partial<ReturnType<typeof resultOf>> = {}) {
-  const { id } = row(n, prompt, {});
-  const at = new Date(Date.UTC(2026, 0, 1) - n * 60_000).toISOString();
-  const result = { ...resultOf(id), seed: n, ...more };
-  return row(n, prompt, { status: 'completed', startedAt: at, completedAt: at, result });
-}
+import { finishedRow, storedRow, storePredictions } from './support/stored-videos';
 
 const error = {
   code: 'DEVICE_LOST',
@@ -34,24 +14,25 @@ const error = {
 const flagged = safetySchema.parse({ status: 'flagged', score: 0.99, frames: [0.99] });
 
 const rows: readonly Prediction[] = [
-  finished(1, 'A paper boat on a pond'),
-  finished(2, 'A kite in the wind'),
-  finished(3, 'A boat in fog', { safety: flagged }),
-  row(4, 'A lantern swings', {
-    status: 'interrupted',
-    startedAt: 's',
-    interruptedAt: 's',
-    error,
-    checkpoint: { clip: 0, clips: 1, step: 4, steps: 6 },
-  }),
-  row(5, 'A boat that sank', { status: 'failed', completedAt: 's', error }),
-  finished(6, 'A red balloon'),
-  finished(7, 'A lighthouse at night'),
-  finished(8, 'A horse runs', { model: 'other' }),
-  {
-    ...finished(9, 'A horse runs'),
-    parameters: parseParameters({ prompt: 'A horse runs', seed: 9, num_inference_steps: 5 }),
-  },
+  finishedRow(1, { prompt: 'A paper boat on a pond' }),
+  finishedRow(2, { prompt: 'A kite in the wind' }),
+  finishedRow(3, { prompt: 'A boat in fog' }, { safety: flagged }),
+  storedRow(
+    4,
+    { prompt: 'A lantern swings' },
+    {
+      status: 'interrupted',
+      startedAt: 's',
+      interruptedAt: 's',
+      error,
+      checkpoint: { clip: 0, clips: 1, step: 4, steps: 6 },
+    },
+  ),
+  storedRow(5, { prompt: 'A boat that sank' }, { status: 'failed', completedAt: 's', error }),
+  finishedRow(6, { prompt: 'A red balloon' }),
+  finishedRow(7, { prompt: 'A lighthouse at night' }),
+  finishedRow(8, { prompt: 'A horse runs' }, { model: 'other' }),
+  finishedRow(9, { prompt: 'A horse runs', num_inference_steps: 5 }),
 ];
 
 test(
@@ -298,7 +279,9 @@ async function tasksWhile(page: Page, work: () => Promise<void>): Promise<number
 }
 
 test('1,000 past videos: typing and scrolling stay fluid', full, async ({ studio, page }) => {
-  const many = Array.from({ length: 1000 }, (_, n) => finished(n + 1, `A boat, take ${n + 1}`));
+  const many = Array.from({ length: 1000 }, (_, n) =>
+    finishedRow(n + 1, { prompt: `A boat, take ${n + 1}` }, { videoFile: 'boat.mp4' }),
+  );
   await storePredictions(page, many, await makeVideo({ width: 160, height: 96 }), true);
   await studio.open();
   const { history } = studio;

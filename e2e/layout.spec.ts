@@ -6,14 +6,14 @@ import { databaseRows } from './support/database';
 import { expect, full, picturePath, test, withFixtureModel } from './support/fixtures';
 import { recordShifts, takeShifts } from './support/layout-shifts';
 
-for (const [width, height] of [
-  [1280, 720],
-  [390, 844],
-] as const) {
-  test(`Generate and what it takes are in sight at ${width}×${height}`, async ({
-    studio,
-    page,
-  }) => {
+test('Generate and what it takes are in sight, on a small screen and on a phone', async ({
+  studio,
+  page,
+}) => {
+  for (const [width, height] of [
+    [1280, 720],
+    [390, 844],
+  ] as const) {
     await page.setViewportSize({ width, height });
     // On a phone the stage comes first.
     if (width < 861) await studio.prompt.focus();
@@ -26,8 +26,8 @@ for (const [width, height] of [
     expect(await heightOf('.generate-bar')).toBeLessThanOrEqual(110);
     // The header has one row.
     expect(await heightOf('.top')).toBeLessThanOrEqual(58);
-  });
-}
+  }
+});
 
 const views = [
   { width: 1280, height: 720 },
@@ -43,6 +43,11 @@ async function expectStill(page: Page): Promise<void> {
   expect(sum, JSON.stringify(shifts, null, 1)).toBeLessThanOrEqual(mostShift);
 }
 
+/** Where a part of the page begins, from above. */
+async function top(page: Page, part: string): Promise<number> {
+  return (await page.locator(part).boundingBox())?.y ?? Number.NaN;
+}
+
 /** Waits until all that the page finds out by itself is shown. */
 async function settled(page: Page): Promise<void> {
   await expect(page.getByRole('button', { name: 'CPU', exact: true })).toBeVisible();
@@ -55,43 +60,65 @@ async function settled(page: Page): Promise<void> {
 }
 
 for (const { width, height } of views) {
-  test(`nothing moves while the page opens at ${width}×${height}`, full, async ({ page }) => {
-    await page.setViewportSize({ width, height });
-    await recordShifts(page);
-    await page.goto('/');
-    await settled(page);
-    await expect(page.getByText(/Wan2\.2 TI2V 5B more than a day/)).toBeVisible();
-    await expectStill(page);
-  });
-
+  const isPhone = width === 390;
   // A run changes the one column of a phone most.
-  if (width !== 390) continue;
+  const whole = isPhone ? ', in a whole run, nor where there are videos,' : '';
   test(
-    `nothing moves in a whole run, nor where there are videos, at ${width}×${height}`,
+    `nothing moves while the page opens${whole} at ${width}×${height}`,
     full,
     async ({ page }) => {
       await page.setViewportSize({ width, height });
       await recordShifts(page);
-      const studio = new StudioPage(page);
-      await studio.open();
+      await page.goto('/', { waitUntil: 'commit' });
+      await page.locator('.stages').waitFor();
+      const before = await top(page, '.stages');
       await settled(page);
-      await takeShifts(page);
-      await page.getByRole('button', { name: 'Try the sample' }).click();
-      await expect(studio.progress.getByRole('img', { name: /^Preview/ })).toBeVisible({
-        timeout: 120_000,
+      expect(await top(page, '.stages')).toBe(before);
+      // The larger model is offered once, and after what works here.
+      const stage = page.getByRole('region', { name: 'One image becomes a video' });
+      await expect(stage.getByRole('status')).toHaveText(
+        /^The sample takes (about|roughly) .* here; Wan2\.2 TI2V 5B more than a day\.$/,
+      );
+      await expect(page.getByRole('link', { name: 'Get Wan2.2 TI2V 5B' })).toHaveCount(1);
+      await expectStill(page);
+      if (!isPhone) return;
+
+      const sample = page.getByRole('button', { name: 'Try the sample' });
+      await test.step('the sample comes before the form, and is in sight', async () => {
+        await expect(sample).toBeInViewport({ ratio: 1 });
+        expect(await top(page, '.stages')).toBeLessThan(await top(page, '.request'));
+        // The keyboard goes the same way.
+        await page.getByRole('button', { name: 'CPU', exact: true }).focus();
+        await page.keyboard.press('Tab');
+        await expect(page.locator('.stages :focus')).toHaveCount(1);
+        await takeShifts(page);
       });
-      await studio.waitForResult();
-      await expect(studio.video).toBeVisible();
-      await expect(studio.history.locator('img')).toBeAttached();
-      await expectStill(page);
-      await expect(studio.video).toBeInViewport();
-      const y = async (part: string) => (await page.locator(part).boundingBox())?.y ?? Number.NaN;
-      expect(await y('.request')).toBeLessThan(await y('.collections'));
-      await page.reload();
-      await settled(page);
-      await expect(studio.video).toBeVisible();
-      await expect(page.getByRole('img', { name: /^Start image/ })).toBeAttached();
-      await expectStill(page);
+
+      await test.step('it runs at once, and the tab shows how far it is', async () => {
+        const studio = new StudioPage(page);
+        const icon = page.locator('link[rel="icon"]').first();
+        const own = String(await icon.getAttribute('href'));
+        await sample.click();
+        await expect(studio.progress).toBeVisible();
+        await expect(studio.prompt).toHaveValue(/mountain lake/);
+        await expect(page).toHaveTitle(/\d+% · Kinora/);
+        await expect(icon).toHaveAttribute('href', /^data:image\/svg/);
+        await expect(studio.progress.getByRole('img', { name: /^Preview/ })).toBeVisible({
+          timeout: 120_000,
+        });
+        await studio.waitForResult();
+        await expect(icon).toHaveAttribute('href', own);
+        await expect(studio.video).toBeVisible();
+        await expect(studio.history.locator('img')).toBeAttached();
+        await expectStill(page);
+        await expect(studio.video).toBeInViewport();
+        expect(await top(page, '.request')).toBeLessThan(await top(page, '.collections'));
+        await page.reload();
+        await settled(page);
+        await expect(studio.video).toBeVisible();
+        await expect(page.getByRole('img', { name: /^Start image/ })).toBeAttached();
+        await expectStill(page);
+      });
     },
   );
 }
@@ -109,30 +136,6 @@ test('the logo is at the same place on all pages', full, async ({ page }) => {
     places.push(boxes);
   }
   expect(places).toEqual(places.map(() => places[0]));
-});
-
-test('on a phone the sample comes before the form, and is in sight', full, async ({ page }) => {
-  await page.setViewportSize({ width: 390, height: 844 });
-  const studio = new StudioPage(page);
-  await studio.open();
-  const sample = page.getByRole('button', { name: 'Try the sample' });
-  await expect(sample).toBeInViewport({ ratio: 1 });
-  const y = async (part: string) => (await page.locator(part).boundingBox())?.y ?? Number.NaN;
-  expect(await y('.stages')).toBeLessThan(await y('.request'));
-  // The keyboard goes the same way.
-  await page.getByRole('button', { name: 'CPU', exact: true }).focus();
-  await page.keyboard.press('Tab');
-  await expect(page.locator('.stages :focus')).toHaveCount(1);
-});
-
-test('the larger model is offered once, and after what works here', full, async ({ page }) => {
-  await page.goto('/');
-  const offers = page.getByRole('link', { name: 'Get Wan2.2 TI2V 5B' });
-  const stage = page.getByRole('region', { name: 'One image becomes a video' });
-  await expect(stage.getByRole('status')).toHaveText(
-    /^The sample takes (about|roughly) .* here; Wan2\.2 TI2V 5B more than a day\.$/,
-  );
-  await expect(offers).toHaveCount(1);
 });
 
 test('a clip of the bundled model plays until it is paused', full, async ({ page }) => {
@@ -194,29 +197,6 @@ function colours(page: Page, png: Buffer): Promise<string[]> {
     return Array.from({ length: image.width }, (_, x) => [...data.slice(4 * x, 4 * x + 3)].join());
   }, png.toString('base64'));
 }
-
-test('the sample runs at once, and the tab shows how far it is', full, async ({ studio, page }) => {
-  const icon = page.locator('link[rel="icon"]').first();
-  const own = await icon.getAttribute('href');
-  await page.getByRole('button', { name: 'Try the sample' }).click();
-  await expect(studio.progress).toBeVisible();
-  await expect(studio.prompt).toHaveValue(/mountain lake/);
-  await expect(page).toHaveTitle(/\d+% · Kinora/);
-  await expect(icon).toHaveAttribute('href', /^data:image\/svg/);
-  await studio.progress.getByRole('button', { name: 'Cancel', exact: true }).click();
-  await expect(studio.failure).toBeVisible();
-  await expect(icon).toHaveAttribute('href', String(own));
-});
-
-test('what the page says of the GPU does not move the stage', full, async ({ page }) => {
-  const stage = page.locator('.stages');
-  const stageTop = async () => (await stage.boundingBox())?.y;
-  await page.goto('/', { waitUntil: 'commit' });
-  await stage.waitFor();
-  const before = await stageTop();
-  await expect(page.getByRole('button', { name: 'CPU', exact: true })).toBeVisible();
-  expect(await stageTop()).toBe(before);
-});
 
 test('what is done before the database is loaded is not lost', full, async ({ studio, page }) => {
   await studio.chooseCpu();

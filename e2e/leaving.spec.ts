@@ -28,7 +28,8 @@ test(
     await link.click();
     await expect(studio.progress).toBeVisible();
     await expect(link).toHaveCount(0);
-    await studio.waitForResult();
+    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+    await expect(studio.failure).toBeVisible();
     await expect(page).toHaveTitle('Kinora');
   },
 );

@@ -13,7 +13,14 @@ import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { deeperModel } from './support/deeper-model';
-import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+import {
+  expect,
+  expectAccessible,
+  fixtureVideo,
+  full,
+  picturePath,
+  test,
+} from './support/fixtures';
 import { acceptTerms, answerTerms, forgetTerms } from './support/terms';
 
 const prompt = 'A lantern swings in the wind';
@@ -123,69 +130,52 @@ test(
       await expect(studio.result).toContainText('golden on the CPU');
       const file = test.info().outputPath('video.mp4');
       await (await studio.download()).saveAs(file);
-      expect(await inspectVideo(await openAsBlob(file))).toMatchObject({
-        width: 1280,
-        height: 720,
-        frames: 121,
-        frameRate: 24,
-      });
+      expect(await inspectVideo(await openAsBlob(file))).toMatchObject(fixtureVideo);
     });
   },
 );
 
 test(
-  'a second tab shows the download of the first, and steers nothing',
+  'a second tab shows the download and steers nothing; a part is paused, cancelled and fetched again',
   full,
-  async ({ models, hub, context }) => {
-    const golden = models.model('Golden');
-    holdVae(hub);
-    await startDownload(models, hub);
-    await untilVae(hub);
-    const second = new ModelsPage(await context.newPage());
-    await second.open();
-    const same = second.model('Golden');
-    await second.waitForStatus(same, /^In another tab: \d+ %$/);
-    await expect(same).toContainText('Another tab of this browser works on this model');
-    await expect(same.getByRole('progressbar')).toHaveAttribute('value', /^0\./);
-    await expect(same.getByRole('button')).toHaveText(['Pause', 'Cancel']);
-    for (const button of await same.getByRole('button').all()) await expect(button).toBeDisabled();
-    await golden.getByRole('button', { name: 'Pause', exact: true }).click();
-    await models.waitForStatus(golden, /^Paused/);
-    await second.waitForStatus(same, /^Interrupted/);
-    hub.heal();
-    await same.getByRole('button', { name: 'Resume', exact: true }).click();
-    await models.waitForStatus(golden, 'Ready');
-    await second.waitForStatus(same, 'Ready');
-    await expect(same).not.toContainText('Another tab');
-  },
-);
-
-test(
-  'a part is paused, cancelled and fetched again; the settings delete the model',
-  full,
-  async ({ models, page, hub }) => {
+  async ({ models, page, hub, context }) => {
     const golden = models.model('Golden');
     const vae = models.part(golden, 'VAE');
     holdVae(hub);
     await startDownload(models, hub);
     await untilVae(hub);
 
+    const second = new ModelsPage(await context.newPage());
+    const same = second.model('Golden');
+    await test.step('a second tab shows it, and steers nothing', async () => {
+      await second.open();
+      await second.waitForStatus(same, /^In another tab: \d+ %$/);
+      await expect(same).toContainText('Another tab of this browser works on this model');
+      await expect(same.getByRole('progressbar')).toHaveAttribute('value', /^0\./);
+      const buttons = same.getByRole('button');
+      await expect(buttons).toHaveText(['Pause', 'Cancel']);
+      for (const button of await buttons.all()) await expect(button).toBeDisabled();
+    });
+
     await test.step('the others go on while one is paused', async () => {
       await vae.getByRole('button', { name: 'Pause VAE' }).click();
       await expect(vae).toContainText('Paused');
       await expect(models.part(golden, 'Tiny decoder')).toContainText('✓');
       await models.waitForStatus(golden, /^Paused at/);
+      await second.waitForStatus(same, /^Interrupted/);
     });
 
-    await test.step('cancelled, it is gone, and the rest can be fetched', async () => {
+    await test.step('cancelled, it is gone, and the other tab can fetch the rest', async () => {
       await vae.getByRole('button', { name: 'Cancel VAE' }).click();
       await models.waitForStatus(golden, 'Not complete');
       hub.heal();
-      await golden.getByRole('button', { name: 'Download the rest' }).click();
-      await expect(models.dialog.getByRole('row', { name: /^Transformer/ })).toContainText('here');
-      await expect(models.dialog.getByRole('row', { name: /^VAE/ })).toContainText('MB');
-      await models.confirmDownload();
+      await same.getByRole('button', { name: 'Download the rest' }).click();
+      await expect(second.dialog.getByRole('row', { name: /^Transformer/ })).toContainText('here');
+      await expect(second.dialog.getByRole('row', { name: /^VAE/ })).toContainText('MB');
+      await second.confirmDownload();
       await models.waitForStatus(golden, 'Ready');
+      await second.waitForStatus(same, 'Ready');
+      await expect(golden).not.toContainText('Another tab');
     });
 
     await test.step('the settings list it with its size, and delete it', async () => {

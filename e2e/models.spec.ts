@@ -67,62 +67,45 @@ test('users begin with the demonstration model, and see none of the tests', asyn
 });
 
 test(
-  'a bad address is a sentence, and what is not an address causes no request',
+  'a model from a local folder and a LoRA file are taken, checked and deleted',
   full,
   async ({ models }) => {
-    const requests: string[] = [];
-    models.page.on('request', (request) => requests.push(request.url()));
-    await models.address.fill('not an address at all');
-    await models.lookUp.click();
-    await expect(models.problem('ADDRESS_INVALID')).toContainText('owner/name');
-    await expect(models.address).toHaveValue('not an address at all');
-    expect(requests).toEqual([]);
-  },
-);
+    test.slow();
+    await test.step('the folder becomes a model', async () => {
+      await models.addFolder(await goldenFolder(test.info().outputPath('golden')));
+      await models.waitForStatus(models.added, 'Ready');
+      await expect(models.added).toContainText('Verified');
+    });
 
-test('a model from a local folder is converted, checked and deleted', full, async ({ models }) => {
-  test.slow();
-  await test.step('the folder becomes a model', async () => {
-    await models.addFolder(await goldenFolder(test.info().outputPath('golden')));
-    await models.waitForStatus(models.added, 'Ready');
-    await expect(models.added).toContainText('Verified');
-  });
+    await test.step('it is there after a reload, and every byte is as it was written', async () => {
+      await models.open();
+      await models.waitForStatus(models.added, 'Ready');
+      await models.added.getByRole('button', { name: 'Check every byte' }).click();
+      await expect(models.added).toContainText('Every byte was compared with its checksum.');
+      await models.waitForStatus(models.added, 'Ready');
+    });
 
-  await test.step('it is there after a reload, and every byte is as it was written', async () => {
-    await models.open();
-    await models.waitForStatus(models.added, 'Ready');
-    await models.added.getByRole('button', { name: 'Check every byte' }).click();
-    await expect(models.added).toContainText('Every byte was compared with its checksum.');
-    await models.waitForStatus(models.added, 'Ready');
-  });
+    await test.step('it can be deleted, after a question', async () => {
+      const remove = models.added.getByRole('button', { name: 'Remove from the list' });
+      await remove.click();
+      await models.dialog.getByRole('button', { name: 'Keep it' }).click();
+      await expect(models.dialog).toHaveCount(0);
+      await expect(remove).toBeFocused();
+      await remove.click();
+      await models.dialog.getByRole('button', { name: 'Remove' }).click();
+      await expect(models.added).toHaveCount(0);
+    });
 
-  await test.step('it can be deleted, after a question', async () => {
-    const remove = models.added.getByRole('button', { name: 'Remove from the list' });
-    await remove.click();
-    await models.dialog.getByRole('button', { name: 'Keep it' }).click();
-    await expect(models.dialog).toHaveCount(0);
-    await expect(remove).toBeFocused();
-    await remove.click();
-    await models.dialog.getByRole('button', { name: 'Remove' }).click();
-    await expect(models.added).toHaveCount(0);
-  });
-});
-
-test(
-  'the LoRA library takes a file, refuses a wrong one, and deletes it',
-  full,
-  async ({ models }) => {
-    await models.addLora(loraOfOtherBase());
-    await expect(models.problem('LORA_WRONG_BASE')).toBeVisible();
-    await models.addLora(loraPath('a_peft'));
-    await expect(models.lora('a_peft.safetensors')).toContainText(/Rank \d+/);
-
-    await models
-      .lora('a_peft.safetensors')
-      .getByRole('button', { name: /^Delete/ })
-      .click();
-    await models.dialog.getByRole('button', { name: 'Delete' }).click();
-    await expect(models.lora('a_peft.safetensors')).toHaveCount(0);
+    await test.step('the LoRA library takes a file, refuses a wrong one, and deletes it', async () => {
+      await models.addLora(loraOfOtherBase());
+      await expect(models.problem('LORA_WRONG_BASE')).toBeVisible();
+      await models.addLora(loraPath('a_peft'));
+      const lora = models.lora('a_peft.safetensors');
+      await expect(lora).toContainText(/Rank \d+/);
+      await lora.getByRole('button', { name: /^Delete/ }).click();
+      await models.dialog.getByRole('button', { name: 'Delete' }).click();
+      await expect(lora).toHaveCount(0);
+    });
   },
 );
 

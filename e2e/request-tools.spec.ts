@@ -83,25 +83,6 @@ test(
 );
 
 test(
-  'the prompt is counted in tokens, and what the model does not read is marked',
-  full,
-  async ({ studio, page }) => {
-    const count = page.getByText(/^\d+ of 512 tokens$/);
-    await expect(count).toHaveCount(0);
-    await studio.prompt.fill('a cat walks');
-    await expect(count).toBeVisible();
-    const marked = page.locator('mark');
-    await expect(marked).toHaveCount(0);
-    await studio.prompt.fill(`${'a cat walks, '.repeat(200)}and here it ends`);
-    await expect(marked).toBeVisible();
-    await expect(page.getByText(/It does not read what is marked/)).toBeVisible();
-    await expect(page.locator('.token-text')).toHaveText(/^… .*a cat walks/);
-    await studio.prompt.fill('a cat');
-    await expect(marked).toHaveCount(0);
-  },
-);
-
-test(
   'LoRAs: several files at once, one for another base is refused, order, and trigger words',
   full,
   async ({ studio, page }) => {
@@ -138,12 +119,22 @@ test(
 );
 
 test(
-  'the request as code leads to the documentation, and everything is accessible',
+  'the prompt is counted in tokens; the request as code leads to the documentation; everything is accessible',
   full,
   async ({ studio, page, context }) => {
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-    await studio.prompt.fill(`A boat ${'sails on and on '.repeat(200)}`);
-    await expect(page.locator('mark')).toBeVisible();
+    await test.step('tokens, and what the model does not read', async () => {
+      const count = page.getByText(/^\d+ of 512 tokens$/);
+      const marked = page.locator('mark');
+      await expect(count).toHaveCount(0);
+      await studio.prompt.fill('a cat walks');
+      await expect(count).toBeVisible();
+      await expect(marked).toHaveCount(0);
+      await studio.prompt.fill(`A boat ${'sails on and on '.repeat(200)}`);
+      await expect(marked).toBeVisible();
+      await expect(page.getByText(/It does not read what is marked/)).toBeVisible();
+      await expect(page.locator('.token-text')).toHaveText(/^… .*sails on and on/);
+    });
     for (const tool of ['Camera', 'Earlier prompts', 'Examples']) {
       await page.getByRole('button', { name: tool, exact: true }).click();
       await expectAccessible(page);
@@ -166,6 +157,10 @@ test(
     }
     await dialog.getByRole('button', { name: 'Python', exact: true }).click();
     await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    await studio.prompt.fill('a cat');
+    await expect(page.locator('mark')).toHaveCount(0);
+    await page.getByRole('button', { name: 'Copy as code' }).click();
     await dialog.getByRole('link', { name: 'documentation' }).click();
     await expect(page.getByRole('heading', { name: 'Quick start' })).toBeVisible();
   },

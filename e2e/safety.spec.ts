@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Page } from 'playwright';
 import { root } from '../lib/cli/paths';
 import { defaultSafetyChecker } from '../lib/contract/manifest';
 import { addToBias } from '../lib/safety/testing/bias';
@@ -8,51 +7,35 @@ import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
-import { acceptTerms, answerTerms } from './support/terms';
+import { answerTerms } from './support/terms';
 
 const prompt = 'A paper boat drifts over a quiet pond';
 
-/** Makes the hub's checker flag everything (`bias` 20) or nothing (−20). */
-async function publishChecker(hub: LocalHub, bias: number): Promise<void> {
+/** Puts the checker on the hub, with a bias that makes it flag everything. */
+async function publishChecker(hub: LocalHub): Promise<void> {
   const folder = path.join(root, 'lib/safety/goldens/timm');
   const weights = new Uint8Array(await readFile(path.join(folder, 'model.safetensors')));
-  addToBias(weights, bias);
+  addToBias(weights, 20);
   const [file] = defaultSafetyChecker.files;
   if (!file) throw new Error('the checker has no files');
   hub.repositories.put(file.repository, 'model.safetensors', weights);
   hub.repositories.pin(file.repository, file.revision);
 }
 
-/** Makes the local hub the one of the page's browser, and opens the studio. */
-async function openStudio(page: Page, hub: LocalHub): Promise<StudioPage> {
-  const models = new ModelsPage(page);
-  await models.open();
-  await models.setHub(hub.url);
-  const studio = new StudioPage(page);
-  await studio.open();
-  return studio;
-}
-
-async function fill(studio: StudioPage, steps = 1): Promise<void> {
-  await studio.fill({ image: picturePath, prompt, steps });
-  await studio.chooseCpu();
-}
-
-/** Downloads the hub's checker by the switch in the form. */
-async function downloadChecker(page: Page): Promise<void> {
-  await page.getByRole('button', { name: /^Download the larger checker/ }).click();
-  await expect(page.getByText('quick check that comes with Kinora')).toHaveCount(0, {
-    timeout: 60_000,
-  });
-}
-
 test(
-  'the quick check judges from the first video on; the downloaded checker overrules it, and blurs what it flags',
+  'the quick check judges from the first video on; the downloaded checker overrules it, blurs what it flags, and warns',
   full,
   async ({ page, hub }) => {
-    await publishChecker(hub, 20);
-    const studio = await openStudio(page, hub);
-    await fill(studio);
+    await publishChecker(hub);
+    const models = new ModelsPage(page);
+    await models.open();
+    await models.setHub(hub.url);
+    const studio = new StudioPage(page);
+    await studio.open();
+    await studio.fill({ image: picturePath, prompt, steps: 1 });
+    await studio.chooseCpu();
+    const larger = page.getByRole('form').getByRole('button', { name: /larger checker/ });
+    await expect(larger).toBeVisible();
     await studio.generate();
     await expect(studio.progress.getByText('Check frames')).toBeVisible();
     await studio.waitForResult();
@@ -78,6 +61,7 @@ test(
     await expect(studio.verdict).toContainText(/Flagged by Marqo.*score 0\.99/, {
       timeout: 60_000,
     });
+    await expect(larger).toHaveCount(0);
 
     await test.step('it is shown with the keyboard, and blurred again', async () => {
       const show = studio.result.getByRole('button', { name: 'Show the video', exact: true });
@@ -94,41 +78,20 @@ test(
       await expect(studio.history).toContainText('The safety checker flagged this video.');
     });
 
+    await test.step('a flagged start image is said before minutes are spent', async () => {
+      await hub.close();
+      await studio.steps.fill('40');
+      await studio.generate();
+      const notice = studio.progress.getByRole('alert');
+      await expect(notice).toContainText('flags an input image (score 0.99)');
+      await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
+      await expect(studio.progress.getByText('Check frames')).toBeVisible();
+      await notice.getByRole('button', { name: 'Cancel this video' }).click();
+      await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible();
+    });
+
     await page.getByRole('link', { name: 'Terms of use' }).click();
     await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
     await expect(page.getByRole('button', { name: 'Accept' })).toHaveCount(0);
-  },
-);
-
-test(
-  'a flagged start image is said before minutes are spent, and can be cancelled',
-  full,
-  async ({ page, hub }) => {
-    await publishChecker(hub, 20);
-    const studio = await openStudio(page, hub);
-    await acceptTerms(page);
-    await fill(studio, 40);
-    await downloadChecker(page);
-    await hub.close();
-    await studio.generate();
-    const notice = studio.progress.getByRole('alert');
-    await expect(notice).toContainText('flags an input image (score 0.99)');
-    await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
-    await expect(studio.progress.getByText('Check frames')).toBeVisible();
-    await notice.getByRole('button', { name: 'Cancel this video' }).click();
-    await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible();
-  },
-);
-
-test(
-  'a prompt that is refused is said at the field, and nothing runs',
-  full,
-  async ({ studio }) => {
-    await studio.fill({ image: picturePath, prompt: 'porn with a child', steps: 1 });
-    await expect(studio.prompt).toHaveAccessibleDescription(/^The prompt names a child/);
-    await studio.generateButton.click();
-    await expect(studio.prompt).toBeFocused();
-    await expect(studio.progress).toHaveCount(0);
-    await expect(studio.history).toHaveCount(0);
   },
 );

@@ -69,28 +69,20 @@ test('a tab that a person connects makes the video of an API call, and lists it'
 });
 
 test(
-  'axe finds nothing: not connected, idle and at work',
+  'axe finds nothing: not connected, idle, at work; a cancel through the API ends the work within two seconds',
   full,
   async ({ serve, caller, workerToken, page }) => {
     await test.step('not connected', () => expectAccessible(page));
     await serve.connect(workerToken);
     await serve.waitFor('idle');
     await test.step('idle', () => expectAccessible(page));
-    // Its steps take a while with guidance, so that both views have it at work.
     await caller.submit(longest);
     await serve.waitFor('working');
     await expect(serve.preview).toBeVisible({ timeout: 90_000 });
     await test.step('at work', () => expectAccessible(page));
     await caller.cancelAll();
-  },
-);
-
-test(
-  'a cancel through the API ends the work within two seconds',
-  full,
-  async ({ serve, caller, workerToken }) => {
-    await serve.connect(workerToken);
     await serve.waitFor('idle');
+
     let tookMs = Number.POSITIVE_INFINITY;
     // A machine may stand still for two seconds, but hardly twice.
     for (let tries = 0; tries < 2 && tookMs > 2000; tries += 1) {
@@ -165,12 +157,12 @@ test(
 );
 
 test.describe('with requests that fail on purpose', () => {
-  test.use({ cuts: true });
+  test.use({ cuts: true, longVideos: false });
 
   test(
-    'a wrong token is a sentence, with what helps',
+    'a wrong token is a sentence; a server that cannot be reached is tried again, and at once when asked',
     full,
-    async ({ serve, workerToken, caller }) => {
+    async ({ serve, workerToken, caller, context }) => {
       await serve.connect('not a token');
       await expect(serve.token).toHaveAccessibleDescription(/This is not a worker token\. \S/);
       await serve.connect(caller.key);
@@ -180,13 +172,9 @@ test.describe('with requests that fail on purpose', () => {
       );
       await serve.connect(workerToken);
       await serve.waitFor('idle');
-    },
-  );
+      await serve.press('Disconnect');
+      await serve.waitFor('disconnected');
 
-  test(
-    'a server that cannot be reached is tried again, and at once when asked',
-    full,
-    async ({ serve, workerToken, context }) => {
       const me = '**/api/worker/me';
       await context.route(me, (route) => route.abort('connectionrefused'));
       await serve.connect(workerToken);
@@ -260,25 +248,29 @@ test(
   },
 );
 
-test(
-  'a job uses an uploaded LoRA; one for another base fails with its name',
-  full,
-  async ({ serve, caller, workerToken }) => {
-    const path = await caller.upload(loraPath('a_comfy'));
-    const wrong = await caller.upload(loraOfOtherBase());
-    await serve.connect(workerToken);
-    await serve.waitFor('idle');
-    const id = await caller.submit({ loras: [{ path, scale: 0.8 }] });
-    await serve.waitFor('working');
-    await expect(serve.fact('LoRAs')).toHaveText('1');
-    const misfit = await caller.submit({ loras: [{ path: wrong, scale: 1 }] });
-    expect(await caller.ended(id)).toMatchObject({ status: 'completed', error: '' });
-    const failed = await caller.ended(misfit);
-    expect(failed).toMatchObject({ status: 'failed', outputs: [] });
-    expect(failed.error).toContain(wrong);
-    await expect(serve.line(misfit)).toContainText('Failed');
-    await expect(serve.line(misfit)).toContainText(wrong);
-    await expect(serve.served).toHaveAccessibleName(/^1 job done/);
-    await serve.waitFor('idle');
-  },
-);
+test.describe('with short videos', () => {
+  test.use({ longVideos: false });
+
+  test(
+    'a job uses an uploaded LoRA; one for another base fails with its name',
+    full,
+    async ({ serve, caller, workerToken }) => {
+      const path = await caller.upload(loraPath('a_comfy'));
+      const wrong = await caller.upload(loraOfOtherBase());
+      await serve.connect(workerToken);
+      await serve.waitFor('idle');
+      const id = await caller.submit({ loras: [{ path, scale: 0.8 }] });
+      await serve.waitFor('working');
+      await expect(serve.fact('LoRAs')).toHaveText('1');
+      const misfit = await caller.submit({ loras: [{ path: wrong, scale: 1 }] });
+      expect(await caller.ended(id)).toMatchObject({ status: 'completed', error: '' });
+      const failed = await caller.ended(misfit);
+      expect(failed).toMatchObject({ status: 'failed', outputs: [] });
+      expect(failed.error).toContain(wrong);
+      await expect(serve.line(misfit)).toContainText('Failed');
+      await expect(serve.line(misfit)).toContainText(wrong);
+      await expect(serve.served).toHaveAccessibleName(/^1 job done/);
+      await serve.waitFor('idle');
+    },
+  );
+});

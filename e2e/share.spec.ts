@@ -6,7 +6,6 @@ import type { Page } from 'playwright';
 import { parseParameters } from '../lib/contract/request';
 import { safetySchema } from '../lib/contract/safety';
 import type { Share } from '../lib/contract/v3';
-import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
 import { sniffImage } from '../lib/video/sniff';
 import { ProtocolWorker } from '../relay/testing/protocol-worker';
 import { makeVideo } from '../relay/testing/video';
@@ -15,7 +14,7 @@ import { StudioPage } from './pages/studio-page';
 import type { ApiCaller } from './support/api-caller';
 import { expectAccessible, full, picturePath } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
-import { storePredictions } from './support/stored-videos';
+import { finishedRow, storePredictions } from './support/stored-videos';
 
 /** A link to a finished prediction. */
 async function shared(caller: ApiCaller, workerToken: string, include: object): Promise<Share> {
@@ -111,14 +110,8 @@ async function storedVideos(page: Page): Promise<void> {
     seed: 987_654_321,
     loras: [{ path: 'someone/secret-style', scale: 1 }],
   });
-  const flagged = safetySchema.parse({ status: 'flagged', score: 0.99, frames: [0.99] });
-  const rows = [null, flagged].map((safety, n) => {
-    const id = `${n + 1}`.repeat(32);
-    const at = new Date(Date.UTC(2026, 0, 2 - n)).toISOString();
-    const result = { ...resultOf(id), seed: parameters.seed, ...(safety && { safety }) };
-    const times = { createdAt: at, startedAt: at, completedAt: at };
-    return newPrediction({ id, parameters, status: 'completed', ...times, result });
-  });
+  const safety = safetySchema.parse({ status: 'flagged', score: 0.99, frames: [0.99] });
+  const rows = [finishedRow(1, parameters), finishedRow(2, parameters, { safety })];
   const comment = JSON.stringify({ app: 'kinora', id: 'c0ffee', ...parameters });
   const tags = { title: parameters.prompt, comment };
   await storePredictions(page, rows, await makeVideo({ tags }));

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { root } from '../lib/cli/paths';
-import { full, modelFolder } from './support/fixtures';
+import { fixtureRate, full, modelFolder } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 const id = 'wan2.2-i2v-a14b';
@@ -24,6 +24,7 @@ function twinManifest(files: readonly string[]) {
     ...manifest,
     files,
     nativeSizes,
+    ...fixtureRate,
     sources: [],
     components: ['transformer', 'transformer_2', 'text_encoder', 'vae'].map((part) => ({
       id: part,

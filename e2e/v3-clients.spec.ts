@@ -207,7 +207,7 @@ test(
     expect(await predictionOf(detail.taskId)).toMatchObject({
       status: 'completed',
       has_nsfw_contents: [false],
-      safety: { status: 'off', model: null },
+      safety: { status: 'off', score: null, model: null },
       optimized_prompt: quick.prompt,
       prompt_optimization: { status: 'unavailable', model: null, sha256: null },
     });

@@ -1,6 +1,8 @@
-import { expect, test } from 'playwright/test';
-import { startServer } from '../lib/cli/dev/app-server';
 import { expectAccessible, full, views } from './support/fixtures';
+import { expect, test } from './support/serve-fixtures';
+
+// The reference sends requests that are refused.
+test.use({ cuts: true });
 
 for (const path of ['/docs', '/docs/api']) {
   test(
@@ -57,41 +59,37 @@ interface Operation {
 test(
   'the reference has a place for each request, and sends one to this server',
   full,
-  async ({ page }) => {
-    const { origin, apiKey, stop } = await startServer();
-    try {
-      await page.goto(`${origin}/docs/api`);
-      const { paths } = await (await page.request.get(`${origin}/openapi.json`)).json();
-      const contents = page.getByRole('navigation', { name: 'Contents' });
-      for (const methods of Object.values<Record<string, Operation>>(paths)) {
-        for (const { operationId, summary } of Object.values(methods)) {
-          await expect(contents.locator(`a[href="#${operationId}"]`)).toHaveText(summary);
-          await expect(page.locator(`h3[id="${operationId}"]`)).toHaveText(summary);
-        }
+  async ({ page, caller }) => {
+    const id = await caller.submit();
+    await page.goto('/docs/api');
+    const { paths } = await (await page.request.get('/openapi.json')).json();
+    const contents = page.getByRole('navigation', { name: 'Contents' });
+    for (const methods of Object.values<Record<string, Operation>>(paths)) {
+      for (const { operationId, summary } of Object.values(methods)) {
+        await expect(contents.locator(`a[href="#${operationId}"]`)).toHaveText(summary);
+        await expect(page.locator(`h3[id="${operationId}"]`)).toHaveText(summary);
       }
-      // By the keyboard alone.
-      const list = page.getByRole('region', { name: 'GET /api/v3/predictions', exact: true });
-      await list.getByText('Send this request').focus();
-      await page.keyboard.press('Enter');
-      await list.getByLabel('API key').fill(apiKey);
-      await list.getByLabel('page_size').fill('3');
-      await page.keyboard.press('Enter');
-      await expect(list.getByRole('status')).toHaveText(/^200/);
-      await expect(list.getByRole('region', { name: 'Answer' })).toContainText('"items": []');
-      await list.getByLabel('page_size').fill('0');
-      await page.keyboard.press('Enter');
-      await expect(list.getByRole('status')).toHaveText(/^400/);
-      await expectAccessible(page, [{ colorScheme: 'dark', width: 1280 }]);
-      // Another form begins with the same key.
-      const events = page.getByRole('region', { name: /^GET .*\/events$/ });
-      await events.getByText('Send this request').click();
-      await expect(events.getByLabel('API key')).toHaveValue(apiKey);
-      await events.getByRole('textbox', { name: 'id', exact: true }).fill('0'.repeat(32));
-      await page.keyboard.press('Enter');
-      await expect(events.getByRole('status')).toHaveText(/^404/);
-    } finally {
-      await stop();
     }
+    // By the keyboard alone.
+    const list = page.getByRole('region', { name: 'GET /api/v3/predictions', exact: true });
+    await list.getByText('Send this request').focus();
+    await page.keyboard.press('Enter');
+    await list.getByLabel('API key').fill(caller.key);
+    await list.getByLabel('page_size').fill('3');
+    await page.keyboard.press('Enter');
+    await expect(list.getByRole('status')).toHaveText(/^200/);
+    await expect(list.getByRole('region', { name: 'Answer' })).toContainText(id);
+    await list.getByLabel('page_size').fill('0');
+    await page.keyboard.press('Enter');
+    await expect(list.getByRole('status')).toHaveText(/^400/);
+    await expectAccessible(page, [{ colorScheme: 'dark', width: 1280 }]);
+    // Another form begins with the same key.
+    const events = page.getByRole('region', { name: /^GET .*\/events$/ });
+    await events.getByText('Send this request').click();
+    await expect(events.getByLabel('API key')).toHaveValue(caller.key);
+    await events.getByRole('textbox', { name: 'id', exact: true }).fill('0'.repeat(32));
+    await page.keyboard.press('Enter');
+    await expect(events.getByRole('status')).toHaveText(/^404/);
   },
 );
 

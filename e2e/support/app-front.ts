@@ -3,13 +3,6 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/**
- * What the front keeps of the server's answers, as a shared cache does: nothing; what their headers allow; or
- * everything but the service worker, by address with its query or by path alone. It does not ask again, whatever
- * a browser's request says: shared caches do not, by default.
- */
-export type SharedCache = 'none' | 'by headers' | 'by address' | 'by path';
-
 /** A server in front of the app, which can stop, break a file, and bring newer versions of the app. */
 export interface AppFront {
   readonly origin: string;
@@ -19,7 +12,6 @@ export interface AppFront {
   broken: string | null;
   /** Whether requests stay without an answer, as behind a connection that is gone without a word. */
   silent: boolean;
-  cache: SharedCache;
   /** Paths that were asked for since this was emptied. */
   readonly asked: string[];
   start(): Promise<void>;
@@ -44,21 +36,8 @@ export async function startFront(app: string): Promise<AppFront> {
   if (!id) throw new Error('the service worker does not tell its build');
   const idOf = (version: number) => (version === 1 ? id : `${id}-${version}`);
   const page = await text('/');
-  const kept = new Map<string, Answer>();
 
   async function answer(path: string, headers: Headers): Promise<Answer> {
-    const [file = ''] = path.split('?');
-    const address = front.cache === 'by path' ? file : path;
-    const key = `${headers.get('rsc') ?? ''} ${address}`;
-    const before = front.cache === 'none' ? undefined : kept.get(key);
-    if (before) return before;
-    const fresh = await ofServer(path, headers);
-    const byHeaders = mayKeep(fresh.headers['cache-control'] ?? '');
-    if (front.cache === 'by headers' ? byHeaders : file !== worker) kept.set(key, fresh);
-    return fresh;
-  }
-
-  async function ofServer(path: string, headers: Headers): Promise<Answer> {
     const { version } = front;
     const list = /^\/_next\/static\/([^/]+)\/files\.json$/.exec(path);
     const isBroken = path.split('?')[0] === front.broken;
@@ -118,7 +97,6 @@ export async function startFront(app: string): Promise<AppFront> {
     version: 1,
     broken: null,
     silent: false,
-    cache: 'none',
     asked: [],
     async start() {
       server = make().listen(port, '127.0.0.1');
@@ -134,13 +112,6 @@ export async function startFront(app: string): Promise<AppFront> {
   };
   await front.start();
   return front;
-}
-
-/** Whether a shared cache may use an answer again without asking (RFC 9111, 3 and 4.2). */
-function mayKeep(cacheControl: string): boolean {
-  if (/\b(no-cache|no-store|private)\b/.test(cacheControl)) return false;
-  const seconds = /\bs-maxage=(\d+)/.exec(cacheControl) ?? /\bmax-age=(\d+)/.exec(cacheControl);
-  return Number(seconds?.[1] ?? 0) > 0;
 }
 
 /** Headers that belong to one connection, or to a body that was packed. */

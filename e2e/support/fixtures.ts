@@ -15,7 +15,7 @@ import { acceptTerms } from './terms';
 interface Fixtures {
   /** Whether the model of tests has all of its frames, for tests in which a run has to last. */
   readonly longVideos: boolean;
-  /** A hub of this test's own, which has the golden model. */
+  /** A hub of this test's own, which has the golden model with as few frames as the model of tests. */
   readonly hub: LocalHub;
   /** The studio, opened. The test fails when its page writes anything to the console. */
   readonly studio: StudioPage;
@@ -51,14 +51,19 @@ export async function withSilentConsole(page: Page, use: () => Promise<void>): P
   expect(said, 'the console stays silent').toEqual([]);
 }
 
-/** What the model of tests makes in five seconds. */
+/** What the models of tests make in five seconds. */
 export const fixtureVideo = { width: 1280, height: 720, frames: 41, frameRate: 8 };
 
-/** The manifest of the model of tests with a third of its frames: encoding them takes most of a test's time. */
+/** What makes a manifest one of {@link fixtureVideo}. */
+export const fixtureRate = {
+  framesPerSecond: fixtureVideo.frameRate,
+  maxClipFrames: fixtureVideo.frames,
+};
+
+/** The manifest of the model of tests with a third of its frames, which take long to encode. */
 export function fixtureManifest() {
   const file = readFileSync(path.join(root, 'public', 'models', `${fixtureModel}.json`), 'utf8');
-  const { frames: maxClipFrames, frameRate: framesPerSecond } = fixtureVideo;
-  return { ...JSON.parse(file), framesPerSecond, maxClipFrames };
+  return { ...JSON.parse(file), ...fixtureRate };
 }
 
 /**
@@ -88,7 +93,7 @@ export const test = base.extend<Fixtures>({
   // biome-ignore lint/correctness/noEmptyPattern: Playwright wants a pattern, even an empty one.
   hub: async ({}, use) => {
     const hub = await startHub();
-    await publishGoldenModel(hub);
+    await publishGoldenModel(hub, fixtureRate);
     await use(hub);
     await hub.close();
   },
@@ -133,7 +138,9 @@ export async function expectAccessible(
     await test.step(`${colorScheme}, ${width} px`, async () => {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 800 });
-      const { violations } = await new AxeBuilder({ page }).analyze();
+      // Otherwise it opens another page each time, and describes what it did not find as well: twice the time.
+      const axe = new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ['violations'] });
+      const { violations } = await axe.analyze();
       const found = violations.map(
         ({ id, nodes }) => `${id}: ${nodes.map((n) => n.html).join('; ')}`,
       );

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { ModelManifest } from '../../../contract/manifest';
 import type { LocalHub } from '../../../weights/testing/hub/server';
 import { publishTwins } from '../../../weights/testing/hub/twins';
 import { wan22Installation } from '../install';
@@ -34,8 +35,15 @@ export async function goldenBytes(file: string): Promise<Uint8Array<ArrayBuffer>
   return new Uint8Array(await readFile(goldens + file));
 }
 
-/** Puts the golden model on a hub: GGUF and original names, with a manifest of its own; and its checker. */
-export async function publishGoldenModel(hub: LocalHub): Promise<void> {
+/**
+ * Puts the golden model on a hub: GGUF and original names, with a manifest of its own; and its checker.
+ *
+ * @param other what the manifest has in the place of what that of the model of tests says
+ */
+export async function publishGoldenModel(
+  hub: LocalHub,
+  other: Partial<Pick<ModelManifest, 'framesPerSecond' | 'maxClipFrames'>> = {},
+): Promise<void> {
   const put = (file: string, bytes: Uint8Array | string) =>
     hub.repositories.put(goldenRepository, file, bytes);
   for (const file of configurationFiles) put(file, await goldenBytes(`model/${file}`));
@@ -49,7 +57,7 @@ export async function publishGoldenModel(hub: LocalHub): Promise<void> {
     { component: 'configuration', files: configurationFiles.map(at) },
     ...components.map((component) => ({ component, files: [at(goldenPath(component))] })),
   ];
-  const manifest = { ...tiny, id: goldenId, name: 'Golden', precision: 'int8', sources };
+  const manifest = { ...tiny, ...other, id: goldenId, name: 'Golden', precision: 'int8', sources };
   put('kinora.json', JSON.stringify(manifest));
   await publishTwins(hub);
 }
