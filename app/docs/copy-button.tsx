@@ -1,5 +1,5 @@
 'use client';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 
 /** The documentation is English. */
 const english = {
@@ -18,6 +18,7 @@ export function CopyButton(props: {
 }) {
   const { label, text, words = english } = props;
   const [outcome, setOutcome] = useState('');
+  const shown = useRef<ReturnType<typeof setTimeout>>(undefined);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
@@ -26,7 +27,9 @@ export function CopyButton(props: {
       // The browser or its user does not allow it.
       setOutcome(words.byHand);
     }
-    setTimeout(() => setOutcome(''), 2000);
+    // Pressed again, it says so for its whole time.
+    clearTimeout(shown.current);
+    shown.current = setTimeout(() => setOutcome(''), 2000);
   };
   return (
     <>

@@ -20,7 +20,6 @@ export type WebhookEvent = (typeof webhookEvents)[number];
 
 /** What a prediction with status `created` waits for. */
 export const waitReasons = ['files', 'worker', 'queue'] as const;
-export type WaitReason = (typeof waitReasons)[number];
 
 /** The variants of a model that the API offers: the last part of a submission's path. */
 export const variants = ['i2v-720p-lora', 'i2v-720p-lora-ultra-fast'] as const;
