@@ -1,11 +1,18 @@
 import { expect, test } from 'vitest';
-import type { ProgressEvent } from '../../lib/contract/progress';
+import type { MemoryReport, ProgressEvent } from '../../lib/contract/progress';
+import { fullMemory } from '../../lib/contract/testing/memory';
 import {
   advanceProgress,
   initialProgress,
   type RunProgress,
 } from '../../lib/predictions/run-state';
-import { percentDone, progressText, runPhases } from './run-progress';
+import {
+  memoryPlanText,
+  memoryUseText,
+  percentDone,
+  progressText,
+  runPhases,
+} from './run-progress';
 
 const start: RunProgress = { ...initialProgress({ num_inference_steps: 10 }), clips: 2 };
 
@@ -41,5 +48,34 @@ test('a decode in tiles shows tiles, else frames', () => {
   const last = { type: 'tile', ...tile, tile: 2, frame: 3 } as const;
   expect(textAfter(decode, last, { type: 'frame', frame: 3, frames: 121 })).toBe(
     'Tile 2 of 2, frame 3 of 121',
+  );
+});
+
+const full: MemoryReport = {
+  ...fullMemory,
+  budget: 8 * 2 ** 30,
+  peak: 6 * 2 ** 30,
+  blocks: 30,
+  residentBlocks: 30,
+};
+
+test('the text of a memory plan', () => {
+  expect(memoryPlanText(full)).toBe('All 30 blocks stay in memory (6.0 GiB).');
+  expect(memoryPlanText({ ...full, budgetSet: true })).toBe(
+    'All 30 blocks stay in memory (6.0 GiB of 8.0 GiB).',
+  );
+  expect(memoryPlanText({ ...full, residentBlocks: 12 })).toBe(
+    '12 of 30 blocks stay in memory; the others are read from disk in every step.',
+  );
+  expect(memoryPlanText({ ...full, residentBlocks: 1 })).toMatch(/^1 of 30 blocks stays /);
+  expect(memoryPlanText({ ...full, residentBlocks: 0 })).toMatch(/^None of 30 blocks stay /);
+  expect(memoryPlanText({ ...full, decodeTiles: 4 })).toMatch(/decoded in 4 tiles\.$/);
+  expect(memoryPlanText({ ...full, replans: 1 })).toMatch(/ran out once; the run continued/);
+});
+
+test('the text of the memory that a result used', () => {
+  expect(memoryUseText(full)).toBe('6.0 GiB');
+  expect(memoryUseText({ ...full, residentBlocks: 10, decodeTiles: 2 })).toBe(
+    '6.0 GiB, 20 of 30 blocks read from disk, decoded in 2 tiles',
   );
 });

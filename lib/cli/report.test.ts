@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { ProgressReport } from './report';
+import { promptOptimizationSchema, safetySchema } from '../contract';
+import { fullMemory } from '../contract/testing/memory';
+import { resultOf } from '../predictions/testing/prediction';
+import { ProgressReport, planLine, summary } from './report';
 import { Screen } from './screen';
 
 /** Runs events through a report and returns all that it wrote. */
@@ -94,6 +97,52 @@ describe('the progress of generate', () => {
     expect(bars[1]?.trimEnd().length).toBeLessThan(80);
     expect(text.endsWith('\n')).toBe(true);
   });
+});
+
+it('says in one line how a run fits the memory', () => {
+  expect(planLine(fullMemory)).toMatch(/^Memory: .*, all \d+ blocks on the device, decode in one/);
+  const tight = {
+    ...fullMemory,
+    budget: 8 * 2 ** 30,
+    budgetSet: true,
+    peak: 7.5 * 2 ** 30,
+    blocks: 30,
+  };
+  expect(planLine({ ...tight, residentBlocks: 24, decodeTiles: 2, replans: 1 })).toBe(
+    'Memory ran out; planned smaller: 7.5 GiB of 8.0 GiB, 24 of 30 blocks on the device, ' +
+      '6 streamed in each step, decode in 2 tiles',
+  );
+});
+
+const found = {
+  safety: safetySchema.parse({
+    status: 'flagged',
+    score: 0.75,
+    input: 0.125,
+    frames: [0.5, 1],
+    model: 'owner/checker',
+  }),
+  promptOptimization: promptOptimizationSchema.parse({
+    status: 'salvaged',
+    original: 'a cat walks',
+    model: 'Qwen3-0.6B',
+    reasons: ['V3'],
+    text: 'a cat walks. The camera holds still.',
+  }),
+};
+
+it('ends with path, seed and the time of every stage', () => {
+  const { safety, promptOptimization } = found;
+  const lines = summary('out/a.mp4', { ...resultOf('a'), safety, promptOptimization }).split('\n');
+  expect(lines[0]).toBe('file            out/a.mp4');
+  expect(lines).toContain('seed            4');
+  const scores = 'flagged: 0.75 of 2 frames, 0.13 of the image; 0.5 flags (owner/checker)';
+  expect(lines).toContain(`safety          ${scores}`);
+  expect(lines).toContain('prompt          a cat walks');
+  expect(lines).toContain('text            a cat walks. The camera holds still.');
+  expect(lines).toContain('by              Qwen3-0.6B: salvaged (V3)');
+  expect(lines).toContain('Denoise            4.00 s');
+  expect(lines.at(-1)).toBe('Total             21.00 s');
 });
 
 it('says what the check of the image found, and how far the check of the frames is', () => {

@@ -7,7 +7,6 @@ import { PartDownload } from '../../shared/part-download';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/improve';
-import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 import { outcomeText, ranOutOfTime } from '../result/optimization-text';
 import { Difference } from '../result/prompt-record';
@@ -85,7 +84,7 @@ function Writing(props: {
       {text && <p className="draft">{text}</p>}
       <div className="actions">
         <button type="button" onClick={onCancel}>
-          {t('run.cancel')}
+          {t('improve.cancel')}
         </button>
       </div>
     </section>

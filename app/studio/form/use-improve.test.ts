@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
-import { ranOutOfTime } from '../result/optimization-text';
+import { outcomeText, ranOutOfTime } from '../result/optimization-text';
 import { changeForm, emptyForm, typedPrompt } from './form-state';
 import { isApplied } from './use-improve';
 
@@ -29,6 +29,22 @@ test('the optimisation belongs to the prompt until that is replaced', () => {
   expect(replaced.values.optimization).toBeNull();
   const other = changeForm(improved, { type: 'changed', values: { seed: '5' } });
   expect(other.values.optimization).toBe(record);
+});
+
+test.each<[Partial<PromptOptimization>, string]>([
+  [{}, 'Improved by Qwen3 0.6B in 12 s, seed 7.'],
+  [{ status: 'salvaged' }, 'Your words stand; only single sentences were added'],
+  [
+    { status: 'unchanged', reasons: ['language'], model: null },
+    'The prompt stays as it is: its language is none that can be checked.',
+  ],
+  [
+    { status: 'failed', reasons: ['V4 numbers and names: numbers', 'V5 …', 'V4 again'] },
+    'numbers or names were not the same; directions or camera moves were not the same.',
+  ],
+  [{ status: 'unavailable' }, 'there is no language model'],
+])('%j says what became of the prompt', (changes, text) => {
+  expect(outcomeText({ ...record, ...changes })).toContain(text);
 });
 
 test('more time is offered only where it could help', () => {

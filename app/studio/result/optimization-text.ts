@@ -1,6 +1,6 @@
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import { type TextKey, t } from '../../texts';
-import '../../texts/en/run';
+import '../../texts/en/improve';
 import { formatTime } from '../../texts/format';
 
 /** Reasons of a record that are not checks. */
@@ -20,14 +20,16 @@ const reasons = {
 
 /** One reason of a record, for people: a check of lib/prompts begins with its number, V1 to V9. */
 function reasonText(reason: string): string {
-  if (/^V[1-9]/.test(reason)) return t(`run.check.${reason.slice(0, 2)}` as TextKey);
-  return reason in reasons ? t(`run.reason.${reasons[reason as keyof typeof reasons]}`) : reason;
+  if (/^V[1-9]/.test(reason)) return t(`improve.check.${reason.slice(0, 2)}` as TextKey);
+  return reason in reasons
+    ? t(`improve.reason.${reasons[reason as keyof typeof reasons]}`)
+    : reason;
 }
 
 function reasonsOf({ reasons }: PromptOptimization): string {
   const [first = '', ...others] = new Set(reasons.map(reasonText));
   return others.reduce(
-    (before, next) => t('run.twoReasons', { first: before, second: next }),
+    (before, next) => t('improve.twoReasons', { first: before, second: next }),
     first,
   );
 }
@@ -36,30 +38,32 @@ function reasonsOf({ reasons }: PromptOptimization): string {
 export function outcomeText(record: PromptOptimization): string {
   switch (record.status) {
     case 'used':
-      return madeText('run.improved', record);
+      return madeText('improve.improved', record);
     case 'edited':
-      return madeText('run.improvedEdited', record);
+      return madeText('improve.improvedEdited', record);
     case 'salvaged':
-      return madeText('run.salvaged', record);
+      return madeText('improve.salvaged', record);
     case 'unchanged':
-      return t('run.unchanged', { reasons: reasonsOf(record) });
+      return t('improve.unchanged', { reasons: reasonsOf(record) });
     case 'unavailable':
-      return t('run.noLanguageModel');
+      return t('improve.noLanguageModel');
     case 'failed':
-      return t('run.unusable', { reasons: reasonsOf(record) });
+      return t('improve.unusable', { reasons: reasonsOf(record) });
   }
 }
 
 /** How a text was made. */
 function madeText(
-  key: 'run.improved' | 'run.improvedEdited' | 'run.salvaged',
+  key: 'improve.improved' | 'improve.improvedEdited' | 'improve.salvaged',
   { model, seed, milliseconds }: PromptOptimization,
 ): string {
   return t(key, {
-    by: model === null ? '' : t('run.improvedBy', { model }),
+    by: model === null ? '' : t('improve.improvedBy', { model }),
     time:
-      milliseconds > 0 ? t('run.improvedIn', { time: formatTime(milliseconds / 1000, true) }) : '',
-    seed: seed === null ? '' : t('run.improvedSeed', { seed }),
+      milliseconds > 0
+        ? t('improve.improvedIn', { time: formatTime(milliseconds / 1000, true) })
+        : '',
+    seed: seed === null ? '' : t('improve.improvedSeed', { seed }),
   });
 }
 

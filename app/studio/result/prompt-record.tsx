@@ -1,6 +1,6 @@
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import { t } from '../../texts';
-import '../../texts/en/run';
+import '../../texts/en/improve';
 import { difference } from './difference';
 import { outcomeText } from './optimization-text';
 
@@ -24,11 +24,11 @@ export function PromptRecord({ optimization }: { optimization: PromptOptimizatio
   const { original, text } = optimization;
   return (
     <details className="prompt-record">
-      <summary>{t('run.optimizer')}</summary>
+      <summary>{t('improve.optimizer')}</summary>
       <p className="field-hint">{outcomeText(optimization)}</p>
       {original !== text && (
         <>
-          <p className="field-hint">{t('run.asWritten')}</p>
+          <p className="field-hint">{t('improve.asWritten')}</p>
           <p className="prompt-text">{original}</p>
         </>
       )}

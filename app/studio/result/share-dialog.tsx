@@ -14,7 +14,7 @@ import { HelpLink } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { forgetSession, mayBeSignedIn } from '../../shared/session';
 import { errorTexts, t } from '../../texts';
-import '../../texts/en/run';
+import '../../texts/en/share';
 import { formatDate } from '../../texts/format';
 import { changeShare, type ShareEvent } from './share-state';
 import { shareVideo, unshareVideo } from './share-video';
@@ -69,11 +69,11 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
   return (
     <>
       <button type="button" disabled={!file} onClick={() => change({ type: 'opened' })}>
-        {t('run.share')}
+        {t('share.share')}
       </button>
       {file && state.status !== 'closed' && (
         <Modal titleId="share-title" className="share-dialog" onClose={close}>
-          <h2 id="share-title">{t('run.shareTitle')}</h2>
+          <h2 id="share-title">{t('share.shareTitle')}</h2>
           {state.status === 'choosing' && (
             <>
               <IncludeChoice include={include} onInclude={setInclude} />
@@ -94,7 +94,7 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
           {state.status === 'uploading' && (
             <p className="dialog-text">
               <label>
-                {t('run.uploading', { percent: Math.floor(state.sent * 100) })}
+                {t('share.uploading', { percent: Math.floor(state.sent * 100) })}
                 <progress value={state.sent} max={1} />
               </label>
             </p>
@@ -104,7 +104,7 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
           )}
           <div className="actions">
             <button type="button" onClick={close}>
-              {state.status === 'uploading' ? t('run.cancel') : t('shared.close')}
+              {state.status === 'uploading' ? t('share.cancel') : t('shared.close')}
             </button>
           </div>
         </Modal>
@@ -127,7 +127,7 @@ function Part({ name, include, onInclude }: Inclusion & { name: keyof ShareInclu
         checked={include[name]}
         onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
       />
-      {t(`run.showPart.${name}`)}
+      {t(`share.showPart.${name}`)}
     </label>
   );
 }
@@ -136,10 +136,10 @@ function Part({ name, include, onInclude }: Inclusion & { name: keyof ShareInclu
 function IncludeChoice(props: Inclusion) {
   return (
     <fieldset className="share-include">
-      <legend>{t('run.shareWith')}</legend>
+      <legend>{t('share.shareWith')}</legend>
       <Part name="prompt" {...props} />
       <Part name="settings" {...props} />
-      <p className="field-hint">{t('run.shareWithHint')}</p>
+      <p className="field-hint">{t('share.shareWithHint')}</p>
     </fieldset>
   );
 }
@@ -174,10 +174,10 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
   };
   return (
     <section>
-      <h3>{t('run.asFile')}</h3>
+      <h3>{t('share.asFile')}</h3>
       {hasImage && <Part name="image" include={include} onInclude={onInclude} />}
       <button type="button" disabled={!made} onClick={() => made && save(made)}>
-        {hasSheet ? t('run.shareFile') : t('run.downloadFile')}
+        {hasSheet ? t('share.shareFile') : t('share.downloadFile')}
       </button>
       {problem && (
         <p className="field-error" role="alert">
@@ -217,17 +217,17 @@ function LinkChoice(props: { bytes: number; problem: string | null; onShare: () 
   const canUpload = mayBeSignedIn();
   return (
     <section>
-      <h3>{t('run.byLink')}</h3>
+      <h3>{t('share.byLink')}</h3>
       {canUpload ? (
         <>
-          <p className="field-hint">{t('run.uploadHint', { bytes: formatBytes(bytes) })}</p>
+          <p className="field-hint">{t('share.uploadHint', { bytes: formatBytes(bytes) })}</p>
           <button type="button" className="primary" onClick={onShare}>
-            {t('run.upload')}
+            {t('share.upload')}
           </button>
         </>
       ) : (
         <p className="field-hint">
-          {t.rich('run.signIn', { keys: (name) => <Link href="/keys">{name}</Link> })}
+          {t.rich('share.signIn', { keys: (name) => <Link href="/keys">{name}</Link> })}
         </p>
       )}
       {problem && (
@@ -261,21 +261,21 @@ function Shared(props: {
       </p>
       {isLoopback(link.url) && (
         <p className="run-notice">
-          {t('run.linkIsLocal')} <HelpLink to="sharing-reach" />
+          {t('share.linkIsLocal')} <HelpLink to="sharing-reach" />
         </p>
       )}
       <p className="field-hint">
-        {t.rich('run.linkEnds', {
+        {t.rich('share.linkEnds', {
           date: formatDate(link.expires_at, { dateStyle: 'long' }),
           keys: (name) => <Link href="/keys">{name}</Link>,
         })}
       </p>
       <div className="actions">
         <button type="button" className="primary" onClick={copy}>
-          {copied ? t('run.copied') : t('run.copyLink')}
+          {copied ? t('share.copied') : t('share.copyLink')}
         </button>
         <button type="button" className="danger" onClick={onRevoke}>
-          {t('run.unshare')}
+          {t('share.unshare')}
         </button>
       </div>
     </section>
@@ -284,10 +284,10 @@ function Shared(props: {
 
 function problemOf(thrown: unknown): string {
   if (!(thrown instanceof ApiError)) {
-    if (thrown instanceof TransportError) return t('run.unreachable');
+    if (thrown instanceof TransportError) return t('share.unreachable');
     return errorTexts(toKinoraError(thrown)).message;
   }
   if (thrown.code !== 'UNAUTHORIZED') return thrown.fullMessage;
   forgetSession();
-  return t('run.sessionEnded');
+  return t('share.sessionEnded');
 }

@@ -14,6 +14,7 @@ import result from './result.json';
 import run from './run.json';
 import serve from './serve.json';
 import settings from './settings.json';
+import share from './share.json';
 import shared from './shared.json';
 import studio from './studio.json';
 
@@ -33,6 +34,7 @@ export const messages = {
   queue,
   run,
   result,
+  share,
   keys,
   models,
   serve,

@@ -17,6 +17,7 @@ import result from './result.json';
 import run from './run.json';
 import serve from './serve.json';
 import settings from './settings.json';
+import share from './share.json';
 import shared from './shared.json';
 import studio from './studio.json';
 import { terms } from './terms';
@@ -35,6 +36,7 @@ export const zh: Texts = {
     queue,
     run,
     result,
+    share,
     keys,
     models,
     serve,

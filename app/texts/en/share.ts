@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import share from './share.json';
+
+addTexts({ share });
