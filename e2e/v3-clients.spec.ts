@@ -122,7 +122,7 @@ function redness(output: unknown, frames: readonly number[]): Promise<number[]> 
     async ([src, indices]) => {
       const video = document.createElement('video');
       video.src = src;
-      const context = new OffscreenCanvas(1, 1).getContext('2d');
+      const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
       const found: number[] = [];
       for (const index of indices) {
         const sought = new Promise((resolve) =>
