@@ -2,6 +2,7 @@ import { proxy } from 'comlink';
 import { useEffect, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { appUrl } from '../../lib/contract/site';
+import { untilAborted } from '../../lib/contract/until-aborted';
 import type { KernelBenchApi } from '../../lib/engine/kernel-benchmark';
 import type { KernelReport } from '../../lib/models/wan22/benchmark/kernels';
 import { reportText } from '../../lib/models/wan22/benchmark/kernels/tables';
@@ -95,12 +96,9 @@ function measure(onReport: (report: KernelReport) => void, signal: AbortSignal):
     if (!lock) throw new KinoraError('BUSY');
     await getRunner().engine.open().api.unload();
     const { api, crashed } = client.open();
-    const stopped = new Promise<never>((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason));
-    });
     try {
       const model = appUrl('/models/wan2.2-ti2v-5b/').href;
-      await Promise.race([api.run(model, short, onReport), crashed, stopped]);
+      await untilAborted(Promise.race([api.run(model, short, onReport), crashed]), signal);
     } finally {
       client.close();
     }
