@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import type { ComponentProps, ReactNode } from 'react';
 import type { ModelEntry } from '../../../lib/contract/library';
 import {
   lastImageSeconds,
@@ -53,22 +53,17 @@ export function NumberField(props: {
   const slider = Number(value);
   return (
     <div className="field" data-unused={unused ? true : undefined}>
-      <div className="field-head">
-        <label htmlFor={name}>{t(`form.numbers.${name}`)}</label>
-        <span className="number">
-          <input
-            id={name}
-            type={fixed ? 'text' : 'number'}
-            inputMode="decimal"
-            {...(!fixed && { min, max, step })}
-            value={value}
-            readOnly={fixed}
-            {...describedBy(name, error, hint !== undefined)}
-            onChange={(event) => onChange(event.target.value)}
-          />
-          {unit && <span className="unit">{unit}</span>}
-        </span>
-      </div>
+      <NumberHead
+        id={name}
+        label={t(`form.numbers.${name}`)}
+        unit={unit}
+        type={fixed ? 'text' : 'number'}
+        {...(!fixed && { min, max, step })}
+        value={value}
+        readOnly={fixed}
+        {...describedBy(name, error, hint !== undefined)}
+        onChange={(event) => onChange(event.target.value)}
+      />
       <input
         type="range"
         aria-hidden
@@ -86,28 +81,43 @@ export function NumberField(props: {
   );
 }
 
+/** The name of a number and where it is typed. */
+function NumberHead(
+  props: ComponentProps<'input'> & {
+    readonly id: string;
+    readonly label: string;
+    readonly unit: string | undefined;
+  },
+) {
+  const { label, unit, ...input } = props;
+  return (
+    <div className="field-head">
+      <label htmlFor={input.id}>{label}</label>
+      <span className="number">
+        <input inputMode="decimal" {...input} />
+        {unit && <span className="unit">{unit}</span>}
+      </span>
+    </div>
+  );
+}
+
 /** The second at which the video shows the end image; empty is its end. */
 export function LastImageField({ fields: { values, errors, set } }: { fields: FormFields }) {
   const error = errors.last_image_at;
   return (
     <>
-      <div className="field-head">
-        <label htmlFor="last_image_at">{t('form.lastImageAt')}</label>
-        <span className="number">
-          <input
-            id="last_image_at"
-            type="number"
-            inputMode="decimal"
-            {...lastImageSeconds}
-            max={values.duration}
-            placeholder={t('form.atTheEnd')}
-            value={values.last_image_at}
-            {...describedBy('last_image_at', error)}
-            onChange={(event) => set({ last_image_at: event.target.value })}
-          />
-          {values.last_image_at && <span className="unit">{t('form.secondsUnit')}</span>}
-        </span>
-      </div>
+      <NumberHead
+        id="last_image_at"
+        label={t('form.lastImageAt')}
+        unit={values.last_image_at && t('form.secondsUnit')}
+        type="number"
+        {...lastImageSeconds}
+        max={values.duration}
+        placeholder={t('form.atTheEnd')}
+        value={values.last_image_at}
+        {...describedBy('last_image_at', error)}
+        onChange={(event) => set({ last_image_at: event.target.value })}
+      />
       <FieldNotes id="last_image_at" error={error} />
     </>
   );
