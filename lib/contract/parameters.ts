@@ -144,7 +144,7 @@ export const switches: Readonly<Record<SwitchName, SwitchDefinition>> = {
 };
 export const switchNames = Object.keys(switches) as SwitchName[];
 
-export function isSwitch(name: string): name is SwitchName {
+export function isSwitch<Name extends string>(name: Name): name is Name & SwitchName {
   return Object.hasOwn(switches, name);
 }
 

@@ -1,10 +1,10 @@
 import {
   type FinisherPart,
   isBundled,
+  isSwitch,
   type ModelManifest,
   parseManifest,
   switches,
-  switchNames,
 } from '../contract';
 import { appUrl } from '../contract/site';
 import { type Need, needs } from '../contract/v3/worker';
@@ -67,8 +67,8 @@ export function installedAbilities(modelId: string): () => Promise<WorkerAbiliti
 
 /** What a job may need of this browser: all but LoRAs of another model, and what takes a network that was not downloaded. */
 async function knownNeeds({ family }: ModelManifest): Promise<Need[]> {
-  const lacks: string[] = [family === 'wan14b' ? 'lora_5b' : 'lora_14b'];
-  for (const name of switchNames) {
+  const lacks: Need[] = [family === 'wan14b' ? 'lora_5b' : 'lora_14b'];
+  for (const name of needs.filter(isSwitch)) {
     const { network } = switches[name];
     if (network && !(await findFinisher(network))) lacks.push(name);
   }
