@@ -2,10 +2,28 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config';
 
 /** Fields that are left out of every log entry, down to its third level. */
-const secretFields = (
-  'authorization Authorization cookie Cookie set-cookie token lease_token leaseToken signInToken workerToken ' +
-  'apiKey key secret password prompt negative_prompt image last_image preview params'
-).split(' ');
+const secretFields = [
+  'authorization',
+  'Authorization',
+  'cookie',
+  'Cookie',
+  'set-cookie',
+  'token',
+  'lease_token',
+  'leaseToken',
+  'signInToken',
+  'workerToken',
+  'apiKey',
+  'key',
+  'secret',
+  'password',
+  'prompt',
+  'negative_prompt',
+  'image',
+  'last_image',
+  'preview',
+  'params',
+] as const;
 
 const paths = ['', '*.', '*.*.'].flatMap((above) =>
   secretFields.map((field) =>
