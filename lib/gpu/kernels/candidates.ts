@@ -57,11 +57,14 @@ export function tunedFamilies(options: TunedFamilyOptions): readonly TunedFamily
   return familiesOf(options.mode).map((family) => families[family](options));
 }
 
-/** Rows of a chunk of tokens, of a part of the queries, and of an image; the model's own sizes otherwise. */
-const tokens = 2048;
-const queries = 2048;
+/**
+ * Rows of a chunk of tokens, of a part of the queries, and of an image; the model's own sizes otherwise. So many that a
+ * GPU of 150 processors has several workgroups for each; smaller ones are timed with a share.
+ */
+const tokens = 8192;
+const queries = 16_384;
 const keys = 27_280;
-const band = { height: 44, width: 160, channels: 256 };
+const band = { height: 352, width: 160, channels: 256 };
 
 function linearFamily(options: TunedFamilyOptions): TunedFamily<LinearVariant> {
   const { backend, compute, mode, timing, scope } = options;

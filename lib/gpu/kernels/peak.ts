@@ -45,7 +45,7 @@ ${body.join('\n')}
 }
 
 /** Measures within a second. */
-export const quickPeak: TimeOptions = { atLeast: 0.02, rounds: 3 };
+export const quickPeak: TimeOptions = { atLeast: 0.1, rounds: 2 };
 
 /** What is timed for a {@link Peak}. */
 export const peakKernels = { multiplyAdd: loop('multiply-add'), integerDot: loop('integer dot') };

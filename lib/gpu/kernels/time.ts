@@ -5,7 +5,7 @@ export interface Timing {
 }
 
 export interface TimeOptions {
-  /** Seconds that one measurement takes at least. */
+  /** Seconds that one measurement takes at least: the wait for its end takes milliseconds, which count. */
   readonly atLeast?: number;
   readonly rounds?: number;
   /** Whether the work was executed before: the first execution also compiles. */
@@ -15,14 +15,11 @@ export interface TimeOptions {
 }
 
 /** Executions of one measurement. */
-const mostTimes = 1024;
-
-/** Seconds beside which a wait is nothing. */
-const long = 0.25;
+const mostTimes = 4096;
 
 /**
- * Times work on a device. Waiting for its end takes milliseconds itself, so that n and 2n executions are timed
- * and the difference counts, unless one execution is long.
+ * Times work on a device: so many executions that a measurement is long. Whatever disturbs it makes it longer, so that
+ * the least one is the truest; the difference of two measurements would have the errors of both, and come out too small.
  *
  * @param run executes the work so many times and resolves when it is done
  */
@@ -37,32 +34,29 @@ export async function timeWork(
 /** As {@link timeWork} for several works that are compared: in turns, so that what disturbs one disturbs all. */
 export async function timeInTurns(
   runs: readonly ((times: number) => Promise<void>)[],
-  { atLeast = 0.05, rounds = 5, warm = false, now = () => performance.now() }: TimeOptions = {},
+  { atLeast = 0.1, rounds = 5, warm = false, now = () => performance.now() }: TimeOptions = {},
 ): Promise<Timing[]> {
-  const works = runs.map((run) => ({ run, times: 1, once: 0, samples: [] as number[] }));
+  const works = runs.map((run) => ({ run, times: 1, samples: [] as number[] }));
   type Work = (typeof works)[number];
-  const secondsOf = async ({ run }: Work, times: number) => {
+  const measure = async ({ run, times, samples }: Work) => {
     const start = now();
     await run(times);
-    return (now() - start) / 1000;
+    const seconds = (now() - start) / 1000;
+    samples.push(seconds / times);
+    return seconds;
   };
   for (const work of works) {
-    if (!warm) await secondsOf(work, 1);
-    work.once = await secondsOf(work, 1);
-    while (work.once < atLeast && work.times < mostTimes) {
-      const needed = Math.ceil((work.times * atLeast) / work.once);
+    if (!warm) await measure(work);
+    work.samples.length = 0;
+    for (let seconds = await measure(work); seconds < atLeast && work.times < mostTimes; ) {
+      const needed = Math.ceil((work.times * atLeast) / seconds);
       work.times = Math.min(mostTimes, Math.max(2 * work.times, needed));
-      work.once = await secondsOf(work, work.times);
+      work.samples.length = 0;
+      seconds = await measure(work);
     }
-    if (work.once >= long) work.samples.push(work.once);
   }
-  for (let round = 0; round < rounds; round++) {
-    for (const work of round % 2 ? works.toReversed() : works) {
-      const { times, once, samples } = work;
-      if (samples.length >= rounds) continue;
-      if (once >= long) samples.push(await secondsOf(work, 1));
-      else samples.push(await difference(work, times));
-    }
+  for (let round = 1; round < rounds; round++) {
+    for (const work of round % 2 ? works.toReversed() : works) await measure(work);
   }
   return works.map(({ samples }) => {
     const sorted = samples.toSorted((a, b) => a - b);
@@ -71,9 +65,4 @@ export async function timeInTurns(
       least: sorted[0] ?? Number.NaN,
     };
   });
-
-  async function difference(work: Work, times: number): Promise<number> {
-    const [single, double] = [await secondsOf(work, times), await secondsOf(work, 2 * times)];
-    return double > single ? (double - single) / times : double / (2 * times);
-  }
 }

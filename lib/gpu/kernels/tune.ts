@@ -113,11 +113,11 @@ const longestRun = 5000;
 /** A device clocks up under load. */
 const warmUp = 150;
 /** Seconds of one measurement, and of one run in it at most. */
-const atLeast = 0.02;
+const atLeast = 0.05;
 const longestPart = 0.05;
 const rounds = 3;
 /** The first runs are so small, since their time is not known. */
-const firstShare = 1 / 16;
+const firstShare = 1 / 64;
 /** A challenger wins by more than this. */
 const margin = 0.03;
 /** A class ends when two in a row are slower by more than this. */
@@ -292,8 +292,15 @@ class Tuner {
     run: (share: number) => (times: number) => Promise<void>,
     rate: number,
   ) {
-    const share = Math.max(firstShare, Math.min(1, (longestPart * rate) / tuned.flops));
-    for (const begin = this.clock.now(); this.clock.now() - begin < warmUp; ) await run(share)(1);
+    const shareOf = (perSecond: number) =>
+      Math.max(firstShare, Math.min(1, (longestPart * perSecond) / tuned.flops));
+    let share = shareOf(rate);
+    const { now } = this.clock;
+    for (const begin = now(); now() - begin < warmUp; ) {
+      // A small share may not fill the device: a larger one tells its rate.
+      const { least } = await timeWork(run(share), { now, atLeast: 0, rounds: 1, warm: true });
+      share = shareOf((tuned.flops * share) / Math.max(least, 1e-9));
+    }
     return share;
   }
 
