@@ -47,6 +47,9 @@ ${body.join('\n')}
 /** Measures within a second. */
 export const quickPeak: TimeOptions = { atLeast: 0.1, rounds: 2 };
 
+/** Until it is known how fast a device is. */
+const first: TimeOptions = { atLeast: 0.02, rounds: 1 };
+
 /** What is timed for a {@link Peak}. */
 export const peakKernels = { multiplyAdd: loop('multiply-add'), integerDot: loop('integer dot') };
 
@@ -79,14 +82,15 @@ export async function measurePeak(
       await compute.dispatch(Array.from({ length: times }, job));
       await backend.settle();
     };
-    // Enough groups for every unit of a large GPU, as soon as the device is known not to be slow.
-    const probe = await timeWork(run, { ...options, atLeast: 0.002, rounds: 1 });
-    const rate = flopsOf(work) / probe.least;
-    compute.rates.set(kernel.key, rate);
-    if (rate > 1e11) work = { loops: 256, groups: 4096 };
-    const { least } = await timeWork(run, options);
-    compute.rates.set(kernel.key, flopsOf(work) / least);
-    return flopsOf(work) / least;
+    // What a kernel is known to reach decides how much of it is submitted at a time: until it is known, waits count.
+    for (const each of [first, first, options]) {
+      const { least } = await timeWork(run, each);
+      const rate = flopsOf(work) / least;
+      compute.rates.set(kernel.key, rate);
+      // Enough groups for every unit of a large GPU, as soon as the device is known not to be slow.
+      if (rate > 1e11) work = { loops: 256, groups: 4096 };
+    }
+    return compute.rates.get(kernel.key) ?? null;
   };
   try {
     return {

@@ -268,12 +268,17 @@ class Tuner {
     const runOf = (of: Candidate, share: number) => async (times: number) => {
       await this.#limited(of, tuned.run(of, share, times));
     };
-    const run = (share: number) => runOf(candidate, share);
+    /** The same once more, to tell how fast it is: that decides how much is submitted at a time. */
+    const rateAt = async (share: number, warm = true) => {
+      const once = { now, atLeast: 0, rounds: 1, warm };
+      const timing = await timeWork(runOf(candidate, share), once);
+      return this.#tell(candidate, tuned.flops * share, timing);
+    };
     const { now } = this.clock;
-    const first = await timeWork(run(firstShare), { now, atLeast: 0, rounds: 1 });
-    const guess = this.#tell(candidate, tuned.flops * firstShare, first);
-    const share = this.#shares.get(tuned) ?? (await this.#warmUp(tuned, run, guess));
+    const guess = await rateAt(firstShare, false);
+    const share = this.#shares.get(tuned) ?? (await this.#warmUp(tuned, rateAt, guess));
     this.#shares.set(tuned, share);
+    await rateAt(share);
     const pair = [candidate, ...(fastest ? [fastest] : [])];
     const timings = await timeInTurns(
       pair.map((each) => runOf(each, share)),
@@ -289,18 +294,15 @@ class Tuner {
   /** Keeps the device at work until its clocks are up. @returns the share of the work that is timed */
   async #warmUp(
     tuned: TunedFamily,
-    run: (share: number) => (times: number) => Promise<void>,
-    rate: number,
-  ) {
-    const shareOf = (perSecond: number) =>
-      Math.max(firstShare, Math.min(1, (longestPart * perSecond) / tuned.flops));
-    let share = shareOf(rate);
-    const { now } = this.clock;
-    for (const begin = now(); now() - begin < warmUp; ) {
-      // A small share may not fill the device: a larger one tells its rate.
-      const { least } = await timeWork(run(share), { now, atLeast: 0, rounds: 1, warm: true });
-      share = shareOf((tuned.flops * share) / Math.max(least, 1e-9));
-    }
+    rateAt: (share: number) => Promise<number>,
+    guess: number,
+  ): Promise<number> {
+    const shareOf = (rate: number) =>
+      Math.max(firstShare, Math.min(1, (longestPart * rate) / tuned.flops));
+    let share = shareOf(guess);
+    const begin = this.clock.now();
+    // A small share may not fill the device: a larger one tells its rate.
+    while (this.clock.now() - begin < warmUp) share = shareOf(await rateAt(share));
     return share;
   }
 
