@@ -124,7 +124,13 @@ const reusedPass = 0.03;
 const easyCachePass = 0.5;
 
 /** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */
-function passesOfSteps({ scheduler, steps, flowShift, cache, ...sampling }: Sampling): number[] {
+export function passesOfSteps({
+  scheduler,
+  steps,
+  flowShift,
+  cache,
+  ...sampling
+}: Sampling): number[] {
   const { guidanceScale, guidedSteps = steps } = sampling;
   const schedule = createScheduler({ ...scheduler, steps, flowShift });
   const evaluations = Array.from({ length: steps }, (_, step) => schedule.step(step).length);
