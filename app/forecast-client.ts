@@ -4,7 +4,7 @@ import { createWorkerClient } from '../lib/predictions/worker-client';
 type Ask = (requests: readonly ForecastRequest[], withMemory?: boolean) => Promise<Forecast>;
 const start = () =>
   new Worker(new URL('../workers/forecast.ts', import.meta.url), { type: 'module' });
-const client = createWorkerClient<{ forecast: Ask }>('forecast', start, (remote) => remote);
+const client = createWorkerClient<{ forecast: Ask }>('forecast', start);
 
 /** What requests take together; starts the worker on first use. @throws KinoraError */
 export const askForecast: Ask = (requests, withMemory) => {
