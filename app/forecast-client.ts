@@ -1,14 +1,13 @@
-import type { Forecast, ForecastApi, ForecastRequest } from '../lib/engine/forecast';
+import type { Forecast, ForecastRequest } from '../lib/engine/forecast';
 import { createWorkerClient } from '../lib/predictions/worker-client';
 
-const client = createWorkerClient<ForecastApi>(
-  'forecast',
-  () => new Worker(new URL('../workers/forecast.ts', import.meta.url), { type: 'module' }),
-  (remote) => ({ forecast: (request, withMemory) => remote.forecast(request, withMemory) }),
-);
+type Ask = (requests: readonly ForecastRequest[], withMemory?: boolean) => Promise<Forecast>;
+const start = () =>
+  new Worker(new URL('../workers/forecast.ts', import.meta.url), { type: 'module' });
+const client = createWorkerClient<{ forecast: Ask }>('forecast', start);
 
-/** What a request takes; starts the worker on first use. @throws KinoraError */
-export async function askForecast(request: ForecastRequest, withMemory = false): Promise<Forecast> {
+/** What requests take together; starts the worker on first use. @throws KinoraError */
+export const askForecast: Ask = (requests, withMemory) => {
   const { api, crashed } = client.open();
-  return Promise.race([api.forecast(request, withMemory), crashed]);
-}
+  return Promise.race([api.forecast(requests, withMemory), crashed]);
+};

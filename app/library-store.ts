@@ -1,20 +1,8 @@
 import { type ErrorRecord, toKinoraError } from '../lib/contract/errors';
 import type { LibraryApi, LibrarySnapshot } from '../lib/contract/library';
+import type { WorkerClient, WorkerSession } from '../lib/predictions/worker-client';
 
-/** A running library worker. */
-export interface LibrarySession {
-  readonly api: LibraryApi;
-  /** Rejects when the worker dies; never resolves. */
-  readonly crashed: Promise<never>;
-}
-
-/** Where the store gets its worker from. */
-export interface LibraryHost {
-  /** The running worker; starts one where there is none. */
-  open(): LibrarySession;
-  /** Ends the worker; the next {@link open} starts a fresh one. */
-  close(): void;
-}
+type LibrarySession = WorkerSession<LibraryApi>;
 
 /** What this page knows of the library. */
 export type LibraryState =
@@ -33,7 +21,7 @@ export class LibraryStore {
   #session: LibrarySession | null = null;
   readonly #listeners = new Set<() => void>();
 
-  constructor(readonly host: LibraryHost) {}
+  constructor(readonly host: WorkerClient<LibraryApi>) {}
 
   readonly getSnapshot = (): LibraryState => this.#state;
 

@@ -1,12 +1,15 @@
 import { useSyncExternalStore } from 'react';
-import { createLibraryHost } from './library-client';
+import type { LibraryApi } from '../lib/contract/library';
+import { createWorkerClient } from '../lib/predictions/worker-client';
 import { type LibraryState, LibraryStore, loadingLibrary } from './library-store';
 
+const startWorker = () =>
+  new Worker(new URL('../workers/library.ts', import.meta.url), { type: 'module' });
 let store: LibraryStore | null = null;
 
 /** The one library of this page. For handlers and effects: the server has none. */
 export function getLibrary(): LibraryStore {
-  store ??= new LibraryStore(createLibraryHost());
+  store ??= new LibraryStore(createWorkerClient<LibraryApi>('library', startWorker));
   return store;
 }
 

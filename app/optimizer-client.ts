@@ -1,4 +1,3 @@
-import { proxy, type Remote } from 'comlink';
 import type { OptimizerApi } from '../lib/contract/optimizer';
 import { createWorkerClient, type WorkerClient } from '../lib/predictions/worker-client';
 
@@ -6,13 +5,5 @@ import { createWorkerClient, type WorkerClient } from '../lib/predictions/worker
 export function createOptimizerClient(): WorkerClient<OptimizerApi> {
   const start = () =>
     new Worker(new URL('../workers/optimizer.ts', import.meta.url), { type: 'module' });
-  return createWorkerClient<OptimizerApi>('optimizer', start, toApi);
-}
-
-function toApi(remote: Remote<OptimizerApi>): OptimizerApi {
-  return {
-    optimize: (request, onText) =>
-      onText ? remote.optimize(request, proxy(onText)) : remote.optimize(request),
-    measurePrompt: (model, text) => remote.measurePrompt(model, text),
-  };
+  return createWorkerClient<OptimizerApi>('optimizer', start);
 }

@@ -1,8 +1,8 @@
 import { expose } from 'comlink';
-import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { type ForecastApi, forecast } from '../lib/engine/forecast';
+import { installTransferHandlers } from '../lib/contract/transfer-handlers';
+import { forecast } from '../lib/engine/forecast';
 import { modelFamilies } from '../lib/models';
 
 // Beside the engine, which may be busy.
-installErrorTransfer();
-expose({ forecast: forecast.bind(null, modelFamilies) } satisfies ForecastApi);
+installTransferHandlers();
+expose({ forecast: forecast.bind(null, modelFamilies) });

@@ -5,8 +5,7 @@ import { nativeSizeOf, sizes } from '../../lib/contract/parameters';
 import { profileNames } from '../../lib/contract/profile-names';
 import { getDevice } from '../shared/device';
 import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
-import { forecastOfModel, useForecast } from '../studio/form/forecast';
-import { durationText } from '../studio/form/forecast-text';
+import { durationText, forecastOfModel, useForecast } from '../studio/form/forecast';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import type { GpuMemory } from './use-gpu-memory';
@@ -92,7 +91,7 @@ function Times({ entry, gpu }: { entry: ModelEntry; gpu: GpuState }) {
   const report = gpu.status === 'known' ? gpu.report : null;
   const backend = shownBackend(getDevice(), gpu);
   const of = (profile: (typeof profileNames)[number]) =>
-    report && forecastOfModel(entry, profile, backend, report);
+    forecastOfModel(entry, profile, backend, report);
   const forecasts = {
     standard: useForecast(of('standard')),
     'ultra-fast': useForecast(of('ultra-fast')),
@@ -101,7 +100,7 @@ function Times({ entry, gpu }: { entry: ModelEntry; gpu: GpuState }) {
     const { [profile]: forecast } = forecasts;
     return (
       <small key={profile}>
-        {t(`names.profile.${profile}`)}: {forecast ? durationText(forecast.time) : '…'}
+        {t(`names.profile.${profile}`)}: {forecast ? durationText(forecast) : '…'}
       </small>
     );
   });

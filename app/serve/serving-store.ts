@@ -1,6 +1,6 @@
-import { proxy, type Remote } from 'comlink';
 import { useSyncExternalStore } from 'react';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { Observable } from '../../lib/contract/observable';
 import { createWorkerClient, type WorkerClient } from '../../lib/predictions/worker-client';
 import type { ServedJob, ServeOptions, ServingApi, UnfinishedLease } from '../../lib/worker/api';
 import {
@@ -45,13 +45,10 @@ function advanceServing(state: ServingState, event: ServingEvent): ServingState 
 }
 
 /**
- * Connects this page to the server. {@link subscribe} and {@link getSnapshot} fit React's
- * `useSyncExternalStore`. The connection continues on other pages of the app and ends when the document
+ * Connects this page to the server. The connection continues on other pages of the app and ends when the document
  * is closed.
  */
-export class ServingStore {
-  #state = notServing;
-  readonly #listeners = new Set<() => void>();
+export class ServingStore extends Observable<ServingState> {
   readonly #watchers = new Set<(event: ServingEvent) => void>();
   /** The lease of the current job, to be released if the page is closed. */
   #lease: UnfinishedLease | null = null;
@@ -59,14 +56,9 @@ export class ServingStore {
   /** Whether `serve` was called in the worker. */
   #serving = false;
 
-  constructor(readonly client: WorkerClient<ServingApi>) {}
-
-  readonly getSnapshot = (): ServingState => this.#state;
-
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
+  constructor(readonly client: WorkerClient<ServingApi>) {
+    super(notServing);
+  }
 
   /** Calls `watcher` with every event. @returns a function that ends this */
   watch(watcher: (event: ServingEvent) => void): () => void {
@@ -80,7 +72,7 @@ export class ServingStore {
     const end = new AbortController();
     this.#end = end;
     const { token, ...shown } = options;
-    this.#set({ ...this.#state, options: shown });
+    this.set({ ...this.getSnapshot(), options: shown });
     this.#dispatch({ type: 'connecting' });
     try {
       await acquireServingLock(options.name, end.signal);
@@ -105,7 +97,7 @@ export class ServingStore {
       this.#serving = false;
       this.#end = null;
       end.abort();
-      this.#set({ ...this.#state, options: null });
+      this.set({ ...this.getSnapshot(), options: null });
     }
   }
 
@@ -147,15 +139,13 @@ export class ServingStore {
   }
 
   #dispatch(event: ServingEvent): void {
-    this.#set(advanceServing(this.#state, event));
+    this.set(advanceServing(this.getSnapshot(), event));
     for (const watcher of this.#watchers) watcher(event);
   }
 
-  #set(state: ServingState): void {
-    if (state === this.#state) return;
-    this.#state = state;
+  override set(state: ServingState): void {
+    super.set(state);
     showServed(state.connection);
-    for (const listener of this.#listeners) listener();
   }
 }
 
@@ -196,17 +186,7 @@ export function checkToken(text: string): string {
 function createServingClient(): WorkerClient<ServingApi> {
   const start = () =>
     new Worker(new URL('../../workers/serving.ts', import.meta.url), { type: 'module' });
-  return createWorkerClient<ServingApi>('serving worker', start, toApi);
-}
-
-function toApi(remote: Remote<ServingApi>): ServingApi {
-  return {
-    serve: (options, onEvent, onLease) => remote.serve(options, proxy(onEvent), proxy(onLease)),
-    pause: () => remote.pause(),
-    resume: () => remote.resume(),
-    disconnect: () => remote.disconnect(),
-    retryNow: () => remote.retryNow(),
-  };
+  return createWorkerClient<ServingApi>('serving worker', start);
 }
 
 const subscribe = (listener: () => void) => getServing().subscribe(listener);

@@ -1,4 +1,3 @@
-import { proxy } from 'comlink';
 import { useEffect, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { appUrl } from '../../lib/contract/site';
@@ -20,9 +19,6 @@ const short = { variants: 1, rounds: 2 } as const;
 const client = createWorkerClient<KernelBenchApi>(
   'benchmark',
   () => new Worker(new URL('../../workers/kernel-bench.ts', import.meta.url), { type: 'module' }),
-  (remote) => ({
-    run: (base, options, onReport) => remote.run(base, options, proxy(onReport)),
-  }),
 );
 
 /** Measures the GPU and shows a text for an issue. What is stopped, or fails, keeps what was measured until then. */

@@ -61,6 +61,11 @@ export function typedDevice({ memoryBudget: bytes }: Omit<DeviceOptions, 'backen
   return { memoryBudget: bytes === undefined ? '' : String(Number((bytes / 2 ** 30).toFixed(3))) };
 }
 
+/** The memory limit as `npm run generate` takes it; empty where there is none. */
+export function memoryOption({ memoryBudget }: TypedDevice): string {
+  return memoryBudget.trim();
+}
+
 /** The setting; renders again when any tab changes it. */
 export function useDevice(): DeviceSetting {
   return useSyncExternalStore(stored.subscribe, stored.getSnapshot, stored.getServerSnapshot);

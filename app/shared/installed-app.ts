@@ -1,4 +1,5 @@
 import { useEffect, useSyncExternalStore } from 'react';
+import { Observable } from '../../lib/contract/observable';
 import { appPath } from '../../lib/contract/site';
 import { askToActivate } from '../../lib/offline/messages';
 import { t } from '../texts';
@@ -13,13 +14,10 @@ interface AppOffers {
   readonly install: InstallOffer | null;
 }
 
-const none: AppOffers = { waiting: null, install: null };
-let offers = none;
-const listeners = new Set<() => void>();
+const offers = new Observable<AppOffers>({ waiting: null, install: null });
 
 function set(change: Partial<AppOffers>): void {
-  offers = { ...offers, ...change };
-  for (const listener of listeners) listener();
+  offers.set({ ...offers.getSnapshot(), ...change });
 }
 
 /** Shortest time between two questions whether there is a new version, in milliseconds. */
@@ -98,17 +96,8 @@ export async function switchVersion(waiting: ServiceWorker): Promise<string | nu
   return t('shared.updateOtherTabs');
 }
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-};
-
 /** What the browser offers; starts the service worker. */
 export function useAppOffers(): AppOffers {
   useEffect(start, []);
-  return useSyncExternalStore(
-    subscribe,
-    () => offers,
-    () => none,
-  );
+  return useSyncExternalStore(offers.subscribe, offers.getSnapshot, offers.getServerSnapshot);
 }

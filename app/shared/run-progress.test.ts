@@ -36,7 +36,7 @@ test('the phases optimise and check are there only where they are part of the ru
   expect(runPhases(start)).toEqual(plain);
   expect(runPhases({ ...start, optimises: true })).toEqual(['optimise', ...plain]);
   // From the start: a phase that came later could push the next line down.
-  const checked = initialProgress({ num_inference_steps: 10 }, true);
+  const checked = initialProgress({ num_inference_steps: 10 }, { safetyChecker: true });
   expect(runPhases(checked).at(-2)).toBe('check');
 });
 

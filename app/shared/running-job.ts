@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { Observable } from '../../lib/contract/observable';
 import { showInIcon } from './progress-icon';
 
 /** What every page shows of a job that runs in this tab. */
@@ -15,35 +16,27 @@ export interface RunningJob {
 /*
  * Runner and serving store write into this; the header reads it. So no page loads them where nothing runs.
  */
-let jobs: readonly RunningJob[] = [];
-const listeners = new Set<() => void>();
+const running = new Observable<readonly RunningJob[]>([]);
 
 /** Shows a job on every page and in the title; null when it has ended. */
 export function showJob(href: RunningJob['href'], job: Omit<RunningJob, 'href'> | null): void {
+  const jobs = running.getSnapshot();
   if (!job && !jobs.some((each) => each.href === href)) return;
-  jobs = [...jobs.filter((each) => each.href !== href), ...(job ? [{ href, ...job }] : [])];
+  running.set([...jobs.filter((each) => each.href !== href), ...(job ? [{ href, ...job }] : [])]);
   showInTitle();
-  for (const listener of listeners) listener();
 }
 
 /** Puts the progress before the title of whatever page is open, and into its icon. */
 export function showInTitle(): void {
   const own = document.title.replace(/^(⏸ )?(\d+%|…) · /, '');
-  const [job] = jobs;
+  const [job] = running.getSnapshot();
   const percent = job?.percent === null ? '…' : `${job?.percent}%`;
   const title = job ? `${job.state === 'paused' ? '⏸ ' : ''}${percent} · ${own}` : own;
   if (document.title !== title) document.title = title;
   showInIcon(job ? (job.percent ?? 0) : null);
 }
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-};
-const getSnapshot = () => jobs;
-const nothing: readonly RunningJob[] = [];
-
 /** The jobs of this tab: at most one of the studio and one of the API. */
 export function useRunningJobs(): readonly RunningJob[] {
-  return useSyncExternalStore(subscribe, getSnapshot, () => nothing);
+  return useSyncExternalStore(running.subscribe, running.getSnapshot, running.getServerSnapshot);
 }

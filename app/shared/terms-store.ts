@@ -1,5 +1,6 @@
 import { useEffect, useSyncExternalStore } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { Observable } from '../../lib/contract/observable';
 import type { TermsAcceptance } from '../../lib/contract/terms';
 
 /** What this page knows of the terms of use. */
@@ -12,16 +13,12 @@ export interface TermsState {
   readonly error: ErrorRecord | null;
 }
 
-const unread: TermsState = { acceptance: undefined, asking: false, error: null };
-
-let state = unread;
+const terms = new Observable<TermsState>({ acceptance: undefined, asking: false, error: null });
 /** What waits for the answer to the open dialog. */
 let waiting: ((accepted: boolean) => void)[] = [];
-const listeners = new Set<() => void>();
 
 function set(changes: Partial<TermsState>): void {
-  state = { ...state, ...changes };
-  for (const listener of listeners) listener();
+  terms.set({ ...terms.getSnapshot(), ...changes });
 }
 
 /** Loaded on first use: pages that only show a link do not need the library. */
@@ -81,18 +78,9 @@ function answer(accepted: boolean): void {
   for (const resolve of resolvers) resolve(accepted);
 }
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
 /** The state of the terms. @param known reads the acceptance first */
 export function useTerms({ known = false } = {}): TermsState {
-  const current = useSyncExternalStore(
-    subscribe,
-    () => state,
-    () => unread,
-  );
+  const current = useSyncExternalStore(terms.subscribe, terms.getSnapshot, terms.getServerSnapshot);
   useEffect(() => {
     if (known) read().catch((thrown) => set({ error: toKinoraError(thrown).toRecord() }));
   }, [known]);

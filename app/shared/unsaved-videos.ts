@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
+import { Observable } from '../../lib/contract/observable';
 
 /** Finished videos that could not be saved into the user's folder. */
 export interface UnsavedVideos {
@@ -13,24 +14,15 @@ export interface UnsavedVideos {
 }
 
 /* The runner writes into this; every page shows it, and loads no more than this for it. */
-let unsaved: UnsavedVideos | null = null;
-const listeners = new Set<() => void>();
+const unsaved = new Observable<UnsavedVideos | null>(null);
 
 /** Null where there are none, or hides them: they stay in this browser. */
-export function setUnsaved(value: UnsavedVideos | null): void {
-  unsaved = value;
-  for (const listener of listeners) listener();
-}
-
-const subscribe = (listener: () => void) => {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-};
+export const setUnsaved = (value: UnsavedVideos | null): void => unsaved.set(value);
 
 /** What {@link useUnsaved} has, outside of React. */
-export const getUnsaved = (): UnsavedVideos | null => unsaved;
+export const getUnsaved = unsaved.getSnapshot;
 
 /** Finished videos that could not be saved into the user's folder; null where there are none. */
 export function useUnsaved(): UnsavedVideos | null {
-  return useSyncExternalStore(subscribe, getUnsaved, () => null);
+  return useSyncExternalStore(unsaved.subscribe, getUnsaved, unsaved.getServerSnapshot);
 }

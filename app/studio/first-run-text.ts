@@ -4,7 +4,7 @@ import type { Forecast } from '../../lib/engine/forecast';
 import type { GpuState } from '../shared/gpu';
 import { t } from '../texts';
 import '../texts/en/form';
-import { durationText } from './form/forecast-text';
+import { durationText } from './form/forecast';
 
 /** Whether a GPU computes that is worth its name. */
 export function hasRealGpu({ outcome, software }: DeviceReport, backend: Backend): boolean {
@@ -28,19 +28,17 @@ export function deviceSentence(
   if (gpu.status === 'failed') return null;
   const { small, standard, fast } = forecasts;
   if (!hasRealGpu(gpu.report, backend)) {
-    return small
-      ? t('form.sampleTakes', { time: durationText(small.time), model })
-      : t('form.looking');
+    return small ? t('form.sampleTakes', { time: durationText(small), model }) : t('form.looking');
   }
   if (!standard || !fast) return t('form.looking');
   const { adapter } = gpu.report;
   const values = {
     gpu: [adapter.vendor, adapter.architecture].filter(Boolean).join(' ') || t('form.theGpu'),
     model,
-    time: durationText(standard.time),
-    fast: durationText(fast.time),
+    time: durationText(standard),
+    fast: durationText(fast),
   };
-  return standard.time.measured
+  return standard.measured
     ? t('form.deviceTakes', values)
     : t('form.deviceTakesUnmeasured', values);
 }

@@ -1,4 +1,5 @@
 import type { ModelEntry } from '../../lib/contract/library';
+import { sourcesFor } from '../../lib/contract/manifest-parts';
 import type { Backend } from '../../lib/contract/prediction';
 import type { GpuState } from '../shared/gpu';
 import { LargerModel } from '../shared/model-field';
@@ -52,17 +53,20 @@ function DeviceSentence(props: {
   // Where WebGPU was chosen and is missing, it is the CPU that could.
   const usable = report?.outcome === 'ready' ? backend : 'wasm';
   const small = useForecast(
-    onGpu || !report ? null : forecastOfModel(bundled, 'standard', usable, report),
+    onGpu || !report ? [] : forecastOfModel(bundled, 'standard', usable, report),
   );
-  const standard = useForecast(onGpu ? forecastOfModel(real, 'standard', backend, report) : null);
-  const fast = useForecast(onGpu ? forecastOfModel(real, 'ultra-fast', backend, report) : null);
-  const { name } = real.manifest;
+  const standard = useForecast(onGpu ? forecastOfModel(real, 'standard', backend, report) : []);
+  const fast = useForecast(onGpu ? forecastOfModel(real, 'ultra-fast', backend, report) : []);
+  const { name, precision } = real.manifest;
+  const needed = real.manifest.components.filter(({ faster }) => !faster).map(({ id }) => id);
+  const files = sourcesFor(real.manifest, precision)
+    .filter(({ component }) => needed.includes(component))
+    .flatMap((source) => source.files);
+  const gigabytes = Math.round(files.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0) / 1e9);
   return (
     <>
       {deviceSentence(gpu, backend, name, { small, standard, fast })}
-      {standard &&
-        !real.ready &&
-        ` ${t('form.modelStorage', { name, gigabytes: Math.round(standard.weightBytes / 1e9) })}`}
+      {standard && !real.ready && ` ${t('form.modelStorage', { name, gigabytes })}`}
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { Observable } from '../../lib/contract/observable';
 import { language, setTexts } from '.';
 import { type Language, languages, matchLanguage, type Texts } from './catalogue';
 
@@ -6,7 +7,8 @@ import { type Language, languages, matchLanguage, type Texts } from './catalogue
 export type LanguageChoice = Language | 'system';
 
 const key = 'kinora-language';
-const listeners = new Set<() => void>();
+/** Whose texts are loaded. */
+const shown = new Observable<Language>('en');
 
 /** Texts of the languages that are loaded when they are asked for. */
 const loaders: Readonly<Record<Exclude<Language, 'en'>, () => Promise<Texts>>> = {
@@ -38,19 +40,14 @@ export async function showChosenLanguage(): Promise<void> {
 
 /** The language that the pages of this tab are shown in; English until the texts of another are loaded. */
 export function useLanguage(): Language {
-  return useSyncExternalStore(subscribe, language, () => 'en');
+  return useSyncExternalStore(shown.subscribe, language, shown.getServerSnapshot);
 }
 
 async function show(next: Language): Promise<void> {
   if (next === language()) return;
   setTexts(next, next === 'en' ? undefined : await loaders[next]());
   document.documentElement.lang = next;
-  for (const listener of listeners) listener();
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  shown.set(next);
 }
 
 function read(): string | null {

@@ -28,7 +28,8 @@ function take(...events: ServeReport[]): void {
 }
 
 test('a job from its claim to its end, steps now and then', () => {
-  take({ type: 'claimed', job, parameters: { num_inference_steps: 4 }, checks: true });
+  const options = { safetyChecker: true };
+  take({ type: 'claimed', job, parameters: { num_inference_steps: 4 }, options });
   const progress = { type: 'progress', id: job.id, phase: 'denoise', steps: 4 } as const;
   for (const step of [0, 1, 2, 3, 4]) {
     take({ ...progress, step });
@@ -66,7 +67,8 @@ test('a job from its claim to its end, steps now and then', () => {
 test('a failure says why, and no line has a prompt to show', () => {
   const error = { code: 'LORA_MISSING', message: 'No such LoRA.', remedy: 'Check it.' } as const;
   const ended = { id: job.id, attempt: 1, seconds: 1, endedAt: 0, safety: null, prompt: null };
-  take({ type: 'claimed', job, parameters: { num_inference_steps: 4 }, checks: true });
+  const options = { safetyChecker: true };
+  take({ type: 'claimed', job, parameters: { num_inference_steps: 4 }, options });
   take({ type: 'ended', job: { ...ended, outcome: 'failed', error } });
   expect(lines.at(-1)).toBe('job abcdef01 failed after 1 s: No such LoRA. Check it.');
 });

@@ -46,6 +46,9 @@ export interface RunOptions {
 
 type OptionName = Exclude<keyof RunOptions, 'framing' | 'lastImage' | 'imageInFile'>;
 
+/** Those that are fields of the v3 API. */
+type OptionField = 'enable_prompt_optimizer' | 'enable_safety_checker';
+
 interface OptionDefinition {
   /** Of `npm run generate`; one that begins with `no-` is given where the value is false. */
   readonly option: string;
@@ -55,7 +58,7 @@ interface OptionDefinition {
   /** What form and command start with, where that is not what its absence means. */
   readonly initial?: true;
   /** Its field in the v3 API, where that has it. */
-  readonly field?: 'enable_prompt_optimizer' | 'enable_safety_checker';
+  readonly field?: OptionField;
 }
 
 /** The options as command and API have them. */
@@ -70,6 +73,15 @@ export const optionDefinitions: Readonly<Record<OptionName, OptionDefinition>> =
   encoder: { option: 'encoder', values: ['webcodecs', 'ffmpeg'] },
 };
 export const optionNames = Object.keys(optionDefinitions) as OptionName[];
+
+/** The options that a request of the v3 API asks for. */
+export function optionsOfFields(request: Readonly<Record<OptionField, boolean>>): RunOptions {
+  const options = optionNames.flatMap((name) => {
+    const { field } = optionDefinitions[name];
+    return field ? [[name, request[field]] as const] : [];
+  });
+  return Object.fromEntries(options);
+}
 
 /** What a profile leaves open of how a video is sampled and decoded. */
 export type SamplingOptions = Pick<

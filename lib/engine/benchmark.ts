@@ -1,7 +1,7 @@
 import * as Comlink from 'comlink';
 import { KinoraError } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { createTestedBackend } from '../gpu';
 import { assignKernels } from '../gpu/kernels/assign';
 import { modelChecks } from '../models/checks';
@@ -44,6 +44,6 @@ export type BenchApi = typeof bench;
 
 /** Starts the benchmark in this worker; the page speaks to it over Comlink. */
 export function startBenchmark(): void {
-  installErrorTransfer();
+  installTransferHandlers();
   Comlink.expose(bench);
 }

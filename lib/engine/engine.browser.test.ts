@@ -8,9 +8,9 @@ import type {
   ProgressEvent,
   RunOptions,
 } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { sha256 } from '../contract/sha256';
 import { failureOf } from '../contract/testing/failure';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
 import { listRuns, removeRun } from '../predictions/run-files';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
@@ -18,7 +18,7 @@ import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../vid
 import { knownPaces } from './run-estimate';
 import { fetchBlob, fetchStill, generate as generateWith, makeRequest } from './testing/runs';
 
-installErrorTransfer();
+installTransferHandlers();
 
 let worker: Worker;
 let engine: Comlink.Remote<EngineApi>;

@@ -12,8 +12,8 @@ import {
   type Safety,
   toKinoraError,
 } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { probeDevice, selfTest } from '../gpu';
 import { RunControl } from '../pipeline/control';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
@@ -229,6 +229,6 @@ function withModel<T>(id: string, work: () => Promise<T>): Promise<T> {
 
 /** Starts an engine in this worker; the page speaks to it over Comlink. */
 export function startEngine(parts: EngineParts): void {
-  installErrorTransfer();
+  installTransferHandlers();
   Comlink.expose(new Engine(parts));
 }

@@ -2,8 +2,8 @@
 import * as Comlink from 'comlink';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { centred, type EngineApi, type ProgressEvent, parseParameters } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { readVideo, removeVideo } from '../predictions/videos';
 import {
   coverCrop,
@@ -18,7 +18,7 @@ import { readFrame } from '../video/frames';
 import { lanczos3 } from '../video/resample';
 import { fetchBlob, fetchStill, generate, makeRequest } from './testing/runs';
 
-installErrorTransfer();
+installTransferHandlers();
 
 let worker: Worker;
 let engine: Comlink.Remote<EngineApi>;

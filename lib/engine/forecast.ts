@@ -1,43 +1,42 @@
 import {
   type DeviceOptions,
   type DeviceReport,
-  type Finishing,
   frameCount,
   KinoraError,
   type ModelManifest,
-  type Precision,
-  type Size,
-  sourcesFor,
   usualKernels,
 } from '../contract';
+import { hasSafetyChecker, type ModelEntry } from '../contract/library';
+import { type ParametersInput, parseParameters } from '../contract/request';
+import type { RunRequest } from '../contract/run';
 import { appUrl } from '../contract/site';
 import { joinOf, planClips } from '../pipeline/clips';
 import { RunEstimator } from '../pipeline/estimate/estimator';
-import { stagesOf } from '../pipeline/estimate/stages';
-import { longestClip, type MemoryPlan, MemoryPlanner } from '../pipeline/memory/plan';
+import type { CountedRun } from '../pipeline/estimate/stages';
+import { longestClip, MemoryPlanner } from '../pipeline/memory/plan';
 import type { ModelCounts, ModelFamilies } from '../pipeline/model';
 import { familyOf } from '../pipeline/open';
-import type { Sampling } from '../pipeline/profiles';
+import { resolveSampling, type StoredModel, storedModel } from '../pipeline/profiles';
 import { createScheduler } from '../pipeline/schedulers';
-import { sampledFrames } from '../safety/check';
 import { httpFolder, type ModelFolder } from '../weights';
 import { modelFolderOf, openModelStore } from '../weights/store';
-import { knownPaces } from './run-estimate';
+import { knownPaces, stagesOn } from './run-estimate';
 
 /** A request of which is to be known what it takes, before anything is computed or opened for it. */
-export interface ForecastRequest {
-  readonly manifest: ModelManifest;
-  /** Of its weights in this browser, or as they would be fetched. */
-  readonly precision: Precision;
-  readonly sampling: Sampling;
-  readonly size: Size;
-  /** Seconds. */
-  readonly duration: number;
-  readonly finishing: Finishing;
+export interface ForecastRequest extends Omit<RunRequest<ParametersInput>, 'model'> {
+  readonly model: StoredModel & Pick<ModelEntry, 'precision'>;
   readonly device: DeviceOptions;
   /** The engine's report; null where there is none. */
   readonly gpu: DeviceReport | null;
-  readonly checked: boolean;
+}
+
+/** What requests take together. LoRAs are not counted: they add little. */
+export interface Forecast {
+  readonly seconds: number;
+  /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
+  readonly measured: boolean;
+  /** Of the last one; null where it was not asked for. */
+  readonly memory: MemoryForecast | null;
 }
 
 /** Bytes of device memory. */
@@ -50,65 +49,66 @@ export interface MemoryForecast {
   readonly planned: number | null;
 }
 
-/** What a request takes. LoRAs are not counted: they add little. */
-export interface Forecast {
-  readonly time: {
-    readonly seconds: number;
-    /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
-    readonly measured: boolean;
-  };
-  /** Null where it was not asked for. */
-  readonly memory: MemoryForecast | null;
-  /** Bytes that the model's weights take in the store. */
-  readonly weightBytes: number;
-}
-
 /**
- * Counts a request by the configuration files of its model. It uses no GPU.
+ * Counts requests by the configuration files of their models. It uses no GPU.
  *
  * @param withMemory whether the memory is counted too, which takes seconds for a large model
- * @throws KinoraError of configuration files that are missing or invalid
+ * @throws KinoraError of parameters and configuration files that are missing or invalid
  */
 export async function forecast(
   families: ModelFamilies,
-  request: ForecastRequest,
-  withMemory: boolean,
+  requests: readonly ForecastRequest[],
+  withMemory = false,
 ): Promise<Forecast> {
-  const { manifest, precision, device, checked } = request;
-  const family = familyOf(families, manifest);
-  const configuration = await configurationOf(manifest);
-  const counts = await family.count(precision, configuration);
-  const frames = frameCount(manifest, request.duration);
-  const gpu = device.backend === 'webgpu' ? request.gpu : null;
-  const planner = withMemory ? await plannerOf(counts, request, frames, gpu) : null;
-  const plan = planner && planWithin(planner, device.memoryBudget);
-  const { kind, paces } = await knownPaces(gpu, device, manifest.id);
-  const checkedFrames = checked ? sampledFrames(frames).length : 0;
-  const stages = stagesOf({ ...request, counts, frames, checkedFrames }, kind);
-  const estimator = new RunEstimator(stages, paces);
-  estimator.decodeWork = plan?.decodeWork ?? 1;
-  const installation = await family.installation.plan(configuration);
-  const needed = manifest.components.filter(({ faster }) => !faster);
-  const stored = needed.map(({ id: component }) => {
-    const source = sourcesFor(manifest, precision).find((each) => each.component === component);
-    const blocks = source?.files.some(({ path }) => path.endsWith('.gguf')) ?? false;
-    return installation.storedBytes(component, precision, blocks) ?? 0;
-  });
-  return {
-    time: { seconds: estimator.secondsLeft(), measured: estimator.isMeasured },
-    memory: planner && {
-      full: planner.full.peak,
-      least: planner.least.peak,
-      planned: plan?.peak ?? null,
-    },
-    weightBytes: stored.reduce((sum, bytes) => sum + bytes, 0),
-  };
+  const all = { seconds: 0, measured: true, memory: null as MemoryForecast | null };
+  for (const request of requests) {
+    const { model, profile, device, options } = request;
+    const { manifest } = model;
+    const parameters = parseParameters(request.parameters);
+    const { sampling } = resolveSampling(storedModel(model), profile, parameters, options);
+    const gpu = device.backend === 'webgpu' ? request.gpu : null;
+    const counts = await countsOf(families, model);
+    const { size, duration } = parameters;
+    const frames = frameCount(manifest, duration);
+    const run = { manifest, counts, sampling, size, frames, finishing: parameters };
+    const stages = stagesOn(gpu, hasSafetyChecker(model) ? options : {}, run);
+    const { paces } = await knownPaces(gpu, device, manifest.id);
+    const estimator = new RunEstimator(stages, paces);
+    if (withMemory) {
+      const planner = await plannerOf(run, counts, device, gpu);
+      const plan = planWithin(planner, device);
+      estimator.decodeWork = plan?.decodeWork ?? 1;
+      const { full, least } = planner;
+      all.memory = { full: full.peak, least: least.peak, planned: plan?.peak ?? null };
+    }
+    all.seconds += estimator.secondsLeft();
+    all.measured &&= estimator.isMeasured;
+  }
+  return all;
+}
+
+async function countsOf(
+  families: ModelFamilies,
+  { manifest, stored, precision }: ForecastRequest['model'],
+): Promise<ModelCounts> {
+  const largest = stored.find(({ component }) => component === manifest.components[0]?.id);
+  return familyOf(families, manifest).count(
+    largest?.precision ?? precision ?? manifest.precision,
+    await configurationOf(manifest),
+  );
+}
+
+/** The configuration files of a bundled or listed model, or of one that was added to this browser. */
+async function configurationOf({ id, base, files }: ModelManifest): Promise<ModelFolder> {
+  return base === undefined
+    ? modelFolderOf((await openModelStore()).folder(id).folder('configuration'))
+    : httpFolder(appUrl(`/models/${base}`), { files });
 }
 
 async function plannerOf(
+  { manifest, sampling, size, frames }: Omit<CountedRun, 'checkedFrames'>,
   counts: ModelCounts,
-  { manifest, sampling, size, device }: ForecastRequest,
-  frames: number,
+  { kernels }: DeviceOptions,
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
   const { scheduler, steps, flowShift } = sampling;
@@ -120,31 +120,17 @@ async function plannerOf(
     reusesBlocks: sampling.cache?.kind === 'magcache',
     stochastic,
     evaluations,
-    kernels: gpu ? (device.kernels ?? usualKernels(gpu.software)) : 'runtime',
+    kernels: gpu ? (kernels ?? usualKernels(gpu.software)) : 'runtime',
   });
   return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);
 }
 
 /** Null where nothing fits. */
-function planWithin(planner: MemoryPlanner, budget: number | undefined): MemoryPlan | null {
+function planWithin(planner: MemoryPlanner, { memoryBudget }: DeviceOptions) {
   try {
-    return budget === undefined ? planner.full : planner.fit(budget);
+    return memoryBudget === undefined ? planner.full : planner.fit(memoryBudget);
   } catch (thrown) {
     if (thrown instanceof KinoraError && thrown.code === 'OUT_OF_MEMORY') return null;
     throw thrown;
   }
-}
-
-/** The configuration files of a bundled or listed model, or of one that was added to this browser. */
-async function configurationOf({ id, base, files }: ModelManifest): Promise<ModelFolder> {
-  if (base === undefined)
-    return modelFolderOf((await openModelStore()).folder(id).folder('configuration'));
-  const url = appUrl(`/models/${base}`);
-  return httpFolder(url, { files });
-}
-
-/** Interface of the forecast worker, called through Comlink. */
-export interface ForecastApi {
-  /** As {@link forecast}. */
-  forecast(request: ForecastRequest, withMemory: boolean): Promise<Forecast>;
 }

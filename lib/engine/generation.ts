@@ -156,7 +156,6 @@ export class Generation {
     const backend = await openBackend();
     signal.throwIfAborted();
     await context.kernels.use(backend, device.kernels, report, signal);
-    estimate.expectKernels(backend);
     // As cheap: a device without room for it is known before the frames are there.
     await networks.upscaler?.requireRoom(native, 2);
 
@@ -241,12 +240,11 @@ export class Generation {
           ...(request.continues && { continues: true }),
           before,
           keepsColours: options.keepsColours,
-          // Where the user set no budget the device is asked.
-          memoryBudget: device.memoryBudget ?? 'probe',
-          // Likewise.
           ...(device.kernels && { kernels: device.kernels }),
         },
         {
+          // Where the user set no budget the device is asked.
+          memoryBudget: device.memoryBudget ?? 'probe',
           control: context.control,
           onProgress: report,
           onFrame: async (frame) => finishing.add(await chain.next(frame)),

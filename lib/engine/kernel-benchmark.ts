@@ -1,5 +1,5 @@
 import * as Comlink from 'comlink';
-import { installErrorTransfer } from '../contract/error-transfer';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { createTestedBackend } from '../gpu';
 import {
   benchmarkKernels,
@@ -30,6 +30,6 @@ export type KernelBenchApi = typeof bench;
 
 /** Starts the benchmark of the kernels in this worker; the page speaks to it over Comlink. */
 export function startKernelBenchmark(): void {
-  installErrorTransfer();
+  installTransferHandlers();
   Comlink.expose(bench);
 }

@@ -1,12 +1,12 @@
 /** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { installErrorTransfer } from '../contract/error-transfer';
 import type { OptimizerApi, OptimizerRequest } from '../contract/optimizer';
 import { failureOf } from '../contract/testing/failure';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { fetchBlob, fetchLora } from './testing/runs';
 
-installErrorTransfer();
+installTransferHandlers();
 
 const installed = 'installed.gguf';
 let worker: Worker;

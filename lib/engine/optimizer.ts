@@ -5,9 +5,9 @@ import {
   type LoraFile,
   type PromptOptimization,
 } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import type { OptimizerApi, OptimizerRequest, PromptLength } from '../contract/optimizer';
 import { appUrl } from '../contract/site';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { type OptimizerParts, optimizeWithInstalled } from '../language-model';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
@@ -84,6 +84,6 @@ async function triggerWordsOf(loras: readonly LoraFile[]): Promise<readonly stri
 
 /** Starts an optimizer in this worker; the page speaks to it over Comlink. */
 export function startOptimizer(parts: OptimizerWorkerParts): void {
-  installErrorTransfer();
+  installTransferHandlers();
   Comlink.expose(new Optimizer(parts));
 }

@@ -1,6 +1,6 @@
 import * as Comlink from 'comlink';
 import type { KernelSetting } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { finishingParity } from '../finishing/parity';
 import { createTestedBackend } from '../gpu';
 import { assignKernels } from '../gpu/kernels/assign';
@@ -56,6 +56,6 @@ export type ParityApi = typeof parity;
 
 /** Starts the parity check in this worker; the page speaks to it over Comlink. */
 export function startParity(): void {
-  installErrorTransfer();
+  installTransferHandlers();
   Comlink.expose(parity);
 }

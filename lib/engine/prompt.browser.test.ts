@@ -2,13 +2,13 @@
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { EngineApi, ProgressEvent } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
 import { fetchLora, fetchStill, generate, makeRequest } from './testing/runs';
 
-installErrorTransfer();
+installTransferHandlers();
 
 let worker: Worker;
 let engine: Comlink.Remote<EngineApi>;

@@ -5,15 +5,16 @@ import {
   type ProgressEvent,
   usualKernels,
 } from '../contract';
-import { type Backend, probeDevice } from '../gpu';
+import type { RunOptions } from '../contract/run';
+import { probeDevice } from '../gpu';
 import { joinOf, keptLatents } from '../pipeline/clips';
 import type { RunControl } from '../pipeline/control';
 import { type Paces, RunEstimator } from '../pipeline/estimate/estimator';
-import { type CountedRun, stagesOf, usualRates } from '../pipeline/estimate/stages';
+import { type CountedRun, stagesOf } from '../pipeline/estimate/stages';
 import type { VideoModel } from '../pipeline/model';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';
-import { sampledFrames } from '../safety';
+import { sampledFrames } from '../safety/check';
 
 const database = new KinoraDatabase();
 
@@ -27,22 +28,27 @@ export async function knownPaces(
     ? ['webgpu', ...Object.values(gpu.adapter), kernels ?? usualKernels(gpu.software)]
     : ['wasm', navigator.hardwareConcurrency];
   const key = ['paces', ...device, model].join('|');
-  const kind: keyof typeof usualRates = !gpu ? 'cpu' : gpu.software ? 'emulated' : 'gpu';
   // A browser without storage measures each time.
   const kept = (await loadSetting(database, key).catch(() => undefined)) as Paces | undefined;
-  return { key, kind, kept, paces: { ...kept } };
+  return { key, paces: kept ?? {} };
 }
 
-/** Milliseconds between two estimates where nothing happens, and at least. */
-const [tickMs, leastMs] = [1000, 250];
+/** The stages of a run on a device. @param gpu null for the CPU */
+export function stagesOn(
+  gpu: DeviceReport | null,
+  { safetyChecker }: RunOptions,
+  run: Omit<CountedRun, 'checkedFrames'>,
+) {
+  const checkedFrames = safetyChecker ? sampledFrames(run.frames).length : 0;
+  return stagesOf({ ...run, checkedFrames }, !gpu ? 'cpu' : gpu.software ? 'emulated' : 'gpu');
+}
 
 /**
- * Tells how far one run is, with its events and once a second. What is measured is kept in this browser, for the
- * engines of the studio and of a serving tab.
+ * Tells how far one run is, with its phases and steps and once a second. What is measured is kept in this browser,
+ * for the engines of the studio and of a serving tab.
  */
 export class RunEstimate {
-  #saidAt = 0;
-  readonly #timer = setInterval(() => this.#say(), tickMs);
+  readonly #timer = setInterval(() => this.#say(), 1000);
 
   private constructor(
     readonly known: Awaited<ReturnType<typeof knownPaces>>,
@@ -54,28 +60,24 @@ export class RunEstimate {
 
   /** Starts with what was measured on this device, if anything was. */
   static async open(
-    { parameters, device, continuation, model: id, before, options }: EngineRequest,
+    { parameters, device, continuation, before, options }: EngineRequest,
     run: Pick<CountedRun, 'sampling' | 'frames' | 'optimises'> & { readonly model: VideoModel },
     control: RunControl,
     report: (event: ProgressEvent) => void,
   ): Promise<RunEstimate> {
+    const { model } = run;
     const gpu = device.backend === 'webgpu' ? await probeDevice() : null;
-    const known = await knownPaces(gpu, device, id);
-    const { manifest } = run.model;
-    const stages = stagesOf(
-      {
-        ...run,
-        manifest,
-        counts: run.model,
-        // How many latent frames an earlier video has is not read yet; it hardly counts.
-        join: joinOf(manifest, before && keptLatents),
-        size: parameters.size,
-        finishing: parameters,
-        decodesOnly: continuation === 'finish' || continuation === 'refine',
-        checkedFrames: options.safetyChecker ? sampledFrames(run.frames).length : 0,
-      },
-      known.kind,
-    );
+    const known = await knownPaces(gpu, device, model.manifest.id);
+    const stages = stagesOn(gpu, options, {
+      ...run,
+      manifest: model.manifest,
+      counts: model,
+      // How many latent frames an earlier video has is not read yet; it hardly counts.
+      join: joinOf(model.manifest, before && keptLatents),
+      size: parameters.size,
+      finishing: parameters,
+      decodesOnly: continuation === 'finish' || continuation === 'refine',
+    });
     const finishing = () => control.finishing || continuation === 'finish';
     const estimator = new RunEstimator(stages, known.paces, finishing);
     const phase = run.optimises ? 'optimise' : 'load';
@@ -87,29 +89,15 @@ export class RunEstimate {
   take(event: ProgressEvent): void {
     // The checkpoint is told before the first plan.
     if (event.type === 'plan') this.knowsStart = true;
-    if (!this.estimator.take(event)) return;
-    const isRare = event.type === 'phase' || event.type === 'step' || event.type === 'paused';
-    if (isRare || performance.now() - this.#saidAt >= leastMs) this.#say();
-  }
-
-  /** What the kernels were measured at, where no run has found it: FLOP/s of each family. */
-  expectKernels({ compute, kernels }: Pick<Backend, 'compute' | 'kernels'>): void {
-    if (!kernels || !compute) return;
-    const { paces, kind } = this.known;
-    const linear = compute.rates.get(kernels.fastLinear ? 'fastLinear' : 'linear');
-    const attention = compute.rates.get(kernels.fastAttention ? 'fastAttention' : 'attention');
-    const convolution = compute.rates.get('convolution');
-    const { operation } = usualRates[kind];
-    // About half of the work of denoising is attention.
-    if (linear && attention) paces.denoise ??= (0.5 / linear + 0.5 / attention) / operation;
-    if (convolution) paces.decode ??= 1 / convolution / operation;
+    this.estimator.take(event);
+    if (event.type === 'phase' || event.type === 'step' || event.type === 'paused') this.#say();
   }
 
   /** Remembers what was measured. A full disk loses no video: then it is measured again. */
   async keep(): Promise<void> {
-    const { key, kept } = this.known;
-    const paces = { ...kept, ...this.estimator.measured() };
-    await saveSetting(database, key, paces).catch(() => undefined);
+    const { key, paces } = this.known;
+    const measured = { ...paces, ...this.estimator.measured() };
+    await saveSetting(database, key, measured).catch(() => undefined);
   }
 
   end(): void {
@@ -117,8 +105,6 @@ export class RunEstimate {
   }
 
   #say(): void {
-    if (!this.knowsStart) return;
-    this.#saidAt = performance.now();
-    this.report({ type: 'estimate', ...this.estimator.current() });
+    if (this.knowsStart) this.report({ type: 'estimate', ...this.estimator.current() });
   }
 }

@@ -2,14 +2,14 @@
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EngineApi, type ProgressEvent, quickChecker, type RunOptions } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { failureOf } from '../contract/testing/failure';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
 import { installChecker, removeChecker } from './testing/checker';
 import { fetchStill, generate, makeRequest } from './testing/runs';
 
-installErrorTransfer();
+installTransferHandlers();
 
 let worker: Worker;
 let engine: Comlink.Remote<EngineApi>;

@@ -1,8 +1,8 @@
 import * as Comlink from 'comlink';
 import { KinoraError } from '../contract';
-import { installErrorTransfer } from '../contract/error-transfer';
 import { appUrl } from '../contract/site';
 import { siteStorage } from '../contract/site-storage';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import type { ModelInstallations } from '../pipeline/installation';
 import { fetchManifest } from '../pipeline/open';
 import { checkCheckerFiles } from '../safety';
@@ -118,7 +118,7 @@ export interface LibraryParts {
 
 /** Starts the library of this browser in this worker; the page speaks to it over Comlink. */
 export function startLibrary({ families, startHashThread }: LibraryParts): void {
-  installErrorTransfer();
+  installTransferHandlers();
   Comlink.expose(
     new Library({
       families,

@@ -1,14 +1,15 @@
 import type { Applied, CacheKind } from '../contract/applied';
 import { KinoraError } from '../contract/errors';
 import { profileTitles } from '../contract/format';
-import { type AdapterPart, isAdapterFile } from '../contract/manifest-parts';
+import type { ModelEntry } from '../contract/library';
+import { type AdapterPart, adapterParts, isAdapterFile } from '../contract/manifest-parts';
 import { adapterStrengths, type NativeSizes, unusedParameters } from '../contract/parameters';
 import type { AdapterFile, FewStepAdapter, Profile, ProfileAdapter } from '../contract/profile';
 import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
 import type { Parameters } from '../contract/request';
 import type { SamplingOptions } from '../contract/run';
 import type { StepCache } from './caches';
-import type { AdapterScales, VideoModel } from './model';
+import type { AdapterScales, ModelAdapter, VideoModel } from './model';
 
 /** How a video is sampled and decoded: what the profile fixes, and the request's values for the rest. */
 export interface Sampling {
@@ -37,6 +38,23 @@ export interface ResolvedSampling {
 
 type Asked = Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
 type SampledModel = Pick<VideoModel, 'manifest' | 'decoders' | 'adapters'>;
+/** A model by what is stored of it. */
+export type StoredModel = Pick<ModelEntry, 'manifest' | 'origin' | 'stored'>;
+
+/** A model of the library as the engine will find it when it opens it, where all adapters fit. */
+export function storedModel({ manifest, origin, stored }: StoredModel) {
+  const bundled = origin === 'bundled';
+  const sourceOf = (part: string) =>
+    bundled ? null : stored.find(({ component }) => component === part)?.sources[0]?.name;
+  const hasTiny = bundled || stored.some(({ component }) => component === 'tiny_decoder');
+  const adapters: Partial<Record<AdapterPart, ModelAdapter>> = {};
+  for (const part of adapterParts) {
+    const source = sourceOf(part);
+    if (source !== undefined) adapters[part] = { source, misfit: null };
+  }
+  const decoders = hasTiny ? (['full', 'tiny'] as const) : (['full'] as const);
+  return { manifest, decoders, adapters };
+}
 
 /**
  * Request → profile → run: the sampling of a request under one of the model's variants. Where the profile

@@ -39,11 +39,6 @@ export interface ImageToVideoRequest extends Sampling {
   readonly frames: number;
   readonly seed: number;
   /**
-   * Device bytes to keep to; `probe` asks the device, as far as the video needs; all that the video
-   * needs when absent.
-   */
-  readonly memoryBudget?: number | 'probe';
-  /**
    * What a person has chosen to compute on the GPU: where it cannot, the run is refused. Where nothing was chosen ONNX
    * Runtime computes then.
    */
@@ -52,8 +47,13 @@ export interface ImageToVideoRequest extends Sampling {
   readonly previewShare?: number;
 }
 
-/** How a run is controlled, and where its progress and frames go. */
+/** What a run keeps to, how it is controlled, and where its progress and frames go: nothing that its frames depend on. */
 export interface ImageToVideoHooks {
+  /**
+   * Device bytes to keep to; `probe` asks the device, as far as the video needs; all that the video
+   * needs when absent.
+   */
+  readonly memoryBudget?: number | 'probe';
   readonly control: RunControl;
   readonly onProgress: (event: ProgressEvent) => void;
   /** Takes each frame as it is decoded; decoding waits for it. */

@@ -61,7 +61,8 @@ export async function imageToVideo(
 ): Promise<ImageToVideoResult> {
   // A budget of the user is a hard limit, also where a plan is wrong.
   const { ceiling } = backend;
-  if (typeof request.memoryBudget === 'number') backend.ceiling = request.memoryBudget;
+  const { memoryBudget } = hooks;
+  if (typeof memoryBudget === 'number') backend.ceiling = memoryBudget;
   try {
     return await new Run(backend, model, request, hooks).make();
   } finally {
@@ -311,7 +312,7 @@ class Run {
     });
     const onPlan = (memory: MemoryReport, { decodeWork }: MemoryPlan) =>
       hooks.onProgress({ type: 'plan', memory, decodeWork });
-    return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
+    return MemoryFit.create(backend, planner, hooks.memoryBudget, onPlan);
   }
 
   async #encodeText(prompts: readonly TokenIds[], memory: MemoryFit): Promise<Float32Array[]> {

@@ -1,5 +1,6 @@
 import type { Continuation } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
+import { Observable } from '../contract/observable';
 import type { Prediction } from '../contract/prediction';
 import { predictionLock } from './locks';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
@@ -18,17 +19,12 @@ export interface StartedRun {
 }
 
 /** The one run of this tab: its state, and the lock of its prediction. */
-export class CurrentRun {
-  #state: RunState = idle;
+export class CurrentRun extends Observable<RunState> {
   #abort = new AbortController();
-  readonly #listeners = new Set<() => void>();
 
-  readonly getSnapshot = (): RunState => this.#state;
-
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
+  constructor() {
+    super(idle);
+  }
 
   /**
    * Begins a run. Resolves when `work` calls `onStarted`, and rejects if it throws before.
@@ -44,7 +40,7 @@ export class CurrentRun {
     afterwards: () => Promise<void>,
   ): Promise<StartedRun> {
     const { id } = prediction;
-    if (this.#state.status !== 'idle') throw new KinoraError('BUSY');
+    if (this.getSnapshot().status !== 'idle') throw new KinoraError('BUSY');
     this.#abort = new AbortController();
     const { signal } = this.#abort;
     this.apply({ type: 'created', prediction, continuation });
@@ -82,10 +78,7 @@ export class CurrentRun {
   }
 
   apply(event: RunEvent): void {
-    const next = advanceRun(this.#state, event);
-    if (next === this.#state) return;
-    this.#state = next;
-    for (const listener of this.#listeners) listener();
+    this.set(advanceRun(this.getSnapshot(), event));
   }
 }
 

@@ -1,4 +1,3 @@
-import { proxy, type Remote } from 'comlink';
 import type { EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
 import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
 import type { Backend } from '../contract/prediction';
@@ -15,28 +14,7 @@ export type EngineClient = WorkerClient<EngineApi>;
  * @param start creates the worker, see {@link createWorkerClient}
  */
 export function createEngineClient(start: () => Worker): EngineClient {
-  return createWorkerClient<EngineApi>('engine', start, toApi);
-}
-
-function toApi(remote: Remote<EngineApi>): EngineApi {
-  return {
-    probe: () => remote.probe(),
-    selfTest: (backend) => remote.selfTest(backend),
-    load: (model, backend, onProgress) =>
-      onProgress ? remote.load(model, backend, proxy(onProgress)) : remote.load(model, backend),
-    generate: (request, onProgress) => remote.generate(request, proxy(onProgress)),
-    check: (videoFile, model, backend) => remote.check(videoFile, model, backend),
-    enhance: (request, onProgress) => remote.enhance(request, proxy(onProgress)),
-    tune: (setting, onProgress) => remote.tune(setting, proxy(onProgress)),
-    skipTuning: () => remote.skipTuning(),
-    cancel: () => remote.cancel(),
-    pause: () => remote.pause(),
-    resume: () => remote.resume(),
-    suspend: () => remote.suspend(),
-    finishEarly: () => remote.finishEarly(),
-    counters: () => remote.counters(),
-    unload: () => remote.unload(),
-  };
+  return createWorkerClient<EngineApi>('engine', start);
 }
 
 /** Time limit for a cancelled engine to stop by itself, in milliseconds. */

@@ -2,6 +2,7 @@ import type { Continuation } from '../contract/engine';
 import type { Prediction } from '../contract/prediction';
 import type { CheckpointInfo, MemoryReport, Phase, ProgressEvent } from '../contract/progress';
 import type { Parameters } from '../contract/request';
+import type { RunOptions } from '../contract/run';
 
 /** The animated preview of the latents. */
 export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
@@ -118,7 +119,7 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
         continuation: state.continuation,
         startedAt: event.at,
         progress: {
-          ...initialProgress(state.prediction.parameters, state.prediction.options.safetyChecker),
+          ...initialProgress(state.prediction.parameters, state.prediction.options),
           checkpoint: checkpointOf(state),
         },
         ending: state.ending,
@@ -156,10 +157,10 @@ function checkpointOf(state: Extract<RunState, { status: 'waiting' }>): Checkpoi
     : null;
 }
 
-/** The progress at the start: only what the request says is known. @param checks as in the progress */
+/** The progress at the start: only what the request says is known. */
 export function initialProgress(
   parameters: Pick<Parameters, 'num_inference_steps'>,
-  checks = false,
+  { safetyChecker = false }: RunOptions = {},
 ): RunProgress {
   return {
     phase: null,
@@ -178,7 +179,7 @@ export function initialProgress(
     preview: null,
     sampling: null,
     inputCheck: null,
-    checks,
+    checks: safetyChecker,
     optimises: false,
     memory: null,
     paused: false,

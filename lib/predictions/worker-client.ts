@@ -1,6 +1,6 @@
-import { type Remote, wrap } from 'comlink';
-import { installErrorTransfer } from '../contract/error-transfer';
+import { wrap } from 'comlink';
 import { KinoraError } from '../contract/errors';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 
 /** A running worker. */
 export interface WorkerSession<Api> {
@@ -22,19 +22,15 @@ export interface WorkerClient<Api> {
  *
  * @param name for messages
  * @param start creates the worker: the bundler needs the literal `new Worker(new URL(…))` at the caller
- * @param toApi wraps the remote object, and turns callbacks into Comlink proxies
  */
-export function createWorkerClient<Api>(
-  name: string,
-  start: () => Worker,
-  toApi: (remote: Remote<Api>) => Api,
-): WorkerClient<Api> {
+export function createWorkerClient<Api>(name: string, start: () => Worker): WorkerClient<Api> {
   let current: { worker: Worker; session: WorkerSession<Api> } | null = null;
   function open() {
-    installErrorTransfer();
+    installTransferHandlers();
     const worker = start();
     const crashed = crashOf(worker, name);
-    return { worker, session: { api: toApi(wrap<Api>(worker)), crashed } };
+    // Its methods return promises here and there; functions are proxied by the transfer handlers.
+    return { worker, session: { api: wrap<Api>(worker) as Api, crashed } };
   }
   return {
     open() {

@@ -2,6 +2,7 @@ import type { KinoraError } from '../contract/errors';
 import { fileSha256 } from '../contract/file-sha256';
 import type { ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
+import { optionsOfFields } from '../contract/run';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
 import { profileOfModel } from '../contract/v3/prediction';
 import type { Heartbeat, WorkerJob } from '../contract/v3/worker';
@@ -118,10 +119,7 @@ export class Attempt {
         parameters,
         model,
         profile: profileOfModel(job.model),
-        options: {
-          safetyChecker: job.enable_safety_checker,
-          promptOptimizer: job.enable_prompt_optimizer,
-        },
+        options: optionsOfFields(job),
         device,
         loras,
         videoFile,

@@ -21,7 +21,7 @@ const claimed = {
   type: 'claimed',
   job,
   parameters: { num_inference_steps: 4 },
-  checks: true,
+  options: { safetyChecker: true },
 } as const;
 const served: ServedJob = {
   id: job.id,

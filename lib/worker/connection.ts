@@ -1,6 +1,7 @@
 import type { ErrorRecord } from '../contract/errors';
 import type { ProgressEvent } from '../contract/progress';
 import type { Parameters } from '../contract/request';
+import type { RunOptions } from '../contract/run';
 import type { SkipReason, WorkerIdentity } from '../contract/v3/worker';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
 import type { ServedJob } from './api';
@@ -73,8 +74,7 @@ export type ConnectionEvent =
       readonly type: 'claimed';
       readonly job: CurrentJob;
       readonly parameters: Pick<Parameters, 'num_inference_steps'>;
-      /** Whether the safety checker looks at the frames. */
-      readonly checks: boolean;
+      readonly options: RunOptions;
     }
   | { readonly type: 'progress'; readonly event: ProgressEvent }
   | { readonly type: 'heartbeat'; readonly answered: boolean }
@@ -142,8 +142,8 @@ function advanceConnected(state: ConnectedState, event: ConnectedEvent): Connect
       return state.status === 'paused' ? { ...base, status: 'idle', skipped: {} } : state;
     case 'claimed': {
       if (busy) return state;
-      const { job, parameters, checks } = event;
-      const progress = initialProgress(parameters, checks);
+      const { job, parameters, options } = event;
+      const progress = initialProgress(parameters, options);
       return { ...base, status: 'working', job, progress, answered: true, next: 'claim' };
     }
     case 'progress':

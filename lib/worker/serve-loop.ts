@@ -1,4 +1,5 @@
 import { type ErrorRecord, toKinoraError } from '../contract/errors';
+import { optionsOfFields } from '../contract/run';
 import { Signal } from '../contract/signal';
 import type { WorkerDeclaration, WorkerJob } from '../contract/v3/worker';
 import { gpuLock } from '../predictions/locks';
@@ -266,8 +267,7 @@ export class ServeLoop {
       { ifAvailable: true },
       async (lock): Promise<[Attempt, FinishedJob | null] | null> => {
         if (!lock) return null;
-        const checks = job.enable_safety_checker;
-        onEvent({ type: 'claimed', job: current, parameters, checks });
+        onEvent({ type: 'claimed', job: current, parameters, options: optionsOfFields(job) });
         const lease = { job: current, token, heartbeatMs: job.heartbeat_interval_ms };
         const steps = parameters.num_inference_steps;
         const attempt = new Attempt(this.#dependencies, lease, this.#stop.signal, steps);

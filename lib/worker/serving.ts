@@ -1,5 +1,5 @@
 import * as Comlink from 'comlink';
-import { installErrorTransfer } from '../contract/error-transfer';
+import { installTransferHandlers } from '../contract/transfer-handlers';
 import { createEngineClient } from '../predictions/engine-client';
 import type { ServingApi } from './api';
 import { WorkerClient } from './client';
@@ -48,6 +48,6 @@ export function startServing({ startEngine, abilitiesOf }: ServingParts): void {
 
   // A connection that is back is used at once.
   self.addEventListener('online', () => loop?.retryNow());
-  installErrorTransfer();
+  installTransferHandlers();
   Comlink.expose(serving);
 }

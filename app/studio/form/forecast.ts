@@ -1,97 +1,83 @@
 import { useEffect, useState } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
-import { hasSafetyChecker, type ModelEntry } from '../../../lib/contract/library';
-import { chosenSwitches, parameterRanges } from '../../../lib/contract/parameters';
+import { formatMemory, timeParts } from '../../../lib/contract/format';
+import type { ModelEntry } from '../../../lib/contract/library';
+import type { Backend } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
-import type { Forecast, ForecastRequest } from '../../../lib/engine/forecast';
-import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
-import type { QueueEntry } from '../../../lib/predictions/queue/queue';
+import type { Forecast, ForecastRequest, MemoryForecast } from '../../../lib/engine/forecast';
+import type { WaitingInput } from '../../../lib/predictions/run-input';
 import { deviceOptions } from '../../shared/device';
-import type { ModelList } from '../../shared/use-models';
-import { emptyForm, type FormValues, modelDefaults, toNumber } from './form-state';
-import { samplingOf } from './sampling';
-import { valuesOf } from './use-edit';
+import { t } from '../../texts';
+import '../../texts/en/form';
+import { formatTime } from '../../texts/format';
+import { emptyForm, modelDefaults, toParameters } from './form-state';
 
 /**
- * What to forecast for the form; null where it is not complete, or nothing can compute it.
+ * What to forecast for runs; nothing where one of them cannot be computed.
  *
- * @param resolved what the model makes of the form
+ * @param models in which each run has its model
+ * @param gpu the engine's report; null until it is known
  */
-export function forecastOfForm(
-  entry: ModelEntry | undefined,
-  values: FormValues,
-  resolved: ResolvedSampling | null,
+export function forecastOf(
+  runs: readonly Pick<WaitingInput, 'model' | 'profile' | 'parameters' | 'options' | 'device'>[],
+  models: readonly ModelEntry[],
   gpu: DeviceReport | null,
-): ForecastRequest | null {
-  const { backend, size, safetyChecker } = values;
-  const duration = toNumber(values.duration);
-  const { min, max } = parameterRanges.duration;
-  if (!entry || !resolved || !(duration >= min && duration <= max)) return null;
-  if (!Number.isInteger(duration) || (backend === 'webgpu' && gpu?.outcome !== 'ready'))
-    return null;
-  const { manifest, stored, precision } = entry;
-  const largest = stored.find(({ component }) => component === manifest.components[0]?.id);
-  return {
-    manifest,
-    precision: largest?.precision ?? precision ?? manifest.precision,
-    sampling: resolved.sampling,
-    size,
-    duration,
-    finishing: chosenSwitches(values),
-    device: { backend, ...deviceOptions(values) },
-    gpu,
-    checked: safetyChecker && hasSafetyChecker(entry),
-  };
+): ForecastRequest[] {
+  const requests = runs.flatMap(({ profile, parameters, options, device, ...run }) => {
+    const model = models.find(({ manifest }) => manifest.id === run.model);
+    if (!model?.ready || (device.backend === 'webgpu' && gpu?.outcome !== 'ready')) return [];
+    // What is typed most often is no part of the work, and may be missing yet.
+    const typed = { prompt: '-', negative_prompt: '', seed: 0, loras: [] };
+    return [{ model, profile, parameters: { ...parameters, ...typed }, options, device, gpu }];
+  });
+  return requests.length === runs.length ? requests : [];
 }
 
 /** What to forecast for a clip of 5 s of a model with everything that can be installed of it. */
 export function forecastOfModel(
   entry: ModelEntry,
   profile: ProfileName,
-  backend: FormValues['backend'],
+  backend: Backend,
   gpu: DeviceReport | null,
-): ForecastRequest | null {
+): ForecastRequest[] {
   const whole: ModelEntry = { ...entry, origin: 'bundled', ready: true };
-  const defaults = { ...emptyForm.values, ...modelDefaults(entry.manifest) };
-  const values = { ...defaults, profile, backend, safetyChecker: false };
-  return forecastOfForm(whole, values, samplingOf(whole, values), gpu);
+  const model = entry.manifest.id;
+  const values = { ...emptyForm.values, ...modelDefaults(entry.manifest) };
+  const parameters = toParameters({ ...emptyForm, values });
+  const device = { backend, ...deviceOptions() };
+  return forecastOf([{ model, profile, parameters, options: {}, device }], [whole], gpu);
 }
 
-/** Milliseconds without a change after which a request is counted. */
+/** Milliseconds without a change after which requests are counted: a form is typed in. */
 const settleMs = 300;
 
 /**
- * What a request takes on this device; null until that is known.
+ * What requests take together on this device; null until that is known, and without any.
  *
- * @param request null where it is not complete, or not of interest
  * @param revision changes when the device may have measured something
- * @param withMemory whether its memory is of interest, which is known later
+ * @param withMemory whether the memory of the last one is of interest, which is known later
  */
 export function useForecast(
-  request: ForecastRequest | null,
+  requests: readonly ForecastRequest[],
   revision = '',
   withMemory = false,
 ): Forecast | null {
   const [forecast, setForecast] = useState<Forecast | null>(null);
-  // A form is typed in: only what the forecast depends on asks for a new one.
-  const key = request && JSON.stringify([revision, request]);
+  const key = JSON.stringify([revision, requests]);
   useEffect(() => {
-    if (key === null) {
-      setForecast(null);
-      return;
-    }
     let current = true;
-    const [, asked] = JSON.parse(key) as [string, ForecastRequest];
+    const show: typeof setForecast = (found) => current && setForecast(found);
+    const [, asked] = JSON.parse(key) as [string, ForecastRequest[]];
     const ask = async () => {
+      if (asked.length === 0) return show(null);
       // Its worker is no part of what a page needs first.
       const { askForecast } = await import('../../forecast-client');
       const time = await askForecast(asked);
-      if (current) setForecast((before) => ({ ...time, memory: before?.memory ?? null }));
-      const all = current && withMemory && (await askForecast(asked, true));
-      if (current && all) setForecast(all);
+      show((before) => ({ ...time, memory: before?.memory ?? null }));
+      if (withMemory && current) show(await askForecast(asked, true));
     };
     // The run itself will say what is wrong with the model.
-    const timer = setTimeout(() => void ask().catch(() => current && setForecast(null)), settleMs);
+    const timer = setTimeout(() => void ask().catch(() => show(null)), settleMs);
     return () => {
       current = false;
       clearTimeout(timer);
@@ -100,46 +86,39 @@ export function useForecast(
   return forecast;
 }
 
-/** What all requests that wait take on this device together; null until that is known, or where one is not. */
-export function useQueueTime(
-  entries: readonly QueueEntry[],
-  models: ModelList,
-  gpu: DeviceReport | null,
-): Forecast['time'] | null {
-  const [time, setTime] = useState<Forecast['time'] | null>(null);
-  useEffect(() => {
-    let current = true;
-    const show = (found: Forecast['time'] | null) => current && setTime(found);
-    timeOf(entries, models, gpu).then(show, () => show(null));
-    return () => {
-      current = false;
-    };
-  }, [entries, models, gpu]);
-  return time;
+/** `about 3 min 20 s`; `more than a day` where the exact number helps nobody. */
+export function durationText({ seconds, measured }: Omit<Forecast, 'memory'>): string {
+  if (seconds > 24 * 3600) return t('form.moreThanDay');
+  // To a precision that a forecast has: seconds, then tens of seconds, then minutes, then quarters of an hour.
+  const unit = seconds < 60 ? 1 : seconds < 600 ? 10 : seconds < 7200 ? 60 : 900;
+  const time = withoutZeros(Math.max(1, Math.round(seconds / unit)) * unit);
+  return measured ? t('form.about', { time }) : t('form.roughly', { time });
 }
 
-async function timeOf(
-  entries: readonly QueueEntry[],
-  models: ModelList,
-  gpu: DeviceReport | null,
-): Promise<Forecast['time'] | null> {
-  if (models.status !== 'ready' || entries.length === 0) return null;
-  const { parseParameters } = await import('../../../lib/contract/request');
-  const { askForecast } = await import('../../forecast-client');
-  // Variations take the same time.
-  const known = new Map<string, Forecast['time']>();
-  let seconds = 0;
-  let measured = true;
-  for (const { input } of entries) {
-    const model = models.models.find(({ manifest }) => manifest.id === input.model);
-    const values = valuesOf(input, parseParameters(input.parameters), emptyForm.values);
-    const request = forecastOfForm(model, values, samplingOf(model, values), gpu);
-    if (!request) return null;
-    const key = JSON.stringify(request);
-    const time = known.get(key) ?? (await askForecast(request)).time;
-    known.set(key, time);
-    seconds += time.seconds;
-    measured &&= time.measured;
+/** The time without `00 s` or `00 min` at its end. */
+function withoutZeros(seconds: number): string {
+  const [unit, first, second] = timeParts(seconds);
+  if (unit === 's' || second !== '00') return formatTime(seconds);
+  return unit === 'min'
+    ? t('form.wholeMinutes', { minutes: first })
+    : t('form.wholeHours', { hours: first });
+}
+
+/** The memory of a request in a few words, where it is short; null where all of the model stays in it. */
+export function memoryText({ full, least, planned }: MemoryForecast): {
+  readonly text: string;
+  readonly title: string;
+} | null {
+  if (planned === null) {
+    return {
+      text: t('form.needsMemory', { amount: formatMemory(least) }),
+      title: t('form.needsMemoryHint'),
+    };
   }
-  return { seconds, measured };
+  if (planned >= full) return null;
+  const [amount, total] = [formatMemory(planned), formatMemory(full)];
+  return {
+    text: t('form.memoryOf', { amount, total }),
+    title: t('form.memoryLimited', { amount: total }),
+  };
 }

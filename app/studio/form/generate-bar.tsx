@@ -4,7 +4,7 @@ import { Choice } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/studio';
-import { durationText, memoryText } from './forecast-text';
+import { durationText, memoryText } from './forecast';
 import type { FormFields } from './parameter-fields';
 import { hasValues, qualities, qualityValues } from './quality';
 
@@ -38,7 +38,7 @@ export function GenerateBar(props: {
         ))}
       </fieldset>
       <div className="cost">
-        {forecast && <Cost {...forecast} />}
+        {forecast && <Cost forecast={forecast} />}
         {waiting > 0 && <a href="#queue">{t('studio.waits', { count: waiting })}</a>}
       </div>
       {children}
@@ -47,12 +47,13 @@ export function GenerateBar(props: {
 }
 
 /** The time of a run, and its memory where that is short. */
-function Cost({ time, memory }: Forecast) {
+function Cost({ forecast }: { forecast: Forecast }) {
+  const { measured, memory } = forecast;
   const short = memory && memoryText(memory);
   return (
     <>
-      <p title={time.measured ? t('form.timeMeasured') : t('form.timeNotMeasured')}>
-        {t('form.takes', { time: durationText(time) })}
+      <p title={measured ? t('form.timeMeasured') : t('form.timeNotMeasured')}>
+        {t('form.takes', { time: durationText(forecast) })}
       </p>
       {short && (
         <p title={short.title} data-short={memory.planned === null || undefined}>

@@ -4,6 +4,7 @@ import { type ParametersInput, parseParameters } from '../../../lib/contract/req
 import { optionDefinitions, optionNames, type RunOptions } from '../../../lib/contract/run';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
+import { memoryOption } from '../../shared/device';
 import { bundledLora } from './examples';
 import {
   type ChosenImage,
@@ -256,7 +257,7 @@ function command(form: FormState, options: RunOptions): string {
     if (value === undefined) return [];
     return value === true ? [`--${name}`] : [option(`--${name}`, String(value))];
   });
-  const memory = values.memoryBudget.trim();
+  const memory = memoryOption(values);
   const parts = [
     'npm run generate --',
     ...(values.model ? [option('--model', values.model)] : []),

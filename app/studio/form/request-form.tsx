@@ -11,7 +11,7 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import { CodeButton } from './code-button';
 import { type Example, exampleLoraOf } from './examples';
-import { forecastOfForm, useForecast } from './forecast';
+import { forecastOf, useForecast } from './forecast';
 import {
   type ChosenImage,
   endsInImage,
@@ -40,7 +40,7 @@ import {
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
-import { chosenOptions, samplingOf } from './sampling';
+import { chosenOptions, runOfForm, samplingOf } from './sampling';
 import { StorageNote } from './storage-note';
 import type { FileNotice } from './use-file-input';
 import type { Improve } from './use-improve';
@@ -105,7 +105,9 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const errors = useShownErrors(form);
   const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
-  const asked = forecastOfForm(model, values, resolved, props.gpu);
+  const asked = model
+    ? forecastOf([runOfForm(model, form, values.backend)], [model], props.gpu)
+    : [];
   const forecast = useForecast(asked, props.revision, true);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   const fields: FormFields = { values, errors, model, resolved, set };

@@ -1,32 +1,40 @@
 import type { Applied } from '../../../lib/contract/applied';
 import type { ModelEntry } from '../../../lib/contract/library';
-import {
-  type AdapterPart,
-  adapterParts,
-  isAdapterFile,
-} from '../../../lib/contract/manifest-parts';
+import { isAdapterFile } from '../../../lib/contract/manifest-parts';
 import {
   adapterStrengths,
   parameterRanges,
   type unusedParameters,
 } from '../../../lib/contract/parameters';
+import type { Backend } from '../../../lib/contract/prediction';
 import type { AdapterFile, ProfileName } from '../../../lib/contract/profile';
+import type { ParametersInput } from '../../../lib/contract/request';
 import {
+  type DeviceOptions,
   type RunOptions,
+  type RunRequest,
   type SamplingOptions,
   type SamplingSwitch,
   samplingSwitches,
   samplingSwitchNames,
 } from '../../../lib/contract/run';
-import type { ModelAdapter } from '../../../lib/pipeline/model';
 import {
   profileAdapter,
   type ResolvedSampling,
   resolveSampling,
+  type StoredModel,
+  storedModel,
 } from '../../../lib/pipeline/profiles';
+import { deviceOptions } from '../../shared/device';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import { browserOptions, type FormValues, toNumber } from './form-state';
+import {
+  browserOptions,
+  type FormState,
+  type FormValues,
+  toNumber,
+  toParameters,
+} from './form-state';
 
 /** What of a request the profile leaves open. */
 export type Choices = Pick<FormValues, 'profile' | keyof SamplingOptions>;
@@ -65,22 +73,6 @@ export function samplingOf(
     chosenSampling(entry, values),
   );
 }
-
-/** The model as the engine will find it. */
-function storedModel({ manifest, origin, stored }: StoredModel) {
-  const bundled = origin === 'bundled';
-  const sourceOf = (part: string) =>
-    bundled ? null : stored.find(({ component }) => component === part)?.sources[0]?.name;
-  const hasTiny = bundled || stored.some(({ component }) => component === 'tiny_decoder');
-  const adapters: Partial<Record<AdapterPart, ModelAdapter>> = {};
-  for (const part of adapterParts) {
-    const source = sourceOf(part);
-    if (source !== undefined) adapters[part] = { source, misfit: null };
-  }
-  const decoders = hasTiny ? (['full', 'tiny'] as const) : (['full'] as const);
-  return { manifest, decoders, adapters };
-}
-type StoredModel = Pick<ModelEntry, 'manifest' | 'origin' | 'stored'>;
 
 /** The switches that do something under the profile, with whether the model's files are there for them. */
 export function offeredSwitches(
@@ -137,6 +129,22 @@ export function askedSampling(profile: ProfileName, applied?: Applied): Sampling
 /** All options of a request that come from the values of the form. @param entry absent until the models are known */
 export function chosenOptions(entry: StoredModel | undefined, values: FormValues): RunOptions {
   return { ...(entry && chosenSampling(entry, values)), ...browserOptions(values) };
+}
+
+/** The run that the form asks for, without its files. Its parameters are not validated. */
+export function runOfForm(
+  model: ModelEntry,
+  form: FormState,
+  backend: Backend,
+): RunRequest<ParametersInput> & { readonly device: DeviceOptions } {
+  const { values } = form;
+  return {
+    model: model.manifest.id,
+    profile: values.profile,
+    parameters: toParameters(form),
+    options: chosenOptions(model, values),
+    device: { backend, ...deviceOptions(values) },
+  };
 }
 
 /** What to say of a parameter that a profile replaces or bounds; null where it is used as it is. */

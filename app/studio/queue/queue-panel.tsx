@@ -16,8 +16,7 @@ import type { ModelList } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/queue';
 import '../../texts/en/studio';
-import { useQueueTime } from '../form/forecast';
-import { durationText } from '../form/forecast-text';
+import { durationText, forecastOf, useForecast } from '../form/forecast';
 import type { Edit } from '../form/use-edit';
 import { type QueueView, useHeldQueue } from '../use-data';
 import { differingFacts, QueuePicture, QueueRow } from './queue-row';
@@ -63,10 +62,13 @@ export function QueuePanel(props: {
     if (edit.id !== null && ids.includes(edit.id)) edit.end();
     void change(async (queue) => setRemoved(await queue.remove(ids)));
   };
-  const time = useQueueTime(
-    props.queue.entries,
-    props.models,
-    props.gpu.status === 'known' ? props.gpu.report : null,
+  const { gpu, models } = props;
+  const time = useForecast(
+    forecastOf(
+      entries.map(({ input }) => input),
+      models.status === 'ready' ? models.models : [],
+      gpu.status === 'known' ? gpu.report : null,
+    ),
   );
   const running = run.status === 'running' ? (run.progress.secondsRemaining ?? 0) : 0;
   const differing = differingFacts(entries);

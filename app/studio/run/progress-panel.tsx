@@ -96,7 +96,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       )}
       {running || !run.elsewhere ? (
         <Details
-          progress={running ? run.progress : initialProgress(parameters, options.safetyChecker)}
+          progress={running ? run.progress : initialProgress(parameters, options)}
           size={parameters.size}
           startedAt={running ? run.startedAt : null}
         />

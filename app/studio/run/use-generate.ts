@@ -19,9 +19,8 @@ import {
   type FormAction,
   type FormState,
   modelDefaults,
-  toParameters,
 } from '../form/form-state';
-import { chosenOptions, usualSampling } from '../form/sampling';
+import { runOfForm, usualSampling } from '../form/sampling';
 import type { Edit } from '../form/use-edit';
 import type { FieldErrors } from '../form/validation';
 import type { LongerChoice } from '../result/player/longer-dialog';
@@ -236,7 +235,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   const backend = await backendOfRun();
   const model = pickModel(await loadModels(), values.model);
   if (!model) throw new KinoraError('MODEL_UNKNOWN');
-  const { id, name } = model.manifest;
+  const { name } = model.manifest;
   if (!model.ready) {
     throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`);
   }
@@ -244,24 +243,21 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   await Promise.all(files.loras.map(openChosen));
   const { loadFinished } = await import('../../shared/finished');
   const { imageInFile } = await loadFinished((await loadData()).getRunner().store.database);
+  // The form may not have shown the model yet.
+  const shown = changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) });
+  const run = runOfForm(model, shown, backend);
   return {
+    ...run,
     image: image.file,
     imageName: image.name,
     lastImage: lastImage?.file,
-    // The form may not have shown the model yet.
-    parameters: toParameters(
-      changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) }),
-    ),
-    model: id,
-    profile: values.profile,
     options: {
-      ...chosenOptions(model, values),
+      ...run.options,
       framing: image.framing,
       ...(lastImage && { lastImage: { name: lastImage.name, framing: lastImage.framing } }),
       imageInFile,
       promptOptimizer: values.optimization ?? undefined,
     },
-    device: { backend, ...deviceOptions(values) },
     loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
   };
 }

@@ -21,7 +21,7 @@ const benches: Readonly<Record<string, Bench>> = {
     run: async (args) => (await import('./bench/tuner')).benchTuner(args),
   },
   profiles: {
-    summary: 'counted work of the profiles of the 5B, and what it comes to here',
+    summary: 'counted work of the profiles of the 5B',
     run: async (args) => (await import('./bench/profiles')).benchProfiles(args),
   },
   relay: {

@@ -27,11 +27,3 @@ export function encoderLayerFlops(config: TextEncoderConfig, tokens: number): nu
   const inner = num_heads * d_kv;
   return 2 * tokens * (4 * d * inner + 3 * d * d_ff) + 4 * tokens * tokens * inner;
 }
-
-/** What a side branch of one rank beside every linear of the blocks adds to a pass. */
-export function loraFlops(config: TransformerConfig, tokens: number, rank: number): number {
-  const d = transformerDim(config);
-  // Keys and values of the text are left out: they have few rows.
-  const widths = 6 * 2 * d + 2 * (d + config.ffn_dim);
-  return 2 * tokens * rank * widths * config.num_layers;
-}

@@ -67,9 +67,8 @@ async function make(backend: Backend, memoryBudget?: number) {
       negativePrompt: '',
       frames: native.frames,
       steps: 1,
-      ...(memoryBudget === undefined ? {} : { memoryBudget }),
     },
-    { onEvent },
+    { onEvent, memoryBudget },
   );
   return { frames, memory: result.memory, peaks };
 }

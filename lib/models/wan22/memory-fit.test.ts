@@ -9,7 +9,13 @@ import { planWan } from '../wan/plan';
 import type { Wan22Parts } from './parts';
 import { deepened } from './testing/deep';
 import { nodeBackend, openTiny } from './testing/model';
-import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
+import {
+  difference,
+  makeVideo,
+  smoothImage,
+  type VideoOptions,
+  videoDefaults,
+} from './testing/video';
 
 const backend = nodeBackend();
 /** The tiny model with so many blocks that denoising takes more than the decode of whole frames. */
@@ -40,13 +46,19 @@ afterEach(() => {
 });
 
 async function make(
-  request: Partial<ImageToVideoRequest> = {},
+  {
+    memoryBudget,
+    ...request
+  }: Partial<ImageToVideoRequest> & Pick<VideoOptions, 'memoryBudget'> = {},
   onEvent: (event: ProgressEvent) => void = () => undefined,
   of: Wan22Parts = model,
 ) {
   backend.resetPeaks();
   const wanted = { image: smoothImage(native), steps: 2, guidanceScale: 5, ...request };
-  const { frames, events, result } = await makeVideo(backend, of, wanted, { onEvent });
+  const { frames, events, result } = await makeVideo(backend, of, wanted, {
+    onEvent,
+    memoryBudget,
+  });
   return {
     frames,
     result,

@@ -116,6 +116,7 @@ async function make(
     loras = [],
     frames = 9,
     choices = {},
+    memoryBudget,
     ...limits
   }: {
     loras?: LoraFile[];
@@ -148,6 +149,7 @@ async function make(
       ...limits,
     },
     {
+      ...(memoryBudget !== undefined && { memoryBudget }),
       control: new RunControl(),
       onProgress: (event) => {
         if (event.type === 'step') steps += 1;

@@ -147,7 +147,7 @@ function isBefore(at: CheckpointInfo | null, other: CheckpointInfo): boolean {
 
 /** Fingerprints of all that the latents depend on. */
 async function identityOf(model: VideoModel, request: ImageToVideoRequest): Promise<RunIdentity> {
-  const { image, lastImage, before, decoder: _, memoryBudget: __, ...rest } = request;
+  const { image, lastImage, before, decoder: _, ...rest } = request;
   const { width, height } = image;
   const hashOf = (values: Float32Array) => sha256(values as Float32Array<ArrayBuffer>);
   const pixelsOf = ({ data }: Frame) => hashOf(data);

@@ -9,6 +9,12 @@ const leastPiece = 1 / 32;
 /** Pieces of which the median is taken: a few, so that a device that becomes slower is seen. */
 const latest = 5;
 
+/** Something that was measured: the seconds that it took, and those that are usual. */
+interface Piece {
+  readonly seconds: number;
+  readonly usual: number;
+}
+
 /**
  * One estimate over all phases of a run. Which work is done follows from the events of the engine; what is
  * ahead is counted work (`Stage.seconds`) times a pace: the median of what this run has measured, else what an
@@ -19,8 +25,7 @@ export class RunEstimator {
   decodeWork = 1;
   /** With the share of each that is done. */
   readonly #stages: (Stage & { done: number })[];
-  /** What the run has measured of each cost, piece by piece: seconds that it took and that are usual. */
-  readonly #measured = new Map<Cost, { readonly seconds: number; readonly usual: number }[]>();
+  readonly #pieces = new Map<Cost, readonly Piece[]>();
   /** Index of the stage that is under way, −1 before the first; and when it was last measured. */
   #index = -1;
   #at: number;
@@ -43,57 +48,54 @@ export class RunEstimator {
     this.#at = now();
   }
 
-  /** Applies an event of the run. @returns whether it tells how far the run is */
-  take(event: ProgressEvent): boolean {
-    const stage = this.#stages[this.#index];
-    const isIn = (...phases: Stage['phase'][]) =>
-      stage !== undefined && phases.includes(stage.phase);
+  /** Applies an event of the run. */
+  take(event: ProgressEvent): void {
     switch (event.type) {
       case 'phase':
-        return this.#enter(event.phase, event.clip);
+        this.#enter(event.phase, event.clip);
+        break;
       case 'plan':
         this.decodeWork = event.decodeWork;
-        return true;
+        break;
       case 'paused':
         if (!event.paused) this.#at += this.now() - (this.#pausedAt ?? this.now());
         this.#pausedAt = event.paused ? (this.#pausedAt ?? this.now()) : null;
-        return true;
+        break;
       case 'checkpoint':
-        // Where it is ahead of what this run has done, an earlier run has done the difference.
-        for (const each of this.#stages) {
+        for (const stage of this.#stages) {
           const { clip, step } = event.checkpoint;
-          if (each.phase !== 'denoise' || each.clip > clip) continue;
-          each.done = Math.max(each.done, each.clip < clip ? 1 : shareOfSteps(each, step));
+          const reached = stage.clip < clip ? 1 : stage.clip === clip ? stage.marks[step - 1] : 0;
+          // Where it is ahead of what this run has done, an earlier run has done the difference.
+          if (stage.phase === 'denoise') stage.done = Math.max(stage.done, reached ?? 0);
         }
-        return true;
+        break;
       case 'step':
-        if (!stage || !isIn('denoise')) return false;
-        // Steps that were not reported are of an earlier run.
-        stage.done = Math.max(stage.done, shareOfSteps(stage, event.step - 1));
-        return this.#measure(shareOfSteps(stage, event.step));
+        this.#reach(['denoise'], ({ marks }) => marks[event.step - 1] ?? 1);
+        break;
       case 'frame': {
-        if (!stage || !isIn('decode')) return false;
-        const earlier = sum(this.#stages.slice(0, this.#index).map(({ frames = 0 }) => frames));
+        const earlier = sum(this.#stages.slice(0, this.#index).map(({ frames }) => frames));
         // Frames that were decoded in tiles are handed out at the end.
-        return this.#reach(Math.max(stage.done, (event.frame - earlier) / (stage.frames ?? 1)));
+        this.#reach(['decode'], ({ done, frames }) =>
+          Math.max(done, (event.frame - earlier) / frames),
+        );
+        break;
       }
-      case 'tile': {
-        const { tile, tiles, frame, frames } = event;
-        return isIn('decode') && this.#reach((tile - 1 + frame / frames) / tiles);
-      }
+      case 'tile':
+        this.#reach(['decode'], () => (event.tile - 1 + event.frame / event.frames) / event.tiles);
+        break;
       case 'bytes':
-        return isIn('text', 'load') && this.#reach(event.bytesDone / event.bytesTotal);
+        this.#reach(['text', 'load'], () => event.bytesDone / event.bytesTotal);
+        break;
       case 'check':
-        return isIn('check') && this.#reach(event.done / event.total);
-      default:
-        return false;
+        this.#reach(['check'], () => event.done / event.total);
+        break;
     }
   }
 
   /** What is to be said now: the share of the expected time that has passed, which never falls. */
   current(): { readonly share: number; readonly secondsRemaining: number } {
     const secondsRemaining = this.secondsLeft();
-    const whole = sum(this.#stages.map((stage) => this.#secondsOf(stage)));
+    const whole = sum(this.#stages.map((stage) => this.#workOf(stage) * this.#paceOf(stage.cost)));
     this.#share = Math.max(this.#share, 1 - secondsRemaining / whole);
     return { share: this.#share, secondsRemaining };
   }
@@ -102,37 +104,35 @@ export class RunEstimator {
   secondsLeft(): number {
     const finishing = this.finishing();
     const present = this.#stages[this.#index];
-    const ahead = this.#stages.slice(this.#index + 1).filter(({ phase, clip }) => {
-      const ofRun = phase === 'check' || phase === 'finish';
-      return !finishing || ofRun || (phase !== 'denoise' && clip === (present?.clip ?? 0));
+    const left = this.#stages.slice(Math.max(0, this.#index)).map((stage) => {
+      const whole = this.#workOf(stage) * this.#paceOf(stage.cost);
+      const ofRun = stage.phase === 'check' || stage.phase === 'finish';
+      const leftOut = finishing && !ofRun && stage.clip !== (present?.clip ?? 0);
+      if (stage !== present) {
+        return leftOut || (finishing && stage.phase === 'denoise') ? 0 : (1 - stage.done) * whole;
+      }
+      const end = endOfPiece(stage);
+      const later = finishing && stage.phase === 'denoise' ? 0 : 1 - end;
+      return Math.max(0, (end - stage.done) * whole - this.#passed) + later * whole;
     });
-    const seconds = sum(ahead.map((stage) => (1 - stage.done) * this.#secondsOf(stage)));
-    if (!present) return seconds;
-    const [next, whole] = [nextPiece(present, this.#measured), this.#secondsOf(present)];
-    const later = finishing && present.phase === 'denoise' ? 0 : 1 - present.done - next;
-    return seconds + Math.max(0, next * whole - this.#passed) + later * whole;
+    return sum(left);
   }
 
   /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
   get isMeasured(): boolean {
-    return this.known.denoise !== undefined || this.#measured.has('denoise');
+    return this.known.denoise !== undefined || this.#pieces.has('denoise');
   }
 
   /** The paces that this run has measured, to be remembered: of whole stages, with the kernels that are compiled. */
   measured(): Paces {
-    const mean = (pieces: readonly { readonly seconds: number; readonly usual: number }[]) =>
+    const mean = (pieces: readonly Piece[]) =>
       sum(pieces.map(({ seconds }) => seconds)) / sum(pieces.map(({ usual }) => usual));
-    return Object.fromEntries([...this.#measured].map(([cost, pieces]) => [cost, mean(pieces)]));
+    return Object.fromEntries([...this.#pieces].map(([cost, pieces]) => [cost, mean(pieces)]));
   }
 
   /** Seconds since the last measurement. */
   get #passed(): number {
     return (this.#pausedAt ?? this.now()) - this.#at;
-  }
-
-  /** Expected seconds of a whole stage. */
-  #secondsOf(stage: Stage): number {
-    return this.#workOf(stage) * this.#paceOf(stage.cost);
   }
 
   #workOf({ phase, seconds }: Stage): number {
@@ -141,7 +141,7 @@ export class RunEstimator {
 
   #paceOf(cost: Cost): number {
     // The first piece has the kernels in it that are compiled.
-    const [first, ...pieces] = (this.#measured.get(cost) ?? []).map((of) => of.seconds / of.usual);
+    const [first, ...pieces] = (this.#pieces.get(cost) ?? []).map((of) => of.seconds / of.usual);
     const sorted = pieces.slice(-latest).sort((a, b) => a - b);
     const known = sorted[Math.floor((sorted.length - 1) / 2)] ?? this.known[cost] ?? first;
     if (known !== undefined) return known;
@@ -150,62 +150,43 @@ export class RunEstimator {
     const present = this.#stages[this.#index];
     if (present?.cost !== cost) return pace;
     // A first piece that takes longer than expected tells of the others.
-    const usual = nextPiece(present, this.#measured) * this.#workOf(present);
+    const usual = (endOfPiece(present) - present.done) * this.#workOf(present);
     return usual > 0 ? Math.max(pace, this.#passed / usual) : pace;
   }
 
-  #enter(phase: Stage['phase'], clip: number): boolean {
+  #enter(phase: Stage['phase'], clip: number): void {
     const matches = (stage: Stage) => stage.phase === phase && stage.clip === clip;
     const ahead = this.#stages.findIndex((stage, i) => i > this.#index && matches(stage));
     // After the memory ran out, weights are loaded again.
     const next = ahead < 0 ? this.#stages.findLastIndex(matches) : ahead;
-    if (next < 0 || next === this.#index) return false;
-    const present = this.#stages[this.#index];
+    if (next < 0 || next === this.#index) return;
     // What no event told of is done now; a denoising or a decode that ended before was cut short.
-    if (present && ahead >= 0 && !present.steps && !present.frames) this.#measure(1);
+    if (ahead >= 0) this.#reach(['optimise', 'load', 'text', 'image', 'check'], () => 1);
     for (const [i, stage] of this.#stages.entries()) {
       if (i < next) stage.done = 1;
       else if (i === next && ahead < 0) stage.done = 0;
     }
     this.#index = next;
     this.#at = this.now();
-    return true;
   }
 
-  /** The stage is done up to this share. A decode that begins again has done less than before. */
-  #reach(share: number): boolean {
-    const done = this.#stages[this.#index]?.done ?? 0;
-    const isPiece = share < done || share >= 1 || share - done >= leastPiece;
-    return isPiece ? this.#measure(Math.min(1, share)) : true;
-  }
-
-  /** Measures what was done since the last time. */
-  #measure(share: number): true {
+  /** The stage under way, if it is of these phases, is done up to a share: what was done since the last piece is one. */
+  #reach(phases: readonly Stage['phase'][], shareOf: (stage: Stage & { done: number }) => number) {
     const stage = this.#stages[this.#index];
-    if (!stage) return true;
-    const usual = (share - stage.done) * this.#workOf(stage);
-    const earlier = this.#measured.get(stage.cost) ?? [];
-    if (usual > 0) this.#measured.set(stage.cost, [...earlier, { seconds: this.#passed, usual }]);
+    if (!stage || !phases.includes(stage.phase)) return;
+    const share = Math.min(1, shareOf(stage));
+    const progress = share - stage.done;
+    // A decode that begins again has done less than before.
+    if (progress >= 0 && progress < Math.min(leastPiece, endOfPiece(stage) - stage.done)) return;
+    const piece = { seconds: this.#passed, usual: progress * this.#workOf(stage) };
+    const earlier = this.#pieces.get(stage.cost) ?? [];
+    if (progress > 0) this.#pieces.set(stage.cost, [...earlier, piece]);
     stage.done = share;
     this.#at = this.now();
-    return true;
   }
 }
 
-/** Share of a stage that is done after so many of its steps. */
-function shareOfSteps({ steps = [] }: Stage, done: number): number {
-  return sum(steps.slice(0, done));
-}
-
-/** Share of a stage under way that is done before its next measurement. */
-function nextPiece(
-  { steps = [], cost, done }: Stage & { readonly done: number },
-  measured: ReadonlyMap<Cost, unknown>,
-): number {
-  let reached = 0;
-  for (const step of steps) {
-    if (reached > done - 1e-9) return step;
-    reached += step;
-  }
-  return measured.has(cost) ? Math.min(leastPiece, 1 - done) : 1 - done;
+/** Share of a stage that is done when its step under way ends. */
+function endOfPiece({ marks, done }: Stage & { readonly done: number }): number {
+  return marks.find((mark) => mark > done + 1e-9) ?? 1;
 }

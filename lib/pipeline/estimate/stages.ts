@@ -1,5 +1,4 @@
 import {
-  type FinisherPart,
   type Finishing,
   finishersOf,
   formatOfFile,
@@ -18,10 +17,6 @@ import { createScheduler } from '../schedulers';
 /** Kinds of work; each has a pace of its own on a device. `open` is the first part of the phase `load`. */
 export type Cost = Phase | 'open' | 'tiny-decode';
 
-/** Seconds of a usual device, of any class: of the prompt optimiser, of opening a model, a byte of weights, a checked
- * frame and a frame that is written. It reads 200 MB/s. */
-const usual = { optimise: 20, open: 2, byte: 5e-9, check: 0.5, frame: 1e-3 };
-
 /**
  * Seconds of an operation (a GPU is taken to compute 10 TFLOP/s), of a graph of the denoiser and of the decoder, of a
  * pixel of the image, and of one that is scaled and encoded. The emulated GPU and the CPU are as two models found them
@@ -32,6 +27,8 @@ export const usualRates = {
   emulated: { operation: 2e-9, pass: 0.017, decode: 0.008, pixel: 2e-5, encoded: 1e-7 },
   cpu: { operation: 1.5e-10, pass: 0.002, decode: 0.001, pixel: 1e-6, encoded: 5e-8 },
 };
+/** The same of any device: to rewrite the prompt, to open a model, a byte of weights, a frame checked and written. */
+const usual = { optimise: 20, open: 2, byte: 5e-9, check: 0.5, frame: 1e-3 };
 
 /** One stage of a run. */
 export interface Stage {
@@ -40,10 +37,10 @@ export interface Stage {
   readonly cost: Cost;
   /** What a usual device of the class takes for it. */
   readonly seconds: number;
-  /** The share of each step: two passes with guidance, fewer where a cache reuses some. */
-  readonly steps?: readonly number[];
-  /** Frames of its video that a decode hands out. */
-  readonly frames?: number;
+  /** The share that is done after each of its steps, up to 1. */
+  readonly marks: readonly number[];
+  /** Frames that it hands out. */
+  readonly frames: number;
 }
 
 /** A run whose work is counted. */
@@ -54,6 +51,7 @@ export interface CountedRun {
   readonly size: Size;
   readonly frames: number;
   readonly finishing: Finishing;
+  /** Whether its prompt is rewritten first; false when absent. */
   readonly optimises?: boolean;
   /** Whether it only decodes latents that an earlier run has made; false when absent. */
   readonly decodesOnly?: boolean;
@@ -65,63 +63,60 @@ export interface CountedRun {
 
 /** The stages of a run with their work, in order. */
 export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stage[] {
-  const { manifest, counts, sampling, size, frames, finishing, decodesOnly } = run;
+  const { manifest, counts, sampling, size, frames, decodesOnly, checkedFrames } = run;
   const { join = joinOf(manifest) } = run;
-  const { operation, pixel, encoded, ...call } = usualRates[device];
+  const rates = usualRates[device];
   const native = nativeSizeOf(manifest, sampling, size);
-  const format = formatOfFile({ ...finishing, size }, manifest.framesPerSecond);
-  const perFrame = format.frameRate / manifest.framesPerSecond;
   const pixels = native.width * native.height;
-  const seconds = (network: 'pass' | 'decode', { flops, calls }: Computation) =>
-    operation * flops + call[network] * calls;
-  const ofNetwork = ({ flops, calls }: Computation) =>
-    seconds('decode', { flops: flops * pixels, calls });
-  const ofFrame =
-    encoded * perFrame * format.width * format.height +
-    sum(
-      finishersOf(finishing).map((part) => {
-        // What puts frames between frames computes half of them; the upscaler computes all.
-        return (part === 'upscaler' ? perFrame : 1) * ofNetwork(finisherWork[part]);
-      }),
-    );
-  const steps = passesOfSteps(sampling);
-  const passes = sum(steps);
+  const format = formatOfFile({ ...run.finishing, size }, manifest.framesPerSecond);
+  const perFrame = format.frameRate / manifest.framesPerSecond;
+  const finishing = finishersOf(run.finishing).map((part) => {
+    const { flops, calls, perDecoded } = finisherWork[part];
+    return (perDecoded ? 1 : perFrame) * (rates.operation * flops * pixels + rates.decode * calls);
+  });
+  const ofFrame = rates.encoded * perFrame * format.width * format.height + sum(finishing);
+  const passes = passesOfSteps(sampling);
+  const marks = passes.map((_, step) => sum(passes.slice(0, step + 1)) / sum(passes));
+
   const stages: Stage[] = [];
-  const add = (phase: Phase, clip: number, ofStage: number, more: Partial<Stage> = {}) =>
-    stages.push({ phase, clip, cost: phase, seconds: ofStage, ...more });
-  if (run.optimises) add('optimise', 0, usual.optimise);
+  const add = (phase: Phase, clip: number, seconds: number, more: Partial<Stage> = {}) => {
+    if (seconds > 0)
+      stages.push({ phase, clip, cost: phase, seconds, marks: [1], frames: 0, ...more });
+  };
+  add('optimise', 0, run.optimises ? usual.optimise : 0);
   add('load', 0, usual.open, { cost: 'open' });
   if (!decodesOnly) add('text', 0, usual.byte * counts.weightBytes('text'));
   const clips = planClips(frames, manifest.maxClipFrames, counts.latents.strides.time, join);
   for (const [clip, { frames: ofClip, shared }] of clips.entries()) {
-    const workOf = (decoded: number) => {
-      const latents = latentSizeOf(counts.latents, { ...native, frames: decoded });
-      return counts.computation(latents, sampling.decoder);
+    const secondsOf = (network: 'pass' | 'decode', clipFrames: number) => {
+      const latents = latentSizeOf(counts.latents, { ...native, frames: clipFrames });
+      const { flops, calls } = counts.computation(latents, sampling.decoder)[network];
+      return rates.operation * flops + rates[network] * calls;
     };
     if (!decodesOnly) {
-      add('image', clip, pixel * pixels);
+      add('image', clip, rates.pixel * pixels);
       add('load', clip, usual.byte * counts.weightBytes('denoise'));
-      const shares = steps.map((count) => count / passes);
-      add('denoise', clip, passes * seconds('pass', workOf(ofClip).pass), { steps: shares });
+      add('denoise', clip, sum(passes) * secondsOf('pass', ofClip), { marks });
     }
     // Clips that keep the motion are decoded as one, with the last of them.
     if (join.keepsMotion && clip < clips.length - 1) continue;
     const [decoded, given] = join.keepsMotion ? [frames, frames] : [ofClip, ofClip - shared];
-    add('decode', clip, seconds('decode', workOf(decoded).decode) + given * ofFrame, {
-      cost: sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode',
-      frames: given,
-    });
+    const cost = sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode';
+    add('decode', clip, secondsOf('decode', decoded) + given * ofFrame, { cost, frames: given });
   }
-  if (run.checkedFrames > 0) add('check', 0, usual.check * run.checkedFrames);
+  add('check', 0, usual.check * checkedFrames);
   add('finish', 0, usual.frame * frames * perFrame);
   return stages;
 }
 
-/** Of a frame between two, and of a larger one (lib/finishing/README.md): operations a pixel, and graphs. */
-const finisherWork: Readonly<Record<FinisherPart, Computation>> = {
-  interpolator: { flops: 44_400, calls: 7 },
-  upscaler: { flops: 2_375_000, calls: 1 },
-};
+/**
+ * Of a frame between two and of a larger one (lib/finishing/README.md): operations a pixel, graphs, and whether it
+ * is made once for each decoded frame or for each of the file.
+ */
+const finisherWork = {
+  interpolator: { flops: 44_400, calls: 7, perDecoded: true },
+  upscaler: { flops: 2_375_000, calls: 1, perDecoded: false },
+} satisfies Record<string, Computation & { perDecoded: boolean }>;
 
 /** What a pass costs whose blocks are not run. */
 const reusedPass = 0.03;
@@ -129,7 +124,13 @@ const reusedPass = 0.03;
 const easyCachePass = 0.5;
 
 /** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */
-function passesOfSteps({ scheduler, steps, flowShift, cache, ...sampling }: Sampling): number[] {
+export function passesOfSteps({
+  scheduler,
+  steps,
+  flowShift,
+  cache,
+  ...sampling
+}: Sampling): number[] {
   const { guidanceScale, guidedSteps = steps } = sampling;
   const schedule = createScheduler({ ...scheduler, steps, flowShift });
   const evaluations = Array.from({ length: steps }, (_, step) => schedule.step(step).length);

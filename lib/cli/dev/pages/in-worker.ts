@@ -1,13 +1,13 @@
 import { type Remote, wrap } from 'comlink';
-import { installErrorTransfer } from '../../../contract/error-transfer';
 import { toKinoraError } from '../../../contract/errors';
+import { installTransferHandlers } from '../../../contract/transfer-handlers';
 
 /** Runs one call in a worker, which ends with it; what fails comes as its sentence. */
 export async function inWorker<Api, T>(
   start: () => Worker,
   call: (api: Remote<Api>) => Promise<T>,
 ): Promise<T | string> {
-  installErrorTransfer();
+  installTransferHandlers();
   const worker = start();
   try {
     const died = new Promise<never>((_, reject) => {

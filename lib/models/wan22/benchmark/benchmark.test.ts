@@ -1,6 +1,6 @@
 import * as ort from 'onnxruntime-web';
 import { expect, test } from 'vitest';
-import { type Runtime, Scope, WasmBackend } from '../../../gpu';
+import { elementCount, type Runtime, Scope, WasmBackend } from '../../../gpu';
 import { imageFlops } from '../../../graph';
 import { GraphBuilder, gemm } from '../../../onnx';
 import { benchmarkModel, type StageResult } from '../../../pipeline/benchmark';
@@ -13,6 +13,7 @@ import { syntheticCheckpoint } from '../../wan/benchmark/synthetic';
 import { decoderBlocks } from '../../wan/config';
 import { encoderLayerFlops, passFlops } from '../../wan/flops';
 import { transformerTensors } from '../../wan/tensors';
+import { publishedTinyDecoder } from '../../wan/tiny-decoder/published';
 import { decoderLevel } from '../../wan/vae/network';
 import { readModelConfig } from '../config';
 
@@ -29,6 +30,11 @@ test('a forward pass of the 5B is 517 TFLOP', () => {
 
 test('the text encoder takes 4.8 TFLOP for 512 tokens', () => {
   expect((24 * encoderLayerFlops(real.text_encoder, 512)) / 1e12).toBeCloseTo(4.85, 1);
+});
+
+test('the tiny decoder has the parameters of the published one', () => {
+  const shapes = [...publishedTinyDecoder(real).values()];
+  expect(shapes.reduce((sum, shape) => sum + elementCount(shape), 0)).toBe(9_923_532);
 });
 
 test('the levels of the decoder agree with a count by hand', () => {

@@ -34,6 +34,7 @@ export interface VideoRun {
 
 export interface VideoOptions {
   readonly lora?: LoraBranches;
+  readonly memoryBudget?: number | undefined;
   readonly control?: RunControl;
   /** Filled while the video is made, so that it is there also when the run fails. */
   readonly run?: VideoRun;
@@ -55,6 +56,7 @@ export async function makeVideo(
     model,
     { ...videoDefaults, ...request },
     {
+      ...(options.memoryBudget !== undefined && { memoryBudget: options.memoryBudget }),
       control,
       onProgress: (event) => {
         run.events.push(event);

@@ -1,6 +1,6 @@
 import { proxy, type Remote, wrap } from 'comlink';
-import { installErrorTransfer } from '../../../../contract/error-transfer';
 import { toKinoraError } from '../../../../contract/errors';
+import { installTransferHandlers } from '../../../../contract/transfer-handlers';
 import type { KernelBenchApi } from '../../../../engine/kernel-benchmark';
 import type { KernelBenchOptions, KernelReport } from '../../../../models/wan22/benchmark/kernels';
 import {
@@ -26,7 +26,7 @@ const copyButton = part<HTMLButtonElement>('copy');
 const state = part('state');
 let report: KernelReport | undefined;
 
-installErrorTransfer();
+installTransferHandlers();
 runButton.addEventListener('click', () => void measure({}));
 copyButton.addEventListener('click', () => void copy());
 window.kinoraKernels = measure;

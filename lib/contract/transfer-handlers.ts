@@ -11,15 +11,16 @@ interface SentError extends ErrorRecord {
 }
 
 /**
- * Transfers thrown errors through Comlink with their code and remedy.
+ * Transfers thrown errors through Comlink with their code and remedy, and functions that are arguments as proxies.
  *
- * Comlink copies only name and message. Page and worker both call this before the first message; from
- * then on every rejection is a {@link KinoraError} (unknown errors become `INTERNAL`). Repeated calls
+ * Comlink copies only name and message of an error, and no function. Page and worker both call this before the first
+ * message; from then on every rejection is a {@link KinoraError} (unknown errors become `INTERNAL`). Repeated calls
  * have no effect.
  */
-export function installErrorTransfer(): void {
+export function installTransferHandlers(): void {
   const standard = transferHandlers.get('throw');
-  if (!standard) throw new TypeError('Comlink has no "throw" transfer handler.');
+  const proxied = transferHandlers.get('proxy');
+  if (!standard || !proxied) throw new TypeError('Comlink lacks a transfer handler.');
   const handler: TransferHandler<Thrown, SentError> = {
     // Comlink marks thrown values with a private symbol, which only its own handler can detect.
     canHandle: (value): value is Thrown => standard.canHandle(value),
@@ -35,4 +36,8 @@ export function installErrorTransfer(): void {
     },
   };
   transferHandlers.set('throw', handler);
+  transferHandlers.set('function', {
+    ...proxied,
+    canHandle: (value): value is () => void => typeof value === 'function',
+  });
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import { deviceSentence } from '../first-run-text';
-import { durationText, memoryText } from './forecast-text';
+import { durationText, memoryText } from './forecast';
 
 test.each([
   [{ seconds: 0.4, measured: true }, 'about 1 s'],
@@ -29,11 +29,7 @@ test('the sentence on the device says first what it can do', () => {
     features: [],
     limits: {},
   };
-  const forecast = (seconds: number) => ({
-    time: { seconds, measured: false },
-    memory: null,
-    weightBytes: 0,
-  });
+  const forecast = (seconds: number) => ({ seconds, measured: false, memory: null });
   const forecasts = { small: forecast(40), standard: forecast(1800), fast: forecast(120) };
   const say = (changes: Partial<DeviceReport>, backend: 'webgpu' | 'wasm' = 'webgpu') =>
     deviceSentence(

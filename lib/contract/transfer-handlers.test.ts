@@ -1,8 +1,8 @@
 import { expose, proxy, type Remote, wrap } from 'comlink';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { installErrorTransfer } from './error-transfer';
 import { KinoraError } from './errors';
 import { failureOf } from './testing/failure';
+import { installTransferHandlers } from './transfer-handlers';
 
 const api = {
   async shape(): Promise<void> {
@@ -31,14 +31,17 @@ const api = {
   async fine(): Promise<number> {
     return 7;
   },
+  async tells(listener: (word: string) => void): Promise<void> {
+    listener('told');
+  },
 };
 
 const { port1, port2 } = new MessageChannel();
 let remote: Remote<typeof api>;
 
 beforeAll(() => {
-  installErrorTransfer();
-  installErrorTransfer();
+  installTransferHandlers();
+  installTransferHandlers();
   expose(api, port1);
   remote = wrap<typeof api>(port2);
 });
@@ -55,7 +58,7 @@ test('a KinoraError keeps code, sentence, remedy and stack', async () => {
     message: 'proj_out.weight is [10,64], expected [192,64].',
     remedy: 'Fetch it again.',
   });
-  expect(error.stack).toContain('error-transfer.test');
+  expect(error.stack).toContain('transfer-handlers.test');
 });
 
 test('other errors arrive with a matching code', async () => {
@@ -77,4 +80,9 @@ test('an error of a callback is transferred to the worker', async () => {
 
 test('values are not affected', async () => {
   expect(await remote.fine()).toBe(7);
+});
+
+test('a function that is an argument is called over the boundary', async () => {
+  const told = new Promise<string>((resolve) => void remote.tells(resolve));
+  await expect(told).resolves.toBe('told');
 });
