@@ -56,7 +56,7 @@ async function openParts(
   const { outboxRow } = webhooks;
   const jobs = createJobs({ store, config, outboxRow, log, metrics });
   const limits = createLimits({ config, jobs });
-  const files = createFiles({ config, store, links, keys, limits, guard, jobs, space, log });
+  const files = createFiles({ config, store, links, guard, jobs, space, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   closers.push(() => heldClaims.close());

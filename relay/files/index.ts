@@ -1,16 +1,16 @@
 import path from 'node:path';
 import type { Completion } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import type { NodeHandler } from '../http/router';
+import type { FileRoute } from '../http/router';
 import type { JobRow } from '../store/schema';
 import { type BlobStore, diskBlobs, partsFolder } from './blobs';
 import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
 import { filenameOf, getVideo, putOutput, takeVideo } from './outputs/video';
-import type { FileHandler, FilesContext, FilesDependencies } from './requests';
+import type { FileCall, FileHandler, FilesContext, FilesDependencies } from './requests';
 import { createRetention } from './retention';
-import { shareRoutes } from './shares/handlers';
+import { shareHandlers } from './shares/handlers';
 import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
 import { createTicket, getUpload, postUpload, putUpload, uploadRows } from './uploads';
@@ -25,6 +25,10 @@ export function openBlobs(config: Config): BlobStore {
   return s3Blobs({ ...config, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY });
 }
 
+/** Operations whose body is a form. */
+type FormUpload = 'uploadBinary' | 'uploadBinaryLegacy';
+type BoundHandler = (relay: unknown, call: FileCall) => Promise<unknown>;
+
 export function createFiles(dependencies: FilesDependencies) {
   const { config, store } = dependencies;
   const context: FilesContext = {
@@ -35,10 +39,9 @@ export function createFiles(dependencies: FilesDependencies) {
   };
   const { blobs, links } = context;
   const shares = createShares(context);
-  // The router sends HEAD to the handler of GET.
-  const handlers: Readonly<Record<string, FileHandler>> = {
-    'POST /api/v3/media/upload/binary': postUpload,
-    'POST /api/v2/media/upload/binary': postUpload,
+  const handlers: Readonly<Record<FileRoute | FormUpload, FileHandler>> = {
+    uploadBinary: postUpload,
+    uploadBinaryLegacy: postUpload,
     'PUT /files/uploads/{id}': putUpload,
     'GET /files/uploads/{id}/{filename}': getUpload,
     'GET /files/video/{file}': getVideo,
@@ -48,10 +51,11 @@ export function createFiles(dependencies: FilesDependencies) {
     'PUT /api/worker/jobs/{id}/output': putOutput,
     'PUT /api/admin/videos/{id}': putOwnVideo,
     'HEAD /api/admin/videos/{id}': headOwnVideo,
+    ...shareHandlers(shares),
   };
-  const bound = Object.entries(handlers).map(([route, handler]): [string, NodeHandler] => [
+  const bound = Object.entries(handlers).map(([route, handler]) => [
     route,
-    (...request) => handler(context, ...request),
+    (_relay: unknown, call: FileCall) => handler(context, call),
   ]);
   return {
     blobs,
@@ -59,8 +63,8 @@ export function createFiles(dependencies: FilesDependencies) {
     shares,
     takeOwnVideo: takeOwnVideo(context),
     intake: createIntake(context),
-    /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
-    routes: { ...shareRoutes(context, shares), ...Object.fromEntries(bound) },
+    /** Answers of the routes that go through no Next. */
+    routes: Object.fromEntries(bound) as Readonly<Record<keyof typeof handlers, BoundHandler>>,
     ticket: createTicket(context),
     /** The uploaded video of a lease, as {@link takeVideo}. */
     takeOutput: (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>

@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KinoraError } from '../../../lib/contract';
 import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
 import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
@@ -16,7 +15,6 @@ import {
   invalidField,
   lengthOf,
   queryOf,
-  sendData,
 } from '../requests';
 import { serveBlob } from '../serving';
 
@@ -50,9 +48,9 @@ export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
 export const filenameOf = (jobId: string): string => `${jobId}.mp4`;
 
 /** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
-export const putOutput: FileHandler = async (context, request, response, { id = '' }) => {
-  const authorization = request.headers.authorization ?? null;
-  const { keyId } = await context.keys.authenticate(authorization, 'worker');
+export const putOutput: FileHandler = async (context, { request, caller, params }) => {
+  const { id = '' } = params;
+  const { keyId } = caller;
   const query = queryOf(request);
   const leaseToken = query.get('lease_token') ?? '';
   const name = outputName(id, leaseToken, query.get('sha256') ?? '');
@@ -60,7 +58,7 @@ export const putOutput: FileHandler = async (context, request, response, { id = 
     throw invalidField('lease_token', 'lease_token is required.');
   }
   const { owner } = await context.jobs.lease(id, leaseToken, keyId);
-  await receiveVideo(context, request, response, name, { owner, keyId });
+  return await receiveVideo(context, request, name, { owner, keyId });
 };
 
 /**
@@ -72,20 +70,15 @@ export const putOutput: FileHandler = async (context, request, response, { id = 
  */
 export async function receiveVideo(
   { config, blobs, rows, space, temporary }: FilesContext,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: Request,
   name: OutputName,
   sender: Pick<UploadRow, 'owner' | 'keyId'>,
-): Promise<void> {
+): Promise<object> {
   const { KINORA_MAX_VIDEO_BYTES: maxBytes, KINORA_ATTEMPT_SECONDS: seconds } = config;
   const announced = lengthOf(request) ?? 0;
   if (announced > maxBytes) throw tooLarge(maxBytes);
   const blobKey = outputKey(name);
-  if (await blobs.stat(blobKey)) {
-    request.resume();
-    sendData(response, {});
-    return;
-  }
+  if (await blobs.stat(blobKey)) return {};
   await space.requireFor(announced);
   await withTemporaryFile(temporary, bodyOf(request), maxBytes, async (file, written) => {
     if (written.sha256 !== name.sha256) throw rejected('The received bytes have another SHA-256.');
@@ -101,7 +94,7 @@ export async function receiveVideo(
     });
     await blobs.putFile(blobKey, file, videoType);
   });
-  sendData(response, {});
+  return {};
 }
 
 /**
@@ -140,7 +133,7 @@ export async function takeVideo(
  * `GET /files/video/{id}.mp4`: the video, for holders of its signed address, without a key. A wrong signature
  * and an unknown id give the same answer; an expired address says that it expired.
  */
-export const getVideo: FileHandler = async (context, request, response, { file = '' }) => {
+export const getVideo: FileHandler = async (context, { request, params: { file = '' } }) => {
   const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
   const job = id ? await context.jobs.get(id) : null;
   const end =
@@ -150,7 +143,7 @@ export const getVideo: FileHandler = async (context, request, response, { file =
   if (!job.outputKey || secondsLeft <= 0) {
     throw new ApiError('NOT_FOUND', 'This video has expired and was removed.');
   }
-  await serveBlob(request, response, context.blobs, job.outputKey, {
+  return await serveBlob(request, context.blobs, job.outputKey, {
     type: videoType,
     filename: `${job.id}.mp4`,
     tag: job.outputSha256 ?? job.id,

@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../lib/contract';
 import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
-import { headersOf } from '../../http/request';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
 import { keyOf, putBlob } from '../blobs';
@@ -16,7 +14,13 @@ import {
   receiveVideo,
   takeVideo,
 } from '../outputs/video';
-import { type FileHandler, type FilesContext, invalidField, queryOf } from '../requests';
+import {
+  type FileCall,
+  type FileHandler,
+  type FilesContext,
+  invalidField,
+  queryOf,
+} from '../requests';
 
 const dayMs = 86_400_000;
 
@@ -24,17 +28,13 @@ const dayMs = 86_400_000;
  * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, from a signed-in page. It becomes a result
  * when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
  */
-export const putOwnVideo: FileHandler = async (context, request, response, { id = '' }) => {
-  const { name, owner, keyId } = await named(context, request, id);
-  await receiveVideo(context, request, response, name, { owner, keyId });
-};
+export const putOwnVideo: FileHandler = async (context, call) =>
+  await receiveVideo(context, call.request, named(call), call.caller);
 
 /** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
-export const headOwnVideo: FileHandler = async (context, request, response, { id = '' }) => {
-  const { name } = await named(context, request, id);
-  const isThere = (await context.blobs.stat(outputKey(name))) !== null;
-  const headers = { 'Upload-Complete': isThere ? '?1' : '?0', 'Cache-Control': 'no-store' };
-  response.writeHead(200, headers).end();
+export const headOwnVideo: FileHandler = async ({ blobs }, call) => {
+  const isThere = (await blobs.stat(outputKey(named(call)))) !== null;
+  return new Response(null, { headers: { 'Upload-Complete': isThere ? '?1' : '?0' } });
 };
 
 /**
@@ -133,15 +133,9 @@ function rowOf(
   };
 }
 
-/**
- * The video that a request names, and its caller, by the cookie of the session or an admin key.
- *
- * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
- */
-async function named({ keys }: FilesContext, request: IncomingMessage, id: string) {
-  const { method = 'GET' } = request;
-  const caller = await keys.authenticateAdmin({ method, headers: headersOf(request) });
-  return { ...caller, name: nameOf(id, queryOf(request).get('sha256') ?? '', caller) };
+/** The video that a request names. */
+function named({ request, caller, params: { id = '' } }: FileCall): OutputName {
+  return nameOf(id, queryOf(request).get('sha256') ?? '', caller);
 }
 
 /** In place of a lease the owner: uploads of two owners never meet. */

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { escapeUTF8 } from 'entities';
 import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
 import { isFlagged } from '../../../lib/contract/safety';
@@ -372,8 +371,8 @@ const chinese: PageTexts = {
 };
 
 /** The texts for a visitor: of the languages that there are the most wanted one, by the order of the header. */
-export function textsFor({ headers }: Pick<IncomingMessage, 'headers'>): PageTexts {
-  const wanted = (headers['accept-language'] ?? '')
+export function textsFor(acceptLanguage: string | null): PageTexts {
+  const wanted = (acceptLanguage ?? '')
     .split(',')
     .map((entry) => {
       const [tag = '', quality] = entry

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { pipeline } from 'node:stream/promises';
 import busboy from 'busboy';
 import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import { KinoraError } from '../../../lib/contract';
@@ -17,14 +16,12 @@ import { type Store, withStorageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
 import { keyOf, tooLarge, withTemporaryFile } from '../blobs';
 import {
-  authenticate,
   bodyOf,
   type FileHandler,
   type FilesContext,
   invalidField,
   lengthOf,
   queryOf,
-  sendData,
   typeOf,
 } from '../requests';
 import { serveBlob } from '../serving';
@@ -162,7 +159,7 @@ export function createTicket({ config, rows, space }: FilesContext) {
  * `PUT /files/uploads/{id}`: the bytes of a ticket. The signed address is the permission. Length and type must
  * be those of the ticket, and the bytes must be of that type. The same bytes again are no error.
  */
-export const putUpload: FileHandler = async (context, request, response, { id = '' }) => {
+export const putUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
   const { blobs, links, rows, space, temporary } = context;
   const isOpen = links.isOpen('upload', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
@@ -188,7 +185,7 @@ export const putUpload: FileHandler = async (context, request, response, { id = 
       throw new ApiError('CONFLICT', 'Other bytes were uploaded here before.');
     }
   });
-  sendData(response, {});
+  return {};
 };
 
 /**
@@ -214,16 +211,12 @@ async function storeBytes(
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
-export const getUpload: FileHandler = async (
-  { blobs, links, rows },
-  request,
-  response,
-  { id = '' },
-) => {
+export const getUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
+  const { blobs, links, rows } = context;
   const isOpen = links.isOpen('download', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload?.blobKey) throw new ApiError('NOT_FOUND');
-  await serveBlob(request, response, blobs, upload.blobKey, {
+  return await serveBlob(request, blobs, upload.blobKey, {
     type: upload.contentType,
     filename: upload.filename,
     tag: upload.sha256 ?? upload.id,
@@ -236,9 +229,8 @@ export const getUpload: FileHandler = async (
  * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
-export const postUpload: FileHandler = async (context, request, response) => {
+export const postUpload: FileHandler = async (context, { request, caller }) => {
   const { config, links, space, temporary } = context;
-  const caller = await authenticate(context, request, response);
   if (typeOf(request) !== 'multipart/form-data') {
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
       remedy: 'Send multipart/form-data with the file in the field `file`.',
@@ -258,12 +250,12 @@ export const postUpload: FileHandler = async (context, request, response) => {
       return await insertStored(context, { ...draft, ...stored });
     });
   });
-  sendData(response, {
+  return {
     type: upload.contentType.startsWith('image/') ? 'image' : 'file',
     download_url: links.uploadDownload(upload),
     filename: upload.filename,
     size: upload.bytes,
-  });
+  };
 };
 
 /**
@@ -273,11 +265,10 @@ export const postUpload: FileHandler = async (context, request, response) => {
  * @throws ApiError `INVALID_PARAMETER`; what `use` throws
  */
 async function receiveForm<T>(
-  request: IncomingMessage,
+  request: Request,
   use: (stream: Readable, info: busboy.FileInfo, formEnd: Promise<void>) => Promise<T>,
 ): Promise<T> {
   const form = openForm(request);
-  const formEnd = finished(form);
   const parts: Promise<T>[] = [];
   form.on('file', (field, stream: Readable, info) => {
     // A broken form also fails its parts, perhaps before they are read; the form's error is the one reported.
@@ -293,30 +284,23 @@ async function receiveForm<T>(
       form.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)));
     });
   });
-  const broken = () => form.destroy(new ApiError('INVALID_PARAMETER', 'The body ended too early.'));
-  request.once('aborted', broken).once('error', broken);
-  request.pipe(form);
+  const formEnd = pipeline(bodyOf(request), form);
   try {
     await formEnd;
   } catch (thrown) {
-    request.unpipe(form);
-    // The rest of the body is read and dropped, so that the caller can read the answer.
-    request.resume();
     await Promise.allSettled(parts);
     if (thrown instanceof ApiError) throw thrown;
     throw new ApiError('INVALID_PARAMETER', 'The form cannot be read.', { cause: thrown });
-  } finally {
-    request.off('aborted', broken).off('error', broken);
   }
   const [part] = parts;
   if (!part) throw invalidField('file', 'The form needs one file in its field "file".');
   return await part;
 }
 
-function openForm(request: IncomingMessage): busboy.Busboy {
+function openForm({ headers }: Request): busboy.Busboy {
   try {
     return busboy({
-      headers: request.headers,
+      headers: Object.fromEntries(headers),
       defParamCharset: 'utf8',
       limits: { files: 1, fields: 20, fieldSize: 10_000, parts: 30, headerPairs: 100 },
     });
