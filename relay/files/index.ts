@@ -68,7 +68,7 @@ export function createFiles(dependencies: FilesDependencies) {
     ticket: createTicket(context),
     /** The uploaded video of a lease, as {@link takeVideo}. */
     takeOutput: (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>
-      takeVideo(context, { jobId: job.id, leaseToken, sha256 }, job, bytes),
+      takeVideo(context, { jobId: job.id, leaseToken, sha256 }, job.input, bytes),
     /** The video of a completed job no longer counts as an upload, which expires. */
     keep: ({ id, owner }: JobRow, key: string): Promise<void> =>
       context.rows.forget(owner, filenameOf(id), key),

@@ -100,14 +100,14 @@ export async function receiveVideo(
 /**
  * An uploaded video, checked. One that does not fit the request is removed.
  *
- * @param job what was asked for; its `outputKey` is that of the video where it was taken before
+ * @param asked the request
  * @param declared length of the video by its sender
  * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not there
  */
 export async function takeVideo(
   context: FilesContext,
   name: OutputName,
-  job: { readonly input: Asked; readonly outputKey: string | null },
+  asked: Asked,
   declared?: number,
 ): Promise<{ key: string; bytes: number }> {
   const { blobs } = context;
@@ -115,13 +115,11 @@ export async function takeVideo(
   const stored = await blobs.stat(key);
   if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
   const { bytes } = stored;
-  // The same completion once more, after its answer was lost.
-  if (job.outputKey === key) return { key, bytes };
   try {
     if (declared !== undefined && bytes !== declared) {
       throw rejected(`It has ${bytes} bytes and not ${declared}.`);
     }
-    await withLocalFile(context, key, (file) => checkVideo(file, job.input));
+    await withLocalFile(context, key, (file) => checkVideo(file, asked));
   } catch (thrown) {
     if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
     throw thrown;

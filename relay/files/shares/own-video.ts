@@ -62,7 +62,7 @@ export function takeOwnVideo(context: FilesContext) {
     const name = nameOf(id, video.sha256, owner);
     let job = await jobsOf.get(id, owner.owner);
     if (job?.outputKey !== outputKey(name)) {
-      const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
+      const stored = await takeVideo(context, name, video.parameters);
       await removeOld();
       const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
       [job = null] = await storageErrors(() =>
