@@ -1,7 +1,26 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { arrayBuffer, buffer } from 'node:stream/consumers';
-import { ApiError, type SharedRequest } from '../../../lib/contract/v3';
+import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
+import { isFlagged } from '../../../lib/contract/safety';
+import {
+  ApiError,
+  profileOfModel,
+  type SharedRequest,
+  sharedRequestOf,
+} from '../../../lib/contract/v3';
+import {
+  absentPage,
+  embedPage,
+  embedStyles,
+  type PictureName,
+  pageStyles,
+  type Shown,
+  type ShownSettings,
+  sharePage,
+  titleOf,
+} from '../../../lib/share-page/page';
+import { textsFor } from '../../../lib/share-page/texts';
 import { publicLayout } from '../../../lib/video/public-copy';
 import { publicImage } from '../../../lib/video/public-image';
 import { sniffImage } from '../../../lib/video/sniff';
@@ -14,21 +33,9 @@ import {
   queryOf,
 } from '../requests';
 import { blobContent, bytesContent, type Content, serveContent } from '../serving';
-import {
-  absentPage,
-  embedPage,
-  embedStyles,
-  type OpenShare,
-  type PageTexts,
-  type PictureName,
-  pageStyles,
-  sharedRequest,
-  sharePage,
-  shownOf,
-  styleSource,
-  textsFor,
-} from './page';
-import { type createShares, isUploaded } from './rows';
+import { type createShares, type FoundShare, isUploaded } from './rows';
+
+type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 
 /** How long a browser may keep a file of a link, in seconds: a link that was revoked soon ends there too. */
 const maxAgeSeconds = 60;
@@ -62,7 +69,7 @@ export function shareHandlers(shares: ReturnType<typeof createShares>) {
         const status = found.kind === 'ended' ? 410 : 404;
         return page(status, pageStyles, absentPage(found.kind, texts));
       }
-      const shown = await showing(context, found, texts);
+      const shown = await showing(context, found);
       if (kind === 'embed') return page(200, embedStyles, embedPage(shown, texts));
       const address = links.share(shown.id);
       const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
@@ -106,7 +113,7 @@ export function shareHandlers(shares: ReturnType<typeof createShares>) {
       throw invalidField('url', sentence, { code: 'NOT_FOUND' });
     }
     const found = await open({ id });
-    const shown = await showing(context, found, textsFor(request.headers.get('accept-language')));
+    const shown = await showing(context, found);
     const { width, height } = fitted(shown, query);
     const address = links.share(id);
     /** Unless it is larger than the caller takes: it may not be made smaller. */
@@ -120,7 +127,7 @@ export function shareHandlers(shares: ReturnType<typeof createShares>) {
     return Response.json({
       version: '1.0',
       type: 'video',
-      title: shown.title,
+      title: titleOf(shown, textsFor(request.headers.get('accept-language'))),
       provider_name: 'Kinora',
       provider_url: links.publicUrl,
       cache_age: maxAgeSeconds,
@@ -143,11 +150,53 @@ export function shareHandlers(shares: ReturnType<typeof createShares>) {
   };
 }
 
-/** What of a link is shown; its poster is one of the studio's, if there is one. */
-async function showing({ blobs }: FilesContext, found: OpenShare, texts: PageTexts) {
-  const { job } = found;
-  const hasPoster = isUploaded(job) && (await blobs.stat(keyOf('posters', job.id))) !== null;
-  return shownOf(found, hasPoster, texts);
+/** What the page and the tags of a link show: the video, and only what its owner ticked. */
+async function showing({ blobs }: FilesContext, { share, job }: OpenShare): Promise<Shown> {
+  const { input } = job;
+  const hasImage = share.withImage && job.image !== null;
+  const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
+  // The studio sends one with its video.
+  const poster = isUploaded(job) && (await blobs.stat(keyOf('posters', job.id))) !== null;
+  const picture = poster ? 'poster' : hasImage ? 'image' : null;
+  return {
+    ...formatOfFile(input, mostFramesPerSecond),
+    id: share.id,
+    prompt: share.withPrompt ? input.prompt.trim() : null,
+    negativePrompt: (share.withPrompt && input.negative_prompt.trim()) || null,
+    settings: share.withSettings ? settingsOf(job) : null,
+    duration: input.duration,
+    createdAt: job.createdAt,
+    hasImage,
+    hasLastImage: hasImage && job.lastImage !== null,
+    preview: isCovered ? null : picture,
+    isFlagged: isCovered,
+    allowIndex: share.allowIndex,
+    canRestore: share.withPrompt || share.withSettings || hasImage,
+  };
+}
+
+function settingsOf(job: OpenShare['job']): ShownSettings {
+  const { input, applied } = job;
+  const loras = job.loras.filter(({ from }) => from === 'hub');
+  return {
+    model: [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model,
+    profile: profileOfModel(job.model),
+    steps: applied?.steps ?? input.num_inference_steps,
+    guidance: applied?.guidance_scale ?? input.guidance_scale,
+    seed: job.seed,
+    loras,
+    privateLoras: input.loras.length - loras.length,
+  };
+}
+
+/** The request as far as it is shown: for the form of the studio, and the tags of the file. */
+function sharedRequest({ share, job }: OpenShare): SharedRequest {
+  const image = share.withImage && job.image !== null;
+  const request = sharedRequestOf(
+    { parameters: { ...job.input, seed: job.seed }, profile: profileOfModel(job.model) },
+    { prompt: share.withPrompt, settings: share.withSettings, image },
+  );
+  return image && job.lastImage ? { ...request, last_image: true } : request;
 }
 
 /** A picture of a link, without what its file has beside the pixels. */
@@ -178,7 +227,7 @@ function presentationOf({ share, endsAt }: OpenShare, type: string, tag: string)
 function policyOf(styles: string, frames: "'none'" | '*'): string {
   return [
     "default-src 'none'",
-    `style-src ${styleSource(styles)}`,
+    `style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'`,
     "img-src 'self'",
     "media-src 'self'",
     "base-uri 'none'",

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textsFor } from './page';
+import { textsFor } from './texts';
 
 test.each([
   ['zh-CN,zh;q=0.9,en;q=0.8', 'zh'],
