@@ -103,7 +103,6 @@ beforeAll(async () => {
   server = await start();
   impatient = await start({
     headMs: 30_000,
-    bodyMs: 300,
     idleMs,
     minBytesPerSecond: 30,
     keepAliveMs: 1000,

@@ -43,11 +43,9 @@ export interface ServerDependencies {
  * The one HTTP server of a node. It answers large bodies, health checks and frequent reads itself;
  * everything else goes to the pages (../README.md says why).
  */
-export function createRequestServer(dependencies: ServerDependencies) {
+export function createRequestServer(dependencies: ServerDependencies): Server {
   const { config, log, status, timeouts = defaultTimeouts } = dependencies;
   const health = createHealth(status);
-  const openResponses = new Set<ServerResponse>();
-  const idleWaiters: (() => void)[] = [];
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { requestId, address } = assignContext(request, config);
@@ -69,15 +67,14 @@ export function createRequestServer(dependencies: ServerDependencies) {
     const probe = health.get(path);
     const match = findRoute(method, path);
     const route = match.kind === 'nothing' ? undefined : match.route;
-    const isUpload = route?.bypassesNext === true;
-    watchBody(request, response, isUpload ? 'upload' : 'ordinary', timeouts);
+    watchBody(request, response, timeouts);
     if (probe) {
       if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD']);
       const never = new AbortController();
       await sendAnswer(request, response, await probe(toRequest(request, never.signal)));
       return;
     }
-    if (isUpload || route?.frequent) {
+    if (route?.bypassesNext || route?.frequent) {
       // The error of a relay that does not open is reported by the caller that opens it.
       const relay = await dependencies.relay().catch((cause: unknown) => {
         throw new ApiError('SHUTTING_DOWN', undefined, { cause });
@@ -120,12 +117,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
     await sendAnswer(request, response, refusal(error, requestId));
   }
 
-  const server: Server = createServer({ requireHostHeader: false }, (request, response) => {
-    openResponses.add(response);
-    response.once('close', () => {
-      openResponses.delete(response);
-      if (openResponses.size === 0) for (const resolve of idleWaiters.splice(0)) resolve();
-    });
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
     // Without a listener an error of a cut connection would end the process.
     request.on('error', () => undefined);
     response.on('error', () => undefined);
@@ -145,18 +137,5 @@ export function createRequestServer(dependencies: ServerDependencies) {
   });
   setTimeouts(server, timeouts);
 
-  return {
-    server,
-    get open(): number {
-      return openResponses.size;
-    },
-    idle: (): Promise<void> =>
-      openResponses.size === 0
-        ? Promise.resolve()
-        : new Promise((resolve) => {
-            idleWaiters.push(resolve);
-          }),
-  };
+  return server;
 }
-
-export type RequestServer = ReturnType<typeof createRequestServer>;
