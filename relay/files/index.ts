@@ -7,16 +7,16 @@ import { type BlobStore, diskBlobs, partsFolder } from './blobs';
 import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
-import { filenameOf, getVideo, putOutput, takeVideo } from './outputs/video';
+import { getVideo, putOutput, takeVideo } from './outputs/video';
 import type { FileCall, FileHandler, FilesContext, FilesDependencies } from './requests';
 import { createRetention } from './retention';
 import { shareHandlers } from './shares/handlers';
-import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
+import { headOwnVideo, putOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
-import { createTicket, getUpload, postUpload, putUpload, uploadRows } from './uploads';
+import { createSpace } from './space';
+import { getUpload, postUpload, putUpload, uploadRows } from './uploads';
 
 export { createLinks } from './links';
-export { createSpace } from './space';
 
 /** The store that the settings name: a bucket with `S3_BUCKET`, else `{KINORA_DATA}/files`. */
 export function openBlobs(config: Config): BlobStore {
@@ -36,8 +36,8 @@ export function createFiles(dependencies: FilesDependencies) {
     blobs: openBlobs(config),
     temporary: partsFolder(config),
     rows: uploadRows(store),
+    requireSpace: createSpace(config),
   };
-  const { blobs, links } = context;
   const shares = createShares(context);
   const handlers: Readonly<Record<FileRoute | FormUpload, FileHandler>> = {
     uploadBinary: postUpload,
@@ -58,20 +58,14 @@ export function createFiles(dependencies: FilesDependencies) {
     (_relay: unknown, call: FileCall) => handler(context, call),
   ]);
   return {
-    blobs,
-    links,
+    ...context,
     shares,
-    takeOwnVideo: takeOwnVideo(context),
     intake: createIntake(context),
     /** Answers of the routes that go through no Next. */
     routes: Object.fromEntries(bound) as Readonly<Record<keyof typeof handlers, BoundHandler>>,
-    ticket: createTicket(context),
     /** The uploaded video of a lease, as {@link takeVideo}. */
     takeOutput: (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>
       takeVideo(context, { jobId: job.id, leaseToken, sha256 }, job.input, bytes),
-    /** The video of a completed job no longer counts as an upload, which expires. */
-    keep: ({ id, owner }: JobRow, key: string): Promise<void> =>
-      context.rows.forget(owner, filenameOf(id), key),
     ...createRetention(context),
   };
 }

@@ -7,7 +7,7 @@ import type { Jobs } from '../jobs';
 import type { Store } from '../store/store';
 import type { Storage } from './blobs';
 import type { Links } from './links';
-import type { Space } from './space';
+import type { createSpace } from './space';
 import type { UploadRows } from './uploads';
 
 /** What {@link createFiles} is made from. */
@@ -17,12 +17,12 @@ export interface FilesDependencies {
   readonly store: Pick<Store, 'db' | 'listen'>;
   readonly guard: Guard;
   readonly jobs: Jobs;
-  readonly space: Space;
   readonly log: Logger;
 }
 
 /** What the handlers of this folder work with. */
 export interface FilesContext extends FilesDependencies, Storage {
+  readonly requireSpace: ReturnType<typeof createSpace>;
   readonly rows: UploadRows;
 }
 

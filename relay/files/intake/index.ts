@@ -35,7 +35,7 @@ const pauseSeconds = 5;
 
 /** Checks and fetches a submission's files before a worker sees it. */
 export function createIntake(context: IntakeContext) {
-  const { config, store, blobs, jobs, space, log } = context;
+  const { config, store, blobs, jobs, requireSpace, log } = context;
 
   async function takeJobs(limit: number): Promise<JobRow[]> {
     if (limit <= 0) return [];
@@ -103,7 +103,7 @@ export function createIntake(context: IntakeContext) {
       submission: Submission,
       caller: Caller,
     ): Promise<Pick<NewJob, 'input' | 'image' | 'lastImage' | 'loras' | 'ready'>> {
-      await space.require();
+      await requireSpace();
       const { enable_sync_mode: _sync, webhook: _webhook, ...kept } = submission;
       const { enable_base64_output: base64, last_image: sentLast, ...input } = kept;
       // Adapters first: what is refused for them leaves no image behind.

@@ -25,9 +25,9 @@ let origin = '';
 const contextOf = ({ relay }: TestRelay) => {
   const { config, store, guard, jobs, log } = relay;
   const { blobs, links } = relay.files;
-  const [rows, space] = [uploadRows(store), createSpace(config)];
+  const [rows, requireSpace] = [uploadRows(store), createSpace(config)];
   const temporary = partsFolder(config);
-  return { config, store, guard, jobs, log, blobs, links, rows, space, temporary };
+  return { config, store, guard, jobs, log, blobs, links, rows, requireSpace, temporary };
 };
 /** Requests by path. */
 const asked = new Map<string, number>();

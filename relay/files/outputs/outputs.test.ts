@@ -13,7 +13,7 @@ import { partsFolder, putBlob } from '../blobs';
 import { ownImage } from '../inputs';
 import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
-import { outputKey } from './video';
+import { filenameOf, outputKey } from './video';
 
 const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 const nodes = new Map<string, FilesTest>();
@@ -273,7 +273,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     const { row } = await completed();
     await expire({ ...row, leaseToken: row.leaseToken ?? '' });
     expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
-    await node.relay.files.keep(row, row.outputKey ?? '');
+    await node.relay.files.rows.forget(row.owner, filenameOf(row.id), row.outputKey ?? '');
     const { db } = node.relay.store;
     const left = await db
       .select()

@@ -69,7 +69,7 @@ export const putOutput: FileHandler = async (context, { request, caller, params 
  *   `STORAGE_DOWN`
  */
 export async function receiveVideo(
-  { config, blobs, rows, space, temporary }: FilesContext,
+  { config, blobs, rows, requireSpace, temporary }: FilesContext,
   request: Request,
   name: OutputName,
   sender: Pick<UploadRow, 'owner' | 'keyId'>,
@@ -79,7 +79,7 @@ export async function receiveVideo(
   if (announced > maxBytes) throw tooLarge(maxBytes);
   const blobKey = outputKey(name);
   if (await blobs.stat(blobKey)) return {};
-  await space.requireFor(announced);
+  await requireSpace(announced);
   await withTemporaryFile(temporary, bodyOf(request), maxBytes, async (file, written) => {
     if (written.sha256 !== name.sha256) throw rejected('The received bytes have another SHA-256.');
     // First the row, by which the sweep finds a video whose job never ends with it.

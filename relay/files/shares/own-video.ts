@@ -45,39 +45,38 @@ export const headOwnVideo: FileHandler = async ({ blobs }, call) => {
  * @throws ApiError `CONFLICT` when it is not uploaded, `OUTPUT_REJECTED`, `PROMPT_REFUSED`, `INVALID_PARAMETER` for
  *   a poster that is no JPEG
  */
-export function takeOwnVideo(context: FilesContext) {
-  const { config, store, jobs: jobsOf, rows } = context;
-  return async (
-    id: string,
-    owner: Caller,
-    video: OwnVideo,
-    removeOld: () => Promise<unknown>,
-  ): Promise<JobRow> => {
-    const isUnsafe = isFlagged(video.safety);
-    const poster = isUnsafe ? null : posterOf(video);
-    const { prompt } = video.parameters;
-    if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
-      throw new ApiError('PROMPT_REFUSED');
-    }
-    const name = nameOf(id, video.sha256, owner);
-    let job = await jobsOf.get(id, owner.owner);
-    if (job?.outputKey !== outputKey(name)) {
-      const stored = await takeVideo(context, name, video.parameters);
-      await removeOld();
-      const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
-      [job = null] = await storageErrors(() =>
-        store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
-      );
-      if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
-      await rows.forget(owner.owner, filenameOf(id), stored.key);
-    }
-    // The job comes first: another owner's may have this id.
-    if (poster) {
-      const options = { type: 'image/jpeg', maxBytes: poster.length };
-      await putBlob(context, keyOf('posters', id), poster, options);
-    }
-    return job;
-  };
+export async function takeOwnVideo(
+  context: FilesContext,
+  id: string,
+  owner: Caller,
+  video: OwnVideo,
+  removeOld: () => Promise<unknown>,
+): Promise<JobRow> {
+  const { config, store, rows } = context;
+  const isUnsafe = isFlagged(video.safety);
+  const poster = isUnsafe ? null : posterOf(video);
+  const { prompt } = video.parameters;
+  if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
+    throw new ApiError('PROMPT_REFUSED');
+  }
+  const name = nameOf(id, video.sha256, owner);
+  let job = await context.jobs.get(id, owner.owner);
+  if (job?.outputKey !== outputKey(name)) {
+    const stored = await takeVideo(context, name, video.parameters);
+    await removeOld();
+    const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
+    [job = null] = await storageErrors(() =>
+      store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
+    );
+    if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
+    await rows.forget(owner.owner, filenameOf(id), stored.key);
+  }
+  // The job comes first: another owner's may have this id.
+  if (poster) {
+    const options = { type: 'image/jpeg', maxBytes: poster.length };
+    await putBlob(context, keyOf('posters', id), poster, options);
+  }
+  return job;
 }
 
 function posterOf({ poster }: OwnVideo): Uint8Array | null {

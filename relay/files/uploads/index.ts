@@ -139,20 +139,19 @@ export type UploadRows = ReturnType<typeof uploadRows>;
  *
  * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
  */
-export function createTicket({ config, rows, space }: FilesContext) {
-  return async (
-    caller: Caller,
-    input: { filename: string; size: number; content_type?: string | undefined },
-  ): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> => {
-    const filename = checkFilename(input.filename);
-    const contentType = announcedType(filename, input.content_type);
-    const maxBytes = maxBytesOf(contentType, config);
-    if (input.size > maxBytes) throw tooLarge(maxBytes, 'size');
-    await space.require();
-    const file = { filename, contentType, bytes: input.size };
-    const upload = await rows.insert(newUpload(caller, file, config));
-    return { upload, headers: { 'Content-Type': contentType } };
-  };
+export async function createTicket(
+  { config, rows, requireSpace }: FilesContext,
+  caller: Caller,
+  input: { filename: string; size: number; content_type?: string | undefined },
+): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> {
+  const filename = checkFilename(input.filename);
+  const contentType = announcedType(filename, input.content_type);
+  const maxBytes = maxBytesOf(contentType, config);
+  if (input.size > maxBytes) throw tooLarge(maxBytes, 'size');
+  await requireSpace();
+  const file = { filename, contentType, bytes: input.size };
+  const upload = await rows.insert(newUpload(caller, file, config));
+  return { upload, headers: { 'Content-Type': contentType } };
 }
 
 /**
@@ -160,7 +159,7 @@ export function createTicket({ config, rows, space }: FilesContext) {
  * be those of the ticket, and the bytes must be of that type. The same bytes again are no error.
  */
 export const putUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
-  const { blobs, links, rows, space, temporary } = context;
+  const { blobs, links, rows, requireSpace, temporary } = context;
   const isOpen = links.isOpen('upload', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload) throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
@@ -172,7 +171,7 @@ export const putUpload: FileHandler = async (context, { request, params: { id = 
     const sentence = `Content-Type must be ${upload.contentType}, as in the ticket.`;
     throw invalidField('Content-Type', sentence);
   }
-  await space.require();
+  await requireSpace();
   await withTemporaryFile(temporary, bodyOf(request), upload.bytes, async (file, { sha256 }) => {
     let first = upload;
     if (upload.blobKey === null) {
@@ -230,13 +229,13 @@ export const getUpload: FileHandler = async (context, { request, params: { id = 
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
 export const postUpload: FileHandler = async (context, { request, caller }) => {
-  const { config, links, space, temporary } = context;
+  const { config, links, requireSpace, temporary } = context;
   if (typeOf(request) !== 'multipart/form-data') {
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
       remedy: 'Send multipart/form-data with the file in the field `file`.',
     });
   }
-  await space.require();
+  await requireSpace();
   const upload = await receiveForm(request, async (stream, info, formEnd) => {
     const filename = checkFilename(info.filename ?? 'upload');
     const contentType = announcedType(filename, info.mimeType);

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { endpoints, OperationId } from '../../../lib/contract/v3';
 import { type Caller, controlCaller } from '../../access/caller';
+import { createTicket } from '../../files/uploads';
 import type { Relay } from '../../open';
 import { adminHandlers } from './admin';
 import { catalogueHandlers } from './catalogue';
@@ -68,7 +69,7 @@ export const handlers: Handlers = {
 
   /** `POST /api/v3/media/uploads`: where to send the bytes, and their address after that. */
   uploadTicket: async ({ files }, { body, caller }) => {
-    const { upload, headers } = await files.ticket(caller, body);
+    const { upload, headers } = await createTicket(files, caller, body);
     return {
       download_url: files.links.uploadDownload(upload),
       upload: { method: 'PUT', url: files.links.uploadTarget(upload), headers },

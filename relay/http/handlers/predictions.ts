@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { ApiError, type listBodySchema } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
+import { takeOwnVideo } from '../../files/shares/own-video';
 import { isUploaded } from '../../files/shares/rows';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
@@ -125,7 +126,7 @@ export const predictionHandlers = {
       if (known === null || !isUploaded(known) || !isOld) return;
       await removeJobs(relay, [params.id], call);
     };
-    const job = await relay.files.takeOwnVideo(params.id, caller, body, removeOld);
+    const job = await takeOwnVideo(relay.files, params.id, caller, body, removeOld);
     return await relay.files.shares.share(job, body.share);
   },
 

@@ -7,6 +7,7 @@ import {
   type WorkerJob,
 } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
+import { filenameOf } from '../../files/outputs/video';
 import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { type JobImage, jobs } from '../../store/schema';
@@ -134,7 +135,8 @@ export const workerHandlers = {
     const { key: outputKey } = await relay.files.takeOutput(job, body);
     const stored = { ...result, ...report, outputKey };
     const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
-    await relay.files.keep(job, outputKey).catch((err: unknown) => {
+    // The video of a completed job no longer counts as an upload, which expires.
+    await relay.files.rows.forget(job.owner, filenameOf(id), outputKey).catch((err: unknown) => {
       relay.log.warn({ request_id: requestId, err }, 'a video was not taken out of the uploads');
     });
     return { status: completed.status };
