@@ -64,8 +64,8 @@ export function createFiles(dependencies: FilesDependencies) {
     /** Answers of the routes that go through no Next. */
     routes: Object.fromEntries(bound) as Readonly<Record<keyof typeof handlers, BoundHandler>>,
     /** The uploaded video of a lease, as {@link takeVideo}. */
-    takeOutput: (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>
-      takeVideo(context, { jobId: job.id, leaseToken, sha256 }, job.input, bytes),
+    takeOutput: ({ id, owner, input }: JobRow, { sha256, bytes }: Completion) =>
+      takeVideo(context, { jobId: id, owner, sha256 }, input, bytes),
     ...createRetention(context),
   };
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { KinoraError } from '../../lib/contract';
 import { ApiError, type ImageField } from '../../lib/contract/v3';
@@ -9,7 +8,6 @@ import { fetchOk } from '../guard/guard';
 import { streamed } from '../http/reply';
 import { type ClaimedJob, isClaimed } from '../jobs';
 import { imageColumns } from '../store/schema';
-import { keyOf } from './blobs';
 import { type LinkPurpose, leaseNonce } from './links';
 import { type FileHandler, type FilesContext, invalidField, queryOf } from './requests';
 import { headersOf, serveBlob } from './serving';
@@ -19,13 +17,6 @@ import { loraType } from './uploads';
 const totalMs = 15 * 60_000;
 /** Inputs are for our own pages, and for one attempt. */
 const forWorkers = { readers: 'same-origin', maxAge: 0 } as const;
-
-/** Where the server keeps an image that a job brought itself: the key of its bytes, and the id of its upload. */
-export function ownImage(jobId: string, field: ImageField): { key: string; uploadId: string } {
-  if (field === 'image') return { key: keyOf('inputs', jobId), uploadId: jobId };
-  const uploadId = createHash('sha256').update(`${field} ${jobId}`).digest('hex').slice(0, 32);
-  return { key: keyOf('inputs', jobId, '-last'), uploadId };
-}
 
 /**
  * The running job that a signed address is for. The signature covers the attempt's lease: the address

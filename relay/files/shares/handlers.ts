@@ -24,7 +24,6 @@ import { textsFor } from '../../../lib/share-page/texts';
 import { publicLayout } from '../../../lib/video/public-copy';
 import { publicImage } from '../../../lib/video/public-image';
 import { sniffImage } from '../../../lib/video/sniff';
-import { keyOf } from '../blobs';
 import {
   type FileCall,
   type FileHandler,
@@ -33,6 +32,7 @@ import {
   queryOf,
 } from '../requests';
 import { blobContent, bytesContent, type Content, serveContent } from '../serving';
+import { posterOf } from './own-video';
 import { type createShares, type FoundShare, isUploaded } from './rows';
 
 type OpenShare = Extract<FoundShare, { kind: 'open' }>;
@@ -151,12 +151,12 @@ export function shareHandlers(shares: ReturnType<typeof createShares>) {
 }
 
 /** What the page and the tags of a link show: the video, and only what its owner ticked. */
-async function showing({ blobs }: FilesContext, { share, job }: OpenShare): Promise<Shown> {
+async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promise<Shown> {
   const { input } = job;
   const hasImage = share.withImage && job.image !== null;
   const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
   // The studio sends one with its video.
-  const poster = isUploaded(job) && (await blobs.stat(keyOf('posters', job.id))) !== null;
+  const poster = isUploaded(job) && (await posterOf(rows, job.id));
   const picture = poster ? 'poster' : hasImage ? 'image' : null;
   return {
     ...formatOfFile(input, mostFramesPerSecond),
@@ -200,12 +200,9 @@ function sharedRequest({ share, job }: OpenShare): SharedRequest {
 }
 
 /** A picture of a link, without what its file has beside the pixels. */
-async function picture({ blobs }: FilesContext, { job }: OpenShare, name: PictureName) {
-  const stored = {
-    image: job.image,
-    'last-image': job.lastImage,
-    poster: { key: keyOf('posters', job.id), type: 'image/jpeg' },
-  }[name];
+async function picture({ blobs, rows }: FilesContext, { job }: OpenShare, name: PictureName) {
+  const images = { image: job.image, 'last-image': job.lastImage };
+  const stored = name === 'poster' ? await posterOf(rows, job.id) : images[name];
   if (stored === null) throw new ApiError('NOT_FOUND');
   const { read } = await blobContent(blobs, stored.key);
   return { type: stored.type, bytes: publicImage(await buffer(await read())) };

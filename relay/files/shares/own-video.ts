@@ -5,15 +5,7 @@ import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
-import { keyOf, putBlob } from '../blobs';
-import {
-  filenameOf,
-  type OutputName,
-  outputKey,
-  outputName,
-  receiveVideo,
-  takeVideo,
-} from '../outputs/video';
+import { checkName, findVideo, receiveVideo, takeVideo, type VideoName } from '../outputs/video';
 import {
   type FileCall,
   type FileHandler,
@@ -21,6 +13,8 @@ import {
   invalidField,
   queryOf,
 } from '../requests';
+import { keepFile, newUpload, type UploadRows } from '../uploads';
+import { hasVideo } from './rows';
 
 const dayMs = 86_400_000;
 
@@ -29,13 +23,31 @@ const dayMs = 86_400_000;
  * when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
  */
 export const putOwnVideo: FileHandler = async (context, call) =>
-  await receiveVideo(context, call.request, named(call), call.caller);
+  await receiveVideo(context, call.request, named(call), call.caller.keyId);
 
 /** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
-export const headOwnVideo: FileHandler = async ({ blobs }, call) => {
-  const isThere = (await blobs.stat(outputKey(named(call)))) !== null;
+export const headOwnVideo: FileHandler = async (context, call) => {
+  const isThere = (await findVideo(context, named(call))) !== null;
   return new Response(null, { headers: { 'Upload-Complete': isThere ? '?1' : '?0' } });
 };
+
+/** The video that a request names. */
+function named({ request, caller, params: { id = '' } }: FileCall): VideoName {
+  const sha256 = queryOf(request).get('sha256') ?? '';
+  return checkName({ jobId: id, owner: caller.owner, sha256 });
+}
+
+const posterFile = { filename: 'poster.jpg', contentType: 'image/jpeg' };
+
+/** The picture that the studio sent with a video; null where it sent none. */
+export async function posterOf(
+  rows: UploadRows,
+  jobId: string,
+): Promise<{ key: string; type: string } | null> {
+  const files = await rows.ofJob(jobId);
+  const poster = files.find(({ filename }) => filename === posterFile.filename);
+  return poster?.blobKey ? { key: poster.blobKey, type: poster.contentType } : null;
+}
 
 /**
  * Makes an uploaded video a finished prediction of its owner, with the retention of outputs, and stores its poster
@@ -54,14 +66,14 @@ export async function takeOwnVideo(
 ): Promise<JobRow> {
   const { config, store, rows } = context;
   const isUnsafe = isFlagged(video.safety);
-  const poster = isUnsafe ? null : posterOf(video);
+  const poster = isUnsafe ? null : jpegOf(video);
   const { prompt } = video.parameters;
   if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
     throw new ApiError('PROMPT_REFUSED');
   }
-  const name = nameOf(id, video.sha256, owner);
   let job = await context.jobs.get(id, owner.owner);
-  if (job?.outputKey !== outputKey(name)) {
+  if (job?.outputSha256 !== video.sha256 || !hasVideo(job)) {
+    const name = { jobId: id, owner: owner.owner, sha256: video.sha256 };
     const stored = await takeVideo(context, name, video.parameters);
     await removeOld();
     const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
@@ -69,17 +81,17 @@ export async function takeOwnVideo(
       store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
     );
     if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
-    await rows.forget(owner.owner, filenameOf(id), stored.key);
+    await rows.give(stored.key, job);
   }
   // The job comes first: another owner's may have this id.
-  if (poster) {
-    const options = { type: 'image/jpeg', maxBytes: poster.length };
-    await putBlob(context, keyOf('posters', id), poster, options);
+  if (poster && !(await posterOf(rows, id))) {
+    const draft = newUpload(owner, { ...posterFile, jobId: id }, config);
+    await keepFile(context, draft, poster, poster.length, async () => posterFile.contentType);
   }
   return job;
 }
 
-function posterOf({ poster }: OwnVideo): Uint8Array | null {
+function jpegOf({ poster }: OwnVideo): Uint8Array | null {
   if (poster === undefined) return null;
   const bytes = Buffer.from(poster, 'base64');
   try {
@@ -131,12 +143,3 @@ function rowOf(
     safetyRecord: safety,
   };
 }
-
-/** The video that a request names. */
-function named({ request, caller, params: { id = '' } }: FileCall): OutputName {
-  return nameOf(id, queryOf(request).get('sha256') ?? '', caller);
-}
-
-/** In place of a lease the owner: uploads of two owners never meet. */
-const nameOf = (id: string, sha256: string, { owner }: Caller): OutputName =>
-  outputName(id, `owner ${owner}`, sha256);

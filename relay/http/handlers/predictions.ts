@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { ApiError, type listBodySchema } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import { takeOwnVideo } from '../../files/shares/own-video';
-import { isUploaded } from '../../files/shares/rows';
+import { hasVideo, isUploaded } from '../../files/shares/rows';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
@@ -64,7 +64,7 @@ async function removeJobs(
   for (const job of removed) {
     // The row is deleted, so nothing links to its files; a file that stays only costs space.
     const about = { request_id: requestId, job: job.id };
-    await relay.files.removeOf(job).catch((err: unknown) => {
+    await relay.files.removeOf(job.id).catch((err: unknown) => {
       relay.log.warn({ ...about, err }, 'files of a job were not removed');
     });
   }
@@ -121,7 +121,7 @@ export const predictionHandlers = {
     const { params, caller, body } = call;
     const known = await relay.jobs.get(params.id, caller.owner);
     // The studio has decoded it again, or the earlier file has expired.
-    const isOld = known?.outputSha256 !== body.sha256 || known.outputKey === null;
+    const isOld = known?.outputSha256 !== body.sha256 || !hasVideo(known);
     const removeOld = async () => {
       if (known === null || !isUploaded(known) || !isOld) return;
       await removeJobs(relay, [params.id], call);

@@ -7,7 +7,6 @@ import {
   type WorkerJob,
 } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
-import { filenameOf } from '../../files/outputs/video';
 import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { type JobImage, jobs } from '../../store/schema';
@@ -135,9 +134,11 @@ export const workerHandlers = {
     const { key: outputKey } = await relay.files.takeOutput(job, body);
     const stored = { ...result, ...report, outputKey };
     const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
-    // The video of a completed job no longer counts as an upload, which expires.
-    await relay.files.rows.forget(job.owner, filenameOf(id), outputKey).catch((err: unknown) => {
-      relay.log.warn({ request_id: requestId, err }, 'a video was not taken out of the uploads');
+    await relay.files.rows.give(outputKey, completed).catch((err: unknown) => {
+      relay.log.warn(
+        { request_id: requestId, err },
+        'a video still expires with the time of an attempt',
+      );
     });
     return { status: completed.status };
   },
