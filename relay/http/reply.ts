@@ -64,6 +64,9 @@ export function refusal(error: ApiError, requestId: string): Response {
   return Response.json(error.toBody(requestId), { status: error.status, headers: error.headers });
 }
 
+/** Types of answers that nearly always are one piece. */
+const wholeTypes = /^(application\/json|text\/html|text\/plain)/;
+
 /** A body that is read from a stream. */
 export function streamed(body: Readable): BodyInit {
   return Readable.toWeb(body) as BodyInit & ReturnType<typeof Readable.toWeb>;
@@ -101,12 +104,12 @@ export async function sendAnswer(
     return;
   }
   const body = answer.body as NodeReadableStream<Uint8Array>;
-  if (answer.headers.get('content-type')?.startsWith('application/json')) {
+  if (wholeTypes.test(answer.headers.get('content-type') ?? '')) {
     const reader = body.getReader();
     const first = await reader.read();
     const second = first.done ? first : await reader.read();
     if (second.done) {
-      // Nearly every answer is one chunk, which is sent faster than a stream.
+      // Sent faster than a stream, and with its length.
       response.end(first.value);
       return;
     }
