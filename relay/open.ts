@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { createKeys } from './access/keys';
 import { createLimits } from './access/limits';
 import type { Config } from './config';
-import { createFiles, createLinks, createSpace } from './files';
+import { createFiles, createLinks } from './files';
 import { createGuard } from './guard/guard';
 import { createHeldClaims, createJobs, createSweeper, createWatches, createWorkers } from './jobs';
 import { once, repeat } from './loop';
@@ -45,7 +45,6 @@ async function openParts(
   closeAll: () => Promise<void>,
 ) {
   const metrics = createMetrics();
-  const space = createSpace(config);
   const store = await openDatabase(config, log);
   closers.push(() => store.close());
   const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
@@ -56,7 +55,7 @@ async function openParts(
   const { outboxRow } = webhooks;
   const jobs = createJobs({ store, config, outboxRow, log, metrics });
   const limits = createLimits({ config, jobs });
-  const files = createFiles({ config, store, links, keys, limits, guard, jobs, space, log });
+  const files = createFiles({ config, store, links, guard, jobs, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   closers.push(() => heldClaims.close());

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { firstOwner } from '../../relay/access/caller';
-import { ClientError } from '../../relay/access/client';
 import { termsVersion } from '../contract/terms';
-import { createKeySchema, type KeyRecord, scopes } from '../contract/v3';
+import { ApiError, createKeySchema, type KeyRecord, scopes } from '../contract/v3';
 import { minuteOf, type RelayCommand, table, UsageError } from './relay-command';
 
 type Order =
@@ -82,12 +81,11 @@ without one the database is opened.
       const { hint, name } = await client
         .call('revokeKey', { params: { id: order.id } })
         .catch((thrown: unknown) => {
-          if (!(thrown instanceof ClientError) || thrown.status !== 404) throw thrown;
-          throw new ClientError(
-            thrown.status,
-            thrown.code,
-            `There is no key with the id "${order.id}". An id is the part between the underscores; \`npm run keys -- list\` shows them.`,
-          );
+          if (!(thrown instanceof ApiError) || thrown.code !== 'NOT_FOUND') throw thrown;
+          const sentence = `There is no key with the id "${order.id}".`;
+          const remedy =
+            'An id is the part between the underscores; `npm run keys -- list` shows them.';
+          throw new ApiError('NOT_FOUND', sentence, { remedy });
         });
       say(`${hint} "${name}" is revoked.\n`);
     } else {

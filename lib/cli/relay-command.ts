@@ -1,9 +1,9 @@
 import type { ParseArgsConfig } from 'node:util';
-import { type Client, ClientError, openClient } from '../../relay/access/client';
 import { readConfig } from '../../relay/config';
 import { type ErrorCode, toKinoraError } from '../contract';
-import { messageOf } from '../contract/v3';
+import { ApiError, messageOf } from '../contract/v3';
 import { type Arguments, readArguments } from './arguments';
+import { type Client, openClient } from './relay-client';
 
 /** Where a command writes, and what it reads its settings from. */
 export interface CommandWorld {
@@ -95,7 +95,7 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
 
 /** The stable code of an error of the server, or of one of ours. */
 function codeOf(thrown: unknown): string {
-  return thrown instanceof ClientError ? thrown.code : toKinoraError(thrown).code;
+  return thrown instanceof ApiError ? thrown.code : toKinoraError(thrown).code;
 }
 
 /** Lines in columns of equal width. */

@@ -72,9 +72,11 @@ export function disconnectReason(thrown: unknown): string | null {
 /** The relay writes sentence and remedy into one message; here they are two again. */
 function toApiError(code: ApiErrorCode, message: string, response: Response): ApiError {
   const { remedy } = describeApiError(code);
-  const sentence = message.endsWith(` ${remedy}`) ? message.slice(0, -remedy.length - 1) : message;
   const wait = response.headers.get('retry-after');
-  return new ApiError(code, sentence, { ...(wait && { headers: { 'Retry-After': wait } }) });
+  const headers = wait === null ? {} : { 'Retry-After': wait };
+  // Another remedy than the usual one stays in the sentence.
+  if (!message.endsWith(` ${remedy}`)) return new ApiError(code, message, { headers, remedy: '' });
+  return new ApiError(code, message.slice(0, -remedy.length - 1), { headers });
 }
 
 function parseJson(text: string): unknown {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
@@ -232,17 +232,18 @@ export function createKeys(options: {
       signInToken: string;
     } | null> {
       return await db.transaction(async (tx) => {
-        const missing = await missingKeys(tx);
+        const known = await kindsOfKeys(tx);
         const accepted = termsVersion !== null;
-        if (accepted ? !missing.api && !missing.worker : !missing.any) return null;
+        const [hasApi, hasWorker] = [known.has('api'), known.has('worker')];
+        if (accepted ? hasApi && hasWorker : hasApi || hasWorker) return null;
         const make = async (kind: KeyKind, name: string, isWanted: boolean) => {
           if (!isWanted) return '';
           const input = { kind, owner: firstOwner, name };
           return (await insertKey(tx, { ...input, ...(accepted && { termsVersion }) })).key;
         };
         return {
-          apiKey: await make('api', 'First key', accepted && missing.api),
-          workerToken: await make('worker', 'First worker', accepted && missing.worker),
+          apiKey: await make('api', 'First key', accepted && !hasApi),
+          workerToken: await make('worker', 'First worker', accepted && !hasWorker),
           signInToken: await make('sign-in', 'First sign-in', true),
         };
       });
@@ -340,23 +341,18 @@ function of(owner: string | undefined) {
 }
 
 /**
- * Whether an installation never had an API key, a worker token, or any key but sign-in tokens; a revoked
- * one counts as had. To be called in a transaction, so that nodes that start together ask one after the other.
+ * The kinds of keys that an installation ever had: a revoked one counts. To be called in a transaction, so that nodes
+ * that start together ask one after the other.
  */
-async function missingKeys(db: Database): Promise<{ api: boolean; worker: boolean; any: boolean }> {
+async function kindsOfKeys(db: Database): Promise<ReadonlySet<KeyKind>> {
   const value = new Date().toISOString();
   // Written for the row's lock, which lasts to the end of the transaction.
   await db
     .insert(settings)
     .values({ name: 'first_start', value })
     .onConflictDoUpdate({ target: settings.name, set: { name: 'first_start' } });
-  const none = async (kind: SQL | undefined) =>
-    (await db.select({ id: keys.id }).from(keys).where(kind).limit(1)).length === 0;
-  return {
-    api: await none(eq(keys.kind, 'api')),
-    worker: await none(eq(keys.kind, 'worker')),
-    any: await none(ne(keys.kind, 'sign-in')),
-  };
+  const found = await db.selectDistinct({ kind: keys.kind }).from(keys);
+  return new Set(found.map(({ kind }) => kind));
 }
 
 function recordOf(row: KeyRow): KeyRecord {

@@ -44,11 +44,8 @@ const countedMs = 2000;
 const countedKeys = 5000;
 
 /**
- * Limits per key and per address, in windows of a minute.
- *
- * Every node counts for itself, in memory: a query for each request would double what a poll costs. With n nodes a key
- * can so submit and read up to n times as often; its unfinished predictions (`KINORA_JOBS_PER_KEY`) are counted in the
- * database.
+ * Limits per key and per address, in windows of a minute. Every node counts for itself, in memory: a query for each
+ * request would double what a poll costs. With n nodes a key can submit and read up to n times as often.
  *
  * @param options.jobs counts unfinished predictions: each allows more reads, as clients poll each
  */

@@ -1,22 +1,22 @@
 import path from 'node:path';
 import type { Completion } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import type { NodeHandler } from '../http/router';
+import type { FileRoute } from '../http/router';
 import type { JobRow } from '../store/schema';
 import { type BlobStore, diskBlobs, partsFolder } from './blobs';
 import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
-import { filenameOf, getVideo, putOutput, takeVideo } from './outputs/video';
-import type { FileHandler, FilesContext, FilesDependencies } from './requests';
+import { getVideo, putOutput, takeVideo } from './outputs/video';
+import type { FileCall, FileHandler, FilesContext, FilesDependencies } from './requests';
 import { createRetention } from './retention';
-import { shareRoutes } from './shares/handlers';
-import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
+import { shareHandlers } from './shares/handlers';
+import { headOwnVideo, putOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
-import { createTicket, getUpload, postUpload, putUpload, uploadRows } from './uploads';
+import { createSpace } from './space';
+import { getUpload, postUpload, putUpload, uploadRows } from './uploads';
 
 export { createLinks } from './links';
-export { createSpace } from './space';
 
 /** The store that the settings name: a bucket with `S3_BUCKET`, else `{KINORA_DATA}/files`. */
 export function openBlobs(config: Config): BlobStore {
@@ -25,6 +25,10 @@ export function openBlobs(config: Config): BlobStore {
   return s3Blobs({ ...config, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY });
 }
 
+/** Operations whose body is a form. */
+type FormUpload = 'uploadBinary' | 'uploadBinaryLegacy';
+type BoundHandler = (relay: unknown, call: FileCall) => Promise<unknown>;
+
 export function createFiles(dependencies: FilesDependencies) {
   const { config, store } = dependencies;
   const context: FilesContext = {
@@ -32,13 +36,12 @@ export function createFiles(dependencies: FilesDependencies) {
     blobs: openBlobs(config),
     temporary: partsFolder(config),
     rows: uploadRows(store),
+    requireSpace: createSpace(config),
   };
-  const { blobs, links } = context;
   const shares = createShares(context);
-  // The router sends HEAD to the handler of GET.
-  const handlers: Readonly<Record<string, FileHandler>> = {
-    'POST /api/v3/media/upload/binary': postUpload,
-    'POST /api/v2/media/upload/binary': postUpload,
+  const handlers: Readonly<Record<FileRoute | FormUpload, FileHandler>> = {
+    uploadBinary: postUpload,
+    uploadBinaryLegacy: postUpload,
     'PUT /files/uploads/{id}': putUpload,
     'GET /files/uploads/{id}/{filename}': getUpload,
     'GET /files/video/{file}': getVideo,
@@ -48,26 +51,21 @@ export function createFiles(dependencies: FilesDependencies) {
     'PUT /api/worker/jobs/{id}/output': putOutput,
     'PUT /api/admin/videos/{id}': putOwnVideo,
     'HEAD /api/admin/videos/{id}': headOwnVideo,
+    ...shareHandlers(shares),
   };
-  const bound = Object.entries(handlers).map(([route, handler]): [string, NodeHandler] => [
+  const bound = Object.entries(handlers).map(([route, handler]) => [
     route,
-    (...request) => handler(context, ...request),
+    (_relay: unknown, call: FileCall) => handler(context, call),
   ]);
   return {
-    blobs,
-    links,
+    ...context,
     shares,
-    takeOwnVideo: takeOwnVideo(context),
     intake: createIntake(context),
-    /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
-    routes: { ...shareRoutes(context, shares), ...Object.fromEntries(bound) },
-    ticket: createTicket(context),
+    /** Answers of the routes that go through no Next. */
+    routes: Object.fromEntries(bound) as Readonly<Record<keyof typeof handlers, BoundHandler>>,
     /** The uploaded video of a lease, as {@link takeVideo}. */
-    takeOutput: (job: JobRow, { lease_token: leaseToken, sha256, bytes }: Completion) =>
-      takeVideo(context, { jobId: job.id, leaseToken, sha256 }, job, bytes),
-    /** The video of a completed job no longer counts as an upload, which expires. */
-    keep: ({ id, owner }: JobRow, key: string): Promise<void> =>
-      context.rows.forget(owner, filenameOf(id), key),
+    takeOutput: ({ id, owner, input }: JobRow, { sha256, bytes }: Completion) =>
+      takeVideo(context, { jobId: id, owner, sha256 }, input, bytes),
     ...createRetention(context),
   };
 }

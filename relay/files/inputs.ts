@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { KinoraError } from '../../lib/contract';
 import { ApiError, type ImageField } from '../../lib/contract/v3';
@@ -6,25 +5,18 @@ import { readSafetensorsHeader } from '../../lib/weights/formats/safetensors';
 import { truncated } from '../../lib/weights/formats/source';
 import { GuardError } from '../guard/errors';
 import { fetchOk } from '../guard/guard';
+import { streamed } from '../http/reply';
 import { type ClaimedJob, isClaimed } from '../jobs';
 import { imageColumns } from '../store/schema';
-import { keyOf } from './blobs';
 import { type LinkPurpose, leaseNonce } from './links';
 import { type FileHandler, type FilesContext, invalidField, queryOf } from './requests';
-import { headersOf, sendBody, serveBlob } from './serving';
+import { headersOf, serveBlob } from './serving';
 import { loraType } from './uploads';
 
 /** Longest fetch of one adapter, in milliseconds. */
 const totalMs = 15 * 60_000;
 /** Inputs are for our own pages, and for one attempt. */
 const forWorkers = { readers: 'same-origin', maxAge: 0 } as const;
-
-/** Where the server keeps an image that a job brought itself: the key of its bytes, and the id of its upload. */
-export function ownImage(jobId: string, field: ImageField): { key: string; uploadId: string } {
-  if (field === 'image') return { key: keyOf('inputs', jobId), uploadId: jobId };
-  const uploadId = createHash('sha256').update(`${field} ${jobId}`).digest('hex').slice(0, 32);
-  return { key: keyOf('inputs', jobId, '-last'), uploadId };
-}
 
 /**
  * The running job that a signed address is for. The signature covers the attempt's lease: the address
@@ -47,11 +39,11 @@ async function runningJob(
 /** `GET /files/jobs/{id}/image` and `…/last_image`: an image of a job, for the worker that has its lease. */
 export const getJobImage =
   (field: ImageField): FileHandler =>
-  async (context, request, response, { id = '' }) => {
+  async (context, { request, params: { id = '' } }) => {
     const job = await runningJob(context, field, id, queryOf(request));
     const image = job[imageColumns[field]];
     if (!image) throw new ApiError('NOT_FOUND');
-    await serveBlob(request, response, context.blobs, image.key, {
+    return await serveBlob(request, context.blobs, image.key, {
       ...forWorkers,
       type: image.type,
       filename: `${id}.${image.type.slice(image.type.indexOf('/') + 1)}`,
@@ -65,12 +57,8 @@ export const getJobImage =
  *
  * A refusal's `details` holds one sentence that names the adapter: the worker fails the job with it.
  */
-export const getJobLora: FileHandler = async (
-  context,
-  request,
-  response,
-  { id = '', index = '' },
-) => {
+export const getJobLora: FileHandler = async (context, { request, params }) => {
+  const { id = '', index = '' } = params;
   const { blobs, config, guard, rows } = context;
   const at = /^[0-9]$/.test(index) ? Number(index) : -1;
   const job = await runningJob(context, `lora/${at}`, id, queryOf(request));
@@ -85,21 +73,18 @@ export const getJobLora: FileHandler = async (
       throw invalidField(field, sentence, { code: 'NOT_FOUND' });
     }
     const tag = upload.sha256 ?? upload.id;
-    await serveBlob(request, response, blobs, upload.blobKey, { ...presentation, tag });
-    return;
+    return await serveBlob(request, blobs, upload.blobKey, { ...presentation, tag });
   }
-  const closed = new AbortController();
-  response.once('close', () => closed.abort());
   try {
     const maxBytes = config.KINORA_MAX_LORA_BYTES;
-    const limits = { redirects: 5, maxBytes, totalMs, signal: closed.signal };
+    const limits = { redirects: 5, maxBytes, totalMs, signal: request.signal };
     const { bytes, body } = await fetchOk(guard, lora.url, limits);
     const { whole: checked } = await withCheckedHeader(body, bytes);
     const { ETag: _, ...headers } = headersOf({ ...presentation, tag: '' });
-    response.setHeaders(new Headers(headers));
-    if (bytes !== null) response.setHeader('Content-Length', bytes);
-    if (request.method !== 'HEAD') await sendBody(checked, response);
-    else response.end(() => body.destroy());
+    if (bytes !== null) headers['Content-Length'] = `${bytes}`;
+    if (request.method !== 'HEAD') return new Response(streamed(checked), { headers });
+    body.destroy();
+    return new Response(null, { headers });
   } catch (thrown) {
     throw toRefusal(thrown, field, lora.path);
   }

@@ -1,9 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import fresh from 'fresh';
 import parseRange from 'range-parser';
 import { ApiError } from '../../lib/contract/v3';
+import { streamed } from '../http/reply';
 import type { BlobStore } from './blobs';
 
 interface Presentation {
@@ -16,6 +15,8 @@ interface Presentation {
   readonly readers: 'cross-origin' | 'same-origin';
   /** Seconds that a browser may keep it. */
   readonly maxAge: number;
+  /** Further ones. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Content {
@@ -26,13 +27,12 @@ export interface Content {
 
 /** Answers with a blob, as {@link serveContent}. @throws ApiError `NOT_FOUND` too */
 export async function serveBlob(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: Request,
   blobs: BlobStore,
   key: string,
   presentation: Presentation,
-): Promise<void> {
-  await serveContent(request, response, await blobContent(blobs, key), presentation);
+): Promise<Response> {
+  return await serveContent(request, await blobContent(blobs, key), presentation);
 }
 
 export function bytesContent(bytes: Uint8Array): Content {
@@ -57,37 +57,33 @@ export async function blobContent(blobs: BlobStore, key: string): Promise<Conten
  * @throws ApiError `PRECONDITION_FAILED`, `STORAGE_DOWN`, before anything was sent
  */
 export async function serveContent(
-  request: IncomingMessage,
-  response: ServerResponse,
+  { method, headers }: Request,
   { bytes, read }: Content,
   presentation: Presentation,
-): Promise<void> {
-  const { method, headers } = request;
-  const { 'Content-Type': type, ...always } = headersOf(presentation);
+): Promise<Response> {
+  const { 'Content-Type': _, ...always } = headersOf(presentation);
   const tag = `"${presentation.tag}"`;
-  if (!isMatch(headers['if-match'], tag)) throw new ApiError('PRECONDITION_FAILED');
+  if (!isMatch(headers.get('if-match'), tag)) throw new ApiError('PRECONDITION_FAILED');
   const common = { ...always, 'Accept-Ranges': 'bytes' };
-  if (fresh(headers, { etag: tag })) {
-    response.writeHead(304, common).end();
-    return;
+  if (fresh(Object.fromEntries(headers), { etag: tag })) {
+    return new Response(null, { status: 304, headers: common });
   }
-  const range = rangeOf(request, bytes, tag);
+  const range = rangeOf(headers, bytes, tag);
   if (range === 'outside') {
-    const none = { 'Content-Range': `bytes */${bytes}`, 'Content-Length': 0 };
-    response.writeHead(416, { ...common, ...none }).end();
-    return;
+    const none = { 'Content-Range': `bytes */${bytes}`, 'Content-Length': '0' };
+    return new Response(null, { status: 416, headers: { ...common, ...none } });
   }
   const { start: first = 0, end: last = bytes - 1 } = range ?? {};
   const hasBody = method !== 'HEAD' && bytes > 0;
-  const body = hasBody ? await read({ first, last }) : null;
-  response.writeHead(range ? 206 : 200, {
-    ...common,
-    'Content-Type': type,
-    'Content-Length': last - first + 1,
-    ...(range && { 'Content-Range': `bytes ${first}-${last}/${bytes}` }),
+  return new Response(hasBody ? streamed(await read({ first, last })) : null, {
+    status: range ? 206 : 200,
+    headers: {
+      ...common,
+      'Content-Type': presentation.type,
+      'Content-Length': `${last - first + 1}`,
+      ...(range && { 'Content-Range': `bytes ${first}-${last}/${bytes}` }),
+    },
   });
-  if (body) await sendBody(body, response);
-  else response.end();
 }
 
 export function headersOf(presentation: Presentation): Record<string, string> {
@@ -107,29 +103,14 @@ export function headersOf(presentation: Presentation): Record<string, string> {
       'Access-Control-Allow-Origin': '*',
       'Access-Control-Expose-Headers': 'Content-Length, Content-Range, ETag, Accept-Ranges',
     }),
+    ...presentation.headers,
   };
 }
 
 /** `If-Match` compares strongly: a weak tag of a caller never matches (RFC 9110, 8.8.3.2 and 13.1.1). */
-function isMatch(condition: string | undefined, tag: string): boolean {
-  if (condition === undefined || condition.trim() === '*') return true;
+function isMatch(condition: string | null, tag: string): boolean {
+  if (condition === null || condition.trim() === '*') return true;
   return condition.split(',').some((entry) => entry.trim() === tag);
-}
-
-/** Sends a stream. A reader that disconnects is no error. */
-export async function sendBody(
-  body: NodeJS.ReadableStream,
-  response: ServerResponse,
-): Promise<void> {
-  // Server and stream both listen for the end of the response: more than Node's default of ten listeners.
-  response.setMaxListeners(20);
-  try {
-    await pipeline(body, response);
-  } catch (thrown) {
-    // The answer has begun: only a cut connection can signal the failure.
-    if (!response.headersSent) throw thrown;
-    response.destroy();
-  }
 }
 
 /**
@@ -137,14 +118,14 @@ export async function sendBody(
  * strongly too, and a date there never matches, as no date is sent.
  */
 function rangeOf(
-  { headers }: IncomingMessage,
+  headers: Headers,
   size: number,
   tag: string,
 ): parseRange.Range | 'outside' | undefined {
-  const condition = headers['if-range'];
-  if (headers.range === undefined || (condition !== undefined && condition !== tag))
-    return undefined;
-  const ranges = parseRange(size, headers.range);
+  const range = headers.get('range');
+  const condition = headers.get('if-range');
+  if (range === null || (condition !== null && condition !== tag)) return undefined;
+  const ranges = parseRange(size, range);
   if (ranges === -1) return 'outside';
   return ranges === -2 || ranges.type !== 'bytes' || ranges.length > 1 ? undefined : ranges[0];
 }

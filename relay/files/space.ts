@@ -9,21 +9,18 @@ import { Kept } from '../kept';
 const freshMs = 2000;
 
 /**
- * Watches the free space of the disk. When PGlite cannot write its log it never returns and blocks the process,
- * so new work is refused long before the disk is full.
+ * Watches the free space of the disk, which matters where database or files are in the data folder. When PGlite
+ * cannot write its log it never returns and blocks the process, so new work is refused long before the disk is full.
  *
- * @param config the disk matters only where database or files are in the data folder
+ * @returns to be called before anything large or new is written (heartbeats and the like do not call it: the reserved
+ *   space is for them). A running job's result of so many bytes may use half of the reserved space. It throws ApiError
+ *   `STORAGE_DOWN` when less is free
  */
 export function createSpace(
   config: Pick<Config, 'KINORA_DATA' | 'KINORA_MIN_FREE_BYTES' | 'DATABASE_URL' | 'S3_BUCKET'>,
 ) {
   const known = new Kept<number>(freshMs, 1);
-  /**
-   * To be called before `bytes` of a running job's result are written, which may use half of the reserved space.
-   *
-   * @throws ApiError `STORAGE_DOWN` when less is free than that
-   */
-  const requireFor = async (bytes: number): Promise<void> => {
+  return async (bytes = Number.POSITIVE_INFINITY): Promise<void> => {
     const { KINORA_MIN_FREE_BYTES: floor, DATABASE_URL, S3_BUCKET } = config;
     if (floor === 0 || (DATABASE_URL !== undefined && S3_BUCKET !== undefined)) return;
     const free = await known.get('free', () => freeBytes(config.KINORA_DATA));
@@ -33,19 +30,7 @@ export function createSpace(
       remedy: 'Try again later; the operator has to free disk space.',
     });
   };
-  return {
-    /**
-     * To be called before anything large or new is written. Heartbeats and the like do not call it: the
-     * reserved space is for them.
-     *
-     * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`
-     */
-    require: (): Promise<void> => requireFor(Number.POSITIVE_INFINITY),
-    requireFor,
-  };
 }
-
-export type Space = ReturnType<typeof createSpace>;
 
 /** Infinite where it cannot be read: a write then reports what is wrong. */
 async function freeBytes(folder: string): Promise<number> {

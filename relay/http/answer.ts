@@ -1,21 +1,28 @@
 import type { z } from 'zod';
-import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
+import { ApiError, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { familiesOf } from '../config';
 import type { Relay } from '../open';
 import { type Handler, handlers } from './handlers';
 import { check, readJson, withoutNulls } from './input';
 import { notFound } from './not-found';
-import { corsHeaders, countBadKey, methodNotAllowed, preflightHeaders, toApiError } from './reply';
+import {
+  corsHeaders,
+  countBadKey,
+  methodNotAllowed,
+  preflightHeaders,
+  refusal,
+  toApiError,
+} from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
-import { findOperation, type Match } from './router';
+import { type FileRoute, findRoute, type Match, type Route } from './router';
 
 interface RequestContext {
   readonly requestId: string;
   readonly address: string;
   readonly path: string;
-  readonly route: Match<OperationId>;
-  /** The name for metrics and logs, which never hold the path itself: it may contain secrets. */
+  readonly match: Match;
+  /** The name of its route, for metrics and logs. */
   readonly operation: string;
   caller: Caller | null;
   /** For the answer, whether it succeeds or not: limits, `Allow`. */
@@ -23,15 +30,15 @@ interface RequestContext {
 }
 
 /**
- * Answers one request of the API: finds the operation, authenticates the caller, checks the input and calls the
- * operation's handler. Never throws; every refusal is an `ApiError`'s body.
+ * Answers one request of the API or for a file: finds the route, authenticates the caller, checks the input and calls
+ * the route's handler. Never throws; every refusal is an `ApiError`'s body.
  */
 export async function answer(relay: Relay, request: Request): Promise<Response> {
   const started = performance.now();
   const { method } = request;
   const { pathname: path } = new URL(request.url);
-  const route = findOperation(method, path);
-  const operation = route.kind === 'found' ? route.target : route.kind;
+  const match = findRoute(method, path);
+  const operation = match.kind === 'found' ? match.route.name : match.kind;
   const requestId = requestIdOf(request.headers.get(requestIdHeader));
   // Set by our server, which drops a value from outside.
   const address = request.headers.get(addressHeader) ?? 'unknown';
@@ -40,7 +47,7 @@ export async function answer(relay: Relay, request: Request): Promise<Response> 
     requestId,
     address,
     path,
-    route,
+    match,
     operation,
     caller: null,
     headers,
@@ -61,27 +68,26 @@ export async function answer(relay: Relay, request: Request): Promise<Response> 
 }
 
 async function serve(relay: Relay, request: Request, context: RequestContext): Promise<Response> {
-  const { route, requestId } = context;
+  const { match, requestId } = context;
   if (request.method === 'OPTIONS') return preflight(request, context);
   await relay.limits.address(context.address);
-  if (route.kind === 'nothing') {
+  if (match.kind === 'nothing') {
     throw notFound(context.path, [...familiesOf(relay.config).keys()]);
   }
-  if (route.kind === 'method') throw methodNotAllowed(route.allow);
-  const endpoint: Endpoint = endpoints[route.target];
-  const handler: Handler | undefined = handlers[route.target];
-  // Uploads have no handler here: the server answers them before Next sees them.
-  if (handler === undefined) throw new ApiError('NOT_FOUND');
-  const caller = await authenticate(relay, request, endpoint);
+  if (match.kind === 'method') throw methodNotAllowed(match.allow);
+  const { route } = match;
+  const handler: Handler =
+    handlers[route.name as OperationId] ?? relay.files.routes[route.name as FileRoute];
+  const caller = await authenticate(relay, request, route);
   context.caller = caller;
-  if (caller !== null && endpoint.limit !== 'none') {
-    setAll(context.headers, await relay.limits.key(caller, endpoint.limit));
+  if (caller !== null && route.limit !== 'none') {
+    setAll(context.headers, await relay.limits.key(caller, route.limit));
   }
   // Of a name that comes twice, the last value counts.
   const asked = Object.fromEntries(new URL(request.url).searchParams);
-  const query = endpoint.query ? check(endpoint.query, asked) : {};
-  const body = endpoint.body ? await checkedBody(relay, endpoint.body, request) : {};
-  const params = endpoint.params?.parse(route.params) ?? {};
+  const query = route.query ? check(route.query, asked) : {};
+  const body = route.body ? await checkedBody(relay, route.body, request) : {};
+  const params = route.params?.parse(match.params) ?? match.params;
   const answered = await handler(relay, { request, caller, params, query, body, requestId });
   if (answered instanceof Response) return answered;
   return Response.json({ code: 200, message: 'success', data: answered });
@@ -95,9 +101,8 @@ async function checkedBody(relay: Relay, schema: z.ZodType, request: Request): P
 async function authenticate(
   relay: Relay,
   request: Request,
-  endpoint: Endpoint,
+  { access }: Route,
 ): Promise<Caller | null> {
-  const { access } = endpoint;
   const authorization = request.headers.get('authorization');
   if (access === 'anyone') return null;
   if (access === 'admin') return relay.keys.authenticateAdmin(request);
@@ -107,49 +112,45 @@ async function authenticate(
   return caller;
 }
 
-function preflight(request: Request, context: RequestContext): Response {
-  const { route } = context;
+function preflight(request: Request, { match, headers }: RequestContext): Response {
   // No operation uses OPTIONS, so a known path is a match of kind `method`. A page must be able to send its request
   // to an unknown path too: else the browser keeps the 404 from it.
-  const allow = route.kind === 'method' ? route.allow : apiMethods;
-  context.headers.set('Allow', allow.join(', '));
-  if (!isInternal(route) && request.headers.has('access-control-request-method')) {
-    setAll(context.headers, preflightHeaders(allow));
+  const allow = match.kind === 'method' ? match.allow : apiMethods;
+  headers.set('Allow', allow.join(', '));
+  if (!isInternal(match) && request.headers.has('access-control-request-method')) {
+    setAll(headers, preflightHeaders(allow));
   }
   return new Response(null, { status: 204 });
 }
 
 async function refuse(relay: Relay, context: RequestContext, thrown: unknown): Promise<Response> {
   const error = await countBadKey(thrown, relay.limits, context.address);
-  const refusal = toApiError(error);
+  const refused = toApiError(error);
   // A refusal is in the request's log line; anything else is a fault of the server or its storage.
-  const isStop = refusal.code === 'SHUTTING_DOWN';
-  if (!isStop && (refusal.status >= 500 || !(error instanceof ApiError))) {
+  const isStop = refused.code === 'SHUTTING_DOWN';
+  if (!isStop && (refused.status >= 500 || !(error instanceof ApiError))) {
     const { requestId: request_id, operation } = context;
-    relay.log.error({ request_id, operation, err: error }, refusal.code);
+    relay.log.error({ request_id, operation, err: error }, refused.code);
   }
-  return Response.json(refusal.toBody(context.requestId), {
-    status: refusal.status,
-    headers: refusal.headers,
-  });
+  return refusal(refused, context.requestId);
 }
 
 function setCommonHeaders(response: Response, context: RequestContext): void {
   const { headers } = response;
   setAll(headers, Object.fromEntries(context.headers));
   headers.set('X-Request-Id', context.requestId);
+  headers.set('X-Content-Type-Options', 'nosniff');
   if (!headers.has('Cache-Control')) headers.set('Cache-Control', 'no-store');
-  // Pages of other origins may call the public API with a key, but no operation that takes a session cookie.
-  const { route } = context;
-  if (!isInternal(route)) setAll(headers, corsHeaders);
+  // Pages of other origins may call the public API with a key, but no operation that takes a session cookie. Files
+  // and pages, which have a policy, say themselves who may read them.
+  if (isInternal(context.match) || headers.has('Content-Security-Policy')) return;
+  setAll(headers, corsHeaders);
 }
 
 function setAll(headers: Headers, values: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(values)) headers.set(name, value);
 }
 
-function isInternal(route: Match<OperationId>): boolean {
-  if (route.kind === 'nothing') return false;
-  const { internal }: Endpoint = endpoints[route.target];
-  return internal === true;
+function isInternal(match: Match): boolean {
+  return match.kind !== 'nothing' && match.route.internal === true;
 }

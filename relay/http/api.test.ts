@@ -12,7 +12,6 @@ import {
 import { ApiError, apiErrorSchema } from '../../lib/contract/v3/errors';
 import { errorExample } from '../../lib/contract/v3/openapi-examples';
 import { createLimits } from '../access/limits';
-import { keyOf } from '../files/blobs';
 import { jobs, uploads } from '../store/schema';
 import { onePixel, openTestApi, submission, type TestApi } from '../testing/api';
 import { readAnswer, requestOf } from '../testing/requests';
@@ -127,9 +126,13 @@ const kept = async () => {
   return names.filter((name) => /[0-9a-f]{32}/.test(name)).sort();
 };
 
+/** The name of a stored file, as {@link kept} has it. */
+const fileOf = ({ blobKey }: { blobKey: string | null }) => blobKey ?? [];
+
 describe('a submission that fails', () => {
   test('leaves no image and no upload', async () => {
     let id = '';
+    const before = await kept();
     const full = {
       ...api.relay,
       jobs: {
@@ -142,9 +145,9 @@ describe('a submission that fails', () => {
     };
     expect((await ask(full)).status).toBe(429);
     expect(id).not.toBe('');
-    expect(await api.relay.files.blobs.stat(keyOf('inputs', id))).toBeNull();
+    expect(await kept()).toEqual(before);
     const { db } = api.relay.store;
-    expect(await db.select().from(uploads).where(eq(uploads.id, id))).toEqual([]);
+    expect(await db.select().from(uploads).where(eq(uploads.jobId, id))).toEqual([]);
   });
 
   test('leaves no image where its upload cannot be inserted', async () => {
@@ -239,6 +242,7 @@ describe('Idempotency-Key', () => {
         },
       },
     };
+    const before = await kept();
     const first = ask(stuck, header('e'));
     await expect.poll(() => slow, { timeout: 20_000, interval: 10 }).not.toBe('');
     const second = await post(model, submission, header('e'));
@@ -246,7 +250,9 @@ describe('Idempotency-Key', () => {
     goOn();
     expect(await (await first).json()).toMatchObject({ data: { id: second.json.data.id } });
     expect(await relay.jobs.get(slow)).toBeNull();
-    expect(await relay.files.blobs.stat(keyOf('inputs', slow))).toBeNull();
+    expect(await relay.files.rows.ofJob(slow)).toEqual([]);
+    const other = await relay.files.rows.ofJob(second.json.data.id);
+    expect(await kept()).toEqual([...before, ...other.flatMap(fileOf)].sort());
   });
 
   test('a key may be used again after a day, and when its prediction was deleted', async () => {

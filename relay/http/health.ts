@@ -1,10 +1,7 @@
-import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../lib/contract/v3';
 import { sameText } from '../access/format';
 import type { Relay } from '../open';
-import { sendJson } from './reply';
-import { callerAddress, headersOf, isForwarded, isLoopback } from './request';
-import type { NodeHandler } from './router';
+import { addressHeader, isForwarded, isLoopback } from './request';
 
 export interface ServerStatus {
   /** Null until the relay is open. */
@@ -12,32 +9,31 @@ export interface ServerStatus {
   stopping(): boolean;
 }
 
+const headers = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
+
 /** `/healthz`, `/readyz`, `/metrics`: no answer contains data of a caller. */
-export function healthRoutes(status: ServerStatus): Readonly<Record<string, NodeHandler>> {
-  return {
+export function createHealth(status: ServerStatus) {
+  const handlers: Readonly<Record<string, (request: Request) => Promise<Response>>> = {
     /** The process is alive. Restart it when this does not answer. */
-    'GET /healthz': async (_request, response) => sendJson(response, 200, { status: 'ok' }),
+    '/healthz': async () => Response.json({ status: 'ok' }, { headers }),
 
     /** Ready for requests: database and files answer, and the node is not being stopped. */
-    'GET /readyz': async (_request, response) => {
+    '/readyz': async () => {
       const { ready, parts } = await readiness(status);
-      sendJson(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', parts });
+      const body = { status: ready ? 'ready' : 'not ready', parts };
+      return Response.json(body, { status: ready ? 200 : 503, headers });
     },
 
-    'GET /metrics': async (request, response) => {
+    '/metrics': async (request) => {
       const relay = status.relay();
       if (!relay) throw new ApiError('SHUTTING_DOWN', 'The server is being started.');
       await authorizeMetrics(request, relay);
       const { registry } = relay.metrics;
-      const text = await registry.metrics();
-      response.writeHead(200, {
-        'Content-Type': registry.contentType,
-        'Content-Length': Buffer.byteLength(text),
-        'Cache-Control': 'no-store',
-      });
-      response.end(request.method === 'HEAD' ? undefined : text);
+      const type = { 'Content-Type': registry.contentType };
+      return new Response(await registry.metrics(), { headers: { ...headers, ...type } });
     },
   };
+  return new Map(Object.entries(handlers));
 }
 
 /** Checks every part that a node needs: `ok`, or why it is not. */
@@ -66,10 +62,12 @@ async function state(ping: Promise<void> | undefined): Promise<string> {
  *
  * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
  */
-async function authorizeMetrics(request: IncomingMessage, relay: Relay): Promise<void> {
-  if (isLoopback(callerAddress(request)) && !isForwarded(request)) return;
-  const { authorization } = request.headers;
+async function authorizeMetrics(request: Request, relay: Relay): Promise<void> {
+  const address = request.headers.get(addressHeader) ?? '';
+  await relay.limits.address(address);
+  if (isLoopback(address) && !isForwarded(request)) return;
+  const authorization = request.headers.get('authorization');
   const token = relay.config.KINORA_METRICS_TOKEN;
   if (token && authorization && sameText(authorization, `Bearer ${token}`)) return;
-  await relay.keys.authenticateAdmin({ method: 'GET', headers: headersOf(request) });
+  await relay.keys.authenticateAdmin(request);
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { Duplex, Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
-import type { Logger } from 'pino';
+import { type Duplex, Readable } from 'node:stream';
+import { finished, pipeline } from 'node:stream/promises';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { ApiError } from '../../lib/contract/v3';
 import type { Limits } from '../access/limits';
 import { causesOf, storageDown } from '../store/store';
@@ -60,55 +60,64 @@ export async function countBadKey(
   );
 }
 
-function jsonHeaders(text: string) {
-  return {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(text),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  };
+export function refusal(error: ApiError, requestId: string): Response {
+  return Response.json(error.toBody(requestId), { status: error.status, headers: error.headers });
 }
 
-export function sendJson(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  const text = JSON.stringify(body);
-  response.writeHead(status, { ...headers, ...jsonHeaders(text) });
-  response.end(response.req.method === 'HEAD' ? undefined : text);
+/** Types of answers that nearly always are one piece. */
+const wholeTypes = /^(application\/json|text\/html|text\/plain)/;
+
+/** A body that is read from a stream. */
+export function streamed(body: Readable): BodyInit {
+  return Readable.toWeb(body) as BodyInit & ReturnType<typeof Readable.toWeb>;
 }
 
 /**
- * Answers with an error. Unexpected errors are logged. A client that has disconnected gets nothing. Where
- * an answer has begun, the connection is cut, so that the client does not take a part for the whole.
+ * Sends an answer. A client that has disconnected gets nothing. Where its body fails on the way, the connection is
+ * cut, so that the client does not take a part for the whole.
  */
-export async function sendError(
+export async function sendAnswer(
   request: IncomingMessage,
   response: ServerResponse,
-  thrown: unknown,
-  { log, requestId }: { log: Logger; requestId: string },
+  answer: Response,
 ): Promise<void> {
-  if (response.destroyed || response.socket?.writable !== true) return;
-  const error = toApiError(thrown);
-  if (error.status >= 500) log.error({ err: thrown, request_id: requestId }, 'a request failed');
-  if (response.headersSent) {
-    if (!response.writableEnded) response.destroy();
+  if (response.destroyed || response.socket?.writable !== true) {
+    await answer.body?.cancel();
     return;
   }
-  const body = error.toBody(requestId);
-  const headers = { ...corsHeaders, ...error.headers };
-  if (request.complete || !hasBody(request)) {
-    sendJson(response, error.status, body, headers);
+  response.statusCode = answer.status;
+  for (const [name, value] of answer.headers) {
+    if (name === 'set-cookie') response.appendHeader(name, value);
+    else response.setHeader(name, value);
+  }
+  if (!request.complete && hasBody(request)) {
+    // A connection that is closed with unread bytes is reset, and its client sees a broken pipe and no answer.
+    const text = await answer.text();
+    response.setHeader('Connection', 'close').setHeader('Content-Length', Buffer.byteLength(text));
+    response.write(text);
+    await drain(request);
+    response.end();
     return;
   }
-  // A connection that is closed with unread bytes is reset, and its client sees a broken pipe and no answer.
-  const text = JSON.stringify(body);
-  response.writeHead(error.status, { ...headers, ...jsonHeaders(text), Connection: 'close' });
-  response.write(text);
-  await drain(request);
-  response.end();
+  if (answer.body === null) {
+    response.end();
+    return;
+  }
+  const body = answer.body as NodeReadableStream<Uint8Array>;
+  if (wholeTypes.test(answer.headers.get('content-type') ?? '')) {
+    const reader = body.getReader();
+    const first = await reader.read();
+    const second = first.done ? first : await reader.read();
+    if (second.done) {
+      // Sent faster than a stream, and with its length.
+      response.end(first.value);
+      return;
+    }
+    response.write(first.value);
+    response.write(second.value);
+    reader.releaseLock();
+  }
+  await pipeline(Readable.fromWeb(body), response).catch(() => undefined);
 }
 
 /** Reads and drops the rest of a body, within limits. Also resolves when the client disconnects. */
@@ -123,7 +132,7 @@ async function drain(request: IncomingMessage): Promise<void> {
   request.resume();
   const signal = AbortSignal.any([AbortSignal.timeout(maxDrainMs), stop.signal]);
   // The answer is sent in any case.
-  await finished(request as Readable, { signal }).catch(() => undefined);
+  await finished(request, { signal }).catch(() => undefined);
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
@@ -180,7 +189,10 @@ export function refuseConnection(
   refusedConnections.add(socket);
   const body = JSON.stringify(error.toBody(requestId));
   const headers = {
-    ...jsonHeaders(body),
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
     'X-Request-Id': requestId,
     ...corsHeaders,
     ...error.headers,

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { ReadableStream } from 'node:stream/web';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Pages } from './next';
 import { methodNotAllowed } from './reply';
-import { findOperation } from './router';
+import { findRoute } from './router';
 
 /** Headers in which the server passes a request's context on; values from outside are replaced. */
 export const requestIdHeader = 'x-request-id';
@@ -59,12 +60,6 @@ export function addressOf(request: IncomingMessage, header: string): string {
   return isIP(last) === 0 ? socketAddress : last;
 }
 
-/** The caller's address, which {@link assignContext} has set for every handler. */
-export function callerAddress({ headers, socket }: IncomingMessage): string {
-  const address = headers[addressHeader];
-  return typeof address === 'string' ? address : (socket.remoteAddress ?? '');
-}
-
 /** An address without brackets, port, zone and IPv4-mapped prefix. */
 function plainAddress(address: string): string {
   return address
@@ -75,13 +70,23 @@ function plainAddress(address: string): string {
     .replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 }
 
-/** The headers of a request, as the functions of `fetch` take them. */
-export function headersOf(request: IncomingMessage): Headers {
+/**
+ * A request as handlers get it. The origin has no meaning: addresses in answers start with `KINORA_PUBLIC_URL`.
+ *
+ * @param signal aborts when the client has disconnected
+ */
+export function toRequest(request: IncomingMessage, signal: AbortSignal): Request {
+  const { method = 'GET', url = '/' } = request;
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
     for (const one of [value ?? []].flat()) headers.append(name, one);
   }
-  return headers;
+  const hasBody = method !== 'GET' && method !== 'HEAD';
+  // A handler that reads no further must not destroy the connection, over which its answer is sent.
+  const pieces = request.iterator({ destroyOnReturn: false });
+  const body = hasBody ? (ReadableStream.from(pieces) as BodyInit & ReadableStream) : null;
+  const init: RequestInit & { duplex: 'half' } = { method, headers, body, signal, duplex: 'half' };
+  return new Request(new URL(url, 'http://localhost'), init);
 }
 
 export function isLoopback(address: string): boolean {
@@ -89,10 +94,8 @@ export function isLoopback(address: string): boolean {
 }
 
 /** Whether a proxy passed the request on: then the address of the socket is the proxy's. */
-export function isForwarded(request: IncomingMessage): boolean {
-  return ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'].some(
-    (name) => request.headers[name] !== undefined,
-  );
+export function isForwarded({ headers }: Request): boolean {
+  return ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'].some((name) => headers.has(name));
 }
 
 /**
@@ -150,7 +153,7 @@ export function checkMethod(
   const isPage = !anyMethod && !apiPaths.test(path);
   const known = isPage ? pageMethods : apiMethods;
   if (known.includes(method)) return;
-  const route = findOperation(method, path);
+  const route = findRoute(method, path);
   const allow = route.kind === 'method' ? route.allow : known;
   throw methodNotAllowed(allow);
 }

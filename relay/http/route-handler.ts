@@ -4,10 +4,8 @@ import type { Relay } from '../open';
 export type Answer = (relay: Relay, request: Request) => Promise<Response>;
 
 /**
- * Next bundles its route handlers apart from the server that runs it, so a module of ours exists
- * twice in the process, with two of each class and variable. Both see the same `globalThis`
- * (../README.md). So this file imports only types: the route handlers find the running relay
- * here, and the code that answers is the server's own copy.
+ * Next bundles its route handlers apart from the server that runs it, with a copy of each module. Both see the same
+ * `globalThis` (../README.md). So this file imports only types: the code that answers is the server's own copy.
  */
 const key = Symbol.for('kinora.relay');
 const shared = globalThis as typeof globalThis & {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { endpoints, type OperationId } from '../../lib/contract/v3';
 import { handlers } from './handlers';
-import { findOperation } from './router';
+import { findRoute } from './router';
 
 const id = '0123456789abcdef0123456789abcdef';
 
@@ -20,7 +20,7 @@ describe('routing', () => {
     ['DELETE', '/api/admin/keys/abcd1234', 'revokeKey'],
     ['POST', `/api/worker/jobs/${id}/heartbeat`, 'heartbeat'],
   ])('%s %s is %s', (method, path, operation) => {
-    expect(findOperation(method, path)).toMatchObject({ kind: 'found', target: operation });
+    expect(findRoute(method, path)).toMatchObject({ kind: 'found', route: { name: operation } });
   });
 
   test.each([
@@ -33,24 +33,24 @@ describe('routing', () => {
     '/api/v3/%00/%00/i2v',
     '//api/v3/models',
   ])('%s is nothing', (path) => {
-    expect(findOperation('GET', path)).toEqual({ kind: 'nothing' });
+    expect(findRoute('GET', path)).toEqual({ kind: 'nothing' });
   });
 
   test('another method gets the methods of the path', () => {
-    expect(findOperation('PATCH', `/api/v3/predictions/${id}/result`)).toEqual({
+    expect(findRoute('PATCH', `/api/v3/predictions/${id}/result`)).toMatchObject({
       kind: 'method',
       allow: ['GET', 'HEAD', 'OPTIONS'],
-      target: 'result',
+      route: { name: 'result' },
     });
-    expect(findOperation('GET', '/api/admin/session')).toEqual({
+    expect(findRoute('GET', '/api/admin/session')).toMatchObject({
       kind: 'method',
       allow: ['POST', 'DELETE', 'OPTIONS'],
-      target: 'signIn',
+      route: { name: 'signIn' },
     });
   });
 
   test('parameters are decoded', () => {
-    expect(findOperation('POST', '/api/v3/a%2Fb/c%20d/i2v-720p-lora')).toMatchObject({
+    expect(findRoute('POST', '/api/v3/a%2Fb/c%20d/i2v-720p-lora')).toMatchObject({
       params: { provider: 'a/b', family: 'c d', variant: 'i2v-720p-lora' },
     });
   });

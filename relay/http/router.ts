@@ -1,64 +1,81 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { z } from 'zod';
-import { type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
+import { type Endpoint, endpoints } from '../../lib/contract/v3';
 
-/** A handler of the Node server for what does not go through Next. `params` come from the path. */
-export type NodeHandler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  params: Readonly<Record<string, string>>,
-) => Promise<void>;
+/** What is no operation of the API, and who may ask: files, and the pages of links. */
+const fileRoutes = {
+  'PUT /files/uploads/{id}': 'anyone',
+  'GET /files/uploads/{id}/{filename}': 'anyone',
+  'GET /files/video/{file}': 'anyone',
+  'GET /files/jobs/{id}/image': 'anyone',
+  'GET /files/jobs/{id}/last_image': 'anyone',
+  'GET /files/jobs/{id}/lora/{index}': 'anyone',
+  'PUT /api/worker/jobs/{id}/output': 'worker',
+  'PUT /api/admin/videos/{id}': 'admin',
+  'HEAD /api/admin/videos/{id}': 'admin',
+  'GET /s/{id}': 'anyone',
+  'GET /s/{id}/embed': 'anyone',
+  'GET /s/{id}/video.mp4': 'anyone',
+  'GET /s/{id}/image': 'anyone',
+  'GET /s/{id}/last-image': 'anyone',
+  'GET /s/{id}/poster': 'anyone',
+  'GET /s/{id}/request': 'anyone',
+  'GET /oembed': 'anyone',
+} as const satisfies Record<string, Endpoint['access']>;
+export type FileRoute = keyof typeof fileRoutes;
 
-interface Route<Target> {
+export interface Route extends Omit<Endpoint, 'method' | 'summary'> {
+  /** The operation, else method and template: for metrics and logs, which never hold a path itself. */
+  readonly name: string;
   readonly method: string;
-  /** Template such as `/files/uploads/{id}`; a parameter is one segment that is not empty. */
-  readonly path: string;
-  /** Parameters that do not fit are no match: an id that cannot exist is not found, like one that does not. */
-  readonly params?: z.ZodObject | undefined;
-  readonly target: Target;
 }
 
-export type Match<Target> =
+const routes: readonly Route[] = [
+  ...Object.entries(fileRoutes).map(([name, access]): Route => {
+    const [method = '', path = ''] = name.split(' ');
+    const internal = access === 'anyone' ? {} : { internal: true as const };
+    return { name, method, path, access, limit: 'none', bypassesNext: true, ...internal };
+  }),
+  ...Object.entries(endpoints).map(([name, endpoint]): Route => ({ name, ...endpoint })),
+];
+
+export type Match =
   | {
       readonly kind: 'found';
-      readonly target: Target;
+      readonly route: Route;
       readonly params: Readonly<Record<string, string>>;
     }
-  /** The path is known, the method is not; `target` is one of the path's. */
-  | { readonly kind: 'method'; readonly allow: readonly string[]; readonly target: Target }
+  /** The path is known, the method is not; `route` is one of the path's. */
+  | { readonly kind: 'method'; readonly allow: readonly string[]; readonly route: Route }
   | { readonly kind: 'nothing' };
 
+/** Literal segments win over parameters. */
+const compiled = routes
+  .map((route) => {
+    const segments = route.path.split('/');
+    const order = segments.map((segment) => (isParameter(segment) ? '1' : '0')).join('');
+    return { route, segments, order };
+  })
+  .toSorted((a, b) => (a.order < b.order ? -1 : 1));
+
 /**
- * Finds routes by method and percent-encoded path. Literal segments win over parameters; HEAD goes to the
- * route of GET.
+ * Finds a route by method and percent-encoded path; HEAD goes to the route of GET where it has none. Parameters that
+ * do not fit are no match: an id that cannot exist is not found, like one that does not.
  */
-function createRouter<Target>(
-  routes: readonly Route<Target>[],
-): (method: string, path: string) => Match<Target> {
-  const compiled = routes
-    .map((route) => {
-      const segments = route.path.split('/');
-      const order = segments.map((segment) => (isParameter(segment) ? '1' : '0')).join('');
-      return { route, segments, order };
-    })
-    .toSorted((a, b) => (a.order < b.order ? -1 : 1));
-  return (method, path) => {
-    const segments = decodeSegments(path);
-    if (segments === null) return { kind: 'nothing' };
-    const fitting = compiled.flatMap(({ route, segments: template }) => {
-      const params = match(template, segments);
-      const fits = params && route.params?.safeParse(params).success !== false;
-      return fits ? [{ ...route, params }] : [];
-    });
-    const [first] = fitting;
-    if (!first) return { kind: 'nothing' };
-    const withMethod = (wanted: string) => fitting.find((route) => route.method === wanted);
-    const route = withMethod(method) ?? (method === 'HEAD' ? withMethod('GET') : undefined);
-    if (route) return { kind: 'found', target: route.target, params: route.params };
-    const allow = new Set(fitting.map((route) => route.method));
-    if (allow.has('GET')) allow.add('HEAD');
-    return { kind: 'method', allow: [...allow.add('OPTIONS')], target: first.target };
-  };
+export function findRoute(method: string, path: string): Match {
+  const segments = decodeSegments(path);
+  if (segments === null) return { kind: 'nothing' };
+  const fitting = compiled.flatMap(({ route, segments: template }) => {
+    const params = match(template, segments);
+    const fits = params && route.params?.safeParse(params).success !== false;
+    return fits ? [{ route, params }] : [];
+  });
+  const [first] = fitting;
+  if (!first) return { kind: 'nothing' };
+  const withMethod = (wanted: string) => fitting.find(({ route }) => route.method === wanted);
+  const found = withMethod(method) ?? (method === 'HEAD' ? withMethod('GET') : undefined);
+  if (found) return { kind: 'found', ...found };
+  const allow = new Set(fitting.map(({ route }) => route.method));
+  if (allow.has('GET')) allow.add('HEAD');
+  return { kind: 'method', allow: [...allow.add('OPTIONS')], route: first.route };
 }
 
 function isParameter(segment: string): boolean {
@@ -86,31 +103,4 @@ function match(
     else if (part !== segment) return null;
   }
   return values;
-}
-
-export const findOperation = createRouter<OperationId>(
-  (Object.keys(endpoints) as OperationId[]).map((operation) => {
-    const { method, path, params }: Endpoint = endpoints[operation];
-    return { method, path, params, target: operation };
-  }),
-);
-
-/** A handler of the Node server, and its name in metrics and logs, which never hold a path itself. */
-export interface NodeTarget {
-  readonly handler: NodeHandler;
-  /** The operation where there is one, else method and template. */
-  readonly name: string;
-}
-
-/** @param table keys such as `PUT /files/uploads/{id}` */
-export function createNodeRouter(table: Readonly<Record<string, NodeHandler>>) {
-  return createRouter<NodeTarget>(
-    Object.entries(table).map(([name, handler]) => {
-      const [method = '', path = ''] = name.split(' ');
-      const operation = Object.entries<Endpoint>(endpoints).find(
-        ([, endpoint]) => endpoint.method === method && endpoint.path === path,
-      );
-      return { method, path, target: { handler, name: operation?.[0] ?? name } };
-    }),
-  );
 }

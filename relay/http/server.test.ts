@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,8 +9,8 @@ import { ApiError } from '../../lib/contract/v3';
 import { readConfig } from '../config';
 import { createMetrics } from '../observe/metrics';
 import type { RunningRelay } from '../open';
+import { streamed } from './reply';
 import { checkMethod } from './request';
-import type { NodeHandler } from './router';
 import { type RunningServer, startServer } from './start';
 import type { Timeouts } from './timeouts';
 
@@ -23,33 +24,32 @@ const idleMs = 300;
 const received: number[] = [];
 /** Headers that the pages saw last. */
 let asked: IncomingHttpHeaders = {};
-const routes: Readonly<Record<string, NodeHandler>> = {
-  'GET /files/things/{id}': async (request, response, { id }) => {
-    const { 'x-kinora-address': address, 'x-request-id': requestId } = request.headers;
-    response.end(JSON.stringify({ id, address, requestId }));
+const routes = {
+  'GET /files/video/{file}': async (_relay, { request, params: { file } }) => {
+    if (file === 'broken') throw new Error('hush: the reason');
+    if (file === 'held') await delay(3 * idleMs);
+    if (file === 'half') {
+      const half = async function* () {
+        yield Buffer.from('half');
+        throw new Error('then it broke');
+      };
+      return new Response(streamed(Readable.from(half())), {
+        headers: { 'Content-Length': '100' },
+      });
+    }
+    const [address, requestId] = ['x-kinora-address', 'x-request-id'].map((name) =>
+      request.headers.get(name),
+    );
+    return Response.json({ file, address, requestId });
   },
-  'PUT /files/things/{id}': async (request, response) => {
+  'PUT /files/uploads/{id}': async (_relay, { request, params: { id } }) => {
+    if (id === 'refused') throw new ApiError('UNAUTHORIZED');
     let bytes = 0;
-    for await (const chunk of request) bytes += (chunk as Buffer).length;
+    for await (const chunk of request.body ?? []) bytes += chunk.length;
     received.push(bytes);
-    response.end('{}');
+    return {};
   },
-  'PUT /files/refused/{id}': async () => {
-    throw new ApiError('UNAUTHORIZED');
-  },
-  'GET /files/held/{id}': async (_request, response) => {
-    await delay(3 * idleMs);
-    response.end('at last');
-  },
-  'GET /files/broken/{id}': async () => {
-    throw new Error('hush: the reason');
-  },
-  'GET /files/half/{id}': async (_request, response) => {
-    response.writeHead(200, { 'Content-Length': 100 });
-    response.write('half');
-    throw new Error('then it broke');
-  },
-};
+} satisfies Partial<RunningRelay['files']['routes']>;
 
 const ping = async () => {
   if (down) throw new ApiError('STORAGE_DOWN');
@@ -103,7 +103,6 @@ beforeAll(async () => {
   server = await start();
   impatient = await start({
     headMs: 30_000,
-    bodyMs: 300,
     idleMs,
     minBytesPerSecond: 30,
     keepAliveMs: 1000,
@@ -136,21 +135,21 @@ describe('the server', () => {
   });
 
   it('keeps a valid request id and replaces any other', async () => {
-    const sane = await get('/files/things/a', { headers: { 'x-request-id': 'mine-12345678' } });
+    const sane = await get('/files/video/a', { headers: { 'x-request-id': 'mine-12345678' } });
     expect(sane.headers.get('x-request-id')).toBe('mine-12345678');
     expect(await sane.json()).toMatchObject({ requestId: 'mine-12345678' });
-    const odd = await get('/files/things/a', { headers: { 'x-request-id': 'a "b" {c}' } });
+    const odd = await get('/files/video/a', { headers: { 'x-request-id': 'a "b" {c}' } });
     expect(odd.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
   it('ignores the address that a caller claims', async () => {
     const headers = { 'x-kinora-address': '8.8.8.8', 'x-forwarded-for': '8.8.4.4' };
-    const response = await get('/files/things/a', { headers });
+    const response = await get('/files/video/a', { headers });
     expect(await response.json()).toMatchObject({ address: '127.0.0.1' });
   });
 
   it('answers a refusal as the API does, with CORS headers', async () => {
-    const response = await get('/files/refused/a', { method: 'PUT', body: 'x' });
+    const response = await get('/files/uploads/refused', { method: 'PUT', body: 'x' });
     expect(response.status).toBe(401);
     expect(response.headers.get('access-control-allow-origin')).toBe('*');
     expect(await response.json()).toMatchObject({
@@ -161,7 +160,7 @@ describe('the server', () => {
   });
 
   it('does not report the message of an unexpected error', async () => {
-    const response = await get('/files/broken/a');
+    const response = await get('/files/video/broken');
     expect(response.status).toBe(500);
     const text = await response.text();
     expect(text).toContain('INTERNAL');
@@ -169,7 +168,7 @@ describe('the server', () => {
   });
 
   it('cuts the connection of an answer that failed after its head', async () => {
-    const whole = get('/files/half/a').then((response) => response.text());
+    const whole = get('/files/video/half').then((response) => response.text());
     await expect(whole).rejects.toThrow();
   });
 
@@ -188,7 +187,7 @@ describe('the server', () => {
     expect(answer).toContain(`"error_code":"${code}"`);
     expect(answer).toMatch(/^Access-Control-Allow-Origin: \*\r$/im);
     if (line.endsWith('/models') && status === 405) {
-      expect(answer).toMatch(/^Allow: GET, HEAD, OPTIONS\r$/m);
+      expect(answer).toMatch(/^Allow: GET, HEAD, OPTIONS\r$/im);
     }
   });
 
@@ -244,10 +243,11 @@ describe('the server', () => {
   });
 
   it('lists the methods of a path, and answers a preflight', async () => {
-    const wrong = await get('/files/things/a', { method: 'DELETE' });
+    const wrong = await get('/files/uploads/a', { method: 'DELETE' });
     expect(wrong.status).toBe(405);
-    expect(wrong.headers.get('allow')).toBe('GET, PUT, HEAD, OPTIONS');
-    const preflight = await get('/files/things/a', { method: 'OPTIONS' });
+    expect(wrong.headers.get('allow')).toBe('PUT, OPTIONS');
+    const headers = { 'access-control-request-method': 'PUT' };
+    const preflight = await get('/files/uploads/a', { method: 'OPTIONS', headers });
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
     expect(preflight.headers.get('access-control-allow-headers')).toContain('authorization');
@@ -257,7 +257,7 @@ describe('the server', () => {
     // fetch of Node sends the whole body: with a plain close it would see a reset.
     const body = Buffer.alloc(20_000_000);
     for (let round = 0; round < 3; round++) {
-      const response = await get('/files/refused/a', { method: 'PUT', body });
+      const response = await get('/files/uploads/refused', { method: 'PUT', body });
       expect(response.status).toBe(401);
       expect(await response.json()).toMatchObject({ error_code: 'UNAUTHORIZED' });
     }
@@ -282,7 +282,7 @@ describe('the server', () => {
       },
     });
     const options = { method: 'PUT', body, duplex: 'half' } as RequestInit;
-    const answer = await fetch(`${impatient.origin}/files/things/a`, options).catch(() => null);
+    const answer = await fetch(`${impatient.origin}/files/uploads/a`, options).catch(() => null);
     look();
     return { status: answer?.status ?? 0, longestMs };
   }
@@ -300,7 +300,7 @@ describe('the server', () => {
     expect(received).toEqual([60]);
   });
 
-  it.each(['PUT /files/things/a', 'POST /api/v3/body'])(
+  it.each(['PUT /files/uploads/a', 'POST /api/v3/body'])(
     'refuses a body that stops in the middle: %s',
     async (line) => {
       faults.length = 0;
@@ -338,8 +338,8 @@ describe('the server', () => {
 
   it('lets an answer take longer than a connection may be idle, and then closes it', async () => {
     const started = performance.now();
-    const answer = await rawAt(impatient, 'GET /files/held/a HTTP/1.1\r\nHost: x\r\n\r\n');
-    expect(answer).toContain('at last');
+    const answer = await rawAt(impatient, 'GET /files/video/held HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(answer).toContain('"file":"held"');
     // Kept for a while for the next request, and not for ever.
     expect(performance.now() - started).toBeGreaterThan(3 * idleMs + 900);
   });
@@ -352,7 +352,7 @@ describe('the server', () => {
       text += chunk.toString();
     });
     socket.on('error', () => undefined);
-    socket.write('PUT /files/things/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
+    socket.write('PUT /files/uploads/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
     const drip = setInterval(() => socket.write('a'), 100);
     await once(socket, 'end');
     clearInterval(drip);
@@ -382,14 +382,10 @@ describe('malformed requests', () => {
     ],
     [
       'an expectation before a body',
-      'PUT /files/things/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: tea\r\nContent-Length: 2\r\n\r\nab',
+      'PUT /files/uploads/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: tea\r\nContent-Length: 2\r\n\r\nab',
       417,
     ],
-    [
-      'half an escape',
-      'GET /files/things/%f HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-      400,
-    ],
+    ['half an escape', 'GET /files/video/%f HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
     [
       'a bad escape for the pages',
       'GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
@@ -440,9 +436,9 @@ describe('health', () => {
   });
 
   it('counts requests outside of the API under the template of their route', async () => {
-    await get('/files/things/secret-name');
+    await get('/files/video/secret-name');
     const numbers = async () => await (await get('/metrics')).text();
-    const counted = 'operation="GET /files/things/{id}",status="2xx"';
+    const counted = 'operation="GET /files/video/{file}",status="2xx"';
     await expect.poll(numbers, { timeout: 30_000 }).toContain(counted);
     const text = await numbers();
     expect(text).not.toContain('secret-name');

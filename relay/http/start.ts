@@ -5,8 +5,11 @@ import { type Config, localOrigin } from '../config';
 import { once, within } from '../loop';
 import type { RunningRelay } from '../open';
 import type { Pages } from './next';
-import { createRequestServer, type RequestServer } from './server';
+import { createRequestServer } from './server';
 import type { Timeouts } from './timeouts';
+
+/** How often connections are closed that have become idle while the node stops, in milliseconds. */
+const idleCheckMs = 50;
 
 export interface StartOptions {
   readonly config: Config;
@@ -30,7 +33,7 @@ export async function startServer(options: StartOptions) {
   const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
   let opened: RunningRelay | null = null;
   let stopping = false;
-  const requests = createRequestServer({
+  const server = createRequestServer({
     config: options.config,
     log,
     // Read after the server listens, when both are there.
@@ -39,7 +42,7 @@ export async function startServer(options: StartOptions) {
     status: { relay: () => opened, stopping: () => stopping },
     ...(options.timeouts && { timeouts: options.timeouts }),
   });
-  const port = await listen(requests.server, options.config);
+  const port = await listen(server, options.config);
   const config: Config = { ...options.config, PORT: port };
   const relay = options.open(config).then((open) => {
     opened = open;
@@ -47,7 +50,7 @@ export async function startServer(options: StartOptions) {
   });
   const pages = relay.then(() => {
     if (stopping) throw new Error('The node was stopped before its pages were opened.');
-    return options.pages({ hostname, port, server: requests.server });
+    return options.pages({ hostname, port, server });
   });
   // Whoever waits for them gets the error.
   pages.catch(() => undefined);
@@ -58,9 +61,6 @@ export async function startServer(options: StartOptions) {
     /** Resolves once the relay is open; rejects with the error that kept it from opening. */
     relay,
     pages,
-    get open(): number {
-      return requests.open;
-    },
     /**
      * Ends the node: no new claims; held claims, open answers and webhook attempts end within
      * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
@@ -69,7 +69,7 @@ export async function startServer(options: StartOptions) {
       stopping = true;
       // The relay may be opening just now.
       const running = await relay.catch(() => null);
-      await endAnswers(requests, running, stopSeconds * 1000, log);
+      await endAnswers(server, running, stopSeconds * 1000, log);
       await running?.stop();
       // Pages that never opened need no end.
       await pages.then((open) => open.close()).catch(() => undefined);
@@ -80,22 +80,22 @@ export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** Waits until answers and background work have ended, for a limited time, and cuts the others. */
 async function endAnswers(
-  requests: RequestServer,
+  server: Server,
   relay: RunningRelay | null,
   limitMs: number,
   log: Logger,
 ): Promise<void> {
-  const { server } = requests;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const ended = await within(limitMs, Promise.all([requests.idle(), relay?.finish()]));
-  if (!ended) log.warn({ open: requests.open }, 'some answers or deliveries were cut off');
+  // A connection is idle once its answer has ended: its client may keep it open.
+  const closing = setInterval(() => server.closeIdleConnections(), idleCheckMs);
+  const ended = await within(limitMs, Promise.all([closed, relay?.finish()]));
+  if (!ended) log.warn('some answers or deliveries were cut off');
   server.closeAllConnections();
   await closed;
+  clearInterval(closing);
 }
 
-function listen(server: RequestServer['server'], config: Config): Promise<number> {
-  const { KINORA_HOST: host, PORT } = config;
+function listen(server: Server, { KINORA_HOST: host, PORT }: Config): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       reject(new Error(listenError(cause, host, PORT), { cause }));

@@ -6,14 +6,9 @@ import { refuseConnection } from './reply';
 export const defaultTimeouts = {
   /** The head of a request. */
   headMs: 30_000,
-  /** The whole body of an ordinary request. */
-  bodyMs: 60_000,
-  /**
-   * The least rate of an upload, over each `idleMs`: one that sends a byte now and then would hold its connection
-   * for ever.
-   */
+  /** The least rate of a body, over each `idleMs`: one of a byte now and then would hold its connection for ever. */
   minBytesPerSecond: 500,
-  /** Between two pieces of an upload, and between two that a slow reader takes. */
+  /** Between two pieces of a body, and between two that a slow reader takes. */
   idleMs: 60_000,
   /** A connection without a request: more than the 60 s of most proxies, which reuse connections. */
   keepAliveMs: 65_000,
@@ -22,7 +17,7 @@ export type Timeouts = typeof defaultTimeouts;
 
 /**
  * Node's own limit for a whole request is 300 s and would cut slow uploads (`server.requestTimeout`). It is
- * off, and {@link watchBody} has a limit for each kind of route.
+ * off, and {@link watchBody} has a limit for a body that does not come.
  */
 export function setTimeouts(server: Server, { headMs, keepAliveMs }: Timeouts): void {
   server.requestTimeout = 0;
@@ -31,14 +26,13 @@ export function setTimeouts(server: Server, { headMs, keepAliveMs }: Timeouts): 
 }
 
 /**
- * Refuses a request whose body does not come: an upload that pauses or is slower than the least rate, any other
- * request that takes too long as a whole. After the body an answer may take any time, as long as the client reads it.
+ * Refuses a request whose body pauses or is slower than the least rate. After the body an answer may take any time,
+ * as long as the client reads it.
  */
 export function watchBody(
   request: IncomingMessage,
   response: ServerResponse,
-  kind: 'upload' | 'ordinary',
-  { bodyMs, idleMs, minBytesPerSecond }: Timeouts = defaultTimeouts,
+  { idleMs, minBytesPerSecond }: Timeouts = defaultTimeouts,
 ): void {
   const { socket } = request;
   const refuse = (sentence: string) => {
@@ -55,20 +49,15 @@ export function watchBody(
     // destroy the connection, and the answer with it.)
     request.emit('error', error);
   };
-  const late = `The body did not arrive within ${bodyMs / 1000} s.`;
   const paused = `No part of the body arrived for ${idleMs / 1000} s.`;
   const slow = `The body arrives too slowly: the least rate is ${minBytesPerSecond} bytes a second.`;
 
   let counted = socket.bytesRead;
-  const timer =
-    kind === 'ordinary'
-      ? setTimeout(() => refuse(late), bodyMs)
-      : setInterval(() => {
-          const bytes = socket.bytesRead - counted;
-          counted = socket.bytesRead;
-          if (bytes < (minBytesPerSecond * idleMs) / 1000) refuse(slow);
-        }, idleMs);
-  timer.unref();
+  const timer = setInterval(() => {
+    const bytes = socket.bytesRead - counted;
+    counted = socket.bytesRead;
+    if (bytes < (minBytesPerSecond * idleMs) / 1000) refuse(slow);
+  }, idleMs).unref();
   const endIdle = () => {
     if (request.complete && response.writableLength > 0) socket.destroy();
     else refuse(paused);
@@ -76,7 +65,7 @@ export function watchBody(
   socket.setTimeout(idleMs);
   // Node destroys a socket whose timeout nobody listens to here, an answer that is being computed included.
   response.on('timeout', endIdle);
-  const stop = () => clearTimeout(timer);
+  const stop = () => clearInterval(timer);
   request.once('end', stop);
   response.once('close', () => {
     stop();

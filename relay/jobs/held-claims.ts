@@ -30,13 +30,7 @@ interface HeldClaim extends ClaimRequest {
   end(job: ClaimedJob | null): void;
 }
 
-/**
- * Claims that wait for a job on this node (README.md). Every new job is announced to every node, which
- * tries its claims one after the other, the longest wait first. Where one finds nothing, claims that fit the
- * same jobs are not tried.
- *
- * @param stopping ends every held claim
- */
+/** Claims that wait for a job on this node (README.md). @param dependencies.stopping ends every one */
 export function createHeldClaims(dependencies: {
   readonly store: Pick<Store, 'listen'>;
   readonly jobs: Pick<Jobs, 'claimNext' | 'release'>;

@@ -147,8 +147,8 @@ export const idForm = /^[0-9a-f]{32}$/;
 type Rows = Map<string, JobRow>;
 
 /**
- * Reads jobs by id. What is asked for within one turn of the event loop is read by one statement, which
- * starts after all of it was asked: on PGlite 16 jobs cost 1.6 ms together and 1 ms each alone.
+ * Reads jobs by id. What is asked for within one turn of the event loop is read by one statement, which starts after
+ * all of it was asked (../store/README.md).
  *
  * @returns a function whose result is null where the job does not exist, or is another owner's
  */

@@ -66,10 +66,8 @@ const longestPause = 1.2;
 const busyMs = 1000;
 
 /**
- * The work that a node repeats every `KINORA_SWEEP_SECONDS`. It takes no lease away before this node could
- * receive heartbeats for one lease period: after a sleep of the machine, an outage of the database or a
- * restart, heartbeats may still wait in a socket. One period, because a living worker sends a heartbeat within
- * it; a lost one is noticed within two. Other nodes sweep independently.
+ * The work that a node repeats every `KINORA_SWEEP_SECONDS`. It takes no lease away before this node could receive
+ * heartbeats for one lease period, within which a living worker sends one (README.md).
  *
  * @param clock wall time in milliseconds: a machine that sleeps stops the monotonic clock
  */

@@ -16,10 +16,7 @@ const readMs = 1000;
 
 const isRecent = () => gt(workers.seenAt, new Date(Date.now() - listedMs));
 
-/**
- * The table of the workers of all nodes. Who is connected follows from claims, which are held while a
- * worker waits, and from heartbeats.
- */
+/** The table of the workers of all nodes. Who is connected follows from held claims and heartbeats. */
 export function createWorkers(store: Pick<Store, 'db'>) {
   const { db } = store;
   /** When this node wrote a worker's row last, and with which state; by worker or by job. */
@@ -117,7 +114,6 @@ export function createWorkers(store: Pick<Store, 'db'>) {
   });
 }
 
-/** The workers of all nodes, for people. */
 export type Workers = ReturnType<typeof createWorkers>;
 
 /** A connected worker, as far as jobs are matched with it. */

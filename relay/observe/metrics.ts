@@ -30,15 +30,11 @@ export function createMetrics() {
   let sources: MetricSources | null = null;
   collectDefaultMetrics({ register: registry, prefix: 'kinora_' });
 
-  // Both gauges of the queue are collected at the same time: they share one query.
-  const depths = new Kept<Awaited<ReturnType<Jobs['depth']>> | null>(sharedMs, 1);
-  const depth = () =>
-    depths.get('', async () => (await sources?.depth().catch(() => null)) ?? null);
-  /** A gauge by state; what is not known is left out of a scrape. */
+  /** A gauge, also by state; what is not known is left out of a scrape. */
   const gauge = (
     name: string,
     help: string,
-    values: () => Promise<Readonly<Record<string, number>> | null>,
+    values: (sources: MetricSources) => Promise<number | Readonly<Record<string, number>>>,
   ) =>
     new Gauge({
       name,
@@ -46,44 +42,37 @@ export function createMetrics() {
       labelNames: ['state'],
       registers,
       async collect() {
-        const now = await values();
+        const now = sources && (await values(sources).catch(() => null));
         this.reset();
-        for (const [state, value] of Object.entries(now ?? {})) this.set({ state }, value);
+        if (typeof now === 'number') this.set(now);
+        else for (const [state, value] of Object.entries(now ?? {})) this.set({ state }, value);
       },
     });
+  // Both gauges of the queue are collected at the same time: they share one query.
+  const depths = new Kept<Awaited<ReturnType<Jobs['depth']>>>(sharedMs, 1);
   gauge(
     'kinora_predictions',
     'Unfinished predictions of all nodes: waiting for a worker, or being processed by one.',
-    async () => {
-      const now = await depth();
-      return now && { waiting: now.waiting, processing: now.processing };
+    async ({ depth }) => {
+      const { waiting, processing } = await depths.get('', depth);
+      return { waiting, processing };
     },
   );
-  gauge('kinora_workers', 'Recently seen workers of all nodes, by state.', async () => {
-    const workers = await sources?.workers().catch(() => null);
-    if (!workers) return null;
+  gauge(
+    'kinora_oldest_waiting_seconds',
+    'Age of the prediction that has waited longest for a worker.',
+    async ({ depth }) => (await depths.get('', depth)).oldestSeconds,
+  );
+  gauge('kinora_workers', 'Recently seen workers of all nodes, by state.', async ({ workers }) => {
     const counts = { idle: 0, busy: 0, paused: 0 };
-    for (const { state } of workers) counts[state] += 1;
+    for (const { state } of await workers()) counts[state] += 1;
     return counts;
   });
-  new Gauge({
-    name: 'kinora_oldest_waiting_seconds',
-    help: 'Age of the prediction that has waited longest for a worker.',
-    registers,
-    async collect() {
-      const now = await depth();
-      if (now) this.set(now.oldestSeconds);
-      else this.remove();
-    },
-  });
-  new Gauge({
-    name: 'kinora_held_claims',
-    help: 'Claims of waiting workers that this node holds open.',
-    registers,
-    collect() {
-      if (sources) this.set(sources.heldClaims());
-    },
-  });
+  gauge(
+    'kinora_held_claims',
+    'Claims of waiting workers that this node holds open.',
+    async ({ heldClaims }) => heldClaims(),
+  );
 
   /** Exists from the start, at 0, so that the first event is seen as an increase. */
   const counter = (name: string, help: string, outcomes: readonly string[]) => {

@@ -10,7 +10,6 @@ import { settings } from './schema';
 import type { Database, Store } from './store';
 
 export * from './store';
-export { storageDown, storageErrors, withoutValues, withStorageErrors } from './store';
 
 /**
  * Opens the database and brings its schema up to date. Only the server process calls it: nothing

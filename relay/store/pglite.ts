@@ -19,22 +19,14 @@ import {
   withinASecond,
 } from './store';
 
-/**
- * PostgreSQL's cache of pages: 16 MB and not 128, as the system caches the files as well (README.md). The
- * cache is a part of the engine's memory, which is never given back.
- */
+/** PostgreSQL's cache of pages: 16 MB and not 128, as the system caches the files as well (README.md). */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
 export const maintenanceSeconds = 60;
 
 /**
- * PostgreSQL's autovacuum for the embedded database, which has none: every heartbeat of a worker leaves a
- * dead row and dead index entries, so files would grow with time, and a count over the queue would read
- * every job that ever waited.
- *
- * A table is vacuumed at PostgreSQL's defaults: 50 dead rows and a fifth of the table
- * (autovacuum_vacuum_threshold and _scale_factor). Vacuuming blocks the database, about 0.4 s for 200,000
- * dead rows on two slow cores, so it is done often.
+ * PostgreSQL's autovacuum at its defaults (autovacuum_vacuum_threshold and _scale_factor), which PGlite does not have:
+ * every heartbeat leaves a dead row. Vacuuming blocks the database, so it is done often.
  *
  * @returns the tables that were cleared
  */
@@ -48,10 +40,7 @@ export async function clearDead(db: Database): Promise<readonly string[]> {
 }
 
 /**
- * The embedded database, in one folder, for one process.
- *
- * It does not wait for the disk: a killed process loses nothing that was acknowledged, a machine that
- * loses its power may (README.md).
+ * The embedded database, in one folder, for one process (README.md).
  *
  * @param folder `{folder}/db` holds the database, `{folder}/db.lock` names its process
  * @throws Error with one sentence when another process has the folder

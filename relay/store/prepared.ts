@@ -23,8 +23,7 @@ export function databaseName(): string {
 export const preparedDatabase = (): string => path.join(serverBuild, databaseName());
 
 /**
- * Copies the prepared database to where there is none yet, whole or not at all. Making one takes seconds
- * and half a gigabyte of memory. Without a prepared one PGlite makes it.
+ * Copies the prepared database to where there is none yet, whole or not at all. Without a prepared one PGlite makes it.
  *
  * @param folder of the database; its process has the lock
  */

@@ -225,10 +225,6 @@ export const jobs = pgTable(
     uniqueIndex('jobs_idempotency')
       .on(table.keyId, table.idempotencyKey)
       .where(sql`idempotency_key is not null`),
-    index('jobs_outputs').on(table.outputExpiresAt).where(sql`output_key is not null`),
-    index('jobs_inputs')
-      .on(table.finishedAt)
-      .where(sql`image is not null and finished_at is not null`),
   ],
 );
 export type JobRow = typeof jobs.$inferSelect;
@@ -304,6 +300,7 @@ export const shares = pgTable(
 );
 export type ShareRow = typeof shares.$inferSelect;
 
+/** Every stored file: what owners upload, and images, videos and posters of jobs. */
 export const uploads = pgTable(
   'uploads',
   {
@@ -311,6 +308,8 @@ export const uploads = pgTable(
     id: text('id').primaryKey(),
     owner: text('owner').notNull(),
     keyId: text('key_id').notNull(),
+    /** The job that it belongs to, and is removed with; null for what its owner uploaded. */
+    jobId: text('job_id'),
     filename: text('filename').notNull(),
     contentType: text('content_type').notNull(),
     bytes: bigint('bytes', { mode: 'number' }).notNull(),
@@ -323,6 +322,7 @@ export const uploads = pgTable(
   (table) => [
     index('uploads_of_owner').on(table.owner, table.filename, table.createdAt.desc().nullsFirst()),
     index('uploads_expiry').on(table.expiresAt),
+    index('uploads_of_job').on(table.jobId).where(sql`job_id is not null`),
   ],
 );
 export type UploadRow = typeof uploads.$inferSelect;

@@ -85,13 +85,7 @@ async function beginningOf(body: Readable): Promise<string> {
 
 const prefix = 'whsec_';
 
-/**
- * The headers of both schemes (README.md): `webhook-*` with `v3,<hex>` of this API family, whose key
- * is the secret's text; `svix-*` with `v1,<base64>` of Standard Webhooks, whose key is what the text
- * decodes to. Both in one header would break verifiers of the first kind.
- *
- * @param secret `whsec_` + base64 of 32 bytes
- */
+/** The headers of both schemes (README.md). @param secret `whsec_` + base64 of 32 bytes */
 function signatureHeaders(
   secret: string,
   { id, body }: Pick<DeliveryRow, 'id' | 'body'>,

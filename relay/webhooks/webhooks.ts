@@ -106,10 +106,7 @@ interface WebhookDependencies {
   readonly limits?: Partial<WebhookLimits>;
 }
 
-/**
- * The outbox and its deliveries (README.md). The row of a webhook is written in the transaction of the
- * terminal status; the loop takes it from there, so that a webhook may come twice but is never lost.
- */
+/** The outbox and its deliveries (README.md). */
 export function createWebhooks(dependencies: WebhookDependencies) {
   const { store, config, guard, links, log, metrics } = dependencies;
   const { concurrency, perHost, totalMs, leaseMs, pollMs } = {

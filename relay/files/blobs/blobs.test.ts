@@ -8,8 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ApiError } from '../../../lib/contract/v3';
 import { readConfig } from '../../config';
 import { openBlobs } from '..';
+import { putBlob } from '../testing/blobs';
 import { startBucket, type TestBucket } from '../testing/s3';
-import { partsFolder, putBlob, type Storage, withLocalFile } from './index';
+import { partsFolder, type Storage, withLocalFile } from './index';
 
 const options = { type: 'video/mp4', maxBytes: 1_000_000 };
 let folder = '';

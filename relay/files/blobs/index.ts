@@ -26,20 +26,6 @@ export interface BlobStore {
 /** Keys are made by this server: lower-case parts without a leading dot, so that none leaves the folder. */
 const keyPattern = /^[a-z]+(\/[a-z0-9][a-z0-9._-]{0,150}){1,3}$/;
 
-/**
- * The key of a file by what it belongs to: a job's own image (an upload that it uses keeps its own key), its video, the
- * picture that the studio sent with a video, an upload.
- *
- * @param content tells files of one id apart
- */
-export function keyOf(
-  kind: 'inputs' | 'outputs' | 'posters' | 'uploads',
-  id: string,
-  content = '',
-): string {
-  return `${kind}/${id.slice(0, 2)}/${id}${content}`;
-}
-
 /** Returns the key. @throws TypeError for one that this server cannot have made */
 export function checkKey(key: string): string {
   if (!keyPattern.test(key)) throw new TypeError('Not a key of the blob store.');
@@ -173,24 +159,6 @@ export function partsFolder(config: Pick<Config, 'KINORA_DATA'>): string {
 export interface Storage {
   readonly blobs: BlobStore;
   readonly temporary: string;
-}
-
-/**
- * Writes a blob whole or not at all, with its SHA-256 on the way.
- *
- * @throws ApiError `TOO_LARGE`, `STORAGE_DOWN`
- */
-export async function putBlob(
-  { blobs, temporary }: Storage,
-  key: string,
-  source: Source,
-  { type, maxBytes }: { type: string; maxBytes: number },
-): Promise<{ bytes: number; sha256: string }> {
-  checkKey(key);
-  return await withTemporaryFile(temporary, source, maxBytes, async (file, written) => {
-    await blobs.putFile(key, file, type);
-    return written;
-  });
 }
 
 /**

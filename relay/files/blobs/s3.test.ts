@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type BlobStore, putBlob, withLocalFile } from './index';
+import { putBlob } from '../testing/blobs';
+import { type BlobStore, withLocalFile } from './index';
 import { s3Blobs } from './s3';
 
 let folder = '';

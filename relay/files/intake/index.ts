@@ -13,10 +13,16 @@ import type { NewJob } from '../../jobs/submit';
 import { workUntil } from '../../loop';
 import { imageColumns, type JobImage, type JobRow } from '../../store/schema';
 import { storageDown } from '../../store/store';
-import { putBlob } from '../blobs';
-import { ownImage } from '../inputs';
 import { type FilesContext, invalidField } from '../requests';
-import { checkImage, insertStored, linkedUpload, newUpload, sentenceOf } from '../uploads';
+import {
+  checkImage,
+  keepFile,
+  linkedUpload,
+  newUpload,
+  removeFile,
+  type StoredUpload,
+  sentenceOf,
+} from '../uploads';
 import { findLora, findMissing, isFound, misfitOf, withNeeds } from './loras';
 
 export type IntakeContext = Omit<FilesContext, 'keys' | 'limits'>;
@@ -35,7 +41,7 @@ const pauseSeconds = 5;
 
 /** Checks and fetches a submission's files before a worker sees it. */
 export function createIntake(context: IntakeContext) {
-  const { config, store, blobs, jobs, space, log } = context;
+  const { config, store, jobs, requireSpace, log } = context;
 
   async function takeJobs(limit: number): Promise<JobRow[]> {
     if (limit <= 0) return [];
@@ -78,12 +84,16 @@ export function createIntake(context: IntakeContext) {
       const column = imageColumns[field];
       const url = job.input[field];
       if (url === undefined || job[column]) continue;
-      const image = await fetchImage(context, { jobId: job.id, field }, url, signal);
+      const { upload, image } = await fetchImage(
+        context,
+        { jobId: job.id, field },
+        job,
+        url,
+        signal,
+      );
       if (await jobs.imageStored(job.id, { [column]: image })) continue;
-      const now = await jobs.get(job.id);
-      // Cancelled or deleted meanwhile: nothing else would remove the file that was just stored. A job with an
-      // image got it from a faster node, under the same key.
-      if (!now || (now.finishedAt && !now[column])) await blobs.remove(image.key);
+      // Cancelled or deleted meanwhile.
+      await removeFile(context, upload);
       return;
     }
     await jobs.intakeDone(job.id, loras);
@@ -103,7 +113,7 @@ export function createIntake(context: IntakeContext) {
       submission: Submission,
       caller: Caller,
     ): Promise<Pick<NewJob, 'input' | 'image' | 'lastImage' | 'loras' | 'ready'>> {
-      await space.require();
+      await requireSpace();
       const { enable_sync_mode: _sync, webhook: _webhook, ...kept } = submission;
       const { enable_base64_output: base64, last_image: sentLast, ...input } = kept;
       // Adapters first: what is refused for them leaves no image behind.
@@ -216,16 +226,25 @@ async function keepBase64(
   if (base64.length > maxBytesOf(config) * 1.4 + 1000) {
     throw tooLarge(of.field, config);
   }
-  const bytes = Buffer.from(base64, 'base64');
-  const type = checked(bytes, of.field, config);
-  const { key, uploadId } = ownImage(of.jobId, of.field);
-  const { sha256 } = await putBlob(context, key, bytes, { type, maxBytes: bytes.length });
+  const { upload, image } = await keepImage(context, of, caller, Buffer.from(base64, 'base64'));
+  return { url: links.uploadDownload(upload), image };
+}
+
+/** Stores an image of a job. @throws ApiError `INVALID_IMAGE`, `STORAGE_DOWN` */
+async function keepImage(
+  context: IntakeContext,
+  { jobId, field }: ImageOf,
+  owner: Pick<Caller, 'owner' | 'keyId'>,
+  content: Buffer,
+): Promise<{ upload: StoredUpload; image: JobImage }> {
+  const { config } = context;
+  const bytes = content.length;
+  if (bytes > maxBytesOf(config)) throw tooLarge(field, config);
+  const type = checkImage(content, field);
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
-  const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
-  // An id that follows from the job's: it is deleted with the job.
-  const row = { ...draft, id: uploadId, sha256, blobKey: key };
-  const upload = await insertStored(context, row);
-  return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
+  const draft = newUpload(owner, { filename, contentType: type, jobId }, config);
+  const upload = await keepFile(context, draft, content, bytes, async () => type);
+  return { upload, image: { key: upload.blobKey, type, bytes } };
 }
 
 /**
@@ -236,26 +255,22 @@ async function keepBase64(
  */
 export async function fetchImage(
   context: IntakeContext,
-  { jobId, field }: ImageOf,
+  of: ImageOf,
+  owner: Pick<Caller, 'owner' | 'keyId'>,
   url: string,
   signal: AbortSignal,
-): Promise<JobImage> {
-  let bytes: Buffer;
-  let type: string;
+): ReturnType<typeof keepImage> {
   try {
-    bytes = await fetchBytes(context, url, signal);
-    type = checked(bytes, field, context.config);
+    return await keepImage(context, of, owner, await fetchBytes(context, url, signal));
   } catch (thrown) {
     signal.throwIfAborted();
     if (thrown instanceof GuardError) {
-      const sentence = `${names[field]} could not be loaded: ${thrown.message}`;
+      const sentence = `${names[of.field]} could not be loaded: ${thrown.message}`;
       throw new FetchFailure(sentence, thrown.isPassing);
     }
-    throw new FetchFailure(`${names[field]} cannot be used: ${sentenceOf(thrown)}`, false);
+    if (storageDown(thrown)) throw thrown;
+    throw new FetchFailure(`${names[of.field]} cannot be used: ${sentenceOf(thrown)}`, false);
   }
-  const { key } = ownImage(jobId, field);
-  await putBlob(context, key, bytes, { type, maxBytes: bytes.length });
-  return { key, type, bytes: bytes.length };
 }
 
 async function fetchBytes(
@@ -268,12 +283,6 @@ async function fetchBytes(
   const limits = { redirects: 3, maxBytes: maxBytesOf(config), totalMs: fetchMs, answerMs };
   const { body } = await fetchOk(guard, url, { http, ...limits, signal });
   return Buffer.concat(await body.toArray());
-}
-
-/** The type that the bytes have. @throws ApiError `INVALID_IMAGE` */
-function checked(bytes: Uint8Array, field: ImageField, config: Config): string {
-  if (bytes.length > maxBytesOf(config)) throw tooLarge(field, config);
-  return checkImage(bytes, field);
 }
 
 /** Largest image, in bytes: the setting, within what every part of Kinora takes. */

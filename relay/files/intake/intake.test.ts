@@ -6,7 +6,7 @@ import type { Guard } from '../../guard/guard';
 import { serve, type TestServer } from '../../guard/testing/server';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
-import { type BlobStore, keyOf, partsFolder } from '../blobs';
+import { type BlobStore, partsFolder } from '../blobs';
 import { createSpace } from '../space';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
 import { uploadRows } from '../uploads';
@@ -25,9 +25,9 @@ let origin = '';
 const contextOf = ({ relay }: TestRelay) => {
   const { config, store, guard, jobs, log } = relay;
   const { blobs, links } = relay.files;
-  const [rows, space] = [uploadRows(store), createSpace(config)];
+  const [rows, requireSpace] = [uploadRows(store), createSpace(config)];
   const temporary = partsFolder(config);
-  return { config, store, guard, jobs, log, blobs, links, rows, space, temporary };
+  return { config, store, guard, jobs, log, blobs, links, rows, requireSpace, temporary };
 };
 /** Requests by path. */
 const asked = new Map<string, number>();
@@ -54,6 +54,12 @@ afterAll(async () => {
   await quiet?.stop();
 });
 
+/** The key of the one file of a job. */
+const onlyFile = async (jobId: string) => {
+  const files = await node.relay.files.rows.ofJob(jobId);
+  expect(files).toHaveLength(1);
+  return files[0]?.blobKey;
+};
 const submit = (input: Record<string, unknown>) =>
   node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', { prompt: 'A test', ...input });
 const dataUri = (bytes: Uint8Array, type = 'image/png') =>
@@ -90,7 +96,7 @@ describe('an image', () => {
     const answer = await submit({ image: dataUri(node.image, 'image/webp') });
     const job = await settled(answer);
     expect(job.image).toEqual({
-      key: keyOf('inputs', job.id),
+      key: await onlyFile(job.id),
       type: 'image/png', // by its bytes, whatever the URI says
       bytes: node.image.length,
     });
@@ -147,22 +153,25 @@ describe('an image', () => {
     expect(job).toMatchObject({ status: 'failed', code: 1402 });
     expect(job.error).toMatch(sentence);
     expect(asked.get(path)).toBe(requests);
-    expect(await node.relay.files.blobs.stat(keyOf('inputs', job.id))).toBeNull();
+    expect(await node.relay.files.rows.ofJob(job.id)).toEqual([]);
   });
 
   it('may end the video as well: each has its own file, and both are removed with the job', async () => {
     const image = dataUri(node.image);
     const job = await settled(await submit({ image, last_image: image }));
-    const lastKey = keyOf('inputs', job.id, '-last');
-    expect(job.image?.key).toBe(keyOf('inputs', job.id));
-    expect(job.lastImage).toEqual({ ...job.image, key: lastKey });
+    const keys = (await node.relay.files.rows.ofJob(job.id)).map(({ blobKey }) => blobKey);
+    expect([job.image?.key, job.lastImage?.key].sort()).toEqual(keys.sort());
+    expect(job.lastImage).toEqual({
+      ...job.image,
+      key: expect.not.stringMatching(job.image?.key ?? ''),
+    });
     expect(job.needs).toEqual(['last_image']);
     const address = String(job.input.last_image);
     expect(address).not.toBe(job.input.image);
     expect((await node.get(address)).status).toBe(200);
     await node.relay.jobs.cancel(job.id, job.owner);
-    await node.relay.files.removeOf(job);
-    expect(await node.relay.files.blobs.stat(lastKey)).toBeNull();
+    await node.relay.files.removeOf(job.id);
+    for (const key of keys) expect(await node.relay.files.blobs.stat(key ?? '')).toBeNull();
     expect((await node.get(address)).status).toBe(404);
 
     const fetched = await settled(await submit({ image, last_image: `${origin}/good.png` }));
@@ -206,7 +215,7 @@ describe('an image', () => {
     expect(job.error).toMatch(/^The end image cannot be used: .* ends too early/);
     expect(job.code).toBe(1402);
     // The start image is kept: another try would fetch the end image only.
-    expect(job.image?.key).toBe(keyOf('inputs', job.id));
+    expect(job.image?.key).toBe(await onlyFile(job.id));
     expect(asked.get('/good.png')).toBe(before + 1);
   });
 
@@ -219,12 +228,13 @@ describe('an image', () => {
     const fetch: Guard['fetch'] = (address, request) =>
       guard.fetch(address, { ...request, answerMs: 50 });
     const impatient = { ...context, guard: { ...guard, fetch } };
-    await expect(fetchImage(impatient, late, url, stop.signal)).rejects.toMatchObject({
+    const sender = { owner: 'ada', keyId: 'key' };
+    await expect(fetchImage(impatient, late, sender, url, stop.signal)).rejects.toMatchObject({
       message: expect.stringMatching(/did not answer within/),
       isPassing: true,
     });
     // The stop of a node is another thing: the image is fetched again.
-    const stopped = fetchImage(context, late, url, stop.signal);
+    const stopped = fetchImage(context, late, sender, url, stop.signal);
     stop.abort(new Error('stopping'));
     await expect(stopped).rejects.toThrow('stopping');
   });
@@ -275,11 +285,13 @@ describe('an image', () => {
     goOn();
     await running;
     const stored = { bytes: node.image.length };
-    expect(await relay.files.blobs.stat(keyOf('inputs', id))).toMatchObject(stored);
-    expect(await relay.jobs.get(id)).toMatchObject({
-      ready: true,
-      image: { key: keyOf('inputs', id) },
-    });
+    const job = await relay.jobs.get(id);
+    expect(job?.ready).toBe(true);
+    // What the slower one fetched is gone.
+    expect((await relay.files.rows.ofJob(id)).map(({ blobKey }) => blobKey)).toEqual([
+      job?.image?.key,
+    ]);
+    expect(await relay.files.blobs.stat(job?.image?.key ?? '')).toMatchObject(stored);
   });
 
   it('counts no attempt where the storage or the node failed', async () => {
@@ -293,7 +305,7 @@ describe('an image', () => {
     const stop = new AbortController();
     const running = relay.files.intake.run(stop.signal);
     // Where images are kept there is a file: nothing can be written.
-    const inputs = path.join(relay.config.KINORA_DATA, 'files', 'inputs');
+    const inputs = path.join(relay.config.KINORA_DATA, 'files', 'uploads');
     await rm(inputs, { recursive: true, force: true });
     await mkdir(path.dirname(inputs), { recursive: true });
     await writeFile(inputs, '');

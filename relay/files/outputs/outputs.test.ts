@@ -9,11 +9,9 @@ import type { Completion } from '../../../lib/contract/v3';
 import { type JobRow, jobs, uploads } from '../../store/schema';
 import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
-import { partsFolder, putBlob } from '../blobs';
-import { ownImage } from '../inputs';
 import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
-import { outputKey } from './video';
+import { findVideo } from './video';
 
 const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 const nodes = new Map<string, FilesTest>();
@@ -58,9 +56,12 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     });
     return { status: answer.status, headers: answer.headers, body: await answer.json() };
   };
-  const stored = (job: Job, bytes: Uint8Array) =>
-    node.relay.files.blobs.stat(outputKey({ ...job, jobId: job.id, sha256: hash(bytes) }));
-  /** Lets the uploads of a job expire: its video, until the job has ended with it. */
+  const stored = async ({ id, owner }: Job, bytes: Uint8Array) => {
+    const name = { jobId: id, owner, sha256: hash(bytes) };
+    const upload = await findVideo(node.relay.files, name);
+    return upload && (await node.relay.files.blobs.stat(upload.blobKey));
+  };
+  /** Lets the video of a job expire, as an upload. */
   const expire = async (job: Job) => {
     const expiresAt = new Date(Date.now() - 1000);
     const { db } = node.relay.store;
@@ -68,6 +69,14 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
       .update(uploads)
       .set({ expiresAt })
       .where(eq(uploads.filename, `${job.id}.mp4`));
+    await node.relay.files.sweep();
+  };
+  /** Lets the time of a completed job's video be over. */
+  const expireAll = async (row: JobRow) => {
+    const expiresAt = new Date(Date.now() - 1000);
+    const { db } = node.relay.store;
+    await db.update(jobs).set({ outputExpiresAt: expiresAt }).where(eq(jobs.id, row.id));
+    await db.update(uploads).set({ expiresAt }).where(eq(uploads.jobId, row.id));
     await node.relay.files.sweep();
   };
   const completion = (job: Job, bytes: Uint8Array): Completion => ({
@@ -89,6 +98,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     const { key } = await node.relay.files.takeOutput(job, completion(job, bytes));
     const { lease_token, ...result } = completion(job, bytes);
     const row = await node.relay.jobs.complete(job.id, lease_token, { ...result, outputKey: key });
+    await node.relay.files.rows.give(key, row);
     return { bytes, row, url: node.relay.files.links.output(row) ?? '' };
   };
 
@@ -244,12 +254,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
 
   it('is removed after its time, and the prediction says so', async () => {
     const { row, url } = await completed();
-    const { db } = node.relay.store;
-    await db
-      .update(jobs)
-      .set({ outputExpiresAt: new Date(Date.now() - 1000) })
-      .where(eq(jobs.id, row.id));
-    await node.relay.files.sweep();
+    await expireAll(row);
     const answer = await node.get(url);
     expect(answer.status).toBe(404);
     expect((await answer.json()).message).toContain('has expired');
@@ -269,46 +274,23 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await stored(job, bytes)).toBeNull();
   });
 
-  it('is kept when its job ended with it, although it still counts as an upload', async () => {
+  it('is kept when its job ended with it, although its time as an upload is over', async () => {
     const { row } = await completed();
     await expire({ ...row, leaseToken: row.leaseToken ?? '' });
     expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
-    await node.relay.files.keep(row, row.outputKey ?? '');
-    const { db } = node.relay.store;
-    const left = await db
-      .select()
-      .from(uploads)
-      .where(eq(uploads.filename, `${row.id}.mp4`));
-    expect(left).toEqual([]);
   });
 
-  it('is kept longer than the image, which is removed a retention after the end of the job', async () => {
+  it('keeps the image of its job for as long as it is there itself', async () => {
     const { row } = await completed();
+    const keys = [row.outputKey ?? '', row.image?.key ?? ''];
     const { db } = node.relay.store;
+    const expiresAt = new Date(Date.now() - 1000);
+    await db.update(uploads).set({ expiresAt }).where(eq(uploads.jobId, row.id));
     await node.relay.files.sweep();
-    expect(await node.relay.files.blobs.stat(row.image?.key ?? '')).not.toBeNull();
-    const finishedAt = new Date(Date.now() - 8 * 86_400_000);
-    await db.update(jobs).set({ finishedAt }).where(eq(jobs.id, row.id));
-    await node.relay.files.sweep();
-    expect(await node.relay.files.blobs.stat(row.image?.key ?? '')).toBeNull();
-    expect((await node.relay.jobs.get(row.id))?.image).toBeNull();
-    expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
-  });
-
-  it('has an end image removed by then also where the image could not be fetched', async () => {
-    const { row } = await completed();
-    const { db } = node.relay.store;
-    const { key, uploadId: id } = ownImage(row.id, 'last_image');
-    const type = 'image/png';
-    const storage = { blobs: node.relay.files.blobs, temporary: partsFolder(node.config) };
-    await putBlob(storage, key, node.image, { type, maxBytes: node.image.length });
-    const lastImage = { key, type, bytes: node.image.length };
-    const finishedAt = new Date(Date.now() - 8 * 86_400_000);
-    await db.update(jobs).set({ image: null, lastImage, finishedAt }).where(eq(jobs.id, row.id));
-    await node.relay.files.sweep();
-    expect(await node.relay.files.blobs.stat(key)).toBeNull();
-    expect((await node.relay.jobs.get(row.id))?.lastImage).toBeNull();
-    expect(await db.select().from(uploads).where(eq(uploads.id, id))).toEqual([]);
+    for (const key of keys) expect(await node.relay.files.blobs.stat(key)).not.toBeNull();
+    await expireAll(row);
+    for (const key of keys) expect(await node.relay.files.blobs.stat(key)).toBeNull();
+    expect(await node.relay.files.rows.ofJob(row.id)).toEqual([]);
   });
 
   it('leaves no temporary file for longer than the limit of an attempt', async () => {
@@ -327,7 +309,8 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     const { row } = await completed();
     const keys = [row.outputKey ?? '', row.image?.key ?? ''];
     for (const key of keys) expect(await node.relay.files.blobs.stat(key)).not.toBeNull();
-    await node.relay.files.removeOf(row);
+    await node.relay.jobs.remove([row.id], row.owner);
+    await node.relay.files.removeOf(row.id);
     for (const key of keys) expect(await node.relay.files.blobs.stat(key)).toBeNull();
   });
 });

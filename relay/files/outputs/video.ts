@@ -1,14 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KinoraError } from '../../../lib/contract';
 import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
 import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
 import type { VideoFacts } from '../../../lib/video/inspect';
 import { followSamples } from '../../../lib/video/samples';
 import { idForm } from '../../jobs/queries';
-import type { UploadRow } from '../../store/schema';
-import { keyOf, tooLarge, withLocalFile, withTemporaryFile } from '../blobs';
+import { tooLarge, withLocalFile } from '../blobs';
 import {
   bodyOf,
   type FileHandler,
@@ -16,51 +13,47 @@ import {
   invalidField,
   lengthOf,
   queryOf,
-  sendData,
 } from '../requests';
 import { serveBlob } from '../serving';
+import { keepFile, newUpload, removeFile } from '../uploads';
 
 const videoType = 'video/mp4';
 
 /** A video as its uploader names it. */
-export interface OutputName {
+export interface VideoName {
   readonly jobId: string;
-  /** Tells the attempts of a job apart. */
-  readonly leaseToken: string;
+  readonly owner: string;
   /** Hex, as declared. */
   readonly sha256: string;
 }
 
 /** @throws ApiError `NOT_FOUND` for what is no id, `INVALID_PARAMETER` for what is no SHA-256 */
-export function outputName(jobId: string, leaseToken: string, sha256: string): OutputName {
-  if (!idForm.test(jobId)) throw new ApiError('NOT_FOUND');
-  if (!/^[0-9a-f]{64}$/.test(sha256)) {
-    throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
-  }
-  return { jobId, leaseToken, sha256 };
+export function checkName(name: VideoName): VideoName {
+  if (!idForm.test(name.jobId)) throw new ApiError('NOT_FOUND');
+  if (/^[0-9a-f]{64}$/.test(name.sha256)) return name;
+  throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
 }
 
-/** Blob key of a video, different for each lease and content. The token itself may not be seen. */
-export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
-  const lease = createHash('sha256').update(leaseToken).digest('hex').slice(0, 16);
-  return keyOf('outputs', jobId, `-${lease}-${sha256.slice(0, 32)}`);
+/** The uploaded video, if its bytes are there. */
+export async function findVideo(
+  { rows, blobs }: FilesContext,
+  { jobId, owner, sha256 }: VideoName,
+) {
+  const upload = await rows.same(owner, `${jobId}.mp4`, sha256);
+  return upload && (await blobs.stat(upload.blobKey)) ? upload : null;
 }
-
-/** The name of an uploaded video among the uploads of its owner. */
-export const filenameOf = (jobId: string): string => `${jobId}.mp4`;
 
 /** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
-export const putOutput: FileHandler = async (context, request, response, { id = '' }) => {
-  const authorization = request.headers.authorization ?? null;
-  const { keyId } = await context.keys.authenticate(authorization, 'worker');
+export const putOutput: FileHandler = async (context, { request, caller, params }) => {
+  const { id = '' } = params;
   const query = queryOf(request);
   const leaseToken = query.get('lease_token') ?? '';
-  const name = outputName(id, leaseToken, query.get('sha256') ?? '');
+  const name = checkName({ jobId: id, owner: '', sha256: query.get('sha256') ?? '' });
   if (leaseToken === '' || leaseToken.length > 100) {
     throw invalidField('lease_token', 'lease_token is required.');
   }
-  const { owner } = await context.jobs.lease(id, leaseToken, keyId);
-  await receiveVideo(context, request, response, name, { owner, keyId });
+  const { owner } = await context.jobs.lease(id, leaseToken, caller.keyId);
+  return await receiveVideo(context, request, { ...name, owner }, caller.keyId);
 };
 
 /**
@@ -71,66 +64,52 @@ export const putOutput: FileHandler = async (context, request, response, { id = 
  *   `STORAGE_DOWN`
  */
 export async function receiveVideo(
-  { config, blobs, rows, space, temporary }: FilesContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-  name: OutputName,
-  sender: Pick<UploadRow, 'owner' | 'keyId'>,
-): Promise<void> {
-  const { KINORA_MAX_VIDEO_BYTES: maxBytes, KINORA_ATTEMPT_SECONDS: seconds } = config;
-  const announced = lengthOf(request) ?? 0;
-  if (announced > maxBytes) throw tooLarge(maxBytes);
-  const blobKey = outputKey(name);
-  if (await blobs.stat(blobKey)) {
-    request.resume();
-    sendData(response, {});
-    return;
-  }
-  await space.requireFor(announced);
-  await withTemporaryFile(temporary, bodyOf(request), maxBytes, async (file, written) => {
-    if (written.sha256 !== name.sha256) throw rejected('The received bytes have another SHA-256.');
-    // First the row, by which the sweep finds a video whose job never ends with it.
-    await rows.insert({
-      id: randomBytes(16).toString('hex'),
-      ...sender,
-      ...written,
-      filename: filenameOf(name.jobId),
-      contentType: videoType,
-      blobKey,
-      expiresAt: new Date(Date.now() + seconds * 1000),
-    });
-    await blobs.putFile(blobKey, file, videoType);
-  });
-  sendData(response, {});
+  context: FilesContext,
+  request: Request,
+  name: VideoName,
+  keyId: string,
+): Promise<object> {
+  const { KINORA_MAX_VIDEO_BYTES: maxBytes, KINORA_ATTEMPT_SECONDS: seconds } = context.config;
+  const bytes = lengthOf(request) ?? 0;
+  if (bytes > maxBytes) throw tooLarge(maxBytes);
+  if (await findVideo(context, name)) return {};
+  await context.requireSpace(bytes);
+  const expiresAt = new Date(Date.now() + seconds * 1000);
+  const file = { filename: `${name.jobId}.mp4`, contentType: videoType, expiresAt };
+  const draft = newUpload({ owner: name.owner, keyId }, file, context.config);
+  const check = async (_file: string, sha256: string) => {
+    if (sha256 === name.sha256) return videoType;
+    throw rejected('The received bytes have another SHA-256.');
+  };
+  await keepFile(context, draft, bodyOf(request), maxBytes, check);
+  return {};
 }
 
 /**
  * An uploaded video, checked. One that does not fit the request is removed.
  *
- * @param job what was asked for; its `outputKey` is that of the video where it was taken before
+ * @param asked the request
  * @param declared length of the video by its sender
  * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not there
  */
 export async function takeVideo(
   context: FilesContext,
-  name: OutputName,
-  job: { readonly input: Asked; readonly outputKey: string | null },
+  name: VideoName,
+  asked: Asked,
   declared?: number,
 ): Promise<{ key: string; bytes: number }> {
-  const { blobs } = context;
-  const key = outputKey(name);
-  const stored = await blobs.stat(key);
-  if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
-  const { bytes } = stored;
-  // The same completion once more, after its answer was lost.
-  if (job.outputKey === key) return { key, bytes };
+  const upload = await findVideo(context, name);
+  if (!upload) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
+  const { blobKey: key, bytes } = upload;
   try {
     if (declared !== undefined && bytes !== declared) {
       throw rejected(`It has ${bytes} bytes and not ${declared}.`);
     }
-    await withLocalFile(context, key, (file) => checkVideo(file, job.input));
+    await withLocalFile(context, key, (file) => checkVideo(file, asked));
   } catch (thrown) {
-    if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
+    if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') {
+      await removeFile(context, upload);
+    }
     throw thrown;
   }
   return { key, bytes };
@@ -140,17 +119,18 @@ export async function takeVideo(
  * `GET /files/video/{id}.mp4`: the video, for holders of its signed address, without a key. A wrong signature
  * and an unknown id give the same answer; an expired address says that it expired.
  */
-export const getVideo: FileHandler = async (context, request, response, { file = '' }) => {
+export const getVideo: FileHandler = async (context, { request, params: { file = '' } }) => {
   const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
   const job = id ? await context.jobs.get(id) : null;
   const end =
     job?.outputNonce && context.links.verify('video', job.id, job.outputNonce, queryOf(request));
   if (!job || !end) throw new ApiError('NOT_FOUND');
-  const secondsLeft = Math.floor((end.getTime() - Date.now()) / 1000);
+  const until = Math.min(end.getTime(), job.outputExpiresAt?.getTime() ?? 0);
+  const secondsLeft = Math.floor((until - Date.now()) / 1000);
   if (!job.outputKey || secondsLeft <= 0) {
     throw new ApiError('NOT_FOUND', 'This video has expired and was removed.');
   }
-  await serveBlob(request, response, context.blobs, job.outputKey, {
+  return await serveBlob(request, context.blobs, job.outputKey, {
     type: videoType,
     filename: `${job.id}.mp4`,
     tag: job.outputSha256 ?? job.id,

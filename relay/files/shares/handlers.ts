@@ -1,48 +1,52 @@
 import { createHash } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { arrayBuffer, buffer } from 'node:stream/consumers';
-import { ApiError, type SharedRequest } from '../../../lib/contract/v3';
-import { publicLayout } from '../../../lib/video/public-copy';
-import { publicImage } from '../../../lib/video/public-image';
-import { sniffImage } from '../../../lib/video/sniff';
-import { sendJson } from '../../http/reply';
-import type { NodeHandler } from '../../http/router';
-import { keyOf } from '../blobs';
-import { type FilesContext, invalidField, queryOf, sendData } from '../requests';
-import { blobContent, bytesContent, type Content, serveContent } from '../serving';
+import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
+import { isFlagged } from '../../../lib/contract/safety';
+import {
+  ApiError,
+  profileOfModel,
+  type SharedRequest,
+  sharedRequestOf,
+} from '../../../lib/contract/v3';
 import {
   absentPage,
   embedPage,
   embedStyles,
-  type OpenShare,
-  type PageTexts,
   type PictureName,
   pageStyles,
   type Shown,
-  sharedRequest,
+  type ShownSettings,
   sharePage,
-  shownOf,
-  styleSource,
-  textsFor,
-} from './page';
-import { type createShares, isUploaded } from './rows';
+  titleOf,
+} from '../../../lib/share-page/page';
+import { textsFor } from '../../../lib/share-page/texts';
+import { publicLayout } from '../../../lib/video/public-copy';
+import { publicImage } from '../../../lib/video/public-image';
+import { sniffImage } from '../../../lib/video/sniff';
+import {
+  type FileCall,
+  type FileHandler,
+  type FilesContext,
+  invalidField,
+  queryOf,
+} from '../requests';
+import { blobContent, bytesContent, type Content, serveContent } from '../serving';
+import { posterOf } from './own-video';
+import { type createShares, type FoundShare, isUploaded } from './rows';
+
+type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 
 /** How long a browser may keep a file of a link, in seconds: a link that was revoked soon ends there too. */
 const maxAgeSeconds = 60;
 
 /**
- * Pages and files of links, and oEmbed. They are answered by the Node server, as a page of Next cannot have the
- * status 410 and always brings its scripts.
+ * Pages and files of links, and oEmbed. They do not go through Next, as a page of Next cannot have the status 410 and
+ * always brings its scripts.
  */
-export function shareRoutes(
-  context: FilesContext,
-  shares: ReturnType<typeof createShares>,
-): Record<string, NodeHandler> {
-  const { links, config, blobs } = context;
-
+export function shareHandlers(shares: ReturnType<typeof createShares>) {
   /** @throws ApiError `NOT_FOUND`, `SHARE_ENDED` */
-  async function open(id: string) {
+  async function open({ id = '' }: FileCall['params']) {
     const found = await shares.find(id);
     if (found.kind === 'unknown') throw new ApiError('NOT_FOUND');
     if (found.kind === 'ended') throw new ApiError('SHARE_ENDED');
@@ -51,90 +55,55 @@ export function shareRoutes(
 
   /** The page of a link, or the video alone for frames of other sites. */
   const pageHandler =
-    (kind: 'page' | 'embed'): NodeHandler =>
-    async (request, response, { id = '' }) => {
-      const texts = textsFor(request);
+    (kind: 'page' | 'embed'): FileHandler =>
+    async (context, { request, params: { id = '' } }) => {
+      const { links, config } = context;
+      const texts = textsFor(request.headers.get('accept-language'));
       const found = await shares.find(id);
-      const send = (status: number, styles: string, text: string, allowIndex = false) => {
+      const page = (status: number, styles: string, text: string, allowIndex = false) => {
         const policy = policyOf(styles, kind === 'page' ? "'none'" : '*');
-        sendPage(response, status, text, policy, allowIndex);
+        return pageOf(status, text, policy, allowIndex);
       };
       if (found.kind !== 'open') {
         // The styles of the whole page, in a frame too: it has text to show.
-        send(found.kind === 'ended' ? 410 : 404, pageStyles, absentPage(found.kind, texts));
-        return;
+        const status = found.kind === 'ended' ? 410 : 404;
+        return page(status, pageStyles, absentPage(found.kind, texts));
       }
-      const shown = await showing(found, texts);
-      if (kind === 'embed') {
-        send(200, embedStyles, embedPage(shown, texts));
-        return;
-      }
-      const page = links.share(shown.id);
-      const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(page)}`;
-      const pageLinks = { page, oembed, report: config.KINORA_REPORT_ADDRESS };
-      send(200, pageStyles, sharePage(shown, pageLinks, texts), shown.allowIndex);
+      const shown = await showing(context, found);
+      if (kind === 'embed') return page(200, embedStyles, embedPage(shown, texts));
+      const address = links.share(shown.id);
+      const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
+      const pageLinks = { page: address, oembed, report: config.KINORA_REPORT_ADDRESS };
+      return page(200, pageStyles, sharePage(shown, pageLinks, texts), shown.allowIndex);
     };
 
-  /** What of a link is shown; its poster is one of the studio's, if there is one. */
-  async function showing(found: OpenShare, texts: PageTexts): Promise<Shown> {
-    const { job } = found;
-    const hasPoster = isUploaded(job) && (await blobs.stat(keyOf('posters', job.id))) !== null;
-    return shownOf(found, hasPoster, texts);
-  }
-
-  const video: NodeHandler = async (request, response, { id = '' }) => {
-    const found = await open(id);
-    const { share, job, endsAt } = found;
-    const original = await blobContent(blobs, job.outputKey);
+  const video: FileHandler = async ({ blobs }, { request, params }) => {
+    const found = await open(params);
+    const original = await blobContent(blobs, found.job.outputKey);
     const { content, tag } = await publicVideo(original, sharedRequest(found));
-    setRobots(response, share.allowIndex);
-    await serveContent(request, response, content, {
-      type: 'video/mp4',
-      filename: `${share.id}.mp4`,
-      tag,
-      readers: 'cross-origin',
-      maxAge: maxAgeOf(endsAt),
-    });
+    return await serveContent(request, content, presentationOf(found, 'video/mp4', tag));
   };
-
-  /** A picture of a link, without what its file has beside the pixels. */
-  async function picture({ job }: OpenShare, name: PictureName) {
-    const stored = {
-      image: job.image,
-      'last-image': job.lastImage,
-      poster: { key: keyOf('posters', job.id), type: 'image/jpeg' },
-    }[name];
-    if (stored === null) throw new ApiError('NOT_FOUND');
-    const { read } = await blobContent(blobs, stored.key);
-    return { type: stored.type, bytes: publicImage(await buffer(await read())) };
-  }
 
   const pictureHandler =
-    (name: PictureName): NodeHandler =>
-    async (request, response, { id = '' }) => {
-      const found = await open(id);
-      const { share, endsAt } = found;
-      if (name !== 'poster' && !share.withImage) throw new ApiError('NOT_FOUND');
-      const { type, bytes } = await picture(found, name);
-      setRobots(response, share.allowIndex);
-      await serveContent(request, response, bytesContent(bytes), {
-        type,
-        filename: `${share.id}.${type.split('/')[1] ?? 'image'}`,
-        tag: createHash('sha256').update(bytes).digest('hex'),
-        readers: 'cross-origin',
-        maxAge: maxAgeOf(endsAt),
-      });
+    (name: PictureName): FileHandler =>
+    async (context, { request, params }) => {
+      const found = await open(params);
+      if (name !== 'poster' && !found.share.withImage) throw new ApiError('NOT_FOUND');
+      const { type, bytes } = await picture(context, found, name);
+      const tag = createHash('sha256').update(bytes).digest('hex');
+      return await serveContent(request, bytesContent(bytes), presentationOf(found, type, tag));
     };
 
-  const request: NodeHandler = async (_request, response, { id = '' }) => {
-    const data = sharedRequest(await open(id));
-    setRobots(response, false);
-    sendData(response, data);
-  };
+  const request: FileHandler = async (_context, { params }) =>
+    Response.json(
+      { code: 200, message: 'success', data: sharedRequest(await open(params)) },
+      { headers: robotsOf(false) },
+    );
 
   /** https://oembed.com, 2: `url`, `format`, `maxwidth`, `maxheight`. */
-  const oembed: NodeHandler = async (asked, response) => {
-    const query = queryOf(asked);
+  const oembed: FileHandler = async (context, { request }) => {
+    const { links } = context;
+    const query = queryOf(request);
     const url = query.get('url');
     if ((query.get('format') ?? 'json') !== 'json') throw new ApiError('FORMAT_UNKNOWN');
     if (url === null) throw invalidField('url', 'url is required.');
@@ -143,35 +112,30 @@ export function shareRoutes(
       const sentence = 'url must be the address of a shared page of this server.';
       throw invalidField('url', sentence, { code: 'NOT_FOUND' });
     }
-    const found = await open(id);
-    const shown = await showing(found, textsFor(asked));
+    const found = await open({ id });
+    const shown = await showing(context, found);
     const { width, height } = fitted(shown, query);
     const address = links.share(id);
     /** Unless it is larger than the caller takes: it may not be made smaller. */
     const thumbnail = async (name: PictureName) => {
-      const { width, height } = sniffImage((await picture(found, name)).bytes);
+      const { width, height } = sniffImage((await picture(context, found, name)).bytes);
       if (fitted({ width, height }, query).width < width) return null;
       const size = { thumbnail_width: width, thumbnail_height: height };
       return { thumbnail_url: `${address}/${name}`, ...size };
     };
     const player = `<iframe src="${address}/embed" width="${width}" height="${height}" style="border:0" allowfullscreen></iframe>`;
-    sendJson(
-      response,
-      200,
-      {
-        version: '1.0',
-        type: 'video',
-        title: shown.title,
-        provider_name: 'Kinora',
-        provider_url: links.publicUrl,
-        cache_age: maxAgeSeconds,
-        width,
-        height,
-        html: player,
-        ...(shown.preview && (await thumbnail(shown.preview))),
-      },
-      { 'Access-Control-Allow-Origin': '*' },
-    );
+    return Response.json({
+      version: '1.0',
+      type: 'video',
+      title: titleOf(shown, textsFor(request.headers.get('accept-language'))),
+      provider_name: 'Kinora',
+      provider_url: links.publicUrl,
+      cache_age: maxAgeSeconds,
+      width,
+      height,
+      html: player,
+      ...(shown.preview && (await thumbnail(shown.preview))),
+    });
   };
 
   return {
@@ -186,10 +150,81 @@ export function shareRoutes(
   };
 }
 
+/** What the page and the tags of a link show: the video, and only what its owner ticked. */
+async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promise<Shown> {
+  const { input } = job;
+  const hasImage = share.withImage && job.image !== null;
+  const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
+  // The studio sends one with its video.
+  const poster = isUploaded(job) && (await posterOf(rows, job.id));
+  const picture = poster ? 'poster' : hasImage ? 'image' : null;
+  return {
+    ...formatOfFile(input, mostFramesPerSecond),
+    id: share.id,
+    prompt: share.withPrompt ? input.prompt.trim() : null,
+    negativePrompt: (share.withPrompt && input.negative_prompt.trim()) || null,
+    settings: share.withSettings ? settingsOf(job) : null,
+    duration: input.duration,
+    createdAt: job.createdAt,
+    hasImage,
+    hasLastImage: hasImage && job.lastImage !== null,
+    preview: isCovered ? null : picture,
+    isFlagged: isCovered,
+    allowIndex: share.allowIndex,
+    canRestore: share.withPrompt || share.withSettings || hasImage,
+  };
+}
+
+function settingsOf(job: OpenShare['job']): ShownSettings {
+  const { input, applied } = job;
+  const loras = job.loras.filter(({ from }) => from === 'hub');
+  return {
+    model: [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model,
+    profile: profileOfModel(job.model),
+    steps: applied?.steps ?? input.num_inference_steps,
+    guidance: applied?.guidance_scale ?? input.guidance_scale,
+    seed: job.seed,
+    loras,
+    privateLoras: input.loras.length - loras.length,
+  };
+}
+
+/** The request as far as it is shown: for the form of the studio, and the tags of the file. */
+function sharedRequest({ share, job }: OpenShare): SharedRequest {
+  const image = share.withImage && job.image !== null;
+  const request = sharedRequestOf(
+    { parameters: { ...job.input, seed: job.seed }, profile: profileOfModel(job.model) },
+    { prompt: share.withPrompt, settings: share.withSettings, image },
+  );
+  return image && job.lastImage ? { ...request, last_image: true } : request;
+}
+
+/** A picture of a link, without what its file has beside the pixels. */
+async function picture({ blobs, rows }: FilesContext, { job }: OpenShare, name: PictureName) {
+  const images = { image: job.image, 'last-image': job.lastImage };
+  const stored = name === 'poster' ? await posterOf(rows, job.id) : images[name];
+  if (stored === null) throw new ApiError('NOT_FOUND');
+  const { read } = await blobContent(blobs, stored.key);
+  return { type: stored.type, bytes: publicImage(await buffer(await read())) };
+}
+
+/** How a file of a link is sent. */
+function presentationOf({ share, endsAt }: OpenShare, type: string, tag: string) {
+  const secondsLeft = Math.max(0, Math.floor((endsAt.getTime() - Date.now()) / 1000));
+  return {
+    type,
+    filename: `${share.id}.${type.split('/')[1]}`,
+    tag,
+    readers: 'cross-origin',
+    maxAge: Math.min(maxAgeSeconds, secondsLeft),
+    headers: robotsOf(share.allowIndex),
+  } as const;
+}
+
 function policyOf(styles: string, frames: "'none'" | '*'): string {
   return [
     "default-src 'none'",
-    `style-src ${styleSource(styles)}`,
+    `style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'`,
     "img-src 'self'",
     "media-src 'self'",
     "base-uri 'none'",
@@ -198,34 +233,22 @@ function policyOf(styles: string, frames: "'none'" | '*'): string {
   ].join('; ');
 }
 
-function sendPage(
-  response: ServerResponse,
-  status: number,
-  text: string,
-  policy: string,
-  allowIndex = false,
-): void {
-  const body = Buffer.from(text);
-  setRobots(response, allowIndex);
-  response.writeHead(status, {
-    'Content-Type': 'text/html; charset=utf-8',
-    'Content-Length': body.length,
-    'Content-Security-Policy': policy,
-    'Cache-Control': 'no-store',
-    Vary: 'Accept-Language',
-    'Referrer-Policy': 'no-referrer',
-    'X-Content-Type-Options': 'nosniff',
+function pageOf(status: number, text: string, policy: string, allowIndex: boolean): Response {
+  return new Response(text, {
+    status,
+    headers: {
+      ...robotsOf(allowIndex),
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': policy,
+      Vary: 'Accept-Language',
+      'Referrer-Policy': 'no-referrer',
+    },
   });
-  response.end(response.req.method === 'HEAD' ? undefined : body);
 }
 
-function setRobots(response: ServerResponse, allowIndex: boolean): void {
-  if (!allowIndex) response.setHeader('X-Robots-Tag', 'noindex');
-}
-
-function maxAgeOf(endsAt: Date): number {
-  const left = Math.floor((endsAt.getTime() - Date.now()) / 1000);
-  return Math.max(0, Math.min(maxAgeSeconds, left));
+/** Search engines list what its owner allows. */
+function robotsOf(allowIndex: boolean): Record<string, string> {
+  return allowIndex ? {} : { 'X-Robots-Tag': 'noindex' };
 }
 
 /** The largest size of this shape within `maxwidth` and `maxheight`, in pixels. */

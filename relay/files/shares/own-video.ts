@@ -1,22 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../lib/contract';
 import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
-import { headersOf } from '../../http/request';
 import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
-import { keyOf, putBlob } from '../blobs';
+import { checkName, findVideo, receiveVideo, takeVideo, type VideoName } from '../outputs/video';
 import {
-  filenameOf,
-  type OutputName,
-  outputKey,
-  outputName,
-  receiveVideo,
-  takeVideo,
-} from '../outputs/video';
-import { type FileHandler, type FilesContext, invalidField, queryOf } from '../requests';
+  type FileCall,
+  type FileHandler,
+  type FilesContext,
+  invalidField,
+  queryOf,
+} from '../requests';
+import { keepFile, newUpload, type UploadRows } from '../uploads';
+import { hasVideo } from './rows';
 
 const dayMs = 86_400_000;
 
@@ -24,18 +22,32 @@ const dayMs = 86_400_000;
  * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, from a signed-in page. It becomes a result
  * when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
  */
-export const putOwnVideo: FileHandler = async (context, request, response, { id = '' }) => {
-  const { name, owner, keyId } = await named(context, request, id);
-  await receiveVideo(context, request, response, name, { owner, keyId });
-};
+export const putOwnVideo: FileHandler = async (context, call) =>
+  await receiveVideo(context, call.request, named(call), call.caller.keyId);
 
 /** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
-export const headOwnVideo: FileHandler = async (context, request, response, { id = '' }) => {
-  const { name } = await named(context, request, id);
-  const isThere = (await context.blobs.stat(outputKey(name))) !== null;
-  const headers = { 'Upload-Complete': isThere ? '?1' : '?0', 'Cache-Control': 'no-store' };
-  response.writeHead(200, headers).end();
+export const headOwnVideo: FileHandler = async (context, call) => {
+  const isThere = (await findVideo(context, named(call))) !== null;
+  return new Response(null, { headers: { 'Upload-Complete': isThere ? '?1' : '?0' } });
 };
+
+/** The video that a request names. */
+function named({ request, caller, params: { id = '' } }: FileCall): VideoName {
+  const sha256 = queryOf(request).get('sha256') ?? '';
+  return checkName({ jobId: id, owner: caller.owner, sha256 });
+}
+
+const posterFile = { filename: 'poster.jpg', contentType: 'image/jpeg' };
+
+/** The picture that the studio sent with a video; null where it sent none. */
+export async function posterOf(
+  rows: UploadRows,
+  jobId: string,
+): Promise<{ key: string; type: string } | null> {
+  const files = await rows.ofJob(jobId);
+  const poster = files.find(({ filename }) => filename === posterFile.filename);
+  return poster?.blobKey ? { key: poster.blobKey, type: poster.contentType } : null;
+}
 
 /**
  * Makes an uploaded video a finished prediction of its owner, with the retention of outputs, and stores its poster
@@ -45,42 +57,41 @@ export const headOwnVideo: FileHandler = async (context, request, response, { id
  * @throws ApiError `CONFLICT` when it is not uploaded, `OUTPUT_REJECTED`, `PROMPT_REFUSED`, `INVALID_PARAMETER` for
  *   a poster that is no JPEG
  */
-export function takeOwnVideo(context: FilesContext) {
-  const { config, store, jobs: jobsOf, rows } = context;
-  return async (
-    id: string,
-    owner: Caller,
-    video: OwnVideo,
-    removeOld: () => Promise<unknown>,
-  ): Promise<JobRow> => {
-    const isUnsafe = isFlagged(video.safety);
-    const poster = isUnsafe ? null : posterOf(video);
-    const { prompt } = video.parameters;
-    if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
-      throw new ApiError('PROMPT_REFUSED');
-    }
-    const name = nameOf(id, video.sha256, owner);
-    let job = await jobsOf.get(id, owner.owner);
-    if (job?.outputKey !== outputKey(name)) {
-      const stored = await takeVideo(context, name, { input: video.parameters, outputKey: null });
-      await removeOld();
-      const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
-      [job = null] = await storageErrors(() =>
-        store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
-      );
-      if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
-      await rows.forget(owner.owner, filenameOf(id), stored.key);
-    }
-    // The job comes first: another owner's may have this id.
-    if (poster) {
-      const options = { type: 'image/jpeg', maxBytes: poster.length };
-      await putBlob(context, keyOf('posters', id), poster, options);
-    }
-    return job;
-  };
+export async function takeOwnVideo(
+  context: FilesContext,
+  id: string,
+  owner: Caller,
+  video: OwnVideo,
+  removeOld: () => Promise<unknown>,
+): Promise<JobRow> {
+  const { config, store, rows } = context;
+  const isUnsafe = isFlagged(video.safety);
+  const poster = isUnsafe ? null : jpegOf(video);
+  const { prompt } = video.parameters;
+  if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
+    throw new ApiError('PROMPT_REFUSED');
+  }
+  let job = await context.jobs.get(id, owner.owner);
+  if (job?.outputSha256 !== video.sha256 || !hasVideo(job)) {
+    const name = { jobId: id, owner: owner.owner, sha256: video.sha256 };
+    const stored = await takeVideo(context, name, video.parameters);
+    await removeOld();
+    const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
+    [job = null] = await storageErrors(() =>
+      store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
+    );
+    if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
+    await rows.give(stored.key, job);
+  }
+  // The job comes first: another owner's may have this id.
+  if (poster && !(await posterOf(rows, id))) {
+    const draft = newUpload(owner, { ...posterFile, jobId: id }, config);
+    await keepFile(context, draft, poster, poster.length, async () => posterFile.contentType);
+  }
+  return job;
 }
 
-function posterOf({ poster }: OwnVideo): Uint8Array | null {
+function jpegOf({ poster }: OwnVideo): Uint8Array | null {
   if (poster === undefined) return null;
   const bytes = Buffer.from(poster, 'base64');
   try {
@@ -132,18 +143,3 @@ function rowOf(
     safetyRecord: safety,
   };
 }
-
-/**
- * The video that a request names, and its caller, by the cookie of the session or an admin key.
- *
- * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
- */
-async function named({ keys }: FilesContext, request: IncomingMessage, id: string) {
-  const { method = 'GET' } = request;
-  const caller = await keys.authenticateAdmin({ method, headers: headersOf(request) });
-  return { ...caller, name: nameOf(id, queryOf(request).get('sha256') ?? '', caller) };
-}
-
-/** In place of a lease the owner: uploads of two owners never meet. */
-const nameOf = (id: string, sha256: string, { owner }: Caller): OutputName =>
-  outputName(id, `owner ${owner}`, sha256);

@@ -154,7 +154,7 @@ function currentOf(jobId: string) {
   return and(eq(shares.jobId, jobId), isNull(shares.revokedAt));
 }
 
-function hasVideo(job: JobRow): job is SharedJob {
+export function hasVideo(job: JobRow): job is SharedJob {
   const { status, outputKey, outputExpiresAt } = job;
   if (status !== 'completed' || outputKey === null || outputExpiresAt === null) return false;
   return outputExpiresAt.getTime() > Date.now();

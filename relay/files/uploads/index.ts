@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { pipeline } from 'node:stream/promises';
 import busboy from 'busboy';
-import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
 import { sniffImage } from '../../../lib/video/sniff';
@@ -14,48 +13,73 @@ import { blobFile } from '../../../lib/weights/formats/source';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { type Store, withStorageErrors } from '../../store';
-import { jobs, type UploadRow, uploads } from '../../store/schema';
-import { keyOf, tooLarge, withTemporaryFile } from '../blobs';
+import { type JobRow, jobs, type UploadRow, uploads } from '../../store/schema';
+import { type Source, tooLarge, withTemporaryFile } from '../blobs';
 import {
-  authenticate,
   bodyOf,
   type FileHandler,
   type FilesContext,
   invalidField,
   lengthOf,
   queryOf,
-  sendData,
   typeOf,
 } from '../requests';
 import { serveBlob } from '../serving';
 
 /** A row to insert; the database sets its time. */
 type NewUpload = Omit<UploadRow, 'createdAt'>;
+/** An upload whose bytes are there. */
+export type StoredUpload = UploadRow & { readonly blobKey: string };
 
 export function newUpload(
-  caller: Pick<Caller, 'owner' | 'keyId'>,
-  file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,
+  { owner, keyId }: Pick<Caller, 'owner' | 'keyId'>,
+  file: Partial<NewUpload> & Pick<NewUpload, 'filename' | 'contentType'>,
   { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
 ): NewUpload {
   const id = randomBytes(16).toString('hex');
   const expiresAt = new Date(Date.now() + days * 86_400_000);
-  const { owner, keyId } = caller;
-  return { id, owner, keyId, ...file, sha256: null, blobKey: null, expiresAt };
+  const empty = { jobId: null, bytes: 0, sha256: null, blobKey: null };
+  return { id, owner, keyId, ...empty, expiresAt, ...file };
+}
+
+/** The key of the bytes of an upload. @param content tells those of several requests apart */
+function keyOf(id: string, content = ''): string {
+  return `uploads/${id.slice(0, 2)}/${id}${content}`;
 }
 
 /**
- * Inserts the row of stored bytes. Where that fails the bytes are removed: without a row they would never be
- * found again.
+ * Stores received bytes. Their row comes first: by it the sweep finds what an interrupted request leaves.
+ *
+ * @param check looks at the received file, and returns its content type
+ * @throws ApiError `TOO_LARGE`, `STORAGE_DOWN`; what the source or `check` throws
  */
-export async function insertStored(
-  { rows, blobs }: Pick<FilesContext, 'rows' | 'blobs'>,
-  upload: NewUpload & { readonly blobKey: string },
-): Promise<UploadRow> {
-  return await rows.insert(upload).catch(async (thrown) => {
-    // The first error is the one that is reported.
-    await blobs.remove(upload.blobKey).catch(() => undefined);
-    throw thrown;
+export async function keepFile(
+  { blobs, rows, temporary }: Pick<FilesContext, 'blobs' | 'rows' | 'temporary'>,
+  draft: NewUpload,
+  source: Source,
+  maxBytes: number,
+  check: (file: string, sha256: string) => Promise<string>,
+): Promise<StoredUpload> {
+  return await withTemporaryFile(temporary, source, maxBytes, async (file, { bytes, sha256 }) => {
+    const contentType = await check(file, sha256);
+    const blobKey = keyOf(draft.id);
+    const row = await rows.insert({ ...draft, contentType, bytes, sha256, blobKey });
+    await blobs.putFile(blobKey, file, contentType).catch(async (thrown: unknown) => {
+      // The first error is the one that is reported.
+      await rows.remove(row.id).catch(() => undefined);
+      throw thrown;
+    });
+    return { ...row, blobKey };
   });
+}
+
+/** Removes a file: the bytes first, so that an interrupted removal is found again. */
+export async function removeFile(
+  { blobs, rows }: Pick<FilesContext, 'blobs' | 'rows'>,
+  { id, blobKey }: Pick<UploadRow, 'id' | 'blobKey'>,
+): Promise<void> {
+  if (blobKey !== null) await blobs.remove(blobKey);
+  await rows.remove(id);
 }
 
 /**
@@ -76,6 +100,17 @@ export async function linkedUpload(
 
 /** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
 export function uploadRows({ db }: Pick<Store, 'db'>) {
+  /** The newest complete upload of an owner with this name that has not expired. */
+  async function newest(owner: string, filename: string, more?: SQL): Promise<StoredUpload | null> {
+    const isThere = and(isNotNull(uploads.blobKey), gt(uploads.expiresAt, new Date()), more);
+    const [row] = await db
+      .select()
+      .from(uploads)
+      .where(and(eq(uploads.owner, owner), eq(uploads.filename, filename), isThere))
+      .orderBy(desc(uploads.createdAt))
+      .limit(1);
+    return row ? { ...row, blobKey: row.blobKey ?? '' } : null;
+  }
   return withStorageErrors({
     async insert(upload: NewUpload): Promise<UploadRow> {
       const [row] = await db.insert(uploads).values(upload).returning();
@@ -98,37 +133,44 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
         .returning();
       return row ?? null;
     },
-    /** The newest complete upload of an owner with this name that has not expired. */
-    async newest(owner: string, filename: string): Promise<UploadRow | null> {
-      const isThere = and(isNotNull(uploads.blobKey), gt(uploads.expiresAt, new Date()));
-      const [row] = await db
-        .select()
-        .from(uploads)
-        .where(and(eq(uploads.owner, owner), eq(uploads.filename, filename), isThere))
-        .orderBy(desc(uploads.createdAt))
-        .limit(1);
-      return row ?? null;
+    newest,
+    /** The newest complete file of an owner with this name and content, such as a video that a worker sent. */
+    same: (owner: string, filename: string, sha256: string): Promise<StoredUpload | null> =>
+      newest(owner, filename, eq(uploads.sha256, sha256)),
+    /** The files of a job. */
+    ofJob: (jobId: string): Promise<UploadRow[]> =>
+      db.select().from(uploads).where(eq(uploads.jobId, jobId)),
+    /** The video is a job's from now on, and the files of the job are kept as long as it is. */
+    async give(blobKey: string, { id, outputExpiresAt }: JobRow): Promise<void> {
+      const set = { jobId: id, expiresAt: outputExpiresAt ?? new Date() };
+      const isOfJob = or(eq(uploads.blobKey, blobKey), eq(uploads.jobId, id));
+      await db.update(uploads).set(set).where(isOfJob);
     },
-    /** Forgets an upload whose bytes belong to a job now. */
-    async forget(owner: string, filename: string, blobKey: string): Promise<void> {
-      const name = and(eq(uploads.owner, owner), eq(uploads.filename, filename));
-      await db.delete(uploads).where(and(name, eq(uploads.blobKey, blobKey)));
+    async remove(id: string): Promise<void> {
+      await db.delete(uploads).where(eq(uploads.id, id));
     },
-    /** Whether a job of the owner needs an upload's bytes: as its video, or until it ends as an image or adapter. */
-    async inUse(upload: Pick<UploadRow, 'id' | 'owner'> & { blobKey: string }): Promise<boolean> {
-      const { id, owner, blobKey } = upload;
-      const asLora = JSON.stringify([{ uploadId: id }]);
-      const asInput = or(
+    /**
+     * Whether a job of the owner needs an upload's bytes: as its video, or as an image or adapter until it has ended and
+     * its video is gone.
+     */
+    async inUse({ id, owner, filename, blobKey }: StoredUpload): Promise<boolean> {
+      // A video has the name of its job, and is nothing else: an owner may have very many jobs.
+      const ofVideo = filename.endsWith('.mp4') ? eq(jobs.id, filename.slice(0, -4)) : undefined;
+      const asImage = or(
         sql`${jobs.image}->>'key' = ${blobKey}`,
         sql`${jobs.lastImage}->>'key' = ${blobKey}`,
-        sql`${jobs.loras} @> ${asLora}::jsonb`,
       );
+      const asLora = sql`${jobs.loras} @> ${JSON.stringify([{ uploadId: id }])}::jsonb`;
       const unfinished = inArray(jobs.status, ['created', 'processing']);
-      const uses = or(eq(jobs.outputKey, blobKey), and(unfinished, asInput));
+      const hasVideo = gt(jobs.outputExpiresAt, new Date());
+      const uses = or(
+        and(hasVideo, or(eq(jobs.outputKey, blobKey), asImage)),
+        and(unfinished, or(asImage, asLora)),
+      );
       const [found] = await db
         .select({ id: jobs.id })
         .from(jobs)
-        .where(and(eq(jobs.owner, owner), uses))
+        .where(and(eq(jobs.owner, owner), ofVideo, uses))
         .limit(1);
       return found !== undefined;
     },
@@ -142,28 +184,27 @@ export type UploadRows = ReturnType<typeof uploadRows>;
  *
  * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
  */
-export function createTicket({ config, rows, space }: FilesContext) {
-  return async (
-    caller: Caller,
-    input: { filename: string; size: number; content_type?: string | undefined },
-  ): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> => {
-    const filename = checkFilename(input.filename);
-    const contentType = announcedType(filename, input.content_type);
-    const maxBytes = maxBytesOf(contentType, config);
-    if (input.size > maxBytes) throw tooLarge(maxBytes, 'size');
-    await space.require();
-    const file = { filename, contentType, bytes: input.size };
-    const upload = await rows.insert(newUpload(caller, file, config));
-    return { upload, headers: { 'Content-Type': contentType } };
-  };
+export async function createTicket(
+  { config, rows, requireSpace }: FilesContext,
+  caller: Caller,
+  input: { filename: string; size: number; content_type?: string | undefined },
+): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> {
+  const filename = checkFilename(input.filename);
+  const contentType = announcedType(filename, input.content_type);
+  const maxBytes = maxBytesOf(contentType, config);
+  if (input.size > maxBytes) throw tooLarge(maxBytes, 'size');
+  await requireSpace();
+  const file = { filename, contentType, bytes: input.size };
+  const upload = await rows.insert(newUpload(caller, file, config));
+  return { upload, headers: { 'Content-Type': contentType } };
 }
 
 /**
  * `PUT /files/uploads/{id}`: the bytes of a ticket. The signed address is the permission. Length and type must
  * be those of the ticket, and the bytes must be of that type. The same bytes again are no error.
  */
-export const putUpload: FileHandler = async (context, request, response, { id = '' }) => {
-  const { blobs, links, rows, space, temporary } = context;
+export const putUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
+  const { blobs, links, rows, requireSpace, temporary } = context;
   const isOpen = links.isOpen('upload', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload) throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
@@ -175,55 +216,42 @@ export const putUpload: FileHandler = async (context, request, response, { id = 
     const sentence = `Content-Type must be ${upload.contentType}, as in the ticket.`;
     throw invalidField('Content-Type', sentence);
   }
-  await space.require();
+  await requireSpace();
   await withTemporaryFile(temporary, bodyOf(request), upload.bytes, async (file, { sha256 }) => {
     let first = upload;
     if (upload.blobKey === null) {
-      const stored = await storeBytes(context, upload, file, sha256);
+      const contentType = await checkFile(file, upload);
+      // The key holds the hash of the bytes: a second request cannot replace the first one's.
+      const blobKey = keyOf(id, `-${sha256.slice(0, 16)}`);
+      await blobs.putFile(blobKey, file, contentType);
       // Another request may have stored its bytes meanwhile: then those stay.
-      first = (await rows.stored(id, stored)) ?? (await rows.get(id)) ?? upload;
-      if (first.sha256 !== sha256) await blobs.remove(stored.blobKey);
+      const stored = await rows.stored(id, { sha256, blobKey, contentType });
+      first = stored ?? (await rows.get(id)) ?? upload;
+      if (first.sha256 !== sha256) await blobs.remove(blobKey);
     }
     if (first.sha256 !== sha256) {
       throw new ApiError('CONFLICT', 'Other bytes were uploaded here before.');
     }
   });
-  sendData(response, {});
+  return {};
 };
 
-/**
- * Checks received bytes and moves the file into the blob store.
- *
- * @returns the columns of its row
- * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`
- */
-async function storeBytes(
-  { blobs }: FilesContext,
-  upload: Pick<UploadRow, 'id' | 'contentType' | 'filename'>,
+/** The content type of received bytes. @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER` */
+async function checkFile(
   file: string,
-  sha256: string,
-) {
-  const contentType =
-    upload.contentType === loraType
-      ? await checkLora(file, upload.filename)
-      : checkImage(await readFile(file));
-  // The key holds the hash of the bytes: a second request cannot replace the first one's.
-  const blobKey = keyOf('uploads', upload.id, `-${sha256.slice(0, 16)}`);
-  await blobs.putFile(blobKey, file, contentType);
-  return { sha256, blobKey, contentType };
+  { contentType, filename }: Pick<UploadRow, 'contentType' | 'filename'>,
+): Promise<string> {
+  if (contentType === loraType) return await checkLora(file, filename);
+  return checkImage(await readFile(file));
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
-export const getUpload: FileHandler = async (
-  { blobs, links, rows },
-  request,
-  response,
-  { id = '' },
-) => {
+export const getUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
+  const { blobs, links, rows } = context;
   const isOpen = links.isOpen('download', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload?.blobKey) throw new ApiError('NOT_FOUND');
-  await serveBlob(request, response, blobs, upload.blobKey, {
+  return await serveBlob(request, blobs, upload.blobKey, {
     type: upload.contentType,
     filename: upload.filename,
     tag: upload.sha256 ?? upload.id,
@@ -236,34 +264,30 @@ export const getUpload: FileHandler = async (
  * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
-export const postUpload: FileHandler = async (context, request, response) => {
-  const { config, links, space, temporary } = context;
-  const caller = await authenticate(context, request, response);
+export const postUpload: FileHandler = async (context, { request, caller }) => {
+  const { config, links, requireSpace } = context;
   if (typeOf(request) !== 'multipart/form-data') {
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
       remedy: 'Send multipart/form-data with the file in the field `file`.',
     });
   }
-  await space.require();
+  await requireSpace();
   const upload = await receiveForm(request, async (stream, info, formEnd) => {
     const filename = checkFilename(info.filename ?? 'upload');
     const contentType = announcedType(filename, info.mimeType);
+    const draft = newUpload(caller, { filename, contentType }, config);
     const maxBytes = maxBytesOf(contentType, config);
-    return await withTemporaryFile(temporary, stream, maxBytes, async (file, written) => {
+    return await keepFile(context, draft, stream, maxBytes, async (file) => {
       await formEnd;
-      const { bytes, sha256 } = written;
-      const draft = newUpload(caller, { filename, contentType, bytes }, config);
-      // Checked before the row is made, so that a refused file leaves nothing.
-      const stored = await storeBytes(context, draft, file, sha256);
-      return await insertStored(context, { ...draft, ...stored });
+      return await checkFile(file, draft);
     });
   });
-  sendData(response, {
+  return {
     type: upload.contentType.startsWith('image/') ? 'image' : 'file',
     download_url: links.uploadDownload(upload),
     filename: upload.filename,
     size: upload.bytes,
-  });
+  };
 };
 
 /**
@@ -273,11 +297,10 @@ export const postUpload: FileHandler = async (context, request, response) => {
  * @throws ApiError `INVALID_PARAMETER`; what `use` throws
  */
 async function receiveForm<T>(
-  request: IncomingMessage,
+  request: Request,
   use: (stream: Readable, info: busboy.FileInfo, formEnd: Promise<void>) => Promise<T>,
 ): Promise<T> {
   const form = openForm(request);
-  const formEnd = finished(form);
   const parts: Promise<T>[] = [];
   form.on('file', (field, stream: Readable, info) => {
     // A broken form also fails its parts, perhaps before they are read; the form's error is the one reported.
@@ -293,30 +316,23 @@ async function receiveForm<T>(
       form.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)));
     });
   });
-  const broken = () => form.destroy(new ApiError('INVALID_PARAMETER', 'The body ended too early.'));
-  request.once('aborted', broken).once('error', broken);
-  request.pipe(form);
+  const formEnd = pipeline(bodyOf(request), form);
   try {
     await formEnd;
   } catch (thrown) {
-    request.unpipe(form);
-    // The rest of the body is read and dropped, so that the caller can read the answer.
-    request.resume();
     await Promise.allSettled(parts);
     if (thrown instanceof ApiError) throw thrown;
     throw new ApiError('INVALID_PARAMETER', 'The form cannot be read.', { cause: thrown });
-  } finally {
-    request.off('aborted', broken).off('error', broken);
   }
   const [part] = parts;
   if (!part) throw invalidField('file', 'The form needs one file in its field "file".');
   return await part;
 }
 
-function openForm(request: IncomingMessage): busboy.Busboy {
+function openForm({ headers }: Request): busboy.Busboy {
   try {
     return busboy({
-      headers: request.headers,
+      headers: Object.fromEntries(headers),
       defParamCharset: 'utf8',
       limits: { files: 1, fields: 20, fieldSize: 10_000, parts: 30, headerPairs: 100 },
     });

@@ -20,7 +20,8 @@ const log = pino(
   {},
   {
     write(line) {
-      if (line.includes('"request cut off"')) cutOff += 1;
+      const { operation, status } = JSON.parse(line) as { operation?: string; status?: number };
+      if (operation === 'uploadBinary' && status === 400) cutOff += 1;
     },
   },
 );

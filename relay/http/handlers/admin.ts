@@ -3,63 +3,56 @@ import { ApiError } from '../../../lib/contract/v3';
 import { type Caller, firstOwner } from '../../access/caller';
 import { requireOwnOrigin } from '../../access/session';
 import { invalidField } from '../../files/requests';
-import type { HandlerOf, Handlers } from './index';
+import type { Handlers } from './index';
 
 const dayMs = 24 * 3_600_000;
 
-/** `POST /api/admin/session`: the only answer of the API that sets a cookie. */
-const signIn: HandlerOf<'signIn'> = async ({ keys, config }, { request, body }) => {
-  // Another site must not sign this browser in to its own session. Commands send neither header.
-  const isPage = request.headers.has('origin') || request.headers.has('sec-fetch-site');
-  if (isPage) requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
-  const { owner, setCookie } = await keys.signIn(body.token.trim());
-  return withCookie({ owner }, setCookie);
-};
-
-const signOut: HandlerOf<'signOut'> = async ({ keys, config }, { request }) => {
-  requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
-  return withCookie({}, await keys.signOut(request.headers.get('cookie')));
-};
-
-const listKeys: HandlerOf<'listKeys'> = async ({ keys }, { caller }) => ({
-  owner: caller.owner,
-  keys: await keys.list(reachOf(caller)),
-});
-
-const createKey: HandlerOf<'createKey'> = async ({ keys }, { caller, body }) => {
-  const owner = plain('owner', body.owner ?? caller.owner);
-  if (owner !== caller.owner && reachOf(caller) !== undefined) {
-    const sentence = `Only "${firstOwner}" may make keys for other owners.`;
-    throw new ApiError('FORBIDDEN', sentence);
-  }
-  const { kind, scopes, shared, expires_in_days: days } = body;
-  // A sign-in token leads to the page that asks.
-  const terms = kind !== 'sign-in' && { termsVersion: acceptedTerms(body.accept_terms) };
-  return await keys.create({
-    kind,
-    owner,
-    name: plain('name', body.name),
-    shared,
-    ...terms,
-    ...(scopes && { scopes }),
-    ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs) }),
-  });
-};
-
-const revokeKey: HandlerOf<'revokeKey'> = async ({ keys }, { caller, params }) =>
-  await keys.revoke(params.id, reachOf(caller));
-
-const listWorkers: HandlerOf<'listWorkers'> = async ({ workers }, { caller }) => ({
-  workers: await workers.list(caller.owner),
-});
-
+/** Sessions, keys and workers of an owner. */
 export const adminHandlers = {
-  signIn,
-  signOut,
-  listKeys,
-  createKey,
-  revokeKey,
-  listWorkers,
+  /** `POST /api/admin/session`: the only answer of the API that sets a cookie. */
+  signIn: async ({ keys, config }, { request, body }) => {
+    // Another site must not sign this browser in to its own session. Commands send neither header.
+    const isPage = request.headers.has('origin') || request.headers.has('sec-fetch-site');
+    if (isPage) requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
+    const { owner, setCookie } = await keys.signIn(body.token.trim());
+    return withCookie({ owner }, setCookie);
+  },
+
+  signOut: async ({ keys, config }, { request }) => {
+    requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
+    return withCookie({}, await keys.signOut(request.headers.get('cookie')));
+  },
+
+  listKeys: async ({ keys }, { caller }) => ({
+    owner: caller.owner,
+    keys: await keys.list(reachOf(caller)),
+  }),
+
+  createKey: async ({ keys }, { caller, body }) => {
+    const owner = plain('owner', body.owner ?? caller.owner);
+    if (owner !== caller.owner && reachOf(caller) !== undefined) {
+      const sentence = `Only "${firstOwner}" may make keys for other owners.`;
+      throw new ApiError('FORBIDDEN', sentence);
+    }
+    const { kind, scopes, shared, expires_in_days: days } = body;
+    // A sign-in token leads to the page that asks.
+    const terms = kind !== 'sign-in' && { termsVersion: acceptedTerms(body.accept_terms) };
+    return await keys.create({
+      kind,
+      owner,
+      name: plain('name', body.name),
+      shared,
+      ...terms,
+      ...(scopes && { scopes }),
+      ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs) }),
+    });
+  },
+
+  revokeKey: async ({ keys }, { caller, params }) => await keys.revoke(params.id, reachOf(caller)),
+
+  listWorkers: async ({ workers }, { caller }) => ({
+    workers: await workers.list(caller.owner),
+  }),
 } as const satisfies Handlers;
 
 /** The owner whose keys an admin may manage; undefined (all) for the first owner. */

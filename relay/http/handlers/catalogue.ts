@@ -3,7 +3,7 @@ import { submitSchema, variants } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
 import { takesFor } from '../../jobs';
 import type { ConnectedWorker } from '../../jobs/workers';
-import type { HandlerOf } from './index';
+import type { Handlers } from './index';
 
 /** JSON Schema of a submission, before defaults. */
 const requestSchema = (() => {
@@ -21,45 +21,48 @@ const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
     'As i2v-720p-lora, by the ultra-fast profile of the worker’s model: a few steps with an adapter that was distilled for them and without guidance, decoded by a small decoder. About a twentieth of the work with Wan2.2-TI2V-5B; motion, colours and fine detail may suffer. num_inference_steps, guidance_scale, flow_shift and negative_prompt are checked, but have no effect where an adapter is installed. A worker without one takes at most 20 steps, some of them from a cache.',
 };
 
-/** `GET /api/v3/models`, in the shape that tools of this API family read. */
-export const models: HandlerOf<'models'> = async ({ config, files, workers }, { caller }) => {
-  const { owner, shared } = caller;
-  const connected = await workers.connected();
-  return [...familiesOf(config).keys()].flatMap((family) => {
-    const models = modelsFor(config, family);
-    const jobs = { owner, shared, models, precisions: config.KINORA_SERVING_PRECISIONS };
-    const serving = connected.filter((worker) => takesFor(worker, jobs));
-    const served = models.map((model) => ({ model, workers: countOf(serving, model) }));
-    return variants.map((variant) => ({
-      model_id: `${family}/${variant}`,
-      name: `${family}/${variant}`,
-      type: 'image-to-video',
-      base_price: 0,
-      description: descriptions[variant],
-      workers: serving.length,
-      served_by: served,
-      api_schema: {
-        api_schemas: [
-          {
-            type: 'model_run',
-            method: 'POST',
-            server: files.links.publicUrl,
-            api_path: `/api/v3/${family}/${variant}`,
-            request_schema: requestSchema,
-          },
-        ],
-      },
-    }));
-  });
-};
-
 function countOf(serving: readonly ConnectedWorker[], model: string): number {
   return serving.filter(({ declaration }) => model === '*' || declaration.model === model).length;
 }
 
-/** Tools call it to test a key; the balance must look sufficient. */
-export const balance: HandlerOf<'balance'> = async () => ({ balance: 1_000_000 });
+/** What tools of this API family read. */
+export const catalogueHandlers = {
+  /** `GET /api/v3/models`, in the shape that tools of this API family read. */
+  models: async ({ config, files, workers }, { caller }) => {
+    const { owner, shared } = caller;
+    const connected = await workers.connected();
+    return [...familiesOf(config).keys()].flatMap((family) => {
+      const models = modelsFor(config, family);
+      const jobs = { owner, shared, models, precisions: config.KINORA_SERVING_PRECISIONS };
+      const serving = connected.filter((worker) => takesFor(worker, jobs));
+      const served = models.map((model) => ({ model, workers: countOf(serving, model) }));
+      return variants.map((variant) => ({
+        model_id: `${family}/${variant}`,
+        name: `${family}/${variant}`,
+        type: 'image-to-video',
+        base_price: 0,
+        description: descriptions[variant],
+        workers: serving.length,
+        served_by: served,
+        api_schema: {
+          api_schemas: [
+            {
+              type: 'model_run',
+              method: 'POST',
+              server: files.links.publicUrl,
+              api_path: `/api/v3/${family}/${variant}`,
+              request_schema: requestSchema,
+            },
+          ],
+        },
+      }));
+    });
+  },
 
-/** Nothing has a price here. */
-export const pricing: HandlerOf<'pricing'> = async () => ({ unit_price: 0 });
-export const price: HandlerOf<'price'> = async () => ({ price: 0, discounted_price: 0 });
+  /** Tools call it to test a key; the balance must look sufficient. */
+  balance: async () => ({ balance: 1_000_000 }),
+
+  /** Nothing has a price here. */
+  pricing: async () => ({ unit_price: 0 }),
+  price: async () => ({ price: 0, discounted_price: 0 }),
+} as const satisfies Handlers;

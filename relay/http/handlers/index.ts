@@ -1,24 +1,12 @@
 import type { z } from 'zod';
 import type { endpoints, OperationId } from '../../../lib/contract/v3';
 import { type Caller, controlCaller } from '../../access/caller';
+import { createTicket } from '../../files/uploads';
 import type { Relay } from '../../open';
 import { adminHandlers } from './admin';
-import { balance, models, price, pricing } from './catalogue';
+import { catalogueHandlers } from './catalogue';
 import { events } from './events';
-import {
-  cancel,
-  get,
-  list,
-  listByQuery,
-  listShares,
-  remove,
-  result,
-  revokeShare,
-  share,
-  shareOwnVideo,
-  unshare,
-  unshareOwnVideo,
-} from './predictions';
+import { predictionHandlers } from './predictions';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
 
@@ -70,57 +58,37 @@ export type Handler = {
 
 export type Handlers = { readonly [Op in OperationId]?: HandlerOf<Op> };
 
-/** `POST /api/v3/media/uploads`: where to send the bytes, and their address after that. */
-export const uploadTicket: HandlerOf<'uploadTicket'> = async ({ files }, { body, caller }) => {
-  const { upload, headers } = await files.ticket(caller, body);
-  return {
-    download_url: files.links.uploadDownload(upload),
-    upload: { method: 'PUT', url: files.links.uploadTarget(upload), headers },
-  };
+/** Every operation that goes through Next. The two multipart uploads are in `files/`. */
+export const handlers: Handlers = {
+  ...predictionHandlers,
+  ...catalogueHandlers,
+  ...adminHandlers,
+  ...workerHandlers,
+  submit,
+  events,
+
+  /** `POST /api/v3/media/uploads`: where to send the bytes, and their address after that. */
+  uploadTicket: async ({ files }, { body, caller }) => {
+    const { upload, headers } = await createTicket(files, caller, body);
+    return {
+      download_url: files.links.uploadDownload(upload),
+      upload: { method: 'PUT', url: files.links.uploadTarget(upload), headers },
+    };
+  },
+
+  webhookSecret: async ({ keys }, { caller }) => ({
+    secret: await keys.webhookSecret(caller.owner),
+  }),
+
+  deliveries: async ({ webhooks }, { query, caller }) => {
+    const { page, page_size: pageSize, status } = query;
+    return { page, items: await webhooks.list(ownerFor(caller), { page, pageSize, status }) };
+  },
+
+  replay: async ({ webhooks }, { params, caller }) => webhooks.replay(params.id, ownerFor(caller)),
 };
-
-export const webhookSecret: HandlerOf<'webhookSecret'> = async ({ keys }, { caller }) => ({
-  secret: await keys.webhookSecret(caller.owner),
-});
-
-export const deliveries: HandlerOf<'deliveries'> = async ({ webhooks }, { query, caller }) => {
-  const { page, page_size: pageSize, status } = query;
-  return { page, items: await webhooks.list(ownerFor(caller), { page, pageSize, status }) };
-};
-
-export const replay: HandlerOf<'replay'> = async ({ webhooks }, { params, caller }) =>
-  webhooks.replay(params.id, ownerFor(caller));
 
 /** Commands on the server's machine see the webhooks of every owner. */
 function ownerFor(caller: Caller): string | undefined {
   return caller.keyId === controlCaller.keyId ? undefined : caller.owner;
 }
-
-/** Every operation that goes through Next. The two multipart uploads are the Node server's. */
-export const handlers: Handlers = {
-  submit,
-  result,
-  get,
-  legacyResult: get,
-  list,
-  listByQuery,
-  remove,
-  cancel,
-  share,
-  unshare,
-  shareOwnVideo,
-  unshareOwnVideo,
-  listShares,
-  revokeShare,
-  events,
-  uploadTicket,
-  models,
-  balance,
-  pricing,
-  price,
-  webhookSecret,
-  deliveries,
-  replay,
-  ...adminHandlers,
-  ...workerHandlers,
-};

@@ -1,12 +1,13 @@
 import type { z } from 'zod';
 import { ApiError, type listBodySchema } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
-import { isUploaded } from '../../files/shares/rows';
+import { takeOwnVideo } from '../../files/shares/own-video';
+import { hasVideo, isUploaded } from '../../files/shares/rows';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import { answerJob, describeJob } from './describe';
-import type { HandlerOf } from './index';
+import type { CallOf, HandlerOf, Handlers } from './index';
 
 /** The refusal of an id that no prediction of the caller has. */
 function noPrediction(id: string): ApiError {
@@ -47,106 +48,108 @@ export async function waitForEnd(
   }
 }
 
-/** `GET …/result`: at once, or after at most `wait` seconds. A failed prediction is an answer, not an error. */
-export const result: HandlerOf<'result'> = async (relay, { params, query, caller, request }) => {
-  const job = await ownJob(relay, params.id, caller);
-  if (query.wait === undefined || isTerminal(job)) return answerJob(relay, job);
-  const last = await waitForEnd(relay, job, query.wait, request.signal);
-  if (last === null) throw noPrediction(params.id);
-  return answerJob(relay, last);
-};
-
-/** The same without a wait, under its other addresses. */
-export const get: HandlerOf<'get' | 'legacyResult'> = async (relay, { params, caller }) =>
-  answerJob(relay, await ownJob(relay, params.id, caller));
-
-/** `POST /api/v3/predictions`: newest first. */
-export const list: HandlerOf<'list'> = async (relay, { body, caller }) =>
-  pageOf(relay, body, caller);
-
-export const listByQuery: HandlerOf<'listByQuery'> = async (relay, { query, caller }) =>
-  pageOf(relay, query, caller);
-
 async function pageOf(relay: Relay, asked: z.output<typeof listBodySchema>, caller: Caller) {
   const { jobs, total, next } = await relay.jobs.list(caller.owner, asked);
   const items = await Promise.all(jobs.map((job) => describeJob(relay, job)));
   return { page: asked.page, ...(total !== null && { total }), items, next_cursor: next };
 }
 
-/** `POST /api/v3/predictions/delete`: finished predictions with their files. */
-export const remove: HandlerOf<'remove'> = async (relay, { body, caller, requestId }) => {
-  return { deleted_count: await removeJobs(relay, [...new Set(body.ids)], caller, requestId) };
-};
-
 /** Deletes finished jobs of the caller with their files. @returns how many */
-export async function removeJobs(
+async function removeJobs(
   relay: Relay,
   ids: readonly string[],
-  caller: Caller,
-  requestId: string,
+  { caller, requestId }: Pick<CallOf<'remove'>, 'caller' | 'requestId'>,
 ): Promise<number> {
   const removed = ids.length === 0 ? [] : await relay.jobs.remove(ids, caller.owner);
   for (const job of removed) {
     // The row is deleted, so nothing links to its files; a file that stays only costs space.
     const about = { request_id: requestId, job: job.id };
-    await relay.files.removeOf(job).catch((err: unknown) => {
+    await relay.files.removeOf(job.id).catch((err: unknown) => {
       relay.log.warn({ ...about, err }, 'files of a job were not removed');
     });
   }
   return removed.length;
 }
 
-/** `POST …/cancel`: ends a prediction at once; one that has ended stays as it is. */
-export const cancel: HandlerOf<'cancel'> = async (relay, { params, caller }) => {
-  const job = await relay.jobs.cancel(params.id, caller.owner);
-  if (job === null) throw noPrediction(params.id);
-  return describeJob(relay, job);
-};
+const get: HandlerOf<'get' | 'legacyResult'> = async (relay, { params, caller }) =>
+  answerJob(relay, await ownJob(relay, params.id, caller));
 
-/** `POST /api/v3/predictions/{id}/share`: makes the link of a result, or changes it. */
-export const share: HandlerOf<'share'> = async (relay, { params, caller, body }) =>
-  relay.files.shares.share(await ownJob(relay, params.id, caller), body);
+/** What is asked of predictions, and of links to their videos. */
+export const predictionHandlers = {
+  /** `GET …/result`: at once, or after at most `wait` seconds. A failed prediction is an answer, not an error. */
+  result: async (relay, { params, query, caller, request }) => {
+    const job = await ownJob(relay, params.id, caller);
+    if (query.wait === undefined || isTerminal(job)) return answerJob(relay, job);
+    const last = await waitForEnd(relay, job, query.wait, request.signal);
+    if (last === null) throw noPrediction(params.id);
+    return answerJob(relay, last);
+  },
 
-/** `DELETE /api/v3/predictions/{id}/share`: ends the link of a result. */
-export const unshare: HandlerOf<'unshare'> = async (relay, { params, caller }) => {
-  const { id } = await ownJob(relay, params.id, caller);
-  return { revoked: await relay.files.shares.revoke(id) };
-};
+  /** The same without a wait, under its other addresses. */
+  get,
+  legacyResult: get,
 
-/** `POST /api/admin/videos/{id}/share`: an uploaded video of the studio becomes a result with a link. */
-export const shareOwnVideo: HandlerOf<'shareOwnVideo'> = async (relay, call) => {
-  const { params, caller, body, requestId } = call;
-  const known = await relay.jobs.get(params.id, caller.owner);
-  // The studio has decoded it again, or the earlier file has expired.
-  const isOld = known?.outputSha256 !== body.sha256 || known.outputKey === null;
-  const removeOld = async () => {
-    if (known === null || !isUploaded(known) || !isOld) return;
-    await removeJobs(relay, [params.id], caller, requestId);
-  };
-  const job = await relay.files.takeOwnVideo(params.id, caller, body, removeOld);
-  return await relay.files.shares.share(job, body.share);
-};
+  /** `POST /api/v3/predictions`: newest first. */
+  list: async (relay, { body, caller }) => pageOf(relay, body, caller),
 
-/** `DELETE /api/admin/videos/{id}/share`: the server keeps nothing of it. */
-export const unshareOwnVideo: HandlerOf<'unshareOwnVideo'> = async (relay, call) => {
-  const { params, caller, requestId } = call;
-  const job = await ownJob(relay, params.id, caller);
-  if (!isUploaded(job)) throw new ApiError('CONFLICT', 'This is a result of the API.');
-  return { revoked: (await removeJobs(relay, [job.id], caller, requestId)) > 0 };
-};
+  listByQuery: async (relay, { query, caller }) => pageOf(relay, query, caller),
 
-export const listShares: HandlerOf<'listShares'> = async ({ files }, { caller }) => ({
-  shares: await files.shares.list(caller.owner),
-});
+  /** `POST /api/v3/predictions/delete`: finished predictions with their files. */
+  remove: async (relay, call) => ({
+    deleted_count: await removeJobs(relay, [...new Set(call.body.ids)], call),
+  }),
 
-/** `DELETE /api/admin/shares/{id}`: ends any link of the owner. */
-export const revokeShare: HandlerOf<'revokeShare'> = async (relay, call) => {
-  const { params, caller, requestId } = call;
-  const found = await relay.files.shares.find(params.id);
-  // Another owner's is not found, like one that does not exist; one that has ended is no error.
-  if (found.kind === 'ended') return { revoked: false };
-  if (found.kind === 'unknown' || found.job.owner !== caller.owner) throw new ApiError('NOT_FOUND');
-  const { job } = found;
-  if (!isUploaded(job)) return { revoked: await relay.files.shares.revoke(job.id) };
-  return { revoked: (await removeJobs(relay, [job.id], caller, requestId)) > 0 };
-};
+  /** `POST …/cancel`: ends a prediction at once; one that has ended stays as it is. */
+  cancel: async (relay, { params, caller }) => {
+    const job = await relay.jobs.cancel(params.id, caller.owner);
+    if (job === null) throw noPrediction(params.id);
+    return describeJob(relay, job);
+  },
+
+  /** `POST /api/v3/predictions/{id}/share`: makes the link of a result, or changes it. */
+  share: async (relay, { params, caller, body }) =>
+    relay.files.shares.share(await ownJob(relay, params.id, caller), body),
+
+  /** `DELETE /api/v3/predictions/{id}/share`: ends the link of a result. */
+  unshare: async (relay, { params, caller }) => {
+    const { id } = await ownJob(relay, params.id, caller);
+    return { revoked: await relay.files.shares.revoke(id) };
+  },
+
+  /** `POST /api/admin/videos/{id}/share`: an uploaded video of the studio becomes a result with a link. */
+  shareOwnVideo: async (relay, call) => {
+    const { params, caller, body } = call;
+    const known = await relay.jobs.get(params.id, caller.owner);
+    // The studio has decoded it again, or the earlier file has expired.
+    const isOld = known?.outputSha256 !== body.sha256 || !hasVideo(known);
+    const removeOld = async () => {
+      if (known === null || !isUploaded(known) || !isOld) return;
+      await removeJobs(relay, [params.id], call);
+    };
+    const job = await takeOwnVideo(relay.files, params.id, caller, body, removeOld);
+    return await relay.files.shares.share(job, body.share);
+  },
+
+  /** `DELETE /api/admin/videos/{id}/share`: the server keeps nothing of it. */
+  unshareOwnVideo: async (relay, call) => {
+    const job = await ownJob(relay, call.params.id, call.caller);
+    if (!isUploaded(job)) throw new ApiError('CONFLICT', 'This is a result of the API.');
+    return { revoked: (await removeJobs(relay, [job.id], call)) > 0 };
+  },
+
+  listShares: async ({ files }, { caller }) => ({
+    shares: await files.shares.list(caller.owner),
+  }),
+
+  /** `DELETE /api/admin/shares/{id}`: ends any link of the owner. */
+  revokeShare: async (relay, call) => {
+    const found = await relay.files.shares.find(call.params.id);
+    // Another owner's is not found, like one that does not exist; one that has ended is no error.
+    if (found.kind === 'ended') return { revoked: false };
+    if (found.kind === 'unknown' || found.job.owner !== call.caller.owner)
+      throw new ApiError('NOT_FOUND');
+    const { job } = found;
+    if (!isUploaded(job)) return { revoked: await relay.files.shares.revoke(job.id) };
+    return { revoked: (await removeJobs(relay, [job.id], call)) > 0 };
+  },
+} as const satisfies Handlers;

@@ -109,10 +109,7 @@ async function submitOnce(
   const id = randomUUID().replaceAll('-', '');
   const accepted = await relay.files.intake.accept(id, submission, caller);
   // The sweep of files removes what remains.
-  const removeFiles = () =>
-    relay.files
-      .removeOf({ id, owner: caller.owner, outputKey: null, ...accepted })
-      .catch(() => undefined);
+  const removeFiles = () => relay.files.removeOf(id).catch(() => undefined);
   try {
     const order = { id, caller, model, webhookUrl, idempotency };
     const job = await relay.jobs.submit({ ...order, ...accepted });

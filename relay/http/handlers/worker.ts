@@ -11,7 +11,7 @@ import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { type JobImage, jobs } from '../../store/schema';
 import { storageErrors } from '../../store/store';
-import type { HandlerOf, Handlers } from './index';
+import type { Handlers } from './index';
 
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
   const { leaseToken, leaseUntil, deadline, image, lastImage } = job;
@@ -51,113 +51,108 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
 /** When a worker repeats a claim that could not be held, in milliseconds. */
 const retryAfterMs = 5000;
 
-const workerMe: HandlerOf<'workerMe'> = async ({ config, store }, { caller }) => {
-  const waiting = and(sql`${jobs.status} = 'created'`, jobs.ready);
-  const own = eq(jobs.owner, caller.owner);
-  const mine = caller.shared ? or(own, jobs.shared) : own;
-  const [row] = await storageErrors(() =>
-    store.db.select({ count: count() }).from(jobs).where(and(waiting, mine)),
-  );
-  return {
-    token: caller.keyId,
-    owner: caller.owner,
-    shared: caller.shared,
-    accepts_models: [
-      ...new Set([...familiesOf(config).keys()].flatMap((family) => modelsFor(config, family))),
-    ],
-    waiting: row?.count ?? 0,
-  } satisfies WorkerIdentity;
-};
-
-/**
- * `POST /api/worker/claim`: answered at once where there is a job, else held until one comes or the time
- * is over. A node that is being stopped gives nothing away.
- */
-const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, requestId }) => {
-  const { wait_seconds: waitSeconds, paused, ...worker } = body;
-  const { heldClaims, jobs, stopping, workers } = relay;
-  if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
-  const note = (state: 'idle' | 'busy' | 'paused') =>
-    logFailure(relay, requestId, workers.seen(caller, worker, state));
-
-  await note(paused ? 'paused' : 'idle');
-  const { signal } = request;
-  const job = await heldClaims.claim({ caller, worker, paused }, waitSeconds * 1000, signal);
-  if (job && !signal.aborted) {
-    await note('busy');
-    const given: ClaimAnswer = { job: toWorkerJob(relay, job), skipped: {}, retry_after_ms: 0 };
-    return given;
-  }
-  // The worker has disconnected.
-  if (job) await jobs.release(job.id, job.leaseToken);
-  if (signal.aborted && !heldClaims.isHeld({ caller, worker })) {
-    await logFailure(relay, requestId, workers.disconnected(caller, worker));
-  }
-  if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
-  const skipped = paused || signal.aborted ? {} : await jobs.skippedFor(caller, worker);
-  const isEarly = job !== null || heldClaims.isFull;
-  const none: ClaimAnswer = { job: null, skipped, retry_after_ms: isEarly ? retryAfterMs : 0 };
-  return none;
-};
-
-/** `POST …/heartbeat`: after a cancel the answer is 409 `LEASE_LOST`. */
-const heartbeat: HandlerOf<'heartbeat'> = async (relay, { params, body, caller, requestId }) => {
-  const { lease_token: token, ...progress } = body;
-  const answer = await relay.jobs.heartbeat(params.id, token, progress, caller.keyId);
-  await logFailure(relay, requestId, relay.workers.heartbeat(params.id));
-  return answer;
-};
-
-/** `POST …/lease`: whether the lease is still valid. */
-const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
-  const { lease_token: token } = body;
-  const { leaseUntil, deadline } = await relay.jobs.lease(params.id, token, caller.keyId);
-  return { lease_until: leaseUntil?.toISOString(), deadline: deadline?.toISOString() };
-};
-
-/**
- * `POST …/complete`: report and uploaded file are checked before the status changes. A wrong one leaves
- * the lease as it is: the worker uploads again, or fails.
- */
-const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, requestId }) => {
-  const { id } = params;
-  const { lease_token: token, ...result } = body;
-  const earlier = await relay.jobs.get(id);
-  const isOwn = earlier?.leaseToken === token && earlier.workerToken === caller.keyId;
-  // The same completion again, after its first answer was lost.
-  if (isOwn && earlier.status === 'completed' && earlier.outputSha256 === result.sha256) {
-    return { status: earlier.status };
-  }
-  const job = await relay.jobs.lease(id, token, caller.keyId);
-  const report = checkReport(job, result);
-  const { key: outputKey } = await relay.files.takeOutput(job, body);
-  const stored = { ...result, ...report, outputKey };
-  const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
-  await relay.files.keep(job, outputKey).catch((err: unknown) => {
-    relay.log.warn({ request_id: requestId, err }, 'a video was not taken out of the uploads');
-  });
-  return { status: completed.status };
-};
-
-const fail: HandlerOf<'fail'> = async (relay, { params, body, caller }) => {
-  const { lease_token: token, ...failure } = body;
-  const { status } = await relay.jobs.fail(params.id, token, failure, caller.keyId);
-  return { status };
-};
-
-const release: HandlerOf<'release'> = async (relay, { params, body, caller }) => {
-  const { status } = await relay.jobs.release(params.id, body.lease_token, caller.keyId);
-  return { status };
-};
-
+/** The worker protocol. */
 export const workerHandlers = {
-  workerMe,
-  claim,
-  heartbeat,
-  lease,
-  complete,
-  fail,
-  release,
+  workerMe: async ({ config, store }, { caller }) => {
+    const waiting = and(sql`${jobs.status} = 'created'`, jobs.ready);
+    const own = eq(jobs.owner, caller.owner);
+    const mine = caller.shared ? or(own, jobs.shared) : own;
+    const [row] = await storageErrors(() =>
+      store.db.select({ count: count() }).from(jobs).where(and(waiting, mine)),
+    );
+    return {
+      token: caller.keyId,
+      owner: caller.owner,
+      shared: caller.shared,
+      accepts_models: [
+        ...new Set([...familiesOf(config).keys()].flatMap((family) => modelsFor(config, family))),
+      ],
+      waiting: row?.count ?? 0,
+    } satisfies WorkerIdentity;
+  },
+
+  /**
+   * `POST /api/worker/claim`: answered at once where there is a job, else held until one comes or the time
+   * is over. A node that is being stopped gives nothing away.
+   */
+  claim: async (relay, { caller, body, request, requestId }) => {
+    const { wait_seconds: waitSeconds, paused, ...worker } = body;
+    const { heldClaims, jobs, stopping, workers } = relay;
+    if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
+    const note = (state: 'idle' | 'busy' | 'paused') =>
+      logFailure(relay, requestId, workers.seen(caller, worker, state));
+
+    await note(paused ? 'paused' : 'idle');
+    const { signal } = request;
+    const job = await heldClaims.claim({ caller, worker, paused }, waitSeconds * 1000, signal);
+    if (job && !signal.aborted) {
+      await note('busy');
+      return { job: toWorkerJob(relay, job), skipped: {}, retry_after_ms: 0 } satisfies ClaimAnswer;
+    }
+    // The worker has disconnected.
+    if (job) await jobs.release(job.id, job.leaseToken);
+    if (signal.aborted && !heldClaims.isHeld({ caller, worker })) {
+      await logFailure(relay, requestId, workers.disconnected(caller, worker));
+    }
+    if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
+    const skipped = paused || signal.aborted ? {} : await jobs.skippedFor(caller, worker);
+    const isEarly = job !== null || heldClaims.isFull;
+    const retry_after_ms = isEarly ? retryAfterMs : 0;
+    return { job: null, skipped, retry_after_ms } satisfies ClaimAnswer;
+  },
+
+  /** `POST …/heartbeat`: after a cancel the answer is 409 `LEASE_LOST`. */
+  heartbeat: async (relay, { params, body, caller, requestId }) => {
+    const { lease_token: token, ...progress } = body;
+    const answer = await relay.jobs.heartbeat(params.id, token, progress, caller.keyId);
+    await logFailure(relay, requestId, relay.workers.heartbeat(params.id));
+    return answer;
+  },
+
+  /** `POST …/lease`: whether the lease is still valid. */
+  lease: async (relay, { params, body, caller }) => {
+    const { lease_token: token } = body;
+    const { leaseUntil, deadline } = await relay.jobs.lease(params.id, token, caller.keyId);
+    return { lease_until: leaseUntil?.toISOString(), deadline: deadline?.toISOString() };
+  },
+
+  /**
+   * `POST …/complete`: report and uploaded file are checked before the status changes. A wrong one leaves
+   * the lease as it is: the worker uploads again, or fails.
+   */
+  complete: async (relay, { params, body, caller, requestId }) => {
+    const { id } = params;
+    const { lease_token: token, ...result } = body;
+    const earlier = await relay.jobs.get(id);
+    const isOwn = earlier?.leaseToken === token && earlier.workerToken === caller.keyId;
+    // The same completion again, after its first answer was lost.
+    if (isOwn && earlier.status === 'completed' && earlier.outputSha256 === result.sha256) {
+      return { status: earlier.status };
+    }
+    const job = await relay.jobs.lease(id, token, caller.keyId);
+    const report = checkReport(job, result);
+    const { key: outputKey } = await relay.files.takeOutput(job, body);
+    const stored = { ...result, ...report, outputKey };
+    const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
+    await relay.files.rows.give(outputKey, completed).catch((err: unknown) => {
+      relay.log.warn(
+        { request_id: requestId, err },
+        'a video still expires with the time of an attempt',
+      );
+    });
+    return { status: completed.status };
+  },
+
+  fail: async (relay, { params, body, caller }) => {
+    const { lease_token: token, ...failure } = body;
+    const { status } = await relay.jobs.fail(params.id, token, failure, caller.keyId);
+    return { status };
+  },
+
+  release: async (relay, { params, body, caller }) => {
+    const { status } = await relay.jobs.release(params.id, body.lease_token, caller.keyId);
+    return { status };
+  },
 } as const satisfies Handlers;
 
 /** Logs a failed write to the list of workers, which is for people: the request itself goes on. */

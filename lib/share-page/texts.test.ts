@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textsFor } from './page';
+import { textsFor } from './texts';
 
 test.each([
   ['zh-CN,zh;q=0.9,en;q=0.8', 'zh'],
@@ -8,7 +8,7 @@ test.each([
   ['zh;q=0, en;q=0.1', 'en'],
   ['zh;q=abc', 'en'],
   ['*', 'en'],
-  [undefined, 'en'],
+  [null, 'en'],
 ])('a visitor who wants %s reads %s', (wanted, language) => {
-  expect(textsFor({ headers: { 'accept-language': wanted } }).language).toBe(language);
+  expect(textsFor(wanted).language).toBe(language);
 });

@@ -1,22 +1,10 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { z } from 'zod';
-import { type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
-import type { Config } from '../config';
-import { type Control, processControlToken, readControl } from './control';
-
-/** A call was refused; the message is the answer's sentence. */
-export class ClientError extends Error {
-  override readonly name = 'ClientError';
-  constructor(
-    readonly status: number,
-    /** The server's code of the error. */
-    readonly code: string,
-    message: string,
-  ) {
-    super(message);
-  }
-}
+import type { z } from 'zod';
+import { type Control, processControlToken, readControl } from '../../relay/access/control';
+import type { Config } from '../../relay/config';
+import { type Endpoint, endpoints, type OperationId } from '../contract/v3';
+import { checkResponse } from '../worker/transport-error';
 
 /** Operations whose answer is the JSON envelope. */
 type JsonOperation = {
@@ -48,8 +36,8 @@ export async function openClient(config: Config) {
     config.DATABASE_URL === undefined && !existsSync(path.join(config.KINORA_DATA, 'db'));
   // Loaded late: help, refusals and calls of a server need no database.
   const [{ openRelay }, { answer }, { pino }] = await Promise.all([
-    import('../open'),
-    import('../http/answer'),
+    import('../../relay/open'),
+    import('../../relay/http/answer'),
     import('pino'),
   ]);
   const relay = await openRelay(config, pino({ level: 'silent' }));
@@ -78,7 +66,7 @@ async function answers({ origin }: Control): Promise<boolean> {
   }
 }
 
-/** @returns a function that throws ClientError with the sentence of a refusal */
+/** @returns a function that throws as {@link checkResponse} */
 function caller(origin: string, token: string, send: (request: Request) => Promise<Response>) {
   return async <Op extends JsonOperation>(
     operation: Op,
@@ -99,11 +87,7 @@ function caller(origin: string, token: string, send: (request: Request) => Promi
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
     );
-    // A proxy's page is no JSON.
-    const answered: unknown = await response.json().catch(() => null);
-    if (response.ok) return (endpoint.answer.parse(answered) as { data: DataOf<Op> }).data;
-    const refusal = z.object({ message: z.string(), error_code: z.string() }).safeParse(answered);
-    const sentence = refusal.data?.message ?? `The server answered ${response.status}.`;
-    throw new ClientError(response.status, refusal.data?.error_code ?? 'INTERNAL', sentence);
+    await checkResponse(response);
+    return (endpoint.answer.parse(await response.json()) as { data: DataOf<Op> }).data;
   };
 }

@@ -1,88 +1,69 @@
-import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { escapeUTF8 } from 'entities';
-import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
-import { isFlagged } from '../../../lib/contract/safety';
-import { profileOfModel, type SharedRequest, sharedRequestOf } from '../../../lib/contract/v3';
-import type { FoundShare } from './rows';
-
-export type OpenShare = Extract<FoundShare, { kind: 'open' }>;
+import type { PageTexts } from './texts';
 
 export type PictureName = 'image' | 'last-image' | 'poster';
+
+/** What the page and the tags of a link show: the video, and only what its owner ticked. */
+export interface Shown {
+  /** Of the link. */
+  readonly id: string;
+  readonly width: number;
+  readonly height: number;
+  readonly duration: number;
+  readonly createdAt: Date;
+  readonly prompt: string | null;
+  readonly negativePrompt: string | null;
+  readonly settings: ShownSettings | null;
+  readonly hasImage: boolean;
+  readonly hasLastImage: boolean;
+  /** The picture before the video plays, and on other sites; null where there is none or the video is flagged. */
+  readonly preview: PictureName | null;
+  /** Whether the safety check flagged the video: then it is covered until it is asked for. */
+  readonly isFlagged: boolean;
+  readonly allowIndex: boolean;
+  /** Whether there is a request that the studio can restore. */
+  readonly canRestore: boolean;
+}
+
+export interface ShownSettings {
+  readonly model: string;
+  readonly profile: 'standard' | 'ultra-fast';
+  readonly steps: number;
+  readonly guidance: number;
+  readonly seed: number;
+  /** Of the hub: links and uploads are private. */
+  readonly loras: readonly { readonly path: string; readonly scale: number }[];
+  readonly privateLoras: number;
+}
 
 /** Longest title, in characters; unfurlers cut earlier. */
 const maxTitle = 90;
 
-/**
- * What the page and the tags of a link show: the video, and only what its owner ticked.
- *
- * @param hasPoster whether the studio sent a frame of the video
- */
-export function shownOf({ share, job }: OpenShare, hasPoster: boolean, texts: PageTexts) {
-  const { input } = job;
-  const prompt = share.withPrompt ? input.prompt.trim() : null;
-  const hasImage = share.withImage && job.image !== null;
-  const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
-  const pictures = { poster: hasPoster, image: hasImage };
-  const preview = (['poster', 'image'] as const).find((name) => !isCovered && pictures[name]);
-  return {
-    ...formatOfFile(input, mostFramesPerSecond),
-    id: share.id,
-    title: prompt === null ? texts.madeWith : shortened(prompt),
-    prompt,
-    negativePrompt: (share.withPrompt && input.negative_prompt.trim()) || null,
-    /** Names and values; empty where they are not shown. */
-    settings: share.withSettings ? settingsOf(job, texts) : [],
-    duration: input.duration,
-    createdAt: job.createdAt,
-    hasImage,
-    hasLastImage: hasImage && job.lastImage !== null,
-    /** The picture before the video plays, and on other sites; null where there is none or the video is flagged. */
-    preview: preview ?? null,
-    /** Whether the safety check flagged the video: then it is covered until it is asked for. */
-    isFlagged: isCovered,
-    allowIndex: share.allowIndex,
-    /** Whether there is a request that the studio can restore. */
-    canRestore: share.withPrompt || share.withSettings || hasImage,
-  };
-}
-export type Shown = ReturnType<typeof shownOf>;
-
-/** The request as far as it is shown: for the form of the studio, and the tags of the file. */
-export function sharedRequest({ share, job }: OpenShare): SharedRequest {
-  const image = share.withImage && job.image !== null;
-  const request = sharedRequestOf(
-    { parameters: { ...job.input, seed: job.seed }, profile: profileOfModel(job.model) },
-    { prompt: share.withPrompt, settings: share.withSettings, image },
-  );
-  return image && job.lastImage ? { ...request, last_image: true } : request;
-}
-
-function settingsOf(job: OpenShare['job'], texts: PageTexts): [string, string][] {
-  const { input, applied } = job;
-  // Links and uploads are private.
-  const loras = job.loras.filter(({ from }) => from === 'hub');
-  const others = input.loras.length - loras.length;
-  const adapters = [
-    ...loras.map(({ path, scale }) => `${path} (${scale})`),
-    ...(others > 0 ? [texts.notPublic(others)] : []),
-  ];
-  const { width, height } = formatOfFile(input, mostFramesPerSecond);
-  return [
-    [texts.model, [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model],
-    [texts.profile, profileOfModel(job.model) === 'standard' ? texts.standard : texts.ultraFast],
-    [texts.size, texts.sizeOf(`${width}×${height}`, input.duration)],
-    [texts.steps, String(applied?.steps ?? input.num_inference_steps)],
-    [texts.guidance, String(applied?.guidance_scale ?? input.guidance_scale)],
-    [texts.seed, String(job.seed)],
-    ...(adapters.length > 0 ? [[texts.adapters, adapters.join('; ')] as [string, string]] : []),
-  ];
-}
-
-function shortened(text: string): string {
-  const line = text.replace(/\s+/g, ' ');
+export function titleOf({ prompt }: Pick<Shown, 'prompt'>, texts: PageTexts): string {
+  if (prompt === null) return texts.madeWith;
+  const line = prompt.replace(/\s+/g, ' ');
   if (line.length <= maxTitle) return line;
   return `${line.slice(0, maxTitle - 1).replace(/\p{Surrogate}$/u, '')}…`;
+}
+
+/** Names and values. */
+function settingsOf(shown: Shown, texts: PageTexts): [string, string][] {
+  const { settings, width, height, duration } = shown;
+  if (settings === null) return [];
+  const { model, profile, steps, guidance, seed, loras, privateLoras } = settings;
+  const adapters = [
+    ...loras.map(({ path, scale }) => `${path} (${scale})`),
+    ...(privateLoras > 0 ? [texts.notPublic(privateLoras)] : []),
+  ];
+  return [
+    [texts.model, model],
+    [texts.profile, profile === 'standard' ? texts.standard : texts.ultraFast],
+    [texts.size, texts.sizeOf(`${width}×${height}`, duration)],
+    [texts.steps, String(steps)],
+    [texts.guidance, String(guidance)],
+    [texts.seed, String(seed)],
+    ...(adapters.length > 0 ? [[texts.adapters, adapters.join('; ')] as [string, string]] : []),
+  ];
 }
 
 /** Absolute addresses for other sites, and where a video is reported. */
@@ -95,7 +76,9 @@ export interface PageLinks {
 
 /** The page of a link. It needs no script: its own addresses are relative, for every name of the server. */
 export function sharePage(shown: Shown, links: PageLinks, texts: PageTexts): string {
-  const { id, title, prompt, negativePrompt, settings } = shown;
+  const { id, prompt, negativePrompt } = shown;
+  const title = titleOf(shown, texts);
+  const settings = settingsOf(shown, texts);
   const still = (name: PictureName, heading: string, alt: string) =>
     html`<h2>${heading}</h2>${covered(shown, html`<img class="still" src="${id}/${name}" alt="${alt}">`, texts)}`;
   const made = shown.createdAt.toISOString().slice(0, 10);
@@ -107,7 +90,7 @@ ${tags(shown, links, texts)}`,
     pageStyles,
     html`<header><a href="../">Kinora</a></header>
 <main>
-${covered(shown, videoElement(shown, `${id}/`), texts)}
+${covered(shown, videoElement(shown, `${id}/`, texts), texts)}
 <h1>${title}</h1>
 <p class="soft">${before}<time datetime="${made}">${made}</time>${after}</p>
 ${shown.canRestore ? html`<a class="open" href="../?share=${id}">${texts.open}</a>` : null}
@@ -128,9 +111,9 @@ ${shown.hasLastImage ? still('last-image', texts.endImage, texts.endImageIs) : n
 export function embedPage(shown: Shown, texts: PageTexts): string {
   return document(
     texts,
-    html`<title>${shown.title} · Kinora</title><meta name="robots" content="noindex">`,
+    html`<title>${titleOf(shown, texts)} · Kinora</title><meta name="robots" content="noindex">`,
     embedStyles,
-    covered(shown, videoElement(shown, ''), texts),
+    covered(shown, videoElement(shown, '', texts), texts),
   );
 }
 
@@ -167,7 +150,8 @@ ${body}
 
 /** Open Graph, player card and oEmbed discovery. Other sites show nothing of a flagged video. */
 function tags(shown: Shown, { page, oembed }: PageLinks, texts: PageTexts): Markup {
-  const { title, width, height } = shown;
+  const { width, height } = shown;
+  const title = titleOf(shown, texts);
   const description = shown.prompt ?? texts.description(shown.duration);
   const video = `${page}/video.mp4`;
   const image = shown.preview && `${page}/${shown.preview}`;
@@ -218,10 +202,10 @@ function metaTag([name, content]: Tag): Markup {
 }
 
 /** @param base relative address of the folder with the files of the link */
-function videoElement(shown: Shown, base: string): Markup {
+function videoElement(shown: Shown, base: string, texts: PageTexts): Markup {
   const poster = shown.preview && html` poster="${base}${shown.preview}"`;
   const shape = shown.height > shown.width ? html` class="tall"` : null;
-  return html`<video${shape} src="${base}video.mp4"${poster} width="${shown.width}" height="${shown.height}" controls loop playsinline preload="metadata" aria-label="${shown.title}"></video>`;
+  return html`<video${shape} src="${base}video.mp4"${poster} width="${shown.width}" height="${shown.height}" controls loop playsinline preload="metadata" aria-label="${titleOf(shown, texts)}"></video>`;
 }
 
 /** A flagged picture is shown when it is asked for. */
@@ -290,99 +274,3 @@ summary,p{padding:16px;cursor:pointer}
 details[open]{height:100%}
 details[open] summary{display:none}
 `;
-
-/** The source of a style in a `Content-Security-Policy`. */
-export function styleSource(styles: string): string {
-  return `'sha256-${createHash('sha256').update(styles).digest('base64')}'`;
-}
-
-/** Texts of the pages of links, which are made here and not by the app. */
-const english = {
-  language: 'en',
-  madeWith: 'A video made with Kinora',
-  /** What stands before and after the date. */
-  facts: (size: string, seconds: number): readonly [string, string] => [
-    `${size}, ${seconds} s, made on `,
-    ' with a generative model',
-  ],
-  open: 'Open in Kinora',
-  prompt: 'Prompt',
-  negativePrompt: 'Negative prompt',
-  settings: 'Settings',
-  startImage: 'Start image',
-  startImageIs: 'The image that the video starts from',
-  endImage: 'End image',
-  endImageIs: 'The image that the video ends in',
-  make: 'Make a video with Kinora',
-  report: 'Report this video',
-  flagged: 'The safety check flagged this video. Show it all the same',
-  description: (seconds: number) =>
-    `A ${seconds}-second video, made from one image on a graphics card.`,
-  ended: 'This link has ended',
-  endedText:
-    'It has expired, or the person who shared the video has withdrawn it. Ask them for a new link.',
-  unknown: 'There is no such link',
-  unknownText: 'Compare the address with the one that you were sent: a part of it may be missing.',
-  model: 'Model',
-  profile: 'Profile',
-  standard: 'Standard',
-  ultraFast: 'Ultra-fast',
-  size: 'Size',
-  sizeOf: (size: string, seconds: number) => `${size}, ${seconds} s`,
-  steps: 'Steps',
-  guidance: 'Guidance',
-  seed: 'Seed',
-  adapters: 'Adapters',
-  notPublic: (count: number) => `${count} not public`,
-};
-
-export type PageTexts = typeof english;
-
-const chinese: PageTexts = {
-  language: 'zh',
-  madeWith: '用 Kinora 制作的视频',
-  facts: (size, seconds) => [`${size}，${seconds} 秒，由生成式模型制作于 `, ''],
-  open: '在 Kinora 中打开',
-  prompt: '提示词',
-  negativePrompt: '负面提示词',
-  settings: '设置',
-  startImage: '起始图片',
-  startImageIs: '视频开始的图片',
-  endImage: '结束图片',
-  endImageIs: '视频结束的图片',
-  make: '用 Kinora 制作视频',
-  report: '举报这个视频',
-  flagged: '安全检查标记了这个视频。仍然显示',
-  description: (seconds) => `${seconds} 秒的视频，由一张图片在显卡上制作。`,
-  ended: '此链接已失效',
-  endedText: '它已过期，或分享视频的人已撤回。请向对方索取新的链接。',
-  unknown: '没有这个链接',
-  unknownText: '请与你收到的地址核对：可能缺少了一部分。',
-  model: '模型',
-  profile: '档位',
-  standard: '标准',
-  ultraFast: '极速',
-  size: '尺寸',
-  sizeOf: (size, seconds) => `${size}，${seconds} 秒`,
-  steps: '步数',
-  guidance: '引导强度',
-  seed: '种子',
-  adapters: '适配器',
-  notPublic: (count) => `${count} 个未公开`,
-};
-
-/** The texts for a visitor: of the languages that there are the most wanted one, by the order of the header. */
-export function textsFor({ headers }: Pick<IncomingMessage, 'headers'>): PageTexts {
-  const wanted = (headers['accept-language'] ?? '')
-    .split(',')
-    .map((entry) => {
-      const [tag = '', quality] = entry
-        .trim()
-        .toLowerCase()
-        .split(/\s*;\s*q=/);
-      return { language: tag.split('-')[0], quality: quality === undefined ? 1 : Number(quality) };
-    })
-    .filter(({ language, quality }) => (language === 'en' || language === 'zh') && quality > 0)
-    .sort((a, b) => b.quality - a.quality);
-  return wanted[0]?.language === 'zh' ? chinese : english;
-}
