@@ -97,7 +97,10 @@ export class RunEstimate {
     if (!kernels || !compute) return;
     const { paces, kind } = this.known;
     const linear = compute.rates.get(kernels.fastLinear ? 'fastLinear' : 'linear');
-    const attention = compute.rates.get(kernels.fastAttention ? 'fastAttention' : 'attention');
+    const { fastAttention, matrixAttention } = kernels;
+    const attention = compute.rates.get(
+      fastAttention ? 'fastAttention' : matrixAttention ? 'matrixAttention' : 'attention',
+    );
     const convolution = compute.rates.get('convolution');
     const { operation } = usualRates[kind];
     // About half of the work of denoising is attention.

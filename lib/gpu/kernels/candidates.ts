@@ -8,11 +8,17 @@ import {
   quantiseKernels,
 } from './attention-dp4a';
 import {
+  type MatrixAttentionVariant,
+  matrixAttentionDispatch,
+  matrixAttentionKernel,
+} from './attention-matrix';
+import {
   checkAttention,
   checkConvolution,
   checkedConvolution,
   checkedLinears,
   checkLinear,
+  checkMatrixAttention,
 } from './check';
 import { checkedFastLinears, checkFastAttention, checkFastLinear } from './check-fast';
 import type { Compute, Dispatch } from './compute';
@@ -53,6 +59,7 @@ export function tunedFamilies(options: TunedFamilyOptions): readonly TunedFamily
     convolution: convolutionFamily,
     fastLinear: fastLinearFamily,
     fastAttention: fastAttentionFamily,
+    matrixAttention: matrixAttentionFamily,
   };
   return familiesOf(options.mode).map((family) => families[family](options));
 }
@@ -145,16 +152,48 @@ function fastAttentionFamily(options: TunedFamilyOptions): TunedFamily<Attention
   };
 }
 
+/** Operands of self-attention. */
+function attended(scope: Scope, heads: number, size: number) {
+  const view = (rows: number) => interleaved(halves(scope, [rows, heads * size]), heads, size);
+  const out = scope.tensor('float16', [queries, heads * size], 'activations');
+  return {
+    q: view(queries),
+    k: view(keys),
+    v: view(keys),
+    out: interleaved(out, heads, size),
+    heads,
+    keys,
+    scale: 1 / Math.sqrt(size),
+  };
+}
+
+/** With enough heads for the many matrix units of a large GPU. */
+function matrixAttentionFamily(options: TunedFamilyOptions): TunedFamily<MatrixAttentionVariant> {
+  const { backend, compute, timing, scope } = options;
+  const [heads, size] = [16, 128];
+  const shape = attentionShape('none');
+  const work = once(() => attended(scope, heads, size));
+  return {
+    family: 'matrixAttention',
+    flops: 4 * heads * queries * keys * size,
+    candidates: ordered(variantsOf(compute).matrixAttention, timing).map((variant) => {
+      const timed = matrixAttentionKernel(variant, shape);
+      return candidateOf(variant, timed, [timed], timing);
+    }),
+    check: ({ variant }) => checkMatrixAttention({ backend, compute }, variant),
+    run: ({ variant }, share, times) => {
+      const rows = Math.ceil(queries * share);
+      const job = matrixAttentionDispatch(variant, shape, { ...work(), rows });
+      return repeated(options, [job], times);
+    },
+  };
+}
+
 function attentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVariant> {
   const { backend, compute, timing, scope } = options;
   const [heads, size] = [2, 128];
   const shape = attentionShape('none');
-  const work = once(() => ({
-    q: interleaved(halves(scope, [queries, heads * size]), heads, size),
-    k: interleaved(halves(scope, [keys, heads * size]), heads, size),
-    v: interleaved(halves(scope, [keys, heads * size]), heads, size),
-    out: interleaved(scope.tensor('float16', [queries, heads * size], 'activations'), heads, size),
-  }));
+  const work = once(() => attended(scope, heads, size));
   return {
     family: 'attention',
     flops: 4 * heads * queries * keys * size,
@@ -166,8 +205,8 @@ function attentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVari
     check: ({ variant }) => checkAttention({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
       const rows = Math.ceil(queries * share);
-      const call = { ...work(), heads, rows, keys, scale: 1 / Math.sqrt(size) };
-      return repeated(options, [attentionDispatch(variant, shape, call)], times);
+      const job = attentionDispatch(variant, shape, { ...work(), rows });
+      return repeated(options, [job], times);
     },
   };
 }

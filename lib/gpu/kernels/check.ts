@@ -1,7 +1,13 @@
 import { type Backend, type DeviceTensor, type ReadableTensor, Scope } from '../backend';
 import * as reference from '../reference';
 import { relativeRms } from '../self-test';
-import { type AttentionVariant, attentionDispatch } from './attention';
+import {
+  type AttentionRun,
+  type AttentionShape,
+  type AttentionVariant,
+  attentionDispatch,
+} from './attention';
+import { type MatrixAttentionVariant, matrixAttentionDispatch } from './attention-matrix';
 import type { Compute, Dispatch } from './compute';
 import type { ConvolutionShape, ConvolutionVariant } from './convolution';
 import { convolutionDispatches } from './convolution-run';
@@ -226,21 +232,41 @@ async function readCount({ backend }: CheckDevice, scope: Scope, count: DeviceTe
 }
 
 /** A variant of the attention kernels, with heads that lie between each other and a last key of its own weight. */
-export async function checkAttention(
+export function checkAttention(
   device: CheckDevice,
   variant: AttentionVariant,
 ): Promise<CheckResult> {
+  return checkAttended(device, ['none', 'last'], tolerances.f16, (shape, run) =>
+    attentionDispatch(variant, shape, run),
+  );
+}
+
+/** The same of matrices, whose weights are f16. */
+export function checkMatrixAttention(
+  device: CheckDevice,
+  variant: MatrixAttentionVariant,
+): Promise<CheckResult> {
+  return checkAttended(device, ['none'], roundedTiles, (shape, run) =>
+    matrixAttentionDispatch(variant, shape, run),
+  );
+}
+
+function checkAttended(
+  device: CheckDevice,
+  biases: readonly ('none' | 'last')[],
+  tolerance: number,
+  dispatch: (shape: AttentionShape, run: AttentionRun) => Dispatch,
+): Promise<CheckResult> {
   const [heads, size, rows, keys] = [2, 128, 77, 333];
-  const usual = { scale: 1 / Math.sqrt(size), spread: 3, tolerance: tolerances.f16 };
+  const usual = { bias: 'none', scale: 1 / Math.sqrt(size), spread: 3, tolerance } as const;
   const cases = [
-    { ...usual, bias: 'none' },
-    { ...usual, bias: 'last' },
+    ...biases.map((bias) => ({ ...usual, bias })),
     // All logits are equal: the result is the mean of v.
-    { ...usual, bias: 'none', spread: 0, tolerance: 1e-3 },
+    { ...usual, spread: 0, tolerance: 1e-3 },
     // Logits of about ±10⁴, which f32 rounds by 10⁻³: mostly one key takes everything.
-    { ...usual, bias: 'none', scale: 300, tolerance: 1e-2 },
-  ] as const;
-  return checkEach(device, cases, (scope, { bias, scale, spread, tolerance }, index) => {
+    { ...usual, scale: 300, tolerance: 1e-2 },
+  ];
+  return checkEach(device, cases, (scope, { bias, scale, spread, ...of }, index) => {
     const shape = attentionShape(bias);
     const q = stored(
       numbers(rows * heads * size, 5).map((value) => value * spread),
@@ -252,7 +278,7 @@ export async function checkAttention(
     const view = (values: Float32Array<ArrayBuffer>) =>
       interleaved(upload(scope, values, 'f16'), heads, size);
     const lastBias = 2.5;
-    const run = attentionDispatch(variant, shape, {
+    const run = dispatch(shape, {
       q: view(q),
       k: view(k),
       v: view(v),
@@ -269,7 +295,7 @@ export async function checkAttention(
     const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
     const shapes = { rows, keys, heads, size };
     const values = reference.attention(scaled, k, v, logits, shapes);
-    return compare(device, [run], out as ReadableTensor, heads * size, [{ values, tolerance }]);
+    return compare(device, [run], out as ReadableTensor, heads * size, [{ ...of, values }]);
   });
 }
 

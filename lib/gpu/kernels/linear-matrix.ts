@@ -18,6 +18,20 @@ import { levelsOfBytes, levelsOfNibbles, shareOf, stepLoop } from './linear-fill
  * subgroup-matrix.md): products of f16, sums in f32. Weights are rounded to f16 when they are dequantised.
  */
 
+/** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
+export const matrixFeatures = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
+
+/** What the text of a kernel of matrices needs. */
+export const matrixText = {
+  mode: 'matrix',
+  needs: matrixFeatures,
+  directives: `enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);`,
+  builtins: '@builtin(subgroup_id) subgroup: u32',
+} as const;
+
 /** How the subgroups of a workgroup share its tile of `rows × columns`. */
 export interface MatrixTiling extends MatrixConfig {
   readonly rows: number;
@@ -36,9 +50,6 @@ export type MatrixVariant = LinearVariant & { readonly matrix: MatrixTiling };
 const step = 32;
 /** Elements from one row of a tile to the next: the rest keeps rows apart in the banks of the memory. */
 const stride = step + 8;
-
-/** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
-export const matrixFeatures = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
 
 const tiles: readonly (readonly [rows: number, columns: number, down: number, across: number])[] = [
   [128, 128, 2, 2],
@@ -125,7 +136,6 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
   const { down, across } = matrix;
   return defineKernel({
     name: `matrix linear ${weight} f16→${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${down}×${across} of ${size}`,
-    mode: 'matrix',
     bindings: [
       { name: 'x', access: 'read', element: 'vec4<u32>' },
       { name: 'values', access: 'read', element: weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>' },
@@ -135,12 +145,7 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
     uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
     threads,
     workgroupBytes: workgroupBytes(matrix),
-    needs: matrixFeatures,
-    directives: `enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);`,
-    builtins: '@builtin(subgroup_id) subgroup: u32',
+    ...matrixText,
     declarations: `
 var<workgroup> tileX: array<f16, ${rows * stride}>;
 var<workgroup> tileW: array<f16, ${columns * stride}>;
@@ -155,7 +160,9 @@ ${resultText(matrix, shape)}`,
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-const types = ({ m, n, k }: MatrixConfig) => ({
+
+/** The types of matrices in WGSL. */
+export const typesOf = ({ m, n, k }: MatrixConfig) => ({
   // Columns come before rows.
   left: `subgroup_matrix_left<f16, ${k}, ${m}>`,
   right: `subgroup_matrix_right<f16, ${n}, ${k}>`,
@@ -172,7 +179,7 @@ const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) => ({
 function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): string {
   const { rows, columns, m, n, k } = matrix;
   const { down, across } = matricesOf(matrix);
-  const { left, right, result } = types(matrix);
+  const { left, right, result } = typesOf(matrix);
   const sums = range(step / k).flatMap((part) => [
     ...range(down).map(
       (i) =>

@@ -5,6 +5,12 @@ import {
   attentionVariants,
 } from './attention';
 import { fastAttentionKernel, fastAttentionVariants, quantiseKernels } from './attention-dp4a';
+import {
+  type MatrixAttentionVariant,
+  matrixAttentionKernel,
+  matrixAttentionResults,
+  matrixAttentionVariants,
+} from './attention-matrix';
 import type { Compute } from './compute';
 import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from './convolution';
 import { hash, type KernelMode, type Storage } from './kernel';
@@ -26,10 +32,15 @@ type Device = Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'
   Partial<Pick<Compute, 'peak'>>;
 
 /** A variant of any family. */
-export type Variant = LinearVariant | AttentionVariant | ConvolutionVariant;
+export type Variant =
+  | LinearVariant
+  | AttentionVariant
+  | MatrixAttentionVariant
+  | ConvolutionVariant;
 
 /** Numbers that a thread of a variant adds to in registers. */
 export function resultsOf(variant: Variant): number {
+  if ('source' in variant) return matrixAttentionResults(variant);
   if ('queries' in variant) return attentionResults(variant);
   if ('threadPixels' in variant) return variant.threadPixels * variant.threadFilters;
   return variant.matrix
@@ -55,6 +66,7 @@ export function variantsOf(device: Device): {
   readonly fastLinear: readonly LinearVariant[];
   readonly fastAttention: readonly AttentionVariant[];
   readonly matrixLinear: readonly LinearVariant[];
+  readonly matrixAttention: readonly MatrixAttentionVariant[];
 } {
   const linear = linearVariants(device);
   const of = <V extends Variant>(family: Family, variants: readonly V[]) =>
@@ -66,15 +78,20 @@ export function variantsOf(device: Device): {
     fastLinear: of('fastLinear', fastLinearVariants(device)),
     fastAttention: of('fastAttention', fastAttentionVariants(device)),
     matrixLinear: matrixLinearVariants(device, linear),
+    matrixAttention: matrixAttentionVariants(device),
   };
 }
 
 const exactFamilies = ['linear', 'attention', 'convolution'] as const;
-const fastFamilies = ['fastLinear', 'fastAttention'] as const;
+const familiesOfMode = {
+  exact: [],
+  fast: ['fastLinear', 'fastAttention'],
+  matrix: ['matrixAttention'],
+} as const;
 
 /** What computes in a mode: families of its own, and those of `exact` for the rest. */
 export function familiesOf(mode: KernelMode): readonly Family[] {
-  return mode === 'fast' ? [...exactFamilies, ...fastFamilies] : exactFamilies;
+  return [...exactFamilies, ...familiesOfMode[mode]];
 }
 
 /**
@@ -95,6 +112,8 @@ export interface KernelChoice {
    */
   readonly fastLinear?: LinearVariant | null;
   readonly fastAttention?: AttentionVariant | null;
+  /** In the mode `matrix`, for the self-attention of the transformer's blocks. */
+  readonly matrixAttention?: MatrixAttentionVariant | null;
 }
 
 /**
@@ -115,6 +134,7 @@ export function defaultChoice(device: Device, mode: KernelMode, software = false
       fastLinear: guess(variants.fastLinear),
       fastAttention: guess(variants.fastAttention),
     }),
+    ...(mode === 'matrix' && { matrixAttention: guess(variants.matrixAttention) }),
   };
 }
 
@@ -136,11 +156,15 @@ export function kernelSetOf(device: Device): string {
   const { linear, attention, convolution, ...fast } = variantsOf(device);
   const matrices = { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 };
   const features = new Set([...device.features, ...matrixFeatures]);
-  const matrixLinear = matrixLinearVariants({ ...device, features, matrices }, linear);
+  const complete = { ...device, features, matrices };
+  const matrixLinear = matrixLinearVariants(complete, linear);
   return hash(
     [
       ...[...linear, ...matrixLinear].map((variant) => linearKernel(variant, linearShape('small'))),
       ...attention.map((variant) => attentionKernel(variant, attentionShape('none'))),
+      ...matrixAttentionVariants(complete).map((variant) =>
+        matrixAttentionKernel(variant, attentionShape('none')),
+      ),
       ...convolution.map((variant) => convolutionKernel(variant, convolutionShape('f32'))),
       ...fast.fastLinear.map((variant) => fastLinearKernel(variant, fastLinearShape('small'))),
       ...fast.fastAttention.map((variant) => fastAttentionKernel(variant, attentionShape('none'))),

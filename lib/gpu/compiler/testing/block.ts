@@ -27,6 +27,7 @@ export const options: CompileOptions = {
     attention: { queries: 32, keys: 64, shared: 'f32' },
     fastLinear: null,
     fastAttention: null,
+    matrixAttention: null,
     storage: 'f16',
   },
   limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 },

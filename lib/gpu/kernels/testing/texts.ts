@@ -1,6 +1,7 @@
 import { matrixFeature } from '../../../contract/kernel-setting';
 import { type AttentionShape, type AttentionVariant, attentionKernel } from '../attention';
 import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
+import { matrixAttentionKernel } from '../attention-matrix';
 import { channelNormKernel } from '../channel-norm';
 import { checkedConvolution, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
@@ -137,6 +138,7 @@ function sizedKernels(): readonly Kernel[] {
 export function allKernels(): readonly Kernel[] {
   const variants = variantsOf(completeDevice);
   const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
+  const { matrixAttention } = variants;
   const attentions = [attentionShape('none'), attentionShape('last')];
   const checked = [
     ...[...linear, ...matrixLinear].flatMap(checkedLinears),
@@ -145,6 +147,7 @@ export function allKernels(): readonly Kernel[] {
     ...fastAttention.flatMap((variant) =>
       attentions.map((shape) => fastAttentionKernel(variant, shape)),
     ),
+    ...matrixAttention.map((variant) => matrixAttentionKernel(variant, attentionShape('none'))),
     ...convolution.flatMap((variant) =>
       [checkedConvolution, convolutionShape('f16')].map((shape) =>
         convolutionKernel(variant, shape),
