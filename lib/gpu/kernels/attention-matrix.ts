@@ -22,10 +22,10 @@ export interface MatrixAttentionVariant extends MatrixConfig {
   /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
   readonly subgroupSize: number;
   /**
-   * How tiles of K and V get to the products: through workgroup memory in words or in matrices, or as matrices from
-   * storage by each subgroup.
+   * How tiles of K and V get to the products: through workgroup memory in words or in matrices, a tile of K ahead in
+   * matrices, or as matrices from storage by each subgroup.
    */
-  readonly source: 'words' | 'matrices' | 'storage';
+  readonly source: 'words' | 'matrices' | 'ahead' | 'storage';
   /** Invocations of a subgroup; the device chooses when absent. */
   readonly subgroup?: number;
 }
@@ -38,6 +38,11 @@ type Tile = readonly [
 ];
 
 const tiles: readonly Tile[] = [
+  ['ahead', 64, 32, 4],
+  ['ahead', 128, 32, 8],
+  ['ahead', 128, 32, 4],
+  ['ahead', 64, 32, 2],
+  ['ahead', 128, 16, 8],
   ['matrices', 64, 32, 4],
   ['matrices', 128, 32, 8],
   ['matrices', 128, 32, 4],
@@ -199,6 +204,7 @@ function bodyText(variant: MatrixAttentionVariant, shape: AttentionShape): strin
   const { threads, lanes, own, share, blocks, sumStride, weightStride } = geometryOf(variant);
   const { result } = typesOf(variant);
   const fill = fillOf(variant, shape);
+  const ahead = variant.source === 'ahead';
   const rows = (line: (i: number) => string) => lines(own, line);
   return `
   let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
@@ -223,6 +229,7 @@ ${lines(
 ${lines(blocks, (i) => lines(headSize / n, (j) => `  var o${i}_${j} = ${result}();`))}
 ${queryText(variant, shape)}
 ${fill ? `${fill('k').setup}${fill('v').setup}${fill('k').load('0u')}` : ''}
+${fill && ahead ? `${fill('k').store}\n  workgroupBarrier();` : ''}
   for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
 ${tileText(variant, shape)}
   }
@@ -402,6 +409,7 @@ function tileText(variant: MatrixAttentionVariant, shape: AttentionShape): strin
   const { own, share, blocks, sumStride, weightStride } = geometryOf(variant);
   const { left, right, result } = typesOf(variant);
   const fill = fillOf(variant, shape);
+  const ahead = source === 'ahead';
   const rows = (line: (i: number) => string) => lines(own, line);
   const each = (line: (i: number, j: number) => string) =>
     rows((i) => lines(share, (j) => line(i, j)));
@@ -439,16 +447,19 @@ ${lines(blocks, (i) => `          o${i}_${j} = subgroupMatrixMultiplyAccumulate(
 )}
       }`,
   );
-  const weights = rows(
-    (i) =>
-      `${lines(
-        share,
-        (j) => `    {
-      let weight = f16(exp2(fma(s${i}_${j}, uniforms.scale, -reference${i})));
-      weights[weightAt${i}_${j % 4} + ${j - (j % 4)}u] = weight;
-      added${i} += f32(weight);
+  // The sum of four does not depend on which of them is the first.
+  const weights = rows((i) =>
+    lines(
+      share / 4,
+      (quad) => `    {
+${lines(
+  4,
+  (c) => `      let w${c} = f16(exp2(fma(s${i}_${4 * quad + c}, uniforms.scale, -reference${i})));
+      weights[weightAt${i}_${c} + ${4 * quad}u] = w${c};`,
+)}
+      added${i} += (f32(w0) + f32(w2)) + (f32(w1) + f32(w3));
     }`,
-      )}`,
+    ),
   );
   const most = (i: number) =>
     upTo(share)
@@ -461,14 +472,17 @@ ${lines(blocks, (i) => `          o${i}_${j} = subgroupMatrixMultiplyAccumulate(
   return `
 ${
   fill
-    ? `${fill('k').store}
+    ? ahead
+      ? `${fill('k').load(`(firstKey + ${keys}u)`)}\n${fill('v').load('firstKey')}`
+      : `${fill('k').store}
     workgroupBarrier();
 ${fill('v').load('firstKey')}`
     : `${tilePlace(variant, 'k', 'firstKey')}\n${tilePlace(variant, 'v', 'firstKey')}`
 }
 ${ofParts(variant, logits)}
-${fill ? fill('v').store : ''}
+${fill && !ahead ? fill('v').store : ''}
     workgroupBarrier();
+${fill && ahead ? `${fill('k').store}\n${fill('v').store}` : ''}
 ${each((i, j) => `    var s${i}_${j} = sums[sumAt${i}_${j % 4} + ${j - (j % 4)}u];`)}
     if (firstKey + ${keys}u > uniforms.keys) {
       let own = ${first} + lane * ${share}u;
@@ -492,7 +506,7 @@ ${weights}
       workgroupBarrier();
     }
 ${rows((i) => `    total${i} += added${i};`)}
-${fill ? fill('k').load(`(firstKey + ${keys}u)`) : ''}
+${fill && !ahead ? fill('k').load(`(firstKey + ${keys}u)`) : ''}
 ${ofParts(variant, values)}`;
 }
 

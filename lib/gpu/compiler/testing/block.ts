@@ -47,6 +47,24 @@ export const fastOptions: CompileOptions = {
   kernels: { ...options.kernels, fastLinear: tile, fastAttention: options.kernels.attention },
 };
 
+/** The same with the attention on matrix units. */
+export const matrixOptions: CompileOptions = {
+  ...options,
+  kernels: {
+    ...options.kernels,
+    matrixAttention: {
+      m: 16,
+      n: 16,
+      k: 16,
+      queries: 64,
+      keys: 32,
+      parts: 4,
+      subgroupSize: 32,
+      source: 'matrices',
+    },
+  },
+};
+
 /** Bindings that see the keys of one head: 544 rows of 256 bytes, four more than there are tokens. */
 export function oneHead(of: CompileOptions): CompileOptions {
   return { ...of, limits: { ...of.limits, bindingBytes: 544 * 256 } };
