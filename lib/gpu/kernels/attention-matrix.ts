@@ -1,9 +1,9 @@
 import { memoised } from '../../graph';
 import { type AttentionRun, type AttentionShape, dispatchOf } from './attention';
 import { eachUnit, largestHead, lines, place, upTo } from './attention-tile';
-import { type Compute, type Dispatch, fits, type MatrixConfig } from './compute';
+import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel, type KernelBinding } from './kernel';
-import { matrixFeatures, matrixText, typesOf } from './linear-matrix';
+import { deviceMatrices, matrixText, type SubgroupMatrices, typesOf } from './linear-matrix';
 import { halfFunctions, store4, vectorBinding } from './text';
 
 /*
@@ -14,20 +14,16 @@ import { halfFunctions, store4, vectorBinding } from './text';
  */
 
 /** Geometry of a kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
-export interface MatrixAttentionVariant extends MatrixConfig {
+export interface MatrixAttentionVariant extends SubgroupMatrices {
   readonly queries: number;
   readonly keys: number;
   /** Parts of the rows, each of one subgroup. */
   readonly parts: number;
-  /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
-  readonly subgroupSize: number;
   /**
    * How tiles of K and V get to the products: through workgroup memory in words or in matrices, a tile of K ahead in
    * matrices, or as matrices from storage by each subgroup.
    */
   readonly source: 'words' | 'matrices' | 'ahead' | 'storage';
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
 }
 
 type Tile = readonly [
@@ -65,15 +61,12 @@ const tiles: readonly Tile[] = [
 
 /** Geometries that a device can run, the best guess first; none where it has no such matrices. */
 export function matrixAttentionVariants(
-  compute: Pick<Compute, 'features' | 'limits' | 'matrices'>,
+  compute: Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'>,
 ): MatrixAttentionVariant[] {
-  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
-  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
-  return configs
-    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
-    .flatMap((config) =>
+  return deviceMatrices(compute)
+    .flatMap((matrices) =>
       tiles.map(([source, queries, keys, parts]): MatrixAttentionVariant => {
-        return { ...config, queries, keys, parts, subgroupSize, source };
+        return { ...matrices, queries, keys, parts, source };
       }),
     )
     .filter(

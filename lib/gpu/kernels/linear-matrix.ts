@@ -12,6 +12,7 @@ import {
   tileLines,
 } from './linear-epilogue';
 import { levelsOfBytes, levelsOfNibbles, shareOf, stepLoop } from './linear-fill';
+import { registersOf } from './registers';
 
 /*
  * The linear on the GPU's matrix units, by the WGSL proposal of subgroup matrices (gpuweb, proposals/
@@ -32,12 +33,31 @@ diagnostic(off, chromium.subgroup_matrix_uniformity);`,
   builtins: '@builtin(subgroup_id) subgroup: u32',
 } as const;
 
-/** How the subgroups of a workgroup share its tile of `rows × columns`. */
-export interface MatrixTiling extends MatrixConfig {
-  readonly rows: number;
-  readonly columns: number;
+/** The matrices that a kernel computes with, and the subgroups that do. */
+export interface SubgroupMatrices extends MatrixConfig {
   /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
   readonly subgroupSize: number;
+  /** Invocations of a subgroup; the device chooses when absent. */
+  readonly subgroup?: number;
+}
+
+/** The matrices of a device, the largest first; none where it lacks something that kernels of matrices need. */
+export function deviceMatrices(
+  compute: Pick<Compute, 'features' | 'matrices' | 'subgroupSizes'>,
+): readonly SubgroupMatrices[] {
+  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
+  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
+  // Such GPUs were reported to compute wrong numbers in smaller subgroups, which their compilers may choose.
+  const pinned = registersOf(compute)?.subgroup !== undefined;
+  return configs
+    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
+    .map((config) => ({ ...config, subgroupSize, ...(pinned && { subgroup: subgroupSize }) }));
+}
+
+/** How the subgroups of a workgroup share its tile of `rows × columns`. */
+export interface MatrixTiling extends SubgroupMatrices {
+  readonly rows: number;
+  readonly columns: number;
   /** Parts of the tile, each of one subgroup: down and across. */
   readonly down: number;
   readonly across: number;
@@ -61,15 +81,12 @@ const tiles: readonly (readonly [rows: number, columns: number, down: number, ac
 
 /** The tilings that fit a device, the best guess first; none where it has no such matrices. */
 export function matrixTilings(
-  compute: Pick<Compute, 'features' | 'limits' | 'matrices'>,
+  compute: Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'>,
 ): MatrixTiling[] {
-  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
-  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
-  return configs
-    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
-    .flatMap((config) =>
+  return deviceMatrices(compute)
+    .flatMap((matrices) =>
       tiles.map(([rows, columns, down, across]): MatrixTiling => {
-        return { ...config, rows, columns, subgroupSize, down, across };
+        return { ...matrices, rows, columns, down, across };
       }),
     )
     .filter((tiling) => {
@@ -145,6 +162,7 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
     uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
     threads,
     workgroupBytes: workgroupBytes(matrix),
+    subgroup: matrix.subgroup,
     ...matrixText,
     declarations: `
 var<workgroup> tileX: array<f16, ${rows * stride}>;

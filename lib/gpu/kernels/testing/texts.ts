@@ -39,6 +39,7 @@ export const completeDevice = {
 export const dividingDevice = {
   features: new Set([...completeDevice.features, subgroupSizeControl]),
   limits: completeDevice.limits,
+  matrices: completeDevice.matrices,
   subgroupSizes: { least: 8, most: 32 },
 };
 
@@ -120,10 +121,13 @@ function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
 
 /** The best guesses of kernels that ask for a size of subgroups. */
 function sizedKernels(): readonly Kernel[] {
-  const { linear, attention, convolution, fastLinear, fastAttention } = variantsOf(dividingDevice);
+  const { linear, attention, convolution, fastLinear, fastAttention, ...matrix } =
+    variantsOf(dividingDevice);
   const shape = attentionShape('none');
   return [
     ...linear.slice(0, 1).flatMap(checkedLinears),
+    ...matrix.matrixLinear.slice(0, 1).flatMap(checkedLinears),
+    ...matrix.matrixAttention.slice(0, 1).map((variant) => matrixAttentionKernel(variant, shape)),
     ...fastLinear.slice(0, 1).flatMap(checkedFastLinears),
     ...attention.slice(0, 1).map((variant) => attentionKernel(variant, shape)),
     ...fastAttention.slice(0, 1).map((variant) => fastAttentionKernel(variant, shape)),
