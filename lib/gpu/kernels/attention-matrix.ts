@@ -1,8 +1,8 @@
 import { memoised } from '../../graph';
 import { type AttentionRun, type AttentionShape, dispatchOf } from './attention';
-import { eachUnit, largestHead, lines, place, upTo } from './attention-tile';
+import { eachUnit, largestHead, lines, place, rowsBinding, upTo } from './attention-tile';
 import { type Compute, type Dispatch, fits } from './compute';
-import { defineKernel, type Kernel, type KernelBinding } from './kernel';
+import { defineKernel, type Kernel } from './kernel';
 import { deviceMatrices, matrixText, type SubgroupMatrices, typesOf } from './linear-matrix';
 import { halfFunctions, store4, vectorBinding } from './text';
 
@@ -11,6 +11,8 @@ import { halfFunctions, store4, vectorBinding } from './text';
  * whole rows. Nothing can be done to a row of a matrix, so logits pass through workgroup memory to the threads that
  * make weights of them; and results stay relative to an older maximum of the row as long as f16 holds the weights
  * (as in FlashAttention-4): they are scaled, through workgroup memory as well, where a tile exceeds it.
+ *
+ * Offsets and strides of matrices count the elements of their array: words of eight f16, or vectors of four f32.
  */
 
 /** Geometry of a kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
@@ -20,10 +22,10 @@ export interface MatrixAttentionVariant extends SubgroupMatrices {
   /** Parts of the rows, each of one subgroup. */
   readonly parts: number;
   /**
-   * How tiles of K and V get to the products: through workgroup memory in words or in matrices, a tile of K ahead in
-   * matrices, or as matrices from storage by each subgroup.
+   * Where the matrices of K and V are loaded from: from workgroup memory, there with the next tile of K stored before
+   * this one's values are added (`ahead`), or each subgroup for itself from storage.
    */
-  readonly source: 'words' | 'matrices' | 'ahead' | 'storage';
+  readonly source: 'memory' | 'ahead' | 'shifted' | 'storage';
 }
 
 type Tile = readonly [
@@ -39,23 +41,11 @@ const tiles: readonly Tile[] = [
   ['ahead', 128, 32, 4],
   ['ahead', 64, 32, 2],
   ['ahead', 128, 16, 8],
-  ['matrices', 64, 32, 4],
-  ['matrices', 128, 32, 8],
-  ['matrices', 128, 32, 4],
-  ['matrices', 64, 32, 2],
-  ['matrices', 128, 16, 8],
-  ['matrices', 32, 32, 2],
-  ['words', 64, 32, 4],
-  ['words', 128, 32, 8],
-  ['words', 128, 32, 4],
-  ['words', 64, 32, 2],
-  ['words', 128, 16, 8],
-  ['words', 32, 32, 2],
-  ['storage', 64, 32, 4],
-  ['storage', 64, 64, 4],
-  ['storage', 128, 32, 8],
+  ['memory', 64, 32, 4],
+  ['memory', 128, 32, 4],
+  ['memory', 64, 32, 2],
+  ['shifted', 64, 32, 4],
   ['storage', 64, 32, 2],
-  ['storage', 32, 32, 2],
   ['storage', 32, 32, 1],
 ];
 
@@ -63,16 +53,15 @@ const tiles: readonly Tile[] = [
 export function matrixAttentionVariants(
   compute: Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'>,
 ): MatrixAttentionVariant[] {
-  return deviceMatrices(compute)
-    .flatMap((matrices) =>
-      tiles.map(([source, queries, keys, parts]): MatrixAttentionVariant => {
-        return { ...matrices, queries, keys, parts, source };
-      }),
-    )
+  const [largest] = deviceMatrices(compute);
+  if (!largest) return [];
+  return tiles
+    .map(([source, queries, keys, parts]): MatrixAttentionVariant => {
+      return { ...largest, queries, keys, parts, source };
+    })
     .filter(
       (variant) =>
-        hasMatrixAttention(variant, widest) &&
-        fits(compute, matrixAttentionKernel(variant, widest)),
+        hasMatrixAttention(variant, widest) && fits(compute, matrixAttentionKernel(variant, widest)),
     );
 }
 
@@ -84,21 +73,15 @@ const widest: AttentionShape = {
   bias: 'none',
 };
 
-/** Whether a variant computes a shape: heads of whole matrices in f16, without a bias. */
+/** Whether a variant computes a shape: heads of whole tiles in f16, without a bias. */
 export function hasMatrixAttention(
   variant: MatrixAttentionVariant,
   { headSize, q, kv, bias }: AttentionShape,
 ): boolean {
   const { queries, keys, parts, m, n, k } = variant;
   const { lanes, own, share } = geometryOf(variant);
-  return (
-    q === 'f16' &&
-    kv === 'f16' &&
-    bias === 'none' &&
-    [queries / parts / m, keys / n, keys / k, headSize / keys, lanes, own, share / 4].every(
-      Number.isInteger,
-    )
-  );
+  const whole = [queries / parts / m, keys / n, keys / k, headSize / keys, lanes, own, share / 8];
+  return q === 'f16' && kv === 'f16' && bias === 'none' && whole.every(Number.isInteger);
 }
 
 /** Numbers that a thread of a subgroup adds to, for the widest head. */
@@ -124,9 +107,9 @@ function geometryOf({ queries, keys, parts, subgroupSize, m }: MatrixAttentionVa
     share: keys / lanes,
     /** Matrices of a part, one below the other. */
     blocks: queries / parts / m,
-    // The elements beyond a row keep rows apart in the banks of the memory.
-    sumStride: keys + 4,
-    weightStride: keys + 8,
+    // Elements of the arrays from one row to the next: one more than a row has keeps rows apart in the memory's banks.
+    sumStride: keys / 4 + 1,
+    weightStride: keys / 8 + 1,
   };
 }
 
@@ -144,16 +127,19 @@ export const matrixAttentionKernel = memoised(
       throw new RangeError(`there is no matrix attention for heads of ${shape.headSize}`);
     }
     const { queries, keys, parts, m, n, k, source } = variant;
-    const { headSize, out } = shape;
+    const { headSize, kv, out } = shape;
     const { threads, sumStride, weightStride } = geometryOf(variant);
-    const staged = source !== 'storage';
-    const tile = keys * (headSize + 8);
-    const element = source === 'words' ? 'vec4<u32>' : 'f16';
+    const areas = [
+      ['sums', 'vec4<f32>', queries * sumStride],
+      ['weights', 'vec4<u32>', queries * weightStride],
+      ...(source === 'storage' ? [] : ['tileK', 'tileV']).map(
+        (name) => [name, 'vec4<u32>', keys * rowWords(headSize)] as const,
+      ),
+    ] as const;
     return defineKernel({
       name: `matrix attention f16→${out} ${headSize}, ${queries}×${keys} by ${parts} of ${m}×${n}×${k} from ${source}`,
       bindings: [
-        { name: 'q', access: 'read', element: 'vec4<u32>' },
-        ...['k', 'v'].map((name): KernelBinding => ({ name, access: 'read', element })),
+        ...['q', 'k', 'v'].map((name) => rowsBinding(name, kv)),
         vectorBinding('out', 'write', out),
       ],
       uniforms: [
@@ -163,20 +149,20 @@ export const matrixAttentionKernel = memoised(
         ...['q', 'k', 'v', 'out'].flatMap((name) => [`${name}Head`, `${name}Row`, `${name}First`]),
       ],
       threads,
-      workgroupBytes:
-        4 * queries * sumStride + 2 * queries * weightStride + (staged ? 2 * 2 * tile : 0) + 4,
+      workgroupBytes: areas.reduce((bytes, [, , count]) => bytes + 16 * count, 16),
       subgroup: variant.subgroup,
       ...matrixText,
       declarations: `
-var<workgroup> sums: array<f32, ${queries * sumStride}>;
-var<workgroup> weights: array<f16, ${queries * weightStride}>;
-${staged ? ['K', 'V'].map((name) => `var<workgroup> tile${name}: array<f16, ${tile}>;`).join('\n') : ''}
+${areas.map(([name, element, count]) => `var<workgroup> ${name}: array<${element}, ${count}>;`).join('\n')}
 var<workgroup> exceeded: atomic<u32>;
 ${halfFunctions}`,
       body: bodyText(variant, shape),
     });
   },
 );
+
+/** Words from one row of a tile to the next, one more than it has. */
+const rowWords = (headSize: number) => headSize / 8 + 1;
 
 /**
  * As `attentionDispatch`. Kernels that load from storage read whole tiles of keys, and need as many.
@@ -192,37 +178,38 @@ export function matrixAttentionDispatch(
 }
 
 function bodyText(variant: MatrixAttentionVariant, shape: AttentionShape): string {
-  const { queries, keys, parts, n } = variant;
+  const { queries, keys, parts, source, n } = variant;
   const { headSize } = shape;
   const { threads, lanes, own, share, blocks, sumStride, weightStride } = geometryOf(variant);
   const { result } = typesOf(variant);
-  const fill = fillOf(variant, shape);
-  const ahead = variant.source === 'ahead';
-  const rows = (line: (i: number) => string) => lines(own, line);
+  const [fillK, fillV] = [fillOf(variant, shape, 'k'), fillOf(variant, shape, 'v')];
+  const first = {
+    storage: '',
+    ahead: `${fillK.load('0u')}\n${fillK.store}\n    workgroupBarrier();`,
+    memory: fillK.load('0u'),
+    shifted: fillK.load('0u'),
+  };
   return `
   let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
   let head = group / queryTiles;
   let firstQuery = group % queryTiles * ${queries}u;
-  let partRow = subgroup * ${queries / parts}u;
+  // The bound tells the compiler that matrices lie in their arrays: it checks the others each time.
+  let partRow = min(subgroup, ${parts - 1}u) * ${queries / parts}u;
   let lane = thread % ${lanes}u;
-${rows(
-  (i) => `  let row${i} = thread / ${lanes}u + ${i * threads}u;
-  let sumsAt${i} = row${i} * ${sumStride}u + lane * ${share}u;
-  // Eight rows lie in banks of their own; the others, and lanes, begin with another of four elements.
+${source === 'shifted' ? '  let shift = uniforms.keys >> 31u;' : ''}
 ${lines(
-  4,
-  (c) => `  let skew${i}_${c} = (row${i} / 8u * ${lanes}u + lane + ${c}u) % 4u;
-  let sumAt${i}_${c} = sumsAt${i} + skew${i}_${c};
-  let weightAt${i}_${c} = row${i} * ${weightStride}u + lane * ${share}u + skew${i}_${c};`,
-)}
+  own,
+  (i) => `  let row${i} = thread / ${lanes}u + ${i * threads}u;
+  let sumsAt${i} = row${i} * ${sumStride}u + lane * ${share / 4}u;
+  let weightsAt${i} = row${i} * ${weightStride}u + lane * ${share / 8}u;
   // Weights are relative to 2 to the power of the reference.
   var reference${i} = -1e30;
-  var total${i} = 0.0;`,
+  var total${i} = vec4<f32>();`,
 )}
 ${lines(blocks, (i) => lines(headSize / n, (j) => `  var o${i}_${j} = ${result}();`))}
 ${queryText(variant, shape)}
-${fill ? `${fill('k').setup}${fill('v').setup}${fill('k').load('0u')}` : ''}
-${fill && ahead ? `${fill('k').store}\n  workgroupBarrier();` : ''}
+${source === 'storage' ? '' : `${fillK.setup}\n${fillV.setup}`}
+${first[source]}
   for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
 ${tileText(variant, shape)}
   }
@@ -236,16 +223,9 @@ ${text}
     }`;
 }
 
-/** Eight f16 of a word to workgroup memory, whose elements are single for matrices to be loaded from. */
-function store8(area: string, at: string, words: string): string {
-  const pairs = upTo(2).map((pair) => {
-    const of = `bitcast<vec4<f16>>(${words}.${pair === 0 ? 'xy' : 'zw'})`;
-    const stores = upTo(4).map((c) => `${area}[at + ${4 * pair + c}u] = v${pair}.${'xyzw'[c]};`);
-    return `let v${pair} = ${of}; ${stores.join(' ')}`;
-  });
-  return `let at = ${at};
-        ${pairs.join('\n        ')}`;
-}
+/** The arguments of a load or a store of a matrix with these first row and column. */
+const placed = (area: string, row: string, column: string, stride: string) =>
+  `&${area}, (${row}) * ${stride} + ${column}, ${stride}`;
 
 /** The part's rows of Q as matrices, by way of the memory of the weights. */
 function queryText(variant: MatrixAttentionVariant, { headSize }: AttentionShape): string {
@@ -267,8 +247,7 @@ ${eachUnit(
   `
         let row = unit / ${words}u;
         let word = unit % ${words}u;
-        let words = q[${row} + ${slice * words}u + word];
-        ${store8('weights', `row * ${weightStride}u + word * 8u`, 'words')}`,
+        weights[row * ${weightStride}u + word] = q[${row} + ${slice * words}u + word];`,
 )}
     workgroupBarrier();
 ${ofParts(
@@ -277,7 +256,7 @@ ${ofParts(
     lines(
       keys / k,
       (c) =>
-        `      q${i}_${(slice * keys) / k + c} = subgroupMatrixLoad<${left}, row_major>(&weights, (partRow + ${i * m}u) * ${weightStride}u + ${c * k}u, ${weightStride}u);`,
+        `      q${i}_${(slice * keys) / k + c} = subgroupMatrixLoad<${left}, row_major>(${placed('weights', `partRow + ${i * m}u`, `${(c * k) / 8}u`, `${weightStride}u`)});`,
     ),
   ),
 )}`,
@@ -286,111 +265,32 @@ ${ofParts(
 }
 
 /** A tile of K or V on its way through registers to workgroup memory. */
-interface Fill {
-  readonly setup: string;
-  readonly load: (firstKey: string) => string;
-  readonly store: string;
-}
-
-/** Null where there is no such way. */
-function fillOf(variant: MatrixAttentionVariant, shape: AttentionShape) {
-  const { source } = variant;
-  if (source === 'storage') return null;
-  const make = source === 'words' ? wordFill : matrixFill;
-  return (name: 'k' | 'v'): Fill => make(variant, shape, name);
-}
-
-/** Where a tile of whole keys begins: the last one earlier than its first key, so that it ends with the last key. */
-const wholeTile = ({ keys }: MatrixAttentionVariant, firstKey: string) =>
-  `min(${firstKey}, uniforms.keys - ${keys}u)`;
-
-/** Statements: where the matrices of a tile are in storage. */
-const tilePlace = (variant: MatrixAttentionVariant, name: 'k' | 'v', firstKey: string) =>
-  `    let ${name}At = (${place(name, wholeTile(variant, firstKey))}) * 8u;
-    let ${name}Stride = uniforms.${name}Row * 8u;`;
-
-const orders = { k: 'col_major', v: 'row_major' };
-
-function matrixFill(
-  variant: MatrixAttentionVariant,
-  { headSize }: AttentionShape,
-  name: 'k' | 'v',
-): Fill {
-  const { keys, parts, n, k } = variant;
-  const { right } = typesOf(variant);
-  const [rows, columns] = name === 'k' ? [n, k] : [k, n];
-  const across = headSize / columns;
-  const count = (keys / rows) * across;
-  const turns = Math.ceil(count / parts);
-  const order = orders[name];
-  const each = (text: (turn: number) => string) =>
-    ofParts(
-      variant,
-      lines(turns, (turn) => {
-        const partial = (turn + 1) * parts > count;
-        const guard = partial ? `if (subgroup < ${count - turn * parts}u) ` : '';
-        return `      ${guard}{
-        let row = (subgroup + ${turn * parts}u) / ${across}u * ${rows}u;
-        let column = (subgroup + ${turn * parts}u) % ${across}u * ${columns}u;
-        ${text(turn)}
-      }`;
-      }),
-    );
-  const stride = headSize + 8;
-  const load = (firstKey: string) => `    {
-${tilePlace(variant, name, firstKey)}
-${each(
-  (turn) =>
-    `${name}Next${turn} = subgroupMatrixLoad<${right}, ${order}>(&${name}, ${name}At + row * ${name}Stride + column, ${name}Stride);`,
-)}
-    }`;
-  return {
-    setup: `${lines(turns, (turn) => `  var ${name}Next${turn} = ${right}();`)}\n`,
-    load,
-    store: each(
-      (turn) =>
-        `subgroupMatrixStore<${order}>(&tile${name.toUpperCase()}, row * ${stride}u + column, ${name}Next${turn}, ${stride}u);`,
-    ),
-  };
-}
-
-function wordFill(
-  variant: MatrixAttentionVariant,
-  { headSize }: AttentionShape,
-  name: 'k' | 'v',
-): Fill {
-  const { keys } = variant;
+function fillOf(variant: MatrixAttentionVariant, { headSize }: AttentionShape, name: 'k' | 'v') {
   const { threads } = geometryOf(variant);
   const words = headSize / 8;
-  const count = keys * words;
+  const count = variant.keys * words;
   const each = (text: (turn: number) => string) =>
     lines(Math.ceil(count / threads), (turn) => {
       const partial = (turn + 1) * threads > count;
       return `    ${partial ? `if (thread < ${count - turn * threads}u) ` : ''}{
-        let unit = thread + ${turn * threads}u;
-        let row = unit / ${words}u;
-        let word = unit % ${words}u;
-        ${text(turn)}
+      let row = (thread + ${turn * threads}u) / ${words}u;
+      let word = (thread + ${turn * threads}u) % ${words}u;
+      ${text(turn)}
     }`;
     });
-  const load = (firstKey: string) =>
-    each(
-      (turn) =>
-        `${name}Words${turn} = ${name}[${place(name, `min(${firstKey} + row, uniforms.keys - 1u)`)} + word];`,
-    );
-  const registers = lines(
-    Math.ceil(count / threads),
-    (turn) => `  var ${name}Words${turn} = vec4<u32>();`,
-  );
   return {
-    setup: `${registers}\n`,
-    load,
-    store: each((turn) =>
-      store8(
-        `tile${name.toUpperCase()}`,
-        `row * ${headSize + 8}u + word * 8u`,
-        `${name}Words${turn}`,
+    setup: lines(
+      Math.ceil(count / threads),
+      (turn) => `  var ${name}Words${turn} = vec4<u32>();`,
+    ),
+    load: (firstKey: string) =>
+      each(
+        (turn) =>
+          `${name}Words${turn} = ${name}[${place(name, `min(${firstKey} + row, uniforms.keys - 1u)`)} + word];`,
       ),
+    store: each(
+      (turn) =>
+        `tile${name.toUpperCase()}[row * ${rowWords(headSize)}u + word] = ${name}Words${turn};`,
     ),
   };
 }
@@ -401,17 +301,17 @@ function tileText(variant: MatrixAttentionVariant, shape: AttentionShape): strin
   const { headSize } = shape;
   const { own, share, blocks, sumStride, weightStride } = geometryOf(variant);
   const { left, right, result } = typesOf(variant);
-  const fill = fillOf(variant, shape);
-  const ahead = source === 'ahead';
+  const [fillK, fillV] = [fillOf(variant, shape, 'k'), fillOf(variant, shape, 'v')];
   const rows = (line: (i: number) => string) => lines(own, line);
   const each = (line: (i: number, j: number) => string) =>
-    rows((i) => lines(share, (j) => line(i, j)));
-  /** A matrix of K or V, whose first row and column are given. */
-  const matrix = (name: 'k' | 'v', row: number, column: number) => {
-    const [pointer, at, stride] = fill
-      ? [`&tile${name.toUpperCase()}`, `${row * (headSize + 8) + column}u`, `${headSize + 8}u`]
-      : [`&${name}`, `${name}At + ${row}u * ${name}Stride + ${column}u`, `${name}Stride`];
-    return `subgroupMatrixLoad<${right}, ${orders[name]}>(${pointer}, ${at}, ${stride})`;
+    rows((i) => lines(share / 4, (j) => line(i, j)));
+  /** Loads a matrix of K or V with this first key and channel. */
+  const matrix = (name: 'k' | 'v', key: number, channel: number) => {
+    const at =
+      source === 'storage'
+        ? `&${name}, ${name}At + ${key}u * uniforms.${name}Row + ${channel / 8}u, uniforms.${name}Row`
+        : `&tile${name.toUpperCase()}, ${source === 'shifted' ? 'shift + ' : ''}${key * rowWords(headSize) + channel / 8}u, ${rowWords(headSize)}u`;
+    return `subgroupMatrixLoad<${right}, ${name === 'k' ? 'col_major' : 'row_major'}>(${at})`;
   };
   const logits = lines(
     keys / n,
@@ -424,13 +324,13 @@ ${lines(
 ${lines(blocks, (i) => `          s${i} = subgroupMatrixMultiplyAccumulate(q${i}_${c}, r, s${i});`)}
         }`,
 )}
-${lines(blocks, (i) => `        subgroupMatrixStore<row_major>(&sums, (partRow + ${i * m}u) * ${sumStride}u + ${j * n}u, s${i}, ${sumStride}u);`)}
+${lines(blocks, (i) => `        subgroupMatrixStore<row_major>(&sums, (partRow + ${i * m}u) * ${sumStride}u + ${(j * n) / 4}u, s${i}, ${sumStride}u);`)}
       }`,
   );
   const values = lines(
     keys / k,
     (c) => `      {
-${lines(blocks, (i) => `        let p${i} = subgroupMatrixLoad<${left}, row_major>(&weights, (partRow + ${i * m}u) * ${weightStride}u + ${c * k}u, ${weightStride}u);`)}
+${lines(blocks, (i) => `        let p${i} = subgroupMatrixLoad<${left}, row_major>(${placed('weights', `partRow + ${i * m}u`, `${(c * k) / 8}u`, `${weightStride}u`)});`)}
 ${lines(
   headSize / n,
   (j) => `        {
@@ -440,84 +340,96 @@ ${lines(blocks, (i) => `          o${i}_${j} = subgroupMatrixMultiplyAccumulate(
 )}
       }`,
   );
-  // The sum of four does not depend on which of them is the first.
+  // What is added is rounded as the weights are, so that numerator and denominator agree.
   const weights = rows((i) =>
     lines(
-      share / 4,
-      (quad) => `    {
+      share / 8,
+      (word) => `    {
 ${lines(
-  4,
-  (c) => `      let w${c} = f16(exp2(fma(s${i}_${4 * quad + c}, uniforms.scale, -reference${i})));
-      weights[weightAt${i}_${c} + ${4 * quad}u] = w${c};`,
+  2,
+  (half) =>
+    `      let w${half} = vec4<f16>(exp2(fma(s${i}_${2 * word + half}, vec4<f32>(uniforms.scale), vec4<f32>(-reference${i}))));`,
 )}
-      added${i} += (f32(w0) + f32(w2)) + (f32(w1) + f32(w3));
+      weights[weightsAt${i} + ${word}u] = vec4<u32>(bitcast<vec2<u32>>(w0), bitcast<vec2<u32>>(w1));
+      added${i} += vec4<f32>(w0) + vec4<f32>(w1);
     }`,
     ),
   );
-  const most = (i: number) =>
-    upTo(share)
-      .map((j) => `s${i}_${j}`)
-      .reduce((text, value) => `max(${text}, ${value})`);
+  // The last tile of storage begins earlier, so that nothing beyond the last key is read.
   const [first, isKey] =
-    source === 'words'
-      ? ['firstKey', 'key < uniforms.keys']
-      : [wholeTile(variant, 'firstKey'), 'key >= firstKey'];
+    source === 'storage'
+      ? [`min(firstKey, uniforms.keys - ${keys}u)`, 'key >= vec4<u32>(firstKey)']
+      : ['firstKey', 'key < vec4<u32>(uniforms.keys)'];
+  const places = lines(2, (i) => {
+    const name = 'kv'[i] ?? '';
+    return `    let ${name}At = ${place(name, first)};`;
+  });
+  const plain = [
+    `${fillK.store}\n    workgroupBarrier();\n${fillV.load('firstKey')}`,
+    fillV.store,
+    '',
+    fillK.load(`(firstKey + ${keys}u)`),
+  ];
+  const [before, between, after, last] = {
+    storage: [places, '', '', ''],
+    memory: plain,
+    shifted: plain,
+    ahead: [
+      `${fillK.load(`(firstKey + ${keys}u)`)}\n${fillV.load('firstKey')}`,
+      '',
+      `${fillK.store}\n${fillV.store}`,
+      '',
+    ],
+  }[source];
   return `
-${
-  fill
-    ? ahead
-      ? `${fill('k').load(`(firstKey + ${keys}u)`)}\n${fill('v').load('firstKey')}`
-      : `${fill('k').store}
-    workgroupBarrier();
-${fill('v').load('firstKey')}`
-    : `${tilePlace(variant, 'k', 'firstKey')}\n${tilePlace(variant, 'v', 'firstKey')}`
-}
+${before}
 ${ofParts(variant, logits)}
-${fill && !ahead ? fill('v').store : ''}
+${between}
     workgroupBarrier();
-${fill && ahead ? `${fill('k').store}\n${fill('v').store}` : ''}
-${each((i, j) => `    var s${i}_${j} = sums[sumAt${i}_${j % 4} + ${j - (j % 4)}u];`)}
+${after}
+${each((i, j) => `    var s${i}_${j} = sums[sumsAt${i} + ${j}u];`)}
     if (firstKey + ${keys}u > uniforms.keys) {
-      let own = ${first} + lane * ${share}u;
-${each(
-  (i, j) => `      {
-        let key = own + skew${i}_${j % 4} + ${j - (j % 4)}u;
-        s${i}_${j} = select(-1e30, s${i}_${j}, ${isKey});
+      let own = ${first} + lane * ${share}u + vec4<u32>(0u, 1u, 2u, 3u);
+${lines(
+  share / 4,
+  (j) => `      {
+        let key = own + ${4 * j}u;
+${rows((i) => `        s${i}_${j} = select(vec4<f32>(-1e30), s${i}_${j}, ${isKey});`)}
       }`,
 )}
     }
-${rows(
-  (i) => `    let most${i} = ${most(i)} * uniforms.scale;
-    if (most${i} > reference${i} + ${mostAbove}.0) { atomicStore(&exceeded, 1u); }`,
-)}
-${rows((i) => `    var added${i} = 0.0;`)}
+${rows((i) => {
+  const most = upTo(share / 4)
+    .map((j) => `s${i}_${j}`)
+    .reduce((text, value) => `max(${text}, ${value})`);
+  return `    let mosts${i} = ${most};
+    let most${i} = max(max(mosts${i}.x, mosts${i}.y), max(mosts${i}.z, mosts${i}.w)) * uniforms.scale;
+    if (most${i} > reference${i} + ${mostAbove}.0) { atomicStore(&exceeded, 1u); }
+    var added${i} = vec4<f32>();`;
+})}
 ${weights}
     if (workgroupUniformLoad(&exceeded) != 0u) {
-${raiseText(variant, shape, most)}
-${rows((i) => `    added${i} = 0.0;`)}
+${raiseText(variant, shape)}
+${rows((i) => `    added${i} = vec4<f32>();`)}
 ${weights}
       workgroupBarrier();
     }
 ${rows((i) => `    total${i} += added${i};`)}
-${fill && !ahead ? fill('k').load(`(firstKey + ${keys}u)`) : ''}
+${last}
 ${ofParts(variant, values)}`;
 }
 
 /** New references for the rows that exceed theirs; results and totals are scaled. */
-function raiseText(
-  variant: MatrixAttentionVariant,
-  shape: AttentionShape,
-  most: (i: number) => string,
-): string {
+function raiseText(variant: MatrixAttentionVariant, shape: AttentionShape): string {
   const { own, lanes, share, sumStride } = geometryOf(variant);
   const rows = (line: (i: number) => string) => lines(own, line);
-  return `${rows((i) => `      sums[row${i} * ${sumStride}u + lane] = ${most(i)} * uniforms.scale;`)}
+  return `${rows((i) => `      sums[row${i} * ${sumStride}u + lane] = vec4<f32>(most${i});`)}
       if (thread == 0u) { atomicStore(&exceeded, 0u); }
       workgroupBarrier();
 ${rows(
-  (i) => `      var most${i} = sums[row${i} * ${sumStride}u];
-${lines(lanes - 1, (other) => `      most${i} = max(most${i}, sums[row${i} * ${sumStride}u + ${other + 1}u]);`)}
-      let next${i} = select(reference${i}, most${i} - ${setAbove}.0, most${i} > reference${i} + ${mostAbove}.0);
+  (i) => `      var whole${i} = sums[row${i} * ${sumStride}u].x;
+${lines(lanes - 1, (other) => `      whole${i} = max(whole${i}, sums[row${i} * ${sumStride}u + ${other + 1}u].x);`)}
+      let next${i} = select(reference${i}, whole${i} - ${setAbove}.0, whole${i} > reference${i} + ${mostAbove}.0);
       let factor${i} = exp2(reference${i} - next${i});
       reference${i} = next${i};
       total${i} *= factor${i};`,
@@ -525,7 +437,7 @@ ${lines(lanes - 1, (other) => `      most${i} = max(most${i}, sums[row${i} * ${s
 ${throughSums(
   variant,
   shape,
-  () => rows((i) => lines(share, (j) => `      sums[sumsAt${i} + ${j}u] *= factor${i};`)),
+  () => rows((i) => lines(share / 4, (j) => `      sums[sumsAt${i} + ${j}u] *= factor${i};`)),
   true,
 )}`;
 }
@@ -548,7 +460,7 @@ function throughSums(
           lines(keys / n, (j) =>
             line(
               `o${i}_${(slice * keys) / n + j}`,
-              `(partRow + ${i * m}u) * ${sumStride}u + ${j * n}u`,
+              `(partRow + ${i * m}u) * ${sumStride}u + ${(j * n) / 4}u`,
             ),
           ),
         ),
@@ -577,8 +489,9 @@ function resultText(variant: MatrixAttentionVariant, shape: AttentionShape): str
 ${rows((i) => `  sums[row${i} * ${sumStride}u + lane] = total${i};`)}
   workgroupBarrier();
 ${rows(
-  (i) => `  var whole${i} = sums[row${i} * ${sumStride}u];
-${lines(lanes - 1, (other) => `  whole${i} += sums[row${i} * ${sumStride}u + ${other + 1}u];`)}`,
+  (i) => `  var all${i} = sums[row${i} * ${sumStride}u];
+${lines(lanes - 1, (other) => `  all${i} += sums[row${i} * ${sumStride}u + ${other + 1}u];`)}
+  let factor${i} = 1.0 / ((all${i}.x + all${i}.y) + (all${i}.z + all${i}.w));`,
 )}
 ${throughSums(
   variant,
@@ -587,10 +500,7 @@ ${throughSums(
     rows(
       (i) => `    if (firstQuery + row${i} < uniforms.rows) {
       let start = (${place('out', `firstQuery + row${i}`)}) * 2u + ${(slice * keys) / 4}u + lane * ${share / 4}u;
-${lines(share / 4, (quad) => {
-  const four = upTo(4).map((c) => `sums[sumsAt${i} + ${4 * quad + c}u]`);
-  return `      ${store4('out', shape.out, `start + ${quad}u`, `vec4<f32>(${four.join(', ')}) / whole${i}`)}`;
-})}
+${lines(share / 4, (j) => `      ${store4('out', shape.out, `start + ${j}u`, `sums[sumsAt${i} + ${j}u] * factor${i}`)}`)}
     }`,
     ),
   false,

@@ -60,7 +60,7 @@ export const matrixOptions: CompileOptions = {
       keys: 32,
       parts: 4,
       subgroupSize: 32,
-      source: 'matrices',
+      source: 'memory',
     },
   },
 };
