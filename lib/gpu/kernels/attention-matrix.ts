@@ -41,6 +41,8 @@ const tiles: readonly Tile[] = [
   ['ahead', 128, 32, 4],
   ['ahead', 64, 32, 2],
   ['ahead', 128, 16, 8],
+  ['ahead', 128, 16, 4],
+  ['ahead', 64, 16, 4],
   ['memory', 64, 32, 4],
   ['memory', 128, 32, 4],
   ['memory', 64, 32, 2],
@@ -61,7 +63,8 @@ export function matrixAttentionVariants(
     })
     .filter(
       (variant) =>
-        hasMatrixAttention(variant, widest) && fits(compute, matrixAttentionKernel(variant, widest)),
+        hasMatrixAttention(variant, widest) &&
+        fits(compute, matrixAttentionKernel(variant, widest)),
     );
 }
 
@@ -279,10 +282,7 @@ function fillOf(variant: MatrixAttentionVariant, { headSize }: AttentionShape, n
     }`;
     });
   return {
-    setup: lines(
-      Math.ceil(count / threads),
-      (turn) => `  var ${name}Words${turn} = vec4<u32>();`,
-    ),
+    setup: lines(Math.ceil(count / threads), (turn) => `  var ${name}Words${turn} = vec4<u32>();`),
     load: (firstKey: string) =>
       each(
         (turn) =>

@@ -167,10 +167,9 @@ function attended(scope: Scope, heads: number, size: number) {
   };
 }
 
-/** With enough heads for the many matrix units of a large GPU. */
 function matrixAttentionFamily(options: TunedFamilyOptions): TunedFamily<MatrixAttentionVariant> {
   const { backend, compute, timing, scope } = options;
-  const [heads, size] = [16, 128];
+  const [heads, size] = [2, 128];
   const shape = attentionShape('none');
   const work = once(() => attended(scope, heads, size));
   return {
