@@ -104,12 +104,8 @@ class AttentionSteps {
     const placed = [this.q, this.k, this.v].flatMap(({ place }) => slotsOf(place));
     const reads = bias ? [...placed, bias] : placed;
     const shape = this.#shape(y);
-    // Their kernels read whole tiles of keys.
     const matrices =
-      this.isOfClip &&
-      matrixAttention &&
-      scope.tokens >= matrixAttention.keys &&
-      hasMatrixAttention(matrixAttention, shape)
+      this.isOfClip && matrixAttention && hasMatrixAttention(matrixAttention, shape)
         ? matrixAttention
         : null;
     const dispatch = (run: AttentionRun) =>

@@ -21,34 +21,14 @@ export interface MatrixAttentionVariant extends SubgroupMatrices {
   readonly keys: number;
   /** Parts of the rows, each of one subgroup. */
   readonly parts: number;
-  /**
-   * Where the matrices of K and V are loaded from: from workgroup memory, there with the next tile of K stored before
-   * this one's values are added (`ahead`), or each subgroup for itself from storage.
-   */
-  readonly source: 'memory' | 'ahead' | 'shifted' | 'storage';
 }
 
-type Tile = readonly [
-  source: MatrixAttentionVariant['source'],
-  queries: number,
-  keys: number,
-  parts: number,
-];
-
-const tiles: readonly Tile[] = [
-  ['ahead', 64, 32, 4],
-  ['ahead', 128, 32, 8],
-  ['ahead', 128, 32, 4],
-  ['ahead', 64, 32, 2],
-  ['ahead', 128, 16, 8],
-  ['ahead', 128, 16, 4],
-  ['ahead', 64, 16, 4],
-  ['memory', 64, 32, 4],
-  ['memory', 128, 32, 4],
-  ['memory', 64, 32, 2],
-  ['shifted', 64, 32, 4],
-  ['storage', 64, 32, 2],
-  ['storage', 32, 32, 1],
+/** The last is for GPUs with little memory whose subgroups may have 64 invocations. */
+const tiles: readonly (readonly [queries: number, keys: number, parts: number])[] = [
+  [128, 32, 8],
+  [64, 16, 4],
+  [128, 32, 4],
+  [64, 32, 4],
 ];
 
 /** Geometries that a device can run, the best guess first; none where it has no such matrices. */
@@ -58,8 +38,8 @@ export function matrixAttentionVariants(
   const [largest] = deviceMatrices(compute);
   if (!largest) return [];
   return tiles
-    .map(([source, queries, keys, parts]): MatrixAttentionVariant => {
-      return { ...largest, queries, keys, parts, source };
+    .map(([queries, keys, parts]): MatrixAttentionVariant => {
+      return { ...largest, queries, keys, parts };
     })
     .filter(
       (variant) =>
@@ -129,18 +109,17 @@ export const matrixAttentionKernel = memoised(
     if (!hasMatrixAttention(variant, shape)) {
       throw new RangeError(`there is no matrix attention for heads of ${shape.headSize}`);
     }
-    const { queries, keys, parts, m, n, k, source } = variant;
+    const { queries, keys, parts, m, n, k } = variant;
     const { headSize, kv, out } = shape;
     const { threads, sumStride, weightStride } = geometryOf(variant);
     const areas = [
       ['sums', 'vec4<f32>', queries * sumStride],
       ['weights', 'vec4<u32>', queries * weightStride],
-      ...(source === 'storage' ? [] : ['tileK', 'tileV']).map(
-        (name) => [name, 'vec4<u32>', keys * rowWords(headSize)] as const,
-      ),
+      ['tileK', 'vec4<u32>', keys * rowWords(headSize)],
+      ['tileV', 'vec4<u32>', keys * rowWords(headSize)],
     ] as const;
     return defineKernel({
-      name: `matrix attention f16→${out} ${headSize}, ${queries}×${keys} by ${parts} of ${m}×${n}×${k} from ${source}`,
+      name: `matrix attention f16→${out} ${headSize}, ${queries}×${keys} by ${parts} of ${m}×${n}×${k}`,
       bindings: [
         ...['q', 'k', 'v'].map((name) => rowsBinding(name, kv)),
         vectorBinding('out', 'write', out),
@@ -168,7 +147,7 @@ ${halfFunctions}`,
 const rowWords = (headSize: number) => headSize / 8 + 1;
 
 /**
- * As `attentionDispatch`. Kernels that load from storage read whole tiles of keys, and need as many.
+ * As `attentionDispatch`.
  *
  * @throws TypeError for strides that are no multiples of 8
  */
@@ -181,17 +160,11 @@ export function matrixAttentionDispatch(
 }
 
 function bodyText(variant: MatrixAttentionVariant, shape: AttentionShape): string {
-  const { queries, keys, parts, source, n } = variant;
+  const { queries, keys, parts, n } = variant;
   const { headSize } = shape;
   const { threads, lanes, own, share, blocks, sumStride, weightStride } = geometryOf(variant);
   const { result } = typesOf(variant);
   const [fillK, fillV] = [fillOf(variant, shape, 'k'), fillOf(variant, shape, 'v')];
-  const first = {
-    storage: '',
-    ahead: `${fillK.load('0u')}\n${fillK.store}\n    workgroupBarrier();`,
-    memory: fillK.load('0u'),
-    shifted: fillK.load('0u'),
-  };
   return `
   let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
   let head = group / queryTiles;
@@ -199,7 +172,6 @@ function bodyText(variant: MatrixAttentionVariant, shape: AttentionShape): strin
   // The bound tells the compiler that matrices lie in their arrays: it checks the others each time.
   let partRow = min(subgroup, ${parts - 1}u) * ${queries / parts}u;
   let lane = thread % ${lanes}u;
-${source === 'shifted' ? '  let shift = uniforms.keys >> 31u;' : ''}
 ${lines(
   own,
   (i) => `  let row${i} = thread / ${lanes}u + ${i * threads}u;
@@ -211,8 +183,11 @@ ${lines(
 )}
 ${lines(blocks, (i) => lines(headSize / n, (j) => `  var o${i}_${j} = ${result}();`))}
 ${queryText(variant, shape)}
-${source === 'storage' ? '' : `${fillK.setup}\n${fillV.setup}`}
-${first[source]}
+${fillK.setup}
+${fillV.setup}
+${fillK.load('0u')}
+${fillK.store}
+    workgroupBarrier();
   for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
 ${tileText(variant, shape)}
   }
@@ -297,7 +272,7 @@ function fillOf(variant: MatrixAttentionVariant, { headSize }: AttentionShape, n
 
 /** Logits, weights, results of a tile of keys. */
 function tileText(variant: MatrixAttentionVariant, shape: AttentionShape): string {
-  const { keys, m, n, k, source } = variant;
+  const { keys, m, n, k } = variant;
   const { headSize } = shape;
   const { own, share, blocks, sumStride, weightStride } = geometryOf(variant);
   const { left, right, result } = typesOf(variant);
@@ -307,11 +282,9 @@ function tileText(variant: MatrixAttentionVariant, shape: AttentionShape): strin
     rows((i) => lines(share / 4, (j) => line(i, j)));
   /** Loads a matrix of K or V with this first key and channel. */
   const matrix = (name: 'k' | 'v', key: number, channel: number) => {
-    const at =
-      source === 'storage'
-        ? `&${name}, ${name}At + ${key}u * uniforms.${name}Row + ${channel / 8}u, uniforms.${name}Row`
-        : `&tile${name.toUpperCase()}, ${source === 'shifted' ? 'shift + ' : ''}${key * rowWords(headSize) + channel / 8}u, ${rowWords(headSize)}u`;
-    return `subgroupMatrixLoad<${right}, ${name === 'k' ? 'col_major' : 'row_major'}>(${at})`;
+    const stride = rowWords(headSize);
+    const order = name === 'k' ? 'col_major' : 'row_major';
+    return `subgroupMatrixLoad<${right}, ${order}>(&tile${name.toUpperCase()}, ${key * stride + channel / 8}u, ${stride}u)`;
   };
   const logits = lines(
     keys / n,
@@ -355,46 +328,22 @@ ${lines(
     }`,
     ),
   );
-  // The last tile of storage begins earlier, so that nothing beyond the last key is read.
-  const [first, isKey] =
-    source === 'storage'
-      ? [`min(firstKey, uniforms.keys - ${keys}u)`, 'key >= vec4<u32>(firstKey)']
-      : ['firstKey', 'key < vec4<u32>(uniforms.keys)'];
-  const places = lines(2, (i) => {
-    const name = 'kv'[i] ?? '';
-    return `    let ${name}At = ${place(name, first)};`;
-  });
-  const plain = [
-    `${fillK.store}\n    workgroupBarrier();\n${fillV.load('firstKey')}`,
-    fillV.store,
-    '',
-    fillK.load(`(firstKey + ${keys}u)`),
-  ];
-  const [before, between, after, last] = {
-    storage: [places, '', '', ''],
-    memory: plain,
-    shifted: plain,
-    ahead: [
-      `${fillK.load(`(firstKey + ${keys}u)`)}\n${fillV.load('firstKey')}`,
-      '',
-      `${fillK.store}\n${fillV.store}`,
-      '',
-    ],
-  }[source];
+  // Words of this tile of V, and of the next of K, arrive while the logits are computed.
   return `
-${before}
+${fillK.load(`(firstKey + ${keys}u)`)}
+${fillV.load('firstKey')}
 ${ofParts(variant, logits)}
-${between}
     workgroupBarrier();
-${after}
+${fillK.store}
+${fillV.store}
 ${each((i, j) => `    var s${i}_${j} = sums[sumsAt${i} + ${j}u];`)}
     if (firstKey + ${keys}u > uniforms.keys) {
-      let own = ${first} + lane * ${share}u + vec4<u32>(0u, 1u, 2u, 3u);
+      let own = firstKey + lane * ${share}u + vec4<u32>(0u, 1u, 2u, 3u);
 ${lines(
   share / 4,
   (j) => `      {
         let key = own + ${4 * j}u;
-${rows((i) => `        s${i}_${j} = select(vec4<f32>(-1e30), s${i}_${j}, ${isKey});`)}
+${rows((i) => `        s${i}_${j} = select(vec4<f32>(-1e30), s${i}_${j}, key < vec4<u32>(uniforms.keys));`)}
       }`,
 )}
     }
@@ -415,7 +364,6 @@ ${weights}
       workgroupBarrier();
     }
 ${rows((i) => `    total${i} += added${i};`)}
-${last}
 ${ofParts(variant, values)}`;
 }
 

@@ -2,12 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Scope } from '../backend';
 import { relativeRms } from '../self-test';
 import type { WebGpuBackend } from '../webgpu-backend';
+import type { MatrixAttentionVariant } from './attention-matrix';
 import { tunedFamilies } from './candidates';
 import { checkLinear } from './check';
 import { defineKernel } from './kernel';
 import { type LinearShape, type LinearVariant, linearVariants } from './linear';
-import { matrixTilings } from './linear-matrix';
+import { deviceMatrices, matrixTilings } from './linear-matrix';
 import { measurePeak } from './peak';
+import { attend, expectedOf, randomCall } from './testing/attention';
 import { createDawnBackend } from './testing/dawn';
 import { expectedLinear, linearOperands, runLinear } from './testing/linear';
 import { modesOf } from './variants';
@@ -94,6 +96,38 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     expect(await runLinear(backend, variant, shape, operands, part)).toEqual(
       found.slice(5 * 40, 14 * 40),
     );
+  });
+
+  // Two threads share a row, as with larger subgroups: those of 8 beyond the parts only help.
+  test('attention on matrix units agrees with double precision', {
+    timeout: 300_000,
+  }, async ({ skip }) => {
+    if (missing) skip(missing);
+    const [matrices] = deviceMatrices(backend.compute);
+    if (!matrices) skip('Matrix units need lavapipe of Mesa 26.');
+    const tile = { queries: 64, keys: 32, parts: 4, subgroupSize: 32 };
+    const variant = { ...matrices, ...tile } as MatrixAttentionVariant;
+    const size = 32;
+    const shape = { headSize: size, q: 'f16', kv: 'f16', out: 'f32', bias: 'none' } as const;
+    const random = randomCall(77, 333, 2, size);
+    const keyOf = (i: number) => Math.floor(i / 2 / size);
+    const calls = {
+      random,
+      // The first reference of a row serves some tiles only, and some rows only.
+      rising: { ...random, k: random.k.map((value, i) => 2 * value * (1 + keyOf(i) / 16)) },
+      falling: { ...random, k: random.k.map((value, i) => 2 * value * (20 - keyOf(i) / 18)) },
+      equal: { ...random, k: random.k.map(() => 3) },
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      const found = await attend(backend, variant, shape, call, { before: 3 });
+      const error = relativeRms(found, expectedOf(call, shape));
+      expect(error, name).toBeLessThan(name === 'equal' ? 1e-6 : 3e-4);
+      const parts = await attend(backend, variant, shape, call, { chunk: 29, headMajor: true });
+      expect(parts, name).toEqual(found);
+    }
+    const few = randomCall(5, 3, 1, size);
+    const found = await attend(backend, variant, shape, few);
+    expect(relativeRms(found, expectedOf(few, shape))).toBeLessThan(3e-4);
   });
 
   // Those that need `shader-f16` first: no browser test can run them. Two each, as lavapipe takes a minute to

@@ -40,7 +40,7 @@ export type Variant =
 
 /** Numbers that a thread of a variant adds to in registers. */
 export function resultsOf(variant: Variant): number {
-  if ('source' in variant) return matrixAttentionResults(variant);
+  if ('parts' in variant) return matrixAttentionResults(variant);
   if ('queries' in variant) return attentionResults(variant);
   if ('threadPixels' in variant) return variant.threadPixels * variant.threadFilters;
   return variant.matrix

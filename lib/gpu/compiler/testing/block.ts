@@ -60,7 +60,6 @@ export const matrixOptions: CompileOptions = {
       keys: 32,
       parts: 4,
       subgroupSize: 32,
-      source: 'memory',
     },
   },
 };

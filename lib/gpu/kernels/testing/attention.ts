@@ -178,7 +178,7 @@ export async function attend(
         ...(lastBias !== undefined && { lastBias }),
         ...(added && { bias: { tensor: added, headStride: 0 } }),
       };
-      if ('source' in variant) {
+      if ('parts' in variant) {
         jobs.push(matrixAttentionDispatch(variant, shape, run));
         continue;
       }
