@@ -1,5 +1,5 @@
 import { memoised } from '../../graph';
-import { type AttentionRun, type AttentionShape, dispatchOf } from './attention';
+import { type AttentionRun, type AttentionShape, dispatchOf, widest } from './attention';
 import { eachUnit, largestHead, lines, place, rowsBinding, upTo } from './attention-tile';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel } from './kernel';
@@ -47,14 +47,6 @@ export function matrixAttentionVariants(
         fits(compute, matrixAttentionKernel(variant, widest)),
     );
 }
-
-const widest: AttentionShape = {
-  headSize: largestHead,
-  q: 'f16',
-  kv: 'f16',
-  out: 'f16',
-  bias: 'none',
-};
 
 /** Whether a variant computes a shape: heads of whole tiles in f16, without a bias. */
 export function hasMatrixAttention(

@@ -87,7 +87,7 @@ export function attentionResults(variant: AttentionVariant): number {
 }
 
 /** The shape that takes the most workgroup memory. */
-const widest: AttentionShape = {
+export const widest: AttentionShape = {
   headSize: largestHead,
   q: 'f16',
   kv: 'f16',
