@@ -98,7 +98,9 @@ export class RunEstimate {
     const { paces, kind } = this.known;
     const linear = compute.rates.get(kernels.fastLinear ? 'fastLinear' : 'linear');
     const attention = compute.rates.get(kernels.fastAttention ? 'fastAttention' : 'attention');
-    const convolution = compute.rates.get('convolution');
+    const convolution = compute.rates.get(
+      kernels.matrixConvolution ? 'matrixConvolution' : 'convolution',
+    );
     const { operation } = usualRates[kind];
     // About half of the work of denoising is attention.
     if (linear && attention) paces.denoise ??= (0.5 / linear + 0.5 / attention) / operation;

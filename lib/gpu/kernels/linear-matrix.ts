@@ -18,6 +18,20 @@ import { levelsOfBytes, levelsOfNibbles, shareOf, stepLoop } from './linear-fill
  * subgroup-matrix.md): products of f16, sums in f32. Weights are rounded to f16 when they are dequantised.
  */
 
+/** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
+export const matrixFeatures = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
+
+/** What the text of a kernel of matrices needs. */
+export const matrixText = {
+  mode: 'matrix',
+  needs: matrixFeatures,
+  directives: `enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);`,
+  builtins: '@builtin(subgroup_id) subgroup: u32',
+} as const;
+
 /** How the subgroups of a workgroup share its tile of `rows × columns`. */
 export interface MatrixTiling extends MatrixConfig {
   readonly rows: number;
@@ -33,14 +47,16 @@ export interface MatrixTiling extends MatrixConfig {
 export type MatrixVariant = LinearVariant & { readonly matrix: MatrixTiling };
 
 /** Elements of k between two barriers: a block of the weight. */
-const step = 32;
+export const matrixStep = 32;
 /** Elements from one row of a tile to the next: the rest keeps rows apart in the banks of the memory. */
-const stride = step + 8;
+const stride = matrixStep + 8;
 
-/** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
-export const matrixFeatures = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
+/** A tile, and the parts that subgroups compute. */
+export type MatrixTile = readonly [rows: number, columns: number, down: number, across: number];
 
-const tiles: readonly (readonly [rows: number, columns: number, down: number, across: number])[] = [
+type MatrixDevice = Pick<Compute, 'features' | 'limits' | 'matrices'>;
+
+const tiles: readonly MatrixTile[] = [
   [128, 128, 2, 2],
   [128, 64, 2, 2],
   [64, 64, 2, 2],
@@ -48,37 +64,49 @@ const tiles: readonly (readonly [rows: number, columns: number, down: number, ac
   [32, 32, 2, 2],
 ];
 
-/** The tilings that fit a device, the best guess first; none where it has no such matrices. */
-export function matrixTilings(
-  compute: Pick<Compute, 'features' | 'limits' | 'matrices'>,
+/** The tilings of linears that fit a device, the best guess first; none where it has no such matrices. */
+export function matrixTilings(compute: MatrixDevice): MatrixTiling[] {
+  return fittingTilings(compute, tiles, (tiling) => {
+    const { columns, m } = tiling;
+    const { threadRows } = storedBy(tiling);
+    return (
+      // Rows of a thread within one matrix, and a word of the weight for each thread.
+      Number.isInteger(threadRows) &&
+      Number.isInteger(m / threadRows) &&
+      2 * columns >= threadsOf(tiling) &&
+      workgroupBytes(tiling) <= compute.limits.workgroupBytes
+    );
+  });
+}
+
+/** Tiles with the matrices of a device, of those that are whole matrices and not too many threads. */
+export function fittingTilings(
+  compute: MatrixDevice,
+  shapes: readonly MatrixTile[],
+  fits: (tiling: MatrixTiling) => boolean,
 ): MatrixTiling[] {
   if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
   const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
   return configs
     .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
     .flatMap((config) =>
-      tiles.map(([rows, columns, down, across]): MatrixTiling => {
+      shapes.map(([rows, columns, down, across]): MatrixTiling => {
         return { ...config, rows, columns, subgroupSize, down, across };
       }),
     )
     .filter((tiling) => {
       const { m, n, k, rows, columns, down, across } = tiling;
-      const { threadRows } = storedBy(tiling);
-      const threads = threadsOf(tiling);
       return (
-        // Whole matrices, rows of a thread within one of them, and a word of the weight for each thread.
-        [rows / down / m, columns / across / n, step / k, m / threadRows].every(Number.isInteger) &&
-        Number.isInteger(threadRows) &&
-        2 * columns >= threads &&
-        threads <= compute.limits.threads &&
-        workgroupBytes(tiling) <= compute.limits.workgroupBytes
+        [rows / down / m, columns / across / n, matrixStep / k].every(Number.isInteger) &&
+        threadsOf(tiling) <= compute.limits.threads &&
+        fits(tiling)
       );
     });
 }
 
 /** Each tiling with the best guess of what computes the other shapes; on a slow compiler the smallest tile is last. */
 export function matrixLinearVariants(
-  device: Parameters<typeof matrixTilings>[0],
+  device: MatrixDevice,
   linear: readonly LinearVariant[],
 ): LinearVariant[] {
   const tilings = matrixTilings(device);
@@ -88,7 +116,8 @@ export function matrixLinearVariants(
   });
 }
 
-function threadsOf({ subgroupSize, down, across }: MatrixTiling): number {
+/** Invocations of a workgroup. */
+export function threadsOf({ subgroupSize, down, across }: MatrixTiling): number {
   return subgroupSize * down * across;
 }
 
@@ -125,7 +154,6 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
   const { down, across } = matrix;
   return defineKernel({
     name: `matrix linear ${weight} f16→${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${down}×${across} of ${size}`,
-    mode: 'matrix',
     bindings: [
       { name: 'x', access: 'read', element: 'vec4<u32>' },
       { name: 'values', access: 'read', element: weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>' },
@@ -135,12 +163,7 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
     uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
     threads,
     workgroupBytes: workgroupBytes(matrix),
-    needs: matrixFeatures,
-    directives: `enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);`,
-    builtins: '@builtin(subgroup_id) subgroup: u32',
+    ...matrixText,
     declarations: `
 var<workgroup> tileX: array<f16, ${rows * stride}>;
 var<workgroup> tileW: array<f16, ${columns * stride}>;
@@ -155,7 +178,7 @@ ${resultText(matrix, shape)}`,
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-const types = ({ m, n, k }: MatrixConfig) => ({
+const typesOf = ({ m, n, k }: MatrixConfig) => ({
   // Columns come before rows.
   left: `subgroup_matrix_left<f16, ${k}, ${m}>`,
   right: `subgroup_matrix_right<f16, ${n}, ${k}>`,
@@ -163,41 +186,71 @@ const types = ({ m, n, k }: MatrixConfig) => ({
 });
 
 /** Matrices of a part: down and across. */
-const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) => ({
+export const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) => ({
   down: rows / down / m,
   across: columns / across / n,
 });
 
-/** A subgroup beyond the parts, where subgroups are smaller than the largest, only helps to fill the tiles. */
-function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): string {
-  const { rows, columns, m, n, k } = matrix;
+/** Statements: the part of a subgroup, `partRow` and `partColumn`, and its sums `s{i}_{j}`. */
+export function partLines(matrix: MatrixTiling): string {
+  const { rows, columns } = matrix;
   const { down, across } = matricesOf(matrix);
-  const { left, right, result } = types(matrix);
-  const sums = range(step / k).flatMap((part) => [
-    ...range(down).map(
-      (i) =>
-        `let l${part}_${i} = subgroupMatrixLoad<${left}, row_major>(&tileX, (partRow + ${i * m}u) * ${stride}u + ${part * k}u, ${stride}u);`,
-    ),
+  return `
+  let partRow = subgroup / ${matrix.across}u * ${rows / matrix.down}u;
+  let partColumn = subgroup % ${matrix.across}u * ${columns / matrix.across}u;
+${range(down)
+  .flatMap((i) => range(across).map((j) => `  var s${i}_${j} = ${typesOf(matrix).result}();`))
+  .join('\n')}`;
+}
+
+/**
+ * Statements that add a step to the sums. A subgroup beyond the parts, where subgroups are smaller than the largest,
+ * only helps to fill the tiles.
+ *
+ * @param at arguments of `subgroupMatrixLoad`, and which indices are next to each other, of the matrix with this
+ *   first row (left) or column (right) of the part, and this first k
+ */
+export function productLines(
+  matrix: MatrixTiling,
+  at: {
+    readonly left: (row: number, k: number) => MatrixPlace;
+    readonly right: (column: number, k: number) => MatrixPlace;
+  },
+): string {
+  const { m, n, k } = matrix;
+  const { down, across } = matricesOf(matrix);
+  const { left, right } = typesOf(matrix);
+  const load = (type: string, [order, place]: MatrixPlace) =>
+    `subgroupMatrixLoad<${type}, ${order}>(${place})`;
+  const lines = range(matrixStep / k).flatMap((part) => [
+    ...range(down).map((i) => `let l${part}_${i} = ${load(left, at.left(i * m, part * k))};`),
     ...range(across).flatMap((j) => [
-      `let r${part}_${j} = subgroupMatrixLoad<${right}, col_major>(&tileW, (partColumn + ${j * n}u) * ${stride}u + ${part * k}u, ${stride}u);`,
+      `let r${part}_${j} = ${load(right, at.right(j * n, part * k))};`,
       ...range(down).map(
         (i) =>
           `s${i}_${j} = subgroupMatrixMultiplyAccumulate(l${part}_${i}, r${part}_${j}, s${i}_${j});`,
       ),
     ]),
   ]);
-  return `
-  let partRow = subgroup / ${matrix.across}u * ${rows / matrix.down}u;
-  let partColumn = subgroup % ${matrix.across}u * ${columns / matrix.across}u;
-${range(down)
-  .flatMap((i) => range(across).map((j) => `  var s${i}_${j} = ${result}();`))
-  .join('\n')}
+  return `    if (subgroup < ${matrix.down * matrix.across}u) {
+      ${lines.join('\n      ')}
+    }`;
+}
+
+type MatrixPlace = readonly [order: 'row_major' | 'col_major', place: string];
+
+function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): string {
+  const { rows, columns } = matrix;
+  const place = (tile: string, row: string, k: number) =>
+    `&${tile}, ${row} * ${stride}u + ${k}u, ${stride}u`;
+  return `${partLines(matrix)}
 ${stepLoop(
   [inputFill(shape, rows, threads), weightFill(shape, columns, threads)],
-  shape.k / step,
-  `    if (subgroup < ${matrix.down * matrix.across}u) {
-      ${sums.join('\n      ')}
-    }`,
+  shape.k / matrixStep,
+  productLines(matrix, {
+    left: (row, k) => ['row_major', place('tileX', `(partRow + ${row}u)`, k)],
+    right: (column, k) => ['col_major', place('tileW', `(partColumn + ${column}u)`, k)],
+  }),
 )}`;
 }
 

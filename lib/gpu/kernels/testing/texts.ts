@@ -5,6 +5,7 @@ import { channelNormKernel } from '../channel-norm';
 import { checkedConvolution, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
 import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
+import { wholeKernel } from '../convolution-run';
 import { packKernels } from '../convolution-weights';
 import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
@@ -105,6 +106,8 @@ const slopedShapes = activatedShapes
   .filter(({ frames, residual, shuffled }) => frames === 1 && residual === 'none' && !shuffled)
   .map((shape) => ({ ...shape, activation: 'prelu' as const }));
 
+const allConvolutions = [...convolutionShapes, ...activatedShapes, ...slopedShapes];
+
 /** The kernels of the shapes that are not refused. */
 function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
   return shapes.flatMap((shape) => {
@@ -137,6 +140,7 @@ function sizedKernels(): readonly Kernel[] {
 export function allKernels(): readonly Kernel[] {
   const variants = variantsOf(completeDevice);
   const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
+  const { matrixConvolution } = variants;
   const attentions = [attentionShape('none'), attentionShape('last')];
   const checked = [
     ...[...linear, ...matrixLinear].flatMap(checkedLinears),
@@ -145,10 +149,8 @@ export function allKernels(): readonly Kernel[] {
     ...fastAttention.flatMap((variant) =>
       attentions.map((shape) => fastAttentionKernel(variant, shape)),
     ),
-    ...convolution.flatMap((variant) =>
-      [checkedConvolution, convolutionShape('f16')].map((shape) =>
-        convolutionKernel(variant, shape),
-      ),
+    ...[...convolution, ...matrixConvolution].flatMap((variant) =>
+      [checkedConvolution, convolutionShape('f16')].map((shape) => wholeKernel(variant, shape)),
     ),
   ];
   const smallest = <V extends LinearVariant | AttentionVariant>(all: readonly V[]) =>
@@ -172,10 +174,11 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made([...convolutionShapes, ...activatedShapes, ...slopedShapes], (shape) =>
-        convolutionKernel(variant, shape),
-      ),
+      made(allConvolutions, (shape) => convolutionKernel(variant, shape)),
     ),
+    ...matrixConvolution
+      .slice(-1)
+      .flatMap((variant) => made(allConvolutions, (shape) => wholeKernel(variant, shape))),
   ];
   const rest = [
     ...packKernels,
