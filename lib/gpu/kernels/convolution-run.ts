@@ -87,8 +87,10 @@ export function convolutionDispatches(
   let bandRows = outputHeight;
   while (bandRows > 1 && !fits(bandRows)) bandRows = Math.ceil(bandRows / 2);
 
-  const { kernel, step, tile } = kernelFor(variant, shape, { inputs, filters, sideInputs });
   const taps = kernelHeight * kernelWidth;
+  const centred = taps === 9 && kernelWidth === 3 && stride === 1 && padTop === 1 && padLeft === 1;
+  const sizes = { centred, inputs, filters, sideInputs };
+  const { kernel, step, tile } = kernelFor(variant, shape, sizes);
   const stepsOf = (channels: number) => Math.ceil(channels / step);
   const steps =
     run.x.length * taps * stepsOf(inputs) + (shape.residual === 'linear' ? stepsOf(sideInputs) : 0);
@@ -102,7 +104,9 @@ export function convolutionDispatches(
     const side = run.side && view(run.side, start, rows, rowBytes.side);
     const frames: Record<string, Operand> = {};
     for (let age = 0; age < shape.frames; age++) frames[`x${age}`] = (x[age] ?? at(x, 0)).operand;
-    const pixelTiles = Math.ceil((rows * outputWidth) / tile.pixels);
+    const pixelTiles = tile.across
+      ? Math.ceil(outputWidth / tile.across) * Math.ceil((rows * tile.across) / tile.pixels)
+      : Math.ceil((rows * outputWidth) / tile.pixels);
     const filterTiles = Math.ceil(filters / tile.filters);
     dispatches.push({
       kernel,
@@ -149,18 +153,20 @@ export function convolutionDispatches(
 
 /** The kernel of a variant for a shape with channels that fill its tiles. */
 export function wholeKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
-  return kernelFor(variant, shape, { inputs: 256, filters: 256, sideInputs: 256 }).kernel;
+  return kernelFor(variant, shape, { centred: true, inputs: 256, filters: 256, sideInputs: 256 })
+    .kernel;
 }
 
 /** What computes a convolution: the matrices of a variant, where it has some that can. */
 function kernelFor(variant: ConvolutionVariant, shape: ConvolutionShape, sizes: MatrixSizes) {
   const matrix = matrixTilingOf(variant, shape, sizes);
   if (matrix) {
-    const tile = { pixels: matrix.rows, filters: matrix.columns };
+    const tile = { pixels: matrix.rows, filters: matrix.columns, across: matrix.window };
     return { kernel: matrixConvolution(matrix, shape), step: matrixStep, tile };
   }
-  const tile = fittedVariant(variant, sizes.filters);
-  return { kernel: convolutionKernel(tile, shape), step: channelStep, tile };
+  const fitted = fittedVariant(variant, sizes.filters);
+  const tile = { ...fitted, across: undefined };
+  return { kernel: convolutionKernel(fitted, shape), step: channelStep, tile };
 }
 
 /** Rows of weights for each tap of so many channels. */

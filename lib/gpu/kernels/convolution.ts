@@ -1,7 +1,7 @@
 import { memoised } from '../../graph';
 import { type Compute, fits } from './compute';
+import type { ConvolutionTiling } from './convolution-matrix';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
-import type { MatrixTiling } from './linear-matrix';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
 /**
@@ -16,7 +16,7 @@ export interface ConvolutionVariant {
   /** Invocations of a subgroup; the device chooses when absent. */
   readonly subgroup?: number;
   /** Where matrix units compute what they can (`convolution-matrix.ts`). */
-  readonly matrix?: MatrixTiling;
+  readonly matrix?: ConvolutionTiling;
 }
 
 /** What the text of a convolution's kernel depends on. Channels and sizes are uniforms. */
