@@ -22,6 +22,8 @@ import {
   matrixText,
   partLines,
   productLines,
+  rowWords,
+  stepWords,
   threadsOf,
 } from './linear-matrix';
 import { halfFunctions, vectorBinding } from './text';
@@ -31,9 +33,6 @@ import { halfFunctions, vectorBinding } from './text';
  * eight f16, in the units of which their matrices have offsets and strides.
  */
 
-/** Words of a row of the tile of x, which has the channels of a step; one more keeps rows apart in the memory's banks. */
-const stepWords = matrixStep / 8;
-const inputStride = stepWords + 1;
 const weightStride = (columns: number) => columns / 8 + 1;
 
 /** A tile of pixels in a run, or in a rectangle of so many across, whose surroundings are in workgroup memory at once. */
@@ -84,7 +83,7 @@ export function matrixConvolutionVariants(
 function wordsOf({ rows, columns, down, across, m, n, window }: ConvolutionTiling) {
   const pixels = window ? (window + 2) * (rows / window + 2) : rows;
   return {
-    x: Math.max(pixels * inputStride, (down * across * m * n) / 4),
+    x: Math.max(pixels * rowWords, (down * across * m * n) / 4),
     // Those of a step are stored while others are read.
     weights: matrixStep * weightStride(columns) * (window ? 2 : 1),
   };
@@ -266,7 +265,7 @@ ${partLines(matrix)}
   {${fetch}
   }
   for (var step = 1u; step <= uniforms.steps; step++) {
-${pixels.map((i) => `    tileX[${slot(i)} * ${inputStride}u + quarter] = fetchedX${i};`).join('\n')}
+${pixels.map((i) => `    tileX[${slot(i)} * ${rowWords}u + quarter] = fetchedX${i};`).join('\n')}
 ${weights.store('0u')}
     workgroupBarrier();
     // The next step's loads are under way while this one is computed.
@@ -276,7 +275,7 @@ ${nextLines(matrixStep)}
 ${productLines(matrix, {
   left: (row, k) => [
     'row_major',
-    `&tileX, (partRow + ${row}u) * ${inputStride}u + ${k / 8}u, ${inputStride}u`,
+    `&tileX, (partRow + ${row}u) * ${rowWords}u + ${k / 8}u, ${rowWords}u`,
   ],
   right: (column, k) => ['row_major', weights.place('0u', column, k)],
 })}
@@ -357,7 +356,7 @@ ${fetchW}
     if (isNew) {
       workgroupBarrier();
 ${each((i) => {
-  const store = `tileX[${slot(i)} * ${inputStride}u + quarter] = fetchedX${i};`;
+  const store = `tileX[${slot(i)} * ${rowWords}u + quarter] = fetchedX${i};`;
   return `      ${isSlot(i) ? `if (${isSlot(i)}) { ${store} }` : store}`;
 })}
     }
@@ -390,7 +389,7 @@ ${fetchW}
 ${productLines(matrix, {
   left: (row, k) => [
     'row_major',
-    `&tileX, (shift + ${Math.floor(row / across) * wide + (row % across)}u) * ${inputStride}u + ${k / 8}u, ${inputStride}u`,
+    `&tileX, (shift + ${Math.floor(row / across) * wide + (row % across)}u) * ${rowWords}u + ${k / 8}u, ${rowWords}u`,
   ],
   right: (column, k) => ['row_major', weights.place('firstW', column, k)],
 })}

@@ -4,14 +4,13 @@ import { defineKernel, type Kernel } from './kernel';
 import type { LinearShape, LinearVariant } from './linear';
 import {
   accumulatorLines,
-  columnOf,
   epilogueBindings,
   epilogueDeclarations,
   epilogueLines,
   epilogueUniforms,
   tileLines,
 } from './linear-epilogue';
-import { levelsOfBytes, levelsOfNibbles, shareOf, stepLoop } from './linear-fill';
+import { levelsOfBytes, levelsOfNibbles, stepLoop } from './linear-fill';
 
 /*
  * The linear on the GPU's matrix units, by the WGSL proposal of subgroup matrices (gpuweb, proposals/
@@ -48,8 +47,10 @@ export type MatrixVariant = LinearVariant & { readonly matrix: MatrixTiling };
 
 /** Elements of k between two barriers: a block of the weight. */
 export const matrixStep = 32;
-/** Elements from one row of a tile to the next: the rest keeps rows apart in the banks of the memory. */
-const stride = matrixStep + 8;
+/** Words of eight f16 in a row of a tile, in which matrices have their offsets and strides. */
+export const stepWords = matrixStep / 8;
+/** Words from one row to the next: the rest keeps rows apart in the banks of the memory. */
+export const rowWords = stepWords + 1;
 
 /** A tile, and the parts that subgroups compute. */
 export type MatrixTile = readonly [rows: number, columns: number, down: number, across: number];
@@ -57,6 +58,7 @@ export type MatrixTile = readonly [rows: number, columns: number, down: number, 
 type MatrixDevice = Pick<Compute, 'features' | 'limits' | 'matrices'>;
 
 const tiles: readonly MatrixTile[] = [
+  [128, 128, 2, 4],
   [128, 128, 2, 2],
   [128, 64, 2, 2],
   [64, 64, 2, 2],
@@ -67,14 +69,14 @@ const tiles: readonly MatrixTile[] = [
 /** The tilings of linears that fit a device, the best guess first; none where it has no such matrices. */
 export function matrixTilings(compute: MatrixDevice): MatrixTiling[] {
   return fittingTilings(compute, tiles, (tiling) => {
-    const { columns, m } = tiling;
+    const { rows, columns, m } = tiling;
     const { threadRows } = storedBy(tiling);
+    const threads = threadsOf(tiling);
     return (
-      // Rows of a thread within one matrix, and a word of the weight for each thread.
-      Number.isInteger(threadRows) &&
-      Number.isInteger(m / threadRows) &&
-      2 * columns >= threadsOf(tiling) &&
-      workgroupBytes(tiling) <= compute.limits.workgroupBytes
+      // Rows of a thread within one matrix, and as many words of the tiles for each thread.
+      [threadRows, m / threadRows, (stepWords * rows) / threads, (2 * columns) / threads].every(
+        Number.isInteger,
+      ) && 16 * wordsOf(tiling) <= compute.limits.workgroupBytes
     );
   });
 }
@@ -133,8 +135,9 @@ function storedBy(tiling: MatrixTiling) {
   return { rows, columns, threadRows, threadColumns: 4 };
 }
 
-function workgroupBytes({ rows, columns, down, m }: MatrixTiling): number {
-  return (rows + columns) * stride * 2 + down * m * columns * 4;
+/** Words of both tiles in workgroup memory; one row of matrices of each part takes their place. */
+function wordsOf({ rows, columns, down, m }: MatrixTiling): number {
+  return Math.max((rows + columns) * rowWords, (down * m * columns) / 4);
 }
 
 /** Whether matrices compute a shape: a quantised weight on rows in f16. The other ones are computed exactly. */
@@ -162,12 +165,10 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
     ],
     uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
     threads,
-    workgroupBytes: workgroupBytes(matrix),
+    workgroupBytes: 16 * wordsOf(matrix),
     ...matrixText,
     declarations: `
-var<workgroup> tileX: array<f16, ${rows * stride}>;
-var<workgroup> tileW: array<f16, ${columns * stride}>;
-var<workgroup> sums: array<f32, ${matrix.down * matrix.m * columns}>;
+var<workgroup> tile: array<vec4<u32>, ${wordsOf(matrix)}>;
 ${weight === 'q8' ? levelsOfBytes : levelsOfNibbles}
 ${epilogueDeclarations(shape)}`,
     body: `
@@ -241,15 +242,16 @@ type MatrixPlace = readonly [order: 'row_major' | 'col_major', place: string];
 
 function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): string {
   const { rows, columns } = matrix;
-  const place = (tile: string, row: string, k: number) =>
-    `&${tile}, ${row} * ${stride}u + ${k}u, ${stride}u`;
+  const place = (row: string, k: number) =>
+    `&tile, (${row}) * ${rowWords}u + ${k / 8}u, ${rowWords}u`;
   return `${partLines(matrix)}
 ${stepLoop(
-  [inputFill(shape, rows, threads), weightFill(shape, columns, threads)],
+  [inputFill(shape, rows, threads), weightFill(shape, { rows, columns, threads })],
   shape.k / matrixStep,
   productLines(matrix, {
-    left: (row, k) => ['row_major', place('tileX', `(partRow + ${row}u)`, k)],
-    right: (column, k) => ['col_major', place('tileW', `(partColumn + ${column}u)`, k)],
+    left: (row, k) => ['row_major', place(`partRow + ${row}u`, k)],
+    // The columns of the weight lie behind the rows of x.
+    right: (column, k) => ['col_major', place(`partColumn + ${rows + column}u`, k)],
   }),
 )}`;
 }
@@ -264,13 +266,15 @@ function resultText(matrix: MatrixTiling, shape: LinearShape): string {
     .map((i) => {
       const stores = range(across).map(
         (j) =>
-          `subgroupMatrixStore<row_major>(&sums, subgroup / ${matrix.across}u * ${m * columns}u + partColumn + ${j * n}u, s${i}_${j}, ${columns}u);`,
+          `subgroupMatrixStore<row_major>(&tile, subgroup / ${matrix.across}u * ${(m * columns) / 4}u + (partColumn + ${j * n}u) / 4u, s${i}_${j}, ${columns / 4}u);`,
       );
-      const loads = range(threadRows).flatMap((row) =>
-        range(4).map(
-          (j) =>
-            `c${row}_${j} = sums[(firstSum + ${row}u) * ${columns}u + ${columnOf(geometry, j)}];`,
-        ),
+      const loads = range(threadRows).map(
+        (row) => `{
+      let v = bitcast<vec4<f32>>(tile[(firstSum + ${row}u) * ${columns / 4}u + threadColumn]);
+      ${range(4)
+        .map((j) => `c${row}_${j} = v[${j}];`)
+        .join(' ')}
+    }`,
       );
       return `
   workgroupBarrier();
@@ -293,84 +297,55 @@ ${epilogueLines(geometry, shape)}
     .join('\n');
 }
 
-/** Rows of 4 words of 8 f16 per step. */
+/** What a thread loads of x: threads lie along the words of a row. */
 function inputFill({ k }: LinearShape, rows: number, threads: number) {
-  const share = shareOf(rows, threads, 4);
-  const words = range(share.quads);
-  const each = (text: (turn: number, word: number) => string) =>
-    share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
+  const turns = range((stepWords * rows) / threads);
+  const slot = (turn: number) => `(thread / ${stepWords}u + ${(turn * threads) / stepWords}u)`;
+  const each = (text: (turn: number) => string) => turns.map(text).join('\n');
   return {
-    active: share.active,
-    setup: `${share.turns
-      .map(
-        (turn) =>
-          `  let xRow${turn} = (min(tileRow + ${share.slot(turn)}, uniforms.rows - 1u) + uniforms.xFirst) * ${k / 8}u;`,
-      )
-      .join('\n')}
-${each((turn, word) => `  var x${turn}_${word} = vec4<u32>();`)}`,
-    load: each(
-      (turn, word) =>
-        `    x${turn}_${word} = x[xRow${turn} + step * 4u + ${share.firstQuad} + ${word}u];`,
-    ),
-    store: each((turn, word) =>
-      storeLines('tileX', share.slot(turn), `(${share.firstQuad} + ${word}u) * 8u`, [
-        `bitcast<vec4<f16>>(x${turn}_${word}.xy)`,
-        `bitcast<vec4<f16>>(x${turn}_${word}.zw)`,
-      ]),
-    ),
-  };
-}
-
-/** Rows of 2 words of 16 levels per step, and their scale. */
-function weightFill({ k, n, weight }: LinearShape, columns: number, threads: number) {
-  const share = shareOf(columns, threads, 2);
-  const words = range(share.quads);
-  const each = (text: (turn: number, word: number) => string) =>
-    share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
-  const perTurn = (text: (turn: number) => string) => share.turns.map(text).join('\n');
-  const type = weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>';
-  const quads = (register: string, turn: number) =>
-    range(4).map((quad) => {
-      const word =
-        weight === 'q8'
-          ? `${register}.${'xyzw'[quad]}`
-          : `${register}.${quad < 2 ? 'x' : 'y'}${quad % 2 ? ' >> 16u' : ''}`;
-      return `vec4<f16>(levels(${word}) * scale${turn})`;
-    });
-  return {
-    active: share.active,
-    setup: `${perTurn(
-      (turn) => `  let wRow${turn} = min(tileColumn + ${share.slot(turn)}, ${n - 1}u);
-  var scale${turn} = 0.0;`,
-    )}
-${each((turn, word) => `  var w${turn}_${word} = ${type}();`)}`,
-    load: `${perTurn((turn) => `    scale${turn} = scales[wRow${turn} * ${k / 32}u + step];`)}
+    active: null,
+    setup: `  let xWord = thread % ${stepWords}u;
 ${each(
-  (turn, word) =>
-    `    w${turn}_${word} = values[wRow${turn} * ${k / 16}u + step * 2u + ${share.firstQuad} + ${word}u];`,
+  (
+    turn,
+  ) => `  let xRow${turn} = (min(tileRow + ${slot(turn)}, uniforms.rows - 1u) + uniforms.xFirst) * ${k / 8}u + xWord;
+  var x${turn} = vec4<u32>();`,
 )}`,
-    store: each((turn, word) =>
-      storeLines(
-        'tileW',
-        share.slot(turn),
-        `(${share.firstQuad} + ${word}u) * 16u`,
-        quads(`w${turn}_${word}`, turn),
-      ),
-    ),
+    load: each((turn) => `    x${turn} = x[xRow${turn} + step * ${stepWords}u];`),
+    store: each((turn) => `    tile[${slot(turn)} * ${rowWords}u + xWord] = x${turn};`),
   };
 }
 
-/** Statements that store vec4 of f16 one behind the other. */
-function storeLines(tile: string, slot: string, first: string, quads: readonly string[]): string {
-  return `    {
-      let at = ${slot} * ${stride}u + ${first};
-${quads
-  .map(
-    (quad, i) => `      { let v = ${quad};
-        ${range(4)
-          .map((c) => `${tile}[at + ${4 * i + c}u] = v.${'xyzw'[c]};`)
-          .join(' ')} }`,
-  )
-  .join('\n')}
-    }`;
+/** The same of a weight: two words of 16 levels to a row, and their scale. */
+function weightFill(
+  { k, n, weight }: LinearShape,
+  { rows, columns, threads }: Pick<MatrixTiling, 'rows' | 'columns'> & { readonly threads: number },
+) {
+  const turns = range((2 * columns) / threads);
+  const slot = (turn: number) => `(thread / 2u + ${(turn * threads) / 2}u)`;
+  const each = (text: (turn: number) => string) => turns.map(text).join('\n');
+  const type = weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>';
+  const half = (turn: number, quad: number) => {
+    const word =
+      weight === 'q8'
+        ? `w${turn}.${'xyzw'[quad]}`
+        : `w${turn}.${quad < 2 ? 'x' : 'y'}${quad % 2 ? ' >> 16u' : ''}`;
+    return `bitcast<vec2<u32>>(vec4<f16>(levels(${word}) * scale${turn}))`;
+  };
+  const store = (turn: number, word: number) =>
+    `    tile[(${slot(turn)} + ${rows}u) * ${rowWords}u + 2u * wWord + ${word}u] = vec4<u32>(${half(turn, 2 * word)}, ${half(turn, 2 * word + 1)});`;
+  return {
+    active: null,
+    setup: `  let wWord = thread % 2u;
+${each(
+  (turn) => `  let wRow${turn} = min(tileColumn + ${slot(turn)}, ${n - 1}u);
+  var scale${turn} = 0.0;
+  var w${turn} = ${type}();`,
+)}`,
+    load: each(
+      (turn) => `    scale${turn} = scales[wRow${turn} * ${k / 32}u + step];
+    w${turn} = values[wRow${turn} * ${k / 16}u + step * 2u + wWord];`,
+    ),
+    store: each((turn) => `${store(turn, 0)}\n${store(turn, 1)}`),
+  };
 }
