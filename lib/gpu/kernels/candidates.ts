@@ -10,7 +10,7 @@ import {
 import {
   checkAttention,
   checkConvolution,
-  checkedConvolution,
+  checkedConvolutions,
   checkedLinears,
   checkLinear,
 } from './check';
@@ -203,7 +203,7 @@ function timedConvolutions(
     family,
     flops: 2 * 27 * channels * channels * width * height,
     candidates: ordered(variantsOf(compute)[family], timing).map((variant) => {
-      const checked = [wholeKernel(variant, checkedConvolution), ...packKernels];
+      const checked = [...checkedConvolutions(variant), ...packKernels];
       return candidateOf(variant, wholeKernel(variant, shape), checked, timing);
     }),
     check: ({ variant }) => checkConvolution({ backend, compute }, variant),

@@ -120,6 +120,13 @@ export function matrixTilingOf(
   return window && centred ? { ...run, window } : run;
 }
 
+/** The form that computes what is not 3×3. */
+export function withoutWindow(variant: ConvolutionVariant): ConvolutionVariant {
+  if (!variant.matrix?.window) return variant;
+  const { window: _, ...matrix } = variant.matrix;
+  return { ...variant, matrix };
+}
+
 /** A narrower tile where half of it would be empty. */
 export function fittedTiling(matrix: ConvolutionTiling, filters: number): ConvolutionTiling {
   const columns = matrix.columns / 2;

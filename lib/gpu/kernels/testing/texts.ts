@@ -2,9 +2,14 @@ import { matrixFeature } from '../../../contract/kernel-setting';
 import { type AttentionShape, type AttentionVariant, attentionKernel } from '../attention';
 import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
 import { channelNormKernel } from '../channel-norm';
-import { checkedConvolution, checkedLinears } from '../check';
+import { checkedConvolution, checkedConvolutions, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
-import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
+import {
+  type ConvolutionShape,
+  type ConvolutionVariant,
+  convolutionKernel,
+  fittedVariant,
+} from '../convolution';
 import { wholeKernel } from '../convolution-run';
 import { packKernels } from '../convolution-weights';
 import { depthwiseKernel } from '../depthwise';
@@ -149,9 +154,10 @@ export function allKernels(): readonly Kernel[] {
     ...fastAttention.flatMap((variant) =>
       attentions.map((shape) => fastAttentionKernel(variant, shape)),
     ),
-    ...[...convolution, ...matrixConvolution].flatMap((variant) =>
-      [checkedConvolution, convolutionShape('f16')].map((shape) => wholeKernel(variant, shape)),
-    ),
+    ...[...convolution, ...matrixConvolution].flatMap((variant) => [
+      ...checkedConvolutions(variant),
+      wholeKernel(variant, convolutionShape('f16')),
+    ]),
   ];
   const smallest = <V extends LinearVariant | AttentionVariant>(all: readonly V[]) =>
     storages.flatMap((shared) =>
@@ -159,6 +165,11 @@ export function allKernels(): readonly Kernel[] {
     );
   const linears = [...smallest(linear), ...matrixLinear.slice(-1)];
   const convolutions = convolution.slice(-1).flatMap((one) => [one, fittedVariant(one, 3)]);
+  const isWindow = ({ matrix }: ConvolutionVariant) => matrix?.window !== undefined;
+  const matrixConvolutions = [
+    ...matrixConvolution.filter(isWindow).slice(-1),
+    ...matrixConvolution.slice(-1),
+  ];
   const shaped = [
     ...linears.flatMap((variant) => made(linearShapes, (shape) => linearKernel(variant, shape))),
     ...smallest(fastLinear).flatMap((variant) =>
@@ -176,9 +187,12 @@ export function allKernels(): readonly Kernel[] {
     ...convolutions.flatMap((variant) =>
       made(allConvolutions, (shape) => convolutionKernel(variant, shape)),
     ),
-    ...matrixConvolution
-      .slice(-1)
-      .flatMap((variant) => made(allConvolutions, (shape) => wholeKernel(variant, shape))),
+    ...matrixConvolutions.flatMap((variant) =>
+      made(
+        allConvolutions.filter(({ weight }) => weight === 'f16'),
+        (shape) => wholeKernel(variant, shape),
+      ),
+    ),
   ];
   const rest = [
     ...packKernels,
