@@ -58,6 +58,7 @@ export type MatrixTile = readonly [rows: number, columns: number, down: number, 
 type MatrixDevice = Pick<Compute, 'features' | 'limits' | 'matrices'>;
 
 const tiles: readonly MatrixTile[] = [
+  [256, 128, 4, 2],
   [128, 128, 2, 4],
   [128, 128, 2, 2],
   [128, 64, 2, 2],
@@ -81,7 +82,7 @@ export function matrixTilings(compute: MatrixDevice): MatrixTiling[] {
   });
 }
 
-/** Tiles with the matrices of a device, of those that are whole matrices and not too many threads. */
+/** Tiles with the largest matrices of a device that suit some, of those that are whole matrices and not too many threads. */
 export function fittingTilings(
   compute: MatrixDevice,
   shapes: readonly MatrixTile[],
@@ -89,21 +90,21 @@ export function fittingTilings(
 ): MatrixTiling[] {
   if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
   const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
-  return configs
-    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
-    .flatMap((config) =>
-      shapes.map(([rows, columns, down, across]): MatrixTiling => {
+  const fitting = (config: MatrixConfig) =>
+    shapes
+      .map(([rows, columns, down, across]): MatrixTiling => {
         return { ...config, rows, columns, subgroupSize, down, across };
-      }),
-    )
-    .filter((tiling) => {
-      const { m, n, k, rows, columns, down, across } = tiling;
-      return (
-        [rows / down / m, columns / across / n, matrixStep / k].every(Number.isInteger) &&
-        threadsOf(tiling) <= compute.limits.threads &&
-        fits(tiling)
-      );
-    });
+      })
+      .filter((tiling) => {
+        const { m, n, k, rows, columns, down, across } = tiling;
+        return (
+          [rows / down / m, columns / across / n, matrixStep / k].every(Number.isInteger) &&
+          threadsOf(tiling) <= compute.limits.threads &&
+          fits(tiling)
+        );
+      });
+  const largestFirst = configs.toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k);
+  return largestFirst.map(fitting).find((tilings) => tilings.length > 0) ?? [];
 }
 
 /** Each tiling with the best guess of what computes the other shapes; on a slow compiler the smallest tile is last. */
@@ -192,13 +193,17 @@ export const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) 
   across: columns / across / n,
 });
 
-/** Statements: the part of a subgroup, `partRow` and `partColumn`, and its sums `s{i}_{j}`. */
+/**
+ * Statements: the part of a subgroup, with `partRow` and `partColumn`, and its sums `s{i}_{j}`. What the compiler knows
+ * to lie within a tile it does not check at each access: so the part has a bound.
+ */
 export function partLines(matrix: MatrixTiling): string {
   const { rows, columns } = matrix;
   const { down, across } = matricesOf(matrix);
   return `
-  let partRow = subgroup / ${matrix.across}u * ${rows / matrix.down}u;
-  let partColumn = subgroup % ${matrix.across}u * ${columns / matrix.across}u;
+  let part = min(subgroup, ${matrix.down * matrix.across - 1}u);
+  let partRow = part / ${matrix.across}u * ${rows / matrix.down}u;
+  let partColumn = part % ${matrix.across}u * ${columns / matrix.across}u;
 ${range(down)
   .flatMap((i) => range(across).map((j) => `  var s${i}_${j} = ${typesOf(matrix).result}();`))
   .join('\n')}`;
@@ -266,7 +271,7 @@ function resultText(matrix: MatrixTiling, shape: LinearShape): string {
     .map((i) => {
       const stores = range(across).map(
         (j) =>
-          `subgroupMatrixStore<row_major>(&tile, subgroup / ${matrix.across}u * ${(m * columns) / 4}u + (partColumn + ${j * n}u) / 4u, s${i}_${j}, ${columns / 4}u);`,
+          `subgroupMatrixStore<row_major>(&tile, part / ${matrix.across}u * ${(m * columns) / 4}u + (partColumn + ${j * n}u) / 4u, s${i}_${j}, ${columns / 4}u);`,
       );
       const loads = range(threadRows).map(
         (row) => `{

@@ -37,7 +37,7 @@ import { bySize, variantsOf } from '../variants';
 export const completeDevice = {
   features: new Set(['shader-f16', 'subgroups', 'subgroup_id', matrixFeature, integerDots]),
   limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31, storageBuffers: 8 },
-  matrices: { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 },
+  matrices: { configs: [{ m: 16, n: 16, k: 16 }], subgroupSize: 32 },
 };
 
 /** One whose compilers choose the size of subgroups, and with it how many registers a thread has. */
