@@ -27,7 +27,6 @@ import {
   attentionShape,
   convolutionShape,
   fastLinearShape,
-  type ImageSize,
   interleaved,
   linearShape,
   sameSize,
@@ -51,10 +50,10 @@ export function tunedFamilies(options: TunedFamilyOptions): readonly TunedFamily
   const families = {
     linear: linearFamily,
     attention: attentionFamily,
-    convolution: convolutionFamily,
+    convolution: (of: TunedFamilyOptions) => convolutionFamily(of, 'convolution'),
     fastLinear: fastLinearFamily,
     fastAttention: fastAttentionFamily,
-    matrixConvolution: matrixConvolutionFamily,
+    matrixConvolution: (of: TunedFamilyOptions) => convolutionFamily(of, 'matrixConvolution'),
   };
   return familiesOf(options.mode).map((family) => families[family](options));
 }
@@ -174,21 +173,11 @@ function attentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVari
   };
 }
 
-function convolutionFamily(options: TunedFamilyOptions): TunedFamily<ConvolutionVariant> {
-  return timedConvolutions(options, 'convolution', band);
-}
-
-/** Of an image with enough tiles for the many matrix units of a large GPU. */
-function matrixConvolutionFamily(options: TunedFamilyOptions): TunedFamily<ConvolutionVariant> {
-  return timedConvolutions(options, 'matrixConvolution', { ...band, height: 4 * band.height });
-}
-
-function timedConvolutions(
+function convolutionFamily(
   { backend, compute, timing, scope }: TunedFamilyOptions,
   family: 'convolution' | 'matrixConvolution',
-  size: ImageSize,
 ): TunedFamily<ConvolutionVariant> {
-  const { width, height, channels } = size;
+  const { width, height, channels } = band;
   const shape = convolutionShape('f16');
   const strides = { block: 0, filter: 0, channel: 0, tap: 0 };
   const rows = packedRows({ blocks: 3, filters: channels, channels, taps: 9, strides });
@@ -210,7 +199,7 @@ function timedConvolutions(
     run: ({ variant }, share, times) => {
       const jobs = convolutionDispatches(compute, variant, shape, {
         ...work(),
-        ...sameSize({ ...size, height: Math.ceil(height * share) }),
+        ...sameSize({ ...band, height: Math.ceil(height * share) }),
       });
       return repeated({ backend, compute }, jobs, times);
     },
