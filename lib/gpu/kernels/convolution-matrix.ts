@@ -5,6 +5,7 @@ import {
   channelStep,
   checkConvolutionShape,
   convolutionUniforms,
+  firstLines,
   frameFunction,
   nextLines,
   placeLines,
@@ -40,17 +41,23 @@ export interface ConvolutionTiling extends MatrixTiling {
   readonly window?: number;
 }
 
-const tiles: readonly MatrixTile[] = [
-  [256, 128, 4, 2],
+/** Pixels across of a tile that has its surroundings. */
+const windowWidth = 16;
+
+const windowTiles: readonly MatrixTile[] = [
+  [128, 64, 2, 2],
   [128, 128, 2, 4],
   [128, 128, 2, 2],
-  [128, 64, 2, 2],
   [64, 64, 2, 2],
   [32, 32, 2, 2],
 ];
 
-/** Pixels across of a tile that has its surroundings. */
-const windowWidth = 16;
+/** Slower for 3×3, with less of the workgroup's memory. */
+const runTiles: readonly MatrixTile[] = [
+  [128, 128, 2, 4],
+  [64, 64, 2, 2],
+  [32, 32, 2, 2],
+];
 
 /**
  * The tilings that fit a device, the best guess first, each with the best guess of what computes the other shapes; none
@@ -62,18 +69,16 @@ export function matrixConvolutionVariants(
 ): ConvolutionVariant[] {
   if (!plain) return [];
   const fits = (tiling: ConvolutionTiling) =>
-    workgroupBytes(tiling) <= compute.limits.workgroupBytes;
-  const tilings = fittingTilings(
-    compute,
-    tiles,
     // Whole pixels for each thread.
-    (tiling) => Number.isInteger((tiling.rows * stepWords) / threadsOf(tiling)) && fits(tiling),
-  );
-  const windows = tilings
-    .map((tiling) => ({ ...tiling, window: windowWidth }))
-    .filter(({ rows, down, m }) => (rows / down) % windowWidth === 0 && windowWidth % m === 0)
-    .filter(fits);
-  return [...windows, ...tilings].map((matrix) => ({ ...plain, matrix }));
+    Number.isInteger((tiling.rows * stepWords) / threadsOf(tiling)) &&
+    workgroupBytes(tiling) <= compute.limits.workgroupBytes;
+  const windowed = (tiling: MatrixTiling) => ({ ...tiling, window: windowWidth });
+  const windows = fittingTilings(compute, windowTiles, (tiling) => {
+    const { rows, down, m } = tiling;
+    return (rows / down) % windowWidth === 0 && windowWidth % m === 0 && fits(windowed(tiling));
+  });
+  const runs = fittingTilings(compute, runTiles, fits);
+  return [...windows.map(windowed), ...runs].map((matrix) => ({ ...plain, matrix }));
 }
 
 /** Words of the tiles in workgroup memory. Results take the place of x. */
@@ -261,11 +266,7 @@ ${pixels
   .join('\n')}
 ${weights.setup}
 ${partLines(matrix)}
-  var age = 0u;
-  var dy = 0u;
-  var dx = 0u;
-  var channel = 0u;
-  var weightRow = phase * uniforms.phaseRows;
+${firstLines}
   {${fetch}
   }
   for (var step = 1u; step <= uniforms.steps; step++) {

@@ -213,11 +213,7 @@ ${weightLoads.map((i) => `  var fetchedW${i} = ${stored(weight ?? 'f32')}();`).j
 ${pixelItems
   .flatMap((i) => vectorItems.map((j) => `  var ${tiles(i, j)} = vec4<f32>();`))
   .join('\n')}
-  var age = 0u;
-  var dy = 0u;
-  var dx = 0u;
-  var channel = 0u;
-  var weightRow = phase * uniforms.phaseRows;
+${firstLines}
   {${fetch}
   }
   for (var step = 1u; step <= uniforms.steps; step++) {
@@ -349,6 +345,13 @@ export function placeLines(
   let firstTilePixel = (block * ${sweep}u + inBlock % width) * ${pixels}u;
   let firstVector = (inBlock / width) * ${filters / 4}u;`;
 }
+
+/** Statements: where the first step is. */
+export const firstLines = `  var age = 0u;
+  var dy = 0u;
+  var dx = 0u;
+  var channel = 0u;
+  var weightRow = phase * uniforms.phaseRows;`;
 
 /** Statements that go on to the next step, of so many channels: `age`, `dy`, `dx`, `channel`, and the row of the weights. */
 export function nextLines(step: number): string {

@@ -58,11 +58,9 @@ export type MatrixTile = readonly [rows: number, columns: number, down: number, 
 type MatrixDevice = Pick<Compute, 'features' | 'limits' | 'matrices'>;
 
 const tiles: readonly MatrixTile[] = [
-  [256, 128, 4, 2],
-  [128, 128, 2, 4],
   [128, 128, 2, 2],
+  [256, 128, 4, 2],
   [128, 64, 2, 2],
-  [64, 64, 2, 2],
   [64, 64, 1, 2],
   [32, 32, 2, 2],
 ];
