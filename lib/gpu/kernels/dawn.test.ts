@@ -101,7 +101,7 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
   });
 
   test('convolutions on matrix units agree with double precision in both forms', {
-    timeout: 300_000,
+    timeout: 600_000,
   }, async ({ skip }) => {
     if (missing) skip(missing);
     const { compute } = backend;
