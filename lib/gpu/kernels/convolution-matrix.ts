@@ -162,6 +162,7 @@ function buildKernel(matrix: ConvolutionTiling, shape: ConvolutionShape): Kernel
     uniforms: convolutionUniforms,
     threads: threadsOf(matrix),
     workgroupBytes: workgroupBytes(matrix),
+    subgroup: matrix.subgroup,
     declarations: `${halfFunctions}
 var<workgroup> tileX: array<vec4<u32>, ${memory.x}>;
 var<workgroup> tileW: array<vec4<u32>, ${memory.weights}>;

@@ -11,6 +11,7 @@ import {
   tileLines,
 } from './linear-epilogue';
 import { levelsOfBytes, levelsOfNibbles, stepLoop } from './linear-fill';
+import { registersOf } from './registers';
 
 /*
  * The linear on the GPU's matrix units, by the WGSL proposal of subgroup matrices (gpuweb, proposals/
@@ -31,12 +32,31 @@ diagnostic(off, chromium.subgroup_matrix_uniformity);`,
   builtins: '@builtin(subgroup_id) subgroup: u32',
 } as const;
 
-/** How the subgroups of a workgroup share its tile of `rows × columns`. */
-export interface MatrixTiling extends MatrixConfig {
-  readonly rows: number;
-  readonly columns: number;
+/** The matrices that a kernel computes with, and the subgroups that do. */
+export interface SubgroupMatrices extends MatrixConfig {
   /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
   readonly subgroupSize: number;
+  /** Invocations of a subgroup; the device chooses when absent. */
+  readonly subgroup?: number;
+}
+
+/** The matrices of a device, the largest first; none where it lacks something that kernels of matrices need. */
+export function deviceMatrices(
+  compute: Pick<Compute, 'features' | 'matrices' | 'subgroupSizes'>,
+): readonly SubgroupMatrices[] {
+  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
+  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
+  // Such GPUs were reported to compute wrong numbers in smaller subgroups, which their compilers may choose.
+  const pinned = registersOf(compute)?.subgroup !== undefined;
+  return configs
+    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
+    .map((config) => ({ ...config, subgroupSize, ...(pinned && { subgroup: subgroupSize }) }));
+}
+
+/** How the subgroups of a workgroup share its tile of `rows × columns`. */
+export interface MatrixTiling extends SubgroupMatrices {
+  readonly rows: number;
+  readonly columns: number;
   /** Parts of the tile, each of one subgroup: down and across. */
   readonly down: number;
   readonly across: number;
@@ -55,7 +75,7 @@ export const rowWords = stepWords + 1;
 /** A tile, and the parts that subgroups compute. */
 export type MatrixTile = readonly [rows: number, columns: number, down: number, across: number];
 
-type MatrixDevice = Pick<Compute, 'features' | 'limits' | 'matrices'>;
+type MatrixDevice = Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'>;
 
 const tiles: readonly MatrixTile[] = [
   [128, 128, 2, 2],
@@ -86,12 +106,10 @@ export function fittingTilings(
   shapes: readonly MatrixTile[],
   fits: (tiling: MatrixTiling) => boolean,
 ): MatrixTiling[] {
-  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
-  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
-  const fitting = (config: MatrixConfig) =>
+  const fitting = (matrices: SubgroupMatrices) =>
     shapes
       .map(([rows, columns, down, across]): MatrixTiling => {
-        return { ...config, rows, columns, subgroupSize, down, across };
+        return { ...matrices, rows, columns, down, across };
       })
       .filter((tiling) => {
         const { m, n, k, rows, columns, down, across } = tiling;
@@ -101,8 +119,11 @@ export function fittingTilings(
           fits(tiling)
         );
       });
-  const largestFirst = configs.toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k);
-  return largestFirst.map(fitting).find((tilings) => tilings.length > 0) ?? [];
+  return (
+    deviceMatrices(compute)
+      .map(fitting)
+      .find((tilings) => tilings.length > 0) ?? []
+  );
 }
 
 /** Each tiling with the best guess of what computes the other shapes; on a slow compiler the smallest tile is last. */
@@ -165,6 +186,7 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
     uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
     threads,
     workgroupBytes: 16 * wordsOf(matrix),
+    subgroup: matrix.subgroup,
     ...matrixText,
     declarations: `
 var<workgroup> tile: array<vec4<u32>, ${wordsOf(matrix)}>;
@@ -178,7 +200,9 @@ ${resultText(matrix, shape)}`,
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-const typesOf = ({ m, n, k }: MatrixConfig) => ({
+
+/** The types of matrices in WGSL. */
+export const typesOf = ({ m, n, k }: MatrixConfig) => ({
   // Columns come before rows.
   left: `subgroup_matrix_left<f16, ${k}, ${m}>`,
   right: `subgroup_matrix_right<f16, ${n}, ${k}>`,
