@@ -101,7 +101,9 @@ export class RunEstimate {
     const attention = compute.rates.get(
       fastAttention ? 'fastAttention' : matrixAttention ? 'matrixAttention' : 'attention',
     );
-    const convolution = compute.rates.get('convolution');
+    const convolution = compute.rates.get(
+      kernels.matrixConvolution ? 'matrixConvolution' : 'convolution',
+    );
     const { operation } = usualRates[kind];
     // About half of the work of denoising is attention.
     if (linear && attention) paces.denoise ??= (0.5 / linear + 0.5 / attention) / operation;

@@ -15,15 +15,15 @@ import {
 import {
   checkAttention,
   checkConvolution,
-  checkedConvolution,
+  checkedConvolutions,
   checkedLinears,
   checkLinear,
   checkMatrixAttention,
 } from './check';
 import { checkedFastLinears, checkFastAttention, checkFastLinear } from './check-fast';
 import type { Compute, Dispatch } from './compute';
-import { type ConvolutionVariant, convolutionKernel } from './convolution';
-import { convolutionDispatches } from './convolution-run';
+import type { ConvolutionVariant } from './convolution';
+import { convolutionDispatches, wholeKernel } from './convolution-run';
 import { packedDims, packedRows, packKernels } from './convolution-weights';
 import type { Kernel, KernelMode } from './kernel';
 import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
@@ -56,9 +56,10 @@ export function tunedFamilies(options: TunedFamilyOptions): readonly TunedFamily
   const families = {
     linear: linearFamily,
     attention: attentionFamily,
-    convolution: convolutionFamily,
+    convolution: (of: TunedFamilyOptions) => convolutionFamily(of, 'convolution'),
     fastLinear: fastLinearFamily,
     fastAttention: fastAttentionFamily,
+    matrixConvolution: (of: TunedFamilyOptions) => convolutionFamily(of, 'matrixConvolution'),
     matrixAttention: matrixAttentionFamily,
   };
   return familiesOf(options.mode).map((family) => families[family](options));
@@ -210,33 +211,35 @@ function attentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVari
   };
 }
 
-function convolutionFamily(options: TunedFamilyOptions): TunedFamily<ConvolutionVariant> {
-  const { backend, compute, timing, scope } = options;
-  const { width, channels } = band;
+function convolutionFamily(
+  { backend, compute, timing, scope }: TunedFamilyOptions,
+  family: 'convolution' | 'matrixConvolution',
+): TunedFamily<ConvolutionVariant> {
+  const { width, height, channels } = band;
   const shape = convolutionShape('f16');
   const strides = { block: 0, filter: 0, channel: 0, tap: 0 };
   const rows = packedRows({ blocks: 3, filters: channels, channels, taps: 9, strides });
-  const image = () => halves(scope, [band.height, width, channels]);
+  const image = () => halves(scope, [height, width, channels]);
   const work = once(() => ({
     x: [image(), image(), image()],
     weights: halves(scope, packedDims(rows, channels)),
     bias: scope.float32([channels], 'activations'),
-    y: scope.tensor('float16', [band.height, width, channels], 'activations'),
+    y: scope.tensor('float16', [height, width, channels], 'activations'),
   }));
   return {
-    family: 'convolution',
-    flops: 2 * 27 * channels * channels * width * band.height,
-    candidates: ordered(variantsOf(compute).convolution, timing).map((variant) => {
-      const checked = [convolutionKernel(variant, checkedConvolution), ...packKernels];
-      return candidateOf(variant, convolutionKernel(variant, shape), checked, timing);
+    family,
+    flops: 2 * 27 * channels * channels * width * height,
+    candidates: ordered(variantsOf(compute)[family], timing).map((variant) => {
+      const checked = [...checkedConvolutions(variant), ...packKernels];
+      return candidateOf(variant, wholeKernel(variant, shape), checked, timing);
     }),
     check: ({ variant }) => checkConvolution({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
       const jobs = convolutionDispatches(compute, variant, shape, {
         ...work(),
-        ...sameSize({ ...band, height: Math.ceil(band.height * share) }),
+        ...sameSize({ ...band, height: Math.ceil(height * share) }),
       });
-      return repeated(options, jobs, times);
+      return repeated({ backend, compute }, jobs, times);
     },
   };
 }
@@ -262,7 +265,7 @@ function ordered<V extends Variant>(variants: readonly V[], timing: boolean): re
 }
 
 async function repeated(
-  { backend, compute }: TunedFamilyOptions,
+  { backend, compute }: Pick<TunedFamilyOptions, 'backend' | 'compute'>,
   jobs: readonly Dispatch[],
   times: number,
 ): Promise<void> {

@@ -12,7 +12,9 @@ import {
   matrixAttentionVariants,
 } from './attention-matrix';
 import type { Compute } from './compute';
-import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from './convolution';
+import { type ConvolutionVariant, convolutionVariants } from './convolution';
+import { matrixConvolutionVariants } from './convolution-matrix';
+import { wholeKernel } from './convolution-run';
 import { hash, type KernelMode, type Storage } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
 import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
@@ -42,10 +44,9 @@ export type Variant =
 export function resultsOf(variant: Variant): number {
   if ('parts' in variant) return matrixAttentionResults(variant);
   if ('queries' in variant) return attentionResults(variant);
+  if (variant.matrix) return matrixResults(variant.matrix);
   if ('threadPixels' in variant) return variant.threadPixels * variant.threadFilters;
-  return variant.matrix
-    ? matrixResults(variant.matrix)
-    : variant.threadRows * variant.threadColumns;
+  return variant.threadRows * variant.threadColumns;
 }
 
 /** From the fewest results per thread, which compile fastest, to the most; of equal ones the last comes first. */
@@ -66,18 +67,21 @@ export function variantsOf(device: Device): {
   readonly fastLinear: readonly LinearVariant[];
   readonly fastAttention: readonly AttentionVariant[];
   readonly matrixLinear: readonly LinearVariant[];
+  readonly matrixConvolution: readonly ConvolutionVariant[];
   readonly matrixAttention: readonly MatrixAttentionVariant[];
 } {
   const linear = linearVariants(device);
+  const convolution = convolutionVariants(device);
   const of = <V extends Variant>(family: Family, variants: readonly V[]) =>
     suited(device, family, variants, resultsOf);
   return {
     linear: of('linear', linear),
     attention: of('attention', attentionVariants(device)),
-    convolution: of('convolution', convolutionVariants(device)),
+    convolution: of('convolution', convolution),
     fastLinear: of('fastLinear', fastLinearVariants(device)),
     fastAttention: of('fastAttention', fastAttentionVariants(device)),
     matrixLinear: matrixLinearVariants(device, linear),
+    matrixConvolution: matrixConvolutionVariants(device, convolution),
     matrixAttention: matrixAttentionVariants(device),
   };
 }
@@ -86,7 +90,7 @@ const exactFamilies = ['linear', 'attention', 'convolution'] as const;
 const familiesOfMode = {
   exact: [],
   fast: ['fastLinear', 'fastAttention'],
-  matrix: ['matrixAttention'],
+  matrix: ['matrixAttention', 'matrixConvolution'],
 } as const;
 
 /** What computes in a mode: families of its own, and those of `exact` for the rest. */
@@ -112,6 +116,8 @@ export interface KernelChoice {
    */
   readonly fastLinear?: LinearVariant | null;
   readonly fastAttention?: AttentionVariant | null;
+  /** In the mode `matrix`, for the convolutions that it computes; those above compute the rest, and all where it is null. */
+  readonly matrixConvolution?: ConvolutionVariant | null;
   /** In the mode `matrix`, for the self-attention of the transformer's blocks. */
   readonly matrixAttention?: MatrixAttentionVariant | null;
 }
@@ -134,7 +140,10 @@ export function defaultChoice(device: Device, mode: KernelMode, software = false
       fastLinear: guess(variants.fastLinear),
       fastAttention: guess(variants.fastAttention),
     }),
-    ...(mode === 'matrix' && { matrixAttention: guess(variants.matrixAttention) }),
+    ...(mode === 'matrix' && {
+      matrixAttention: guess(variants.matrixAttention),
+      matrixConvolution: guess(variants.matrixConvolution),
+    }),
   };
 }
 
@@ -162,10 +171,12 @@ export function kernelSetOf(device: Device): string {
     [
       ...[...linear, ...matrixLinear].map((variant) => linearKernel(variant, linearShape('small'))),
       ...attention.map((variant) => attentionKernel(variant, attentionShape('none'))),
+      ...[...convolution, ...matrixConvolutionVariants(complete, convolution)].map((variant) =>
+        wholeKernel(variant, convolutionShape('f32')),
+      ),
       ...matrixAttentionVariants(complete).map((variant) =>
         matrixAttentionKernel(variant, attentionShape('none')),
       ),
-      ...convolution.map((variant) => convolutionKernel(variant, convolutionShape('f32'))),
       ...fast.fastLinear.map((variant) => fastLinearKernel(variant, fastLinearShape('small'))),
       ...fast.fastAttention.map((variant) => fastAttentionKernel(variant, attentionShape('none'))),
       quantiseKernel(fastLinearShape('small').k, 'f16'),

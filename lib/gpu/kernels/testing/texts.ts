@@ -3,9 +3,15 @@ import { type AttentionShape, type AttentionVariant, attentionKernel } from '../
 import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
 import { matrixAttentionKernel } from '../attention-matrix';
 import { channelNormKernel } from '../channel-norm';
-import { checkedConvolution, checkedLinears } from '../check';
+import { checkedConvolution, checkedConvolutions, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
-import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
+import {
+  type ConvolutionShape,
+  type ConvolutionVariant,
+  convolutionKernel,
+  fittedVariant,
+} from '../convolution';
+import { wholeKernel } from '../convolution-run';
 import { packKernels } from '../convolution-weights';
 import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
@@ -32,7 +38,7 @@ import { bySize, variantsOf } from '../variants';
 export const completeDevice = {
   features: new Set(['shader-f16', 'subgroups', 'subgroup_id', matrixFeature, integerDots]),
   limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31, storageBuffers: 8 },
-  matrices: { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 },
+  matrices: { configs: [{ m: 16, n: 16, k: 16 }], subgroupSize: 32 },
 };
 
 /** One whose compilers choose the size of subgroups, and with it how many registers a thread has. */
@@ -107,6 +113,8 @@ const slopedShapes = activatedShapes
   .filter(({ frames, residual, shuffled }) => frames === 1 && residual === 'none' && !shuffled)
   .map((shape) => ({ ...shape, activation: 'prelu' as const }));
 
+const allConvolutions = [...convolutionShapes, ...activatedShapes, ...slopedShapes];
+
 /** The kernels of the shapes that are not refused. */
 function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
   return shapes.flatMap((shape) => {
@@ -142,7 +150,7 @@ function sizedKernels(): readonly Kernel[] {
 export function allKernels(): readonly Kernel[] {
   const variants = variantsOf(completeDevice);
   const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
-  const { matrixAttention } = variants;
+  const { matrixAttention, matrixConvolution } = variants;
   const attentions = [attentionShape('none'), attentionShape('last')];
   const checked = [
     ...[...linear, ...matrixLinear].flatMap(checkedLinears),
@@ -152,11 +160,10 @@ export function allKernels(): readonly Kernel[] {
       attentions.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...matrixAttention.map((variant) => matrixAttentionKernel(variant, attentionShape('none'))),
-    ...convolution.flatMap((variant) =>
-      [checkedConvolution, convolutionShape('f16')].map((shape) =>
-        convolutionKernel(variant, shape),
-      ),
-    ),
+    ...[...convolution, ...matrixConvolution].flatMap((variant) => [
+      ...checkedConvolutions(variant),
+      wholeKernel(variant, convolutionShape('f16')),
+    ]),
   ];
   const smallest = <V extends LinearVariant | AttentionVariant>(all: readonly V[]) =>
     storages.flatMap((shared) =>
@@ -164,6 +171,11 @@ export function allKernels(): readonly Kernel[] {
     );
   const linears = [...smallest(linear), ...matrixLinear.slice(-1)];
   const convolutions = convolution.slice(-1).flatMap((one) => [one, fittedVariant(one, 3)]);
+  const isWindow = ({ matrix }: ConvolutionVariant) => matrix?.window !== undefined;
+  const matrixConvolutions = [
+    ...matrixConvolution.filter(isWindow).slice(-1),
+    ...matrixConvolution.slice(-1),
+  ];
   const shaped = [
     ...linears.flatMap((variant) => made(linearShapes, (shape) => linearKernel(variant, shape))),
     ...smallest(fastLinear).flatMap((variant) =>
@@ -179,8 +191,12 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made([...convolutionShapes, ...activatedShapes, ...slopedShapes], (shape) =>
-        convolutionKernel(variant, shape),
+      made(allConvolutions, (shape) => convolutionKernel(variant, shape)),
+    ),
+    ...matrixConvolutions.flatMap((variant) =>
+      made(
+        allConvolutions.filter(({ weight }) => weight === 'f16'),
+        (shape) => wholeKernel(variant, shape),
       ),
     ),
   ];
