@@ -1,10 +1,13 @@
 import { columns, hasTokenRows, type Value } from '../../graph';
 import {
+  type AttentionRun,
   type AttentionShape,
   type AttentionVariant,
   attentionDispatch,
   fastAttentionDispatch,
   hasAttention,
+  hasMatrixAttention,
+  matrixAttentionDispatch,
   packedWidth,
   quantiseRows,
 } from '../kernels';
@@ -73,6 +76,11 @@ class AttentionSteps {
         : [{ first: 0, count: heads }];
   }
 
+  /** Whether the clip's tokens attend to each other. */
+  get isOfClip(): boolean {
+    return this.k.place.kind === 'heads' && this.lastBias === null;
+  }
+
   #biasSlot(): Slot | null {
     const { scope, value } = this;
     const [, , , bias] = value.operands;
@@ -84,8 +92,10 @@ class AttentionSteps {
     return slot;
   }
 
+  /** In f16 on matrix units where they compute it. */
   exact(): void {
     const { scope, value, lastBias, bias } = this;
+    const { attention, matrixAttention } = scope.kernels;
     // What is summed is summed in f32.
     const isSummed = scope.graph.values.some(
       ({ call, operands }) => call.op === 'add' && operands.includes(value),
@@ -93,9 +103,18 @@ class AttentionSteps {
     const y = isSummed ? scope.make(value, 'f32') : scope.make(value);
     const placed = [this.q, this.k, this.v].flatMap(({ place }) => slotsOf(place));
     const reads = bias ? [...placed, bias] : placed;
+    const shape = this.#shape(y);
+    const matrices =
+      this.isOfClip && matrixAttention && hasMatrixAttention(matrixAttention, shape)
+        ? matrixAttention
+        : null;
+    const dispatch = (run: AttentionRun) =>
+      matrices
+        ? matrixAttentionDispatch(matrices, shape, run)
+        : attentionDispatch(attention, shape, run);
     scope.step(value, reads, slotsOf(y), (listing) =>
       this.ranges.map((range) =>
-        attentionDispatch(scope.kernels.attention, this.#shape(y), {
+        dispatch({
           ...this.#run(y, range, listing),
           q: this.#heads(this.q, range, listing),
           k: this.#heads(this.k, range, listing),
@@ -213,7 +232,7 @@ function operandsOf({ values, scales }: RoundedHeads, listing: Listing) {
 export function attentionSteps(scope: GraphScope, value: Value): void {
   const steps = new AttentionSteps(scope, value);
   const { fastAttention } = scope.kernels;
-  if (fastAttention && steps.k.place.kind === 'heads' && steps.lastBias === null) {
+  if (fastAttention && steps.isOfClip) {
     steps.fast(fastAttention);
   } else {
     steps.exact();

@@ -15,8 +15,8 @@ import {
   type Value,
 } from '../../graph';
 import type { Dispatch } from '../kernels';
-import { Program, Refusal } from '.';
-import { block, fastOptions, layer, oneHead, options, width } from './testing/block';
+import { type CompileOptions, Program, Refusal } from '.';
+import { block, fastOptions, layer, matrixOptions, oneHead, options, width } from './testing/block';
 import { wrongAccesses } from './testing/provenance';
 
 function listed(program: Program): Dispatch[] {
@@ -40,13 +40,29 @@ test('a graph becomes dispatches: tables by class, then a pass for the keys and 
 test.each([
   ['exact', options],
   ['fast', fastOptions],
+  ['matrix', matrixOptions],
   ['one head at a time', oneHead(options)],
   ['fast, one head at a time', oneHead(fastOptions)],
+  ['matrix, one head at a time', oneHead(matrixOptions)],
   ['in f32', { ...options, kernels: { ...options.kernels, storage: 'f32' } }],
 ] as const)('%s: every read sees what was written for it', (_, of) => {
   const program = new Program([block()], of);
   // A second run finds the memory as the first one left it.
   expect(wrongAccesses([...listed(program), ...listed(program)])).toEqual([]);
+});
+
+test('tokens attend to each other on matrix units where the rows are f16', () => {
+  const attentions = (of: CompileOptions) =>
+    new Set(
+      listed(new Program([block()], of))
+        .map(({ kernel }) => kernel.name.replace(/ f\d.*/, ''))
+        .filter((name) => name.includes('attention')),
+    );
+  expect(attentions(matrixOptions)).toEqual(new Set(['matrix attention']));
+  const { kernels } = matrixOptions;
+  expect(attentions({ ...matrixOptions, kernels: { ...kernels, storage: 'f32' } })).toEqual(
+    new Set(['attention']),
+  );
 });
 
 test('a lifetime that is too short is found', () => {

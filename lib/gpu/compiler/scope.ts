@@ -5,6 +5,7 @@ import {
   type Compute,
   type Dispatch,
   type LinearVariant,
+  type MatrixAttentionVariant,
   type Storage,
   storageBytes,
 } from '../kernels';
@@ -20,6 +21,8 @@ export interface KernelSet {
   /** In the mode `fast`: for rows of tokens and weights in blocks, and for keys of the clip. */
   readonly fastLinear: LinearVariant | null;
   readonly fastAttention: AttentionVariant | null;
+  /** In the mode `matrix`: for keys of the clip. */
+  readonly matrixAttention: MatrixAttentionVariant | null;
   /** How rows lie between two steps; what is updated in place is f32. */
   readonly storage: Storage;
 }

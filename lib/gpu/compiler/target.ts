@@ -18,8 +18,9 @@ export interface KernelTarget {
 /** The kernels of a choice that compute graphs; null where the runtime does. */
 export function kernelSet(choice: KernelChoice | null | undefined): KernelSet | null {
   if (!choice?.linear || !choice.attention) return null;
-  const { linear, attention, fastLinear = null, fastAttention = null, storage = 'f16' } = choice;
-  return { linear, attention, fastLinear, fastAttention, storage };
+  const { linear, attention, fastLinear = null, fastAttention = null } = choice;
+  const { matrixAttention = null, storage = 'f16' } = choice;
+  return { linear, attention, fastLinear, fastAttention, matrixAttention, storage };
 }
 
 /**

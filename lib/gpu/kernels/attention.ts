@@ -87,7 +87,7 @@ export function attentionResults(variant: AttentionVariant): number {
 }
 
 /** The shape that takes the most workgroup memory. */
-const widest: AttentionShape = {
+export const widest: AttentionShape = {
   headSize: largestHead,
   q: 'f16',
   kv: 'f16',
@@ -127,11 +127,21 @@ export function attentionDispatch(
   shape: AttentionShape,
   run: AttentionRun,
 ): Dispatch {
+  return dispatchOf(attentionKernel(variant, shape), variant, shape, run);
+}
+
+/** A run of a kernel that reads q and k as they are. */
+export function dispatchOf(
+  kernel: Kernel,
+  variant: Pick<AttentionVariant, 'queries'>,
+  shape: AttentionShape,
+  run: AttentionRun,
+): Dispatch {
   const { q, k, ...rest } = run;
   const common = attentionOperands(variant, shape, rest);
   return {
     ...common,
-    kernel: attentionKernel(variant, shape),
+    kernel,
     operands: { ...common.operands, q: q.operand, k: k.operand },
     uniforms: { ...common.uniforms, ...placeUniforms({ q, k }) },
   };
@@ -139,7 +149,7 @@ export function attentionDispatch(
 
 /** What a dispatch has whatever the logits are made of. */
 export function attentionOperands(
-  variant: AttentionVariant,
+  variant: Pick<AttentionVariant, 'queries'>,
   shape: AttentionShape,
   { v, out, heads, rows, keys, scale, lastBias, bias }: Omit<AttentionRun, 'q' | 'k'>,
 ): Omit<Dispatch, 'kernel'> {

@@ -8,16 +8,22 @@ import {
   quantiseKernels,
 } from './attention-dp4a';
 import {
+  type MatrixAttentionVariant,
+  matrixAttentionDispatch,
+  matrixAttentionKernel,
+} from './attention-matrix';
+import {
   checkAttention,
   checkConvolution,
-  checkedConvolution,
+  checkedConvolutions,
   checkedLinears,
   checkLinear,
+  checkMatrixAttention,
 } from './check';
 import { checkedFastLinears, checkFastAttention, checkFastLinear } from './check-fast';
 import type { Compute, Dispatch } from './compute';
-import { type ConvolutionVariant, convolutionKernel } from './convolution';
-import { convolutionDispatches } from './convolution-run';
+import type { ConvolutionVariant } from './convolution';
+import { convolutionDispatches, wholeKernel } from './convolution-run';
 import { packedDims, packedRows, packKernels } from './convolution-weights';
 import type { Kernel, KernelMode } from './kernel';
 import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
@@ -50,9 +56,11 @@ export function tunedFamilies(options: TunedFamilyOptions): readonly TunedFamily
   const families = {
     linear: linearFamily,
     attention: attentionFamily,
-    convolution: convolutionFamily,
+    convolution: (of: TunedFamilyOptions) => convolutionFamily(of, 'convolution'),
     fastLinear: fastLinearFamily,
     fastAttention: fastAttentionFamily,
+    matrixConvolution: (of: TunedFamilyOptions) => convolutionFamily(of, 'matrixConvolution'),
+    matrixAttention: matrixAttentionFamily,
   };
   return familiesOf(options.mode).map((family) => families[family](options));
 }
@@ -145,16 +153,47 @@ function fastAttentionFamily(options: TunedFamilyOptions): TunedFamily<Attention
   };
 }
 
+/** Operands of self-attention. */
+function attended(scope: Scope, heads: number, size: number) {
+  const view = (rows: number) => interleaved(halves(scope, [rows, heads * size]), heads, size);
+  const out = scope.tensor('float16', [queries, heads * size], 'activations');
+  return {
+    q: view(queries),
+    k: view(keys),
+    v: view(keys),
+    out: interleaved(out, heads, size),
+    heads,
+    keys,
+    scale: 1 / Math.sqrt(size),
+  };
+}
+
+function matrixAttentionFamily(options: TunedFamilyOptions): TunedFamily<MatrixAttentionVariant> {
+  const { backend, compute, timing, scope } = options;
+  const [heads, size] = [2, 128];
+  const shape = attentionShape('none');
+  const work = once(() => attended(scope, heads, size));
+  return {
+    family: 'matrixAttention',
+    flops: 4 * heads * queries * keys * size,
+    candidates: ordered(variantsOf(compute).matrixAttention, timing).map((variant) => {
+      const timed = matrixAttentionKernel(variant, shape);
+      return candidateOf(variant, timed, [timed], timing);
+    }),
+    check: ({ variant }) => checkMatrixAttention({ backend, compute }, variant),
+    run: ({ variant }, share, times) => {
+      const rows = Math.ceil(queries * share);
+      const job = matrixAttentionDispatch(variant, shape, { ...work(), rows });
+      return repeated(options, [job], times);
+    },
+  };
+}
+
 function attentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVariant> {
   const { backend, compute, timing, scope } = options;
   const [heads, size] = [2, 128];
   const shape = attentionShape('none');
-  const work = once(() => ({
-    q: interleaved(halves(scope, [queries, heads * size]), heads, size),
-    k: interleaved(halves(scope, [keys, heads * size]), heads, size),
-    v: interleaved(halves(scope, [keys, heads * size]), heads, size),
-    out: interleaved(scope.tensor('float16', [queries, heads * size], 'activations'), heads, size),
-  }));
+  const work = once(() => attended(scope, heads, size));
   return {
     family: 'attention',
     flops: 4 * heads * queries * keys * size,
@@ -166,39 +205,41 @@ function attentionFamily(options: TunedFamilyOptions): TunedFamily<AttentionVari
     check: ({ variant }) => checkAttention({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
       const rows = Math.ceil(queries * share);
-      const call = { ...work(), heads, rows, keys, scale: 1 / Math.sqrt(size) };
-      return repeated(options, [attentionDispatch(variant, shape, call)], times);
+      const job = attentionDispatch(variant, shape, { ...work(), rows });
+      return repeated(options, [job], times);
     },
   };
 }
 
-function convolutionFamily(options: TunedFamilyOptions): TunedFamily<ConvolutionVariant> {
-  const { backend, compute, timing, scope } = options;
-  const { width, channels } = band;
+function convolutionFamily(
+  { backend, compute, timing, scope }: TunedFamilyOptions,
+  family: 'convolution' | 'matrixConvolution',
+): TunedFamily<ConvolutionVariant> {
+  const { width, height, channels } = band;
   const shape = convolutionShape('f16');
   const strides = { block: 0, filter: 0, channel: 0, tap: 0 };
   const rows = packedRows({ blocks: 3, filters: channels, channels, taps: 9, strides });
-  const image = () => halves(scope, [band.height, width, channels]);
+  const image = () => halves(scope, [height, width, channels]);
   const work = once(() => ({
     x: [image(), image(), image()],
     weights: halves(scope, packedDims(rows, channels)),
     bias: scope.float32([channels], 'activations'),
-    y: scope.tensor('float16', [band.height, width, channels], 'activations'),
+    y: scope.tensor('float16', [height, width, channels], 'activations'),
   }));
   return {
-    family: 'convolution',
-    flops: 2 * 27 * channels * channels * width * band.height,
-    candidates: ordered(variantsOf(compute).convolution, timing).map((variant) => {
-      const checked = [convolutionKernel(variant, checkedConvolution), ...packKernels];
-      return candidateOf(variant, convolutionKernel(variant, shape), checked, timing);
+    family,
+    flops: 2 * 27 * channels * channels * width * height,
+    candidates: ordered(variantsOf(compute)[family], timing).map((variant) => {
+      const checked = [...checkedConvolutions(variant), ...packKernels];
+      return candidateOf(variant, wholeKernel(variant, shape), checked, timing);
     }),
     check: ({ variant }) => checkConvolution({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
       const jobs = convolutionDispatches(compute, variant, shape, {
         ...work(),
-        ...sameSize({ ...band, height: Math.ceil(band.height * share) }),
+        ...sameSize({ ...band, height: Math.ceil(height * share) }),
       });
-      return repeated(options, jobs, times);
+      return repeated({ backend, compute }, jobs, times);
     },
   };
 }
@@ -224,7 +265,7 @@ function ordered<V extends Variant>(variants: readonly V[], timing: boolean): re
 }
 
 async function repeated(
-  { backend, compute }: TunedFamilyOptions,
+  { backend, compute }: Pick<TunedFamilyOptions, 'backend' | 'compute'>,
   jobs: readonly Dispatch[],
   times: number,
 ): Promise<void> {

@@ -1,10 +1,18 @@
+import { memoised } from '../../graph';
 import { type Backend, type DeviceTensor, type ReadableTensor, Scope } from '../backend';
 import * as reference from '../reference';
 import { relativeRms } from '../self-test';
-import { type AttentionVariant, attentionDispatch } from './attention';
+import {
+  type AttentionRun,
+  type AttentionShape,
+  type AttentionVariant,
+  attentionDispatch,
+} from './attention';
+import { type MatrixAttentionVariant, matrixAttentionDispatch } from './attention-matrix';
 import type { Compute, Dispatch } from './compute';
 import type { ConvolutionShape, ConvolutionVariant } from './convolution';
-import { convolutionDispatches } from './convolution-run';
+import { withoutWindow } from './convolution-matrix';
+import { convolutionDispatches, wholeKernel } from './convolution-run';
 import { packedDims, packedRows, packJob } from './convolution-weights';
 import { fromHalf, toHalf } from './half';
 import type { Kernel, Storage } from './kernel';
@@ -14,6 +22,7 @@ import {
   convolutionShape,
   interleaved,
   linearShape,
+  sameSize,
   wholeRows,
 } from './tuned-shapes';
 
@@ -27,6 +36,8 @@ import {
 export const tolerances: Readonly<Record<Storage, number>> = { f32: 1e-5, f16: 5e-4 };
 /** The same where the tiles are f16: they hold rounded weights. Rows of outliers show it most. */
 const roundedTiles = 1e-3;
+/** The same of sums that matrix units add up from products of f16: how they round is up to them. */
+const matrixSums = 1e-4;
 const largestHalf = 65504;
 
 /** What a check runs on. */
@@ -226,21 +237,41 @@ async function readCount({ backend }: CheckDevice, scope: Scope, count: DeviceTe
 }
 
 /** A variant of the attention kernels, with heads that lie between each other and a last key of its own weight. */
-export async function checkAttention(
+export function checkAttention(
   device: CheckDevice,
   variant: AttentionVariant,
 ): Promise<CheckResult> {
+  return checkAttended(device, ['none', 'last'], tolerances.f16, (shape, run) =>
+    attentionDispatch(variant, shape, run),
+  );
+}
+
+/** The same of matrices, whose weights are f16. */
+export function checkMatrixAttention(
+  device: CheckDevice,
+  variant: MatrixAttentionVariant,
+): Promise<CheckResult> {
+  return checkAttended(device, ['none'], roundedTiles, (shape, run) =>
+    matrixAttentionDispatch(variant, shape, run),
+  );
+}
+
+function checkAttended(
+  device: CheckDevice,
+  biases: readonly ('none' | 'last')[],
+  tolerance: number,
+  dispatch: (shape: AttentionShape, run: AttentionRun) => Dispatch,
+): Promise<CheckResult> {
   const [heads, size, rows, keys] = [2, 128, 77, 333];
-  const usual = { scale: 1 / Math.sqrt(size), spread: 3, tolerance: tolerances.f16 };
+  const usual = { bias: 'none', scale: 1 / Math.sqrt(size), spread: 3, tolerance } as const;
   const cases = [
-    { ...usual, bias: 'none' },
-    { ...usual, bias: 'last' },
+    ...biases.map((bias) => ({ ...usual, bias })),
     // All logits are equal: the result is the mean of v.
-    { ...usual, bias: 'none', spread: 0, tolerance: 1e-3 },
+    { ...usual, spread: 0, tolerance: 1e-3 },
     // Logits of about ±10⁴, which f32 rounds by 10⁻³: mostly one key takes everything.
-    { ...usual, bias: 'none', scale: 300, tolerance: 1e-2 },
-  ] as const;
-  return checkEach(device, cases, (scope, { bias, scale, spread, tolerance }, index) => {
+    { ...usual, scale: 300, tolerance: 1e-2 },
+  ];
+  return checkEach(device, cases, (scope, { bias, scale, spread, ...of }, index) => {
     const shape = attentionShape(bias);
     const q = stored(
       numbers(rows * heads * size, 5).map((value) => value * spread),
@@ -252,7 +283,7 @@ export async function checkAttention(
     const view = (values: Float32Array<ArrayBuffer>) =>
       interleaved(upload(scope, values, 'f16'), heads, size);
     const lastBias = 2.5;
-    const run = attentionDispatch(variant, shape, {
+    const run = dispatch(shape, {
       q: view(q),
       k: view(k),
       v: view(v),
@@ -269,7 +300,7 @@ export async function checkAttention(
     const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
     const shapes = { rows, keys, heads, size };
     const values = reference.attention(scaled, k, v, logits, shapes);
-    return compare(device, [run], out as ReadableTensor, heads * size, [{ values, tolerance }]);
+    return compare(device, [run], out as ReadableTensor, heads * size, [{ ...of, values }]);
   });
 }
 
@@ -279,13 +310,45 @@ export const checkedConvolution: ConvolutionShape = {
   residual: 'same',
 };
 
-/** A variant of the convolutions, over one frame and over three. */
+const convolved = { height: 9, width: 19, channels: 40, filters: 136, taps: 9 };
+
+/** Numbers of a convolution over so many frames, and its result in double precision. */
+const convolutionNumbers = memoised((frames: number) => {
+  const { height, width, channels, filters, taps } = convolved;
+  const pixels = height * width;
+  const block = filters * channels * taps;
+  const weight = stored(numbers(3 * block, 8), 'f16');
+  const bias = numbers(filters, 9);
+  const side = stored(numbers(pixels * filters, 15), 'f16');
+  const images = Array.from({ length: frames }, (_, age) =>
+    stored(extremeRows(pixels, channels, 10 + age), 'f16'),
+  );
+  const expected = Float64Array.from(side);
+  for (const [age, image] of images.entries()) {
+    const part = reference.convolution(
+      image,
+      weight.subarray(age * block, (age + 1) * block),
+      age === 0 ? bias : new Float32Array(filters),
+      { layout: 'nhwc', images: 1, height, width, channels, filters },
+    );
+    part.forEach((value, i) => {
+      expected[i] = (expected[i] ?? 0) + value;
+    });
+  }
+  return { weight, bias, side, images, expected };
+});
+
+/** The kernels that {@link checkConvolution} runs. */
+export function checkedConvolutions(variant: ConvolutionVariant): Kernel[] {
+  return [variant, withoutWindow(variant)].map((form) => wholeKernel(form, checkedConvolution));
+}
+
+/** A variant of the convolutions, over three frames, and over one in the form that takes other sizes of filters. */
 export async function checkConvolution(
   device: CheckDevice,
   variant: ConvolutionVariant,
 ): Promise<CheckResult> {
-  const [height, width, channels, filters, taps] = [11, 7, 20, 132, 9];
-  const pixels = height * width;
+  const { height, width, channels, filters, taps } = convolved;
   const order = {
     blocks: 3,
     filters,
@@ -293,49 +356,25 @@ export async function checkConvolution(
     taps,
     strides: { block: filters * channels * taps, filter: channels * taps, channel: taps, tap: 1 },
   };
-  const block = filters * channels * taps;
-  const weight = stored(numbers(3 * block, 8), 'f16');
-  const bias = numbers(filters, 9);
-  const side = stored(numbers(pixels * filters, 15), 'f16');
   return checkEach(device, [1, 3], (scope, frames) => {
-    const images = Array.from({ length: frames }, (_, age) =>
-      stored(extremeRows(pixels, channels, 10 + age), 'f16'),
-    );
+    const { weight, bias, side, images, expected } = convolutionNumbers(frames);
     const dims = packedDims(packedRows(order), filters);
     const weights = scope.tensor('float16', dims, 'activations');
-    const y = scope.float32([pixels, filters], 'activations');
-    const runs = convolutionDispatches(device.compute, variant, checkedConvolution, {
+    const y = scope.float32([height * width, filters], 'activations');
+    const form = frames === 1 ? withoutWindow(variant) : variant;
+    const runs = convolutionDispatches(device.compute, form, checkedConvolution, {
       x: images.map((image) => upload(scope, image, 'f16')),
       weights,
       bias: upload(scope, bias, 'f32'),
       side: upload(scope, side, 'f16'),
       sideInputs: filters,
       y,
-      height,
-      width,
-      inputs: channels,
+      ...sameSize(convolved),
       filters,
-      kernel: [3, 3],
-      pads: [1, 1],
-      outputHeight: height,
-      outputWidth: width,
     });
-    const expected = Float64Array.from(side);
-    for (const [age, image] of images.entries()) {
-      const part = reference.convolution(
-        image,
-        weight.subarray(age * block, (age + 1) * block),
-        age === 0 ? bias : new Float32Array(filters),
-        { layout: 'nhwc', images: 1, height, width, channels, filters },
-      );
-      part.forEach((value, i) => {
-        expected[i] = (expected[i] ?? 0) + value;
-      });
-    }
     const pack = packJob(upload(scope, weight, 'f32'), order, weights);
-    return compare(device, [pack, ...runs], y, filters, [
-      { values: expected, tolerance: tolerances.f32 },
-    ]);
+    const tolerance = variant.matrix ? matrixSums : tolerances.f32;
+    return compare(device, [pack, ...runs], y, filters, [{ values: expected, tolerance }]);
   });
 }
 

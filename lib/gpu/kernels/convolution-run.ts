@@ -8,7 +8,9 @@ import {
   convolutionKernel,
   fittedVariant,
 } from './convolution';
-import type { Storage } from './kernel';
+import { type MatrixSizes, matrixConvolution, matrixTilingOf } from './convolution-matrix';
+import type { Kernel, Storage } from './kernel';
+import { matrixStep } from './linear-matrix';
 import { storageBytes } from './text';
 
 /** A convolution of an image, or of the newest frames of a clip. Images are [..., H, W, C]. */
@@ -85,12 +87,14 @@ export function convolutionDispatches(
   let bandRows = outputHeight;
   while (bandRows > 1 && !fits(bandRows)) bandRows = Math.ceil(bandRows / 2);
 
-  const fitted = fittedVariant(variant, filters);
-  const kernel = convolutionKernel(fitted, shape);
-  const tapRows = kernelHeight * kernelWidth * rowsOfTap(inputs);
+  const taps = kernelHeight * kernelWidth;
+  const centred = taps === 9 && kernelWidth === 3 && stride === 1 && padTop === 1 && padLeft === 1;
+  const sizes = { centred, inputs, filters, sideInputs };
+  const { kernel, step, tile } = kernelFor(variant, shape, sizes);
+  const stepsOf = (channels: number) => Math.ceil(channels / step);
   const steps =
-    (run.x.length * tapRows + (shape.residual === 'linear' ? rowsOfTap(sideInputs) : 0)) /
-    channelStep;
+    run.x.length * taps * stepsOf(inputs) + (shape.residual === 'linear' ? stepsOf(sideInputs) : 0);
+  const tapRows = taps * rowsOfTap(inputs);
   const dispatches: Dispatch[] = [];
   for (let start = 0; start < outputHeight; start += bandRows) {
     const rows = Math.min(bandRows, outputHeight - start);
@@ -100,8 +104,10 @@ export function convolutionDispatches(
     const side = run.side && view(run.side, start, rows, rowBytes.side);
     const frames: Record<string, Operand> = {};
     for (let age = 0; age < shape.frames; age++) frames[`x${age}`] = (x[age] ?? at(x, 0)).operand;
-    const pixelTiles = Math.ceil((rows * outputWidth) / fitted.pixels);
-    const filterTiles = Math.ceil(filters / fitted.filters);
+    const pixelTiles = tile.across
+      ? Math.ceil(outputWidth / tile.across) * Math.ceil((rows * tile.across) / tile.pixels)
+      : Math.ceil((rows * outputWidth) / tile.pixels);
+    const filterTiles = Math.ceil(filters / tile.filters);
     dispatches.push({
       kernel,
       operands: {
@@ -139,10 +145,28 @@ export function convolutionDispatches(
         filterTiles,
       },
       groups: scale * scale * pixelTiles * filterTiles,
-      flops: 2 * scale * scale * rows * outputWidth * filters * steps * channelStep,
+      flops: 2 * scale * scale * rows * outputWidth * filters * steps * step,
     });
   }
   return dispatches;
+}
+
+/** The kernel of a variant for a shape with channels that fill its tiles. */
+export function wholeKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
+  return kernelFor(variant, shape, { centred: true, inputs: 256, filters: 256, sideInputs: 256 })
+    .kernel;
+}
+
+/** What computes a convolution: the matrices of a variant, where it has some that can. */
+function kernelFor(variant: ConvolutionVariant, shape: ConvolutionShape, sizes: MatrixSizes) {
+  const matrix = matrixTilingOf(variant, shape, sizes);
+  if (matrix) {
+    const tile = { pixels: matrix.rows, filters: matrix.columns, across: matrix.window };
+    return { kernel: matrixConvolution(matrix, shape), step: matrixStep, tile };
+  }
+  const fitted = fittedVariant(variant, sizes.filters);
+  const tile = { ...fitted, across: undefined };
+  return { kernel: convolutionKernel(fitted, shape), step: channelStep, tile };
 }
 
 /** Rows of weights for each tap of so many channels. */

@@ -1,5 +1,6 @@
 import { memoised } from '../../graph';
 import { type Compute, fits } from './compute';
+import type { ConvolutionTiling } from './convolution-matrix';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
@@ -14,6 +15,8 @@ export interface ConvolutionVariant {
   readonly threadFilters: number;
   /** Invocations of a subgroup; the device chooses when absent. */
   readonly subgroup?: number;
+  /** Where matrix units compute what they can (`convolution-matrix.ts`). */
+  readonly matrix?: ConvolutionTiling;
 }
 
 /** What the text of a convolution's kernel depends on. Channels and sizes are uniforms. */
@@ -91,7 +94,7 @@ const threadsOf = ({ pixels, filters, threadPixels, threadFilters }: Convolution
 /** The kernel of a variant for a shape. */
 export const convolutionKernel = memoised(buildKernel);
 
-const uniforms = [
+export const convolutionUniforms = [
   'height', // of the input
   'width',
   'channels', // in groups of four, as all channels here
@@ -123,13 +126,8 @@ const sweep = 8;
 
 function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
   const { pixels, filters, threadPixels, threadFilters } = variant;
-  const { input, weight, output, residual, side, shuffled, wholeVectors } = shape;
-  if (residual === 'linear' && side !== input) {
-    throw new RangeError('a shortcut of another storage is not computed with the convolution');
-  }
-  if (!wholeVectors && (output !== 'f32' || residual !== 'none')) {
-    throw new RangeError('filters that are no multiple of 4 are stored in f32, without a residual');
-  }
+  const { input, weight, residual, side } = shape;
+  checkConvolutionShape(shape);
   const threads = threadsOf(variant);
   const columns = filters / threadFilters;
   const rows = pixels / threadPixels;
@@ -141,10 +139,7 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
   const bindings: KernelBinding[] = [
     ...frames.map((age) => vectorBinding(`x${age}`, 'read', input)),
     weight ? vectorBinding('weights', 'read', weight) : scalar('weights', 'read'),
-    ...(shape.bias ? [vectorBinding('bias', 'read', 'f32')] : []),
-    ...(shape.activation === 'prelu' ? [vectorBinding('slope', 'read', 'f32')] : []),
-    ...(hasSide(residual) ? [vectorBinding('side', 'read', side)] : []),
-    wholeVectors ? vectorBinding('y', 'write', output) : scalar('y', 'write'),
+    ...resultBindings(shape, vectorBinding('side', 'read', side)),
   ];
   const stored = (storage: Storage) => (storage === 'f32' ? 'vec4<f32>' : 'vec2<u32>');
   const widened = (storage: Storage, value: string) =>
@@ -153,13 +148,7 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
   const declarations = `${halfFunctions}
 var<workgroup> tileX: array<vec4<f32>, ${4 * pixels}>;
 var<workgroup> tileW: array<vec4<f32>, ${channelStep * vectors}>;
-fn frame4(age: u32, index: u32) -> ${stored(input)} {
-${frames
-  .slice(1)
-  .map((age) => `  if (age == ${age}u) { return x${age}[index]; }`)
-  .join('\n')}
-  return x0[index];
-}
+${frameFunction('frame4', stored(input), shape, (binding) => `${binding}[index]`)}
 ${weight ? '' : filterFunction}
 ${storeFunction(shape)}`;
 
@@ -207,18 +196,7 @@ ${weightLoads
   const pixelItems = range(threadPixels);
   const vectorItems = range(threadFilters / 4);
   const body = `
-  let filterVectors = (uniforms.filters + 3u) / 4u;
-  let tilesOfPhase = uniforms.pixelTiles * uniforms.filterTiles;
-  let phase = group / tilesOfPhase;
-  let phaseRow = ${shuffled ? '0u' : 'phase / 2u'};
-  let phaseColumn = ${shuffled ? '0u' : 'phase % 2u'};
-  // ${sweep} tiles of pixels share the weights that they read.
-  let place = group % tilesOfPhase;
-  let block = place / (${sweep}u * uniforms.filterTiles);
-  let inBlock = place % (${sweep}u * uniforms.filterTiles);
-  let width = min(${sweep}u, uniforms.pixelTiles - block * ${sweep}u);
-  let firstTilePixel = (block * ${sweep}u + inBlock % width) * ${pixels}u;
-  let firstVector = (inBlock / width) * ${vectors}u;
+${placeLines(variant, shape)}
   let threadRow = thread / ${columns}u;
   let threadColumn = thread % ${columns}u;
 ${loads
@@ -235,11 +213,7 @@ ${weightLoads.map((i) => `  var fetchedW${i} = ${stored(weight ?? 'f32')}();`).j
 ${pixelItems
   .flatMap((i) => vectorItems.map((j) => `  var ${tiles(i, j)} = vec4<f32>();`))
   .join('\n')}
-  var age = 0u;
-  var dy = 0u;
-  var dx = 0u;
-  var channel = 0u;
-  var weightRow = phase * uniforms.phaseRows;
+${firstLines}
   {${fetch}
   }
   for (var step = 1u; step <= uniforms.steps; step++) {
@@ -257,15 +231,7 @@ ${weightLoads
   .join('\n')}
     workgroupBarrier();
     // The next step's loads are under way while this one is computed.
-    channel += 4u;
-    weightRow += ${channelStep}u;
-    if (channel >= uniforms.channels && age < uniforms.frames) {
-      channel = 0u;
-      dx += 1u;
-      if (dx == uniforms.kernelWidth) { dx = 0u; dy += 1u; }
-      if (dy == uniforms.kernelHeight) { dy = 0u; age += 1u; }
-      if (age == uniforms.frames) { weightRow = uniforms.sideRow; }
-    }
+${nextLines(channelStep)}
     if (step < uniforms.steps) {${fetch}
     }
     for (var k = 0u; k < 4u; k++) {
@@ -298,18 +264,108 @@ ${pixelItems
     ),
   )
   .join('\n')}`;
-  const storages = `${shape.frames}×${input}·${weight ?? 'filters'}→${output}`;
   return defineKernel({
-    name: `convolution ${storages} ${residual}${shape.activation ? ` ${shape.activation}` : ''}${shuffled ? ' shuffled' : ''} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
+    name: `convolution ${shapeName(shape)} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
     mode: 'exact',
     bindings,
-    uniforms,
+    uniforms: convolutionUniforms,
     threads,
     workgroupBytes: sharedBytes(variant),
     subgroup: variant.subgroup,
     declarations,
     body,
   });
+}
+
+/** @throws RangeError for what no kernel computes */
+export function checkConvolutionShape({
+  input,
+  output,
+  residual,
+  side,
+  wholeVectors,
+}: ConvolutionShape): void {
+  if (residual === 'linear' && side !== input) {
+    throw new RangeError('a shortcut of another storage is not computed with the convolution');
+  }
+  if (!wholeVectors && (output !== 'f32' || residual !== 'none')) {
+    throw new RangeError('filters that are no multiple of 4 are stored in f32, without a residual');
+  }
+}
+
+/** For people: what a kernel's text depends on. */
+export function shapeName(shape: ConvolutionShape): string {
+  const { frames, input, weight, output, residual, activation, shuffled } = shape;
+  const storages = `${frames}×${input}·${weight ?? 'filters'}→${output}`;
+  return `${storages} ${residual}${activation ? ` ${activation}` : ''}${shuffled ? ' shuffled' : ''}`;
+}
+
+/** Bindings behind those of x and the weights. */
+export function resultBindings(shape: ConvolutionShape, side: KernelBinding): KernelBinding[] {
+  const { bias, activation, residual, output, wholeVectors } = shape;
+  return [
+    ...(bias ? [vectorBinding('bias', 'read', 'f32')] : []),
+    ...(activation === 'prelu' ? [vectorBinding('slope', 'read', 'f32')] : []),
+    ...(hasSide(residual) ? [side] : []),
+    wholeVectors ? vectorBinding('y', 'write', output) : scalar('y', 'write'),
+  ];
+}
+
+/** A function that reads at `index` of the frame of an age. */
+export function frameFunction(
+  name: string,
+  type: string,
+  { frames }: ConvolutionShape,
+  read: (binding: string) => string,
+): string {
+  return `fn ${name}(age: u32, index: u32) -> ${type} {
+${range(frames)
+  .slice(1)
+  .map((age) => `  if (age == ${age}u) { return ${read(`x${age}`)}; }`)
+  .join('\n')}
+  return ${read('x0')};
+}`;
+}
+
+/** Statements: the phase of a workgroup, the first pixel of its tile, and the first four filters. */
+export function placeLines(
+  { pixels, filters }: Pick<ConvolutionVariant, 'pixels' | 'filters'>,
+  { shuffled }: ConvolutionShape,
+): string {
+  return `  let filterVectors = (uniforms.filters + 3u) / 4u;
+  let tilesOfPhase = uniforms.pixelTiles * uniforms.filterTiles;
+  let phase = group / tilesOfPhase;
+  let phaseRow = ${shuffled ? '0u' : 'phase / 2u'};
+  let phaseColumn = ${shuffled ? '0u' : 'phase % 2u'};
+  // ${sweep} tiles of pixels share the weights that they read.
+  let place = group % tilesOfPhase;
+  let block = place / (${sweep}u * uniforms.filterTiles);
+  let inBlock = place % (${sweep}u * uniforms.filterTiles);
+  let width = min(${sweep}u, uniforms.pixelTiles - block * ${sweep}u);
+  let firstTilePixel = (block * ${sweep}u + inBlock % width) * ${pixels}u;
+  let firstVector = (inBlock / width) * ${filters / 4}u;`;
+}
+
+/** Statements: where the first step is. */
+export const firstLines = `  var age = 0u;
+  var dy = 0u;
+  var dx = 0u;
+  var channel = 0u;
+  var weightRow = phase * uniforms.phaseRows;`;
+
+/** Statements that go on to the next step, of so many channels: `age`, `dy`, `dx`, `channel`, and the row of the weights. */
+export function nextLines(step: number): string {
+  // A tap's rows end within a step that is larger than what they are filled up to.
+  const back = 'weightRow += (uniforms.channels + 3u) / 4u * 16u - 4u * channel;\n      ';
+  return `    channel += ${step / 4}u;
+    weightRow += ${step}u;
+    if (channel >= uniforms.channels && age < uniforms.frames) {
+      ${step > channelStep ? back : ''}channel = 0u;
+      dx += 1u;
+      if (dx == uniforms.kernelWidth) { dx = 0u; dy += 1u; }
+      if (dy == uniforms.kernelHeight) { dy = 0u; age += 1u; }
+      if (age == uniforms.frames) { weightRow = uniforms.sideRow; }
+    }`;
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
@@ -333,8 +389,8 @@ fn filter4(vector: u32, channel: u32, tap: u32) -> vec4<f32> {
     filter1(4u * vector + 2u, channel, tap), filter1(4u * vector + 3u, channel, tap));
 }`;
 
-/** Adds bias and residual to four filters' sums of a pixel and stores them. */
-function storeFunction(shape: ConvolutionShape): string {
+/** The function `store`: adds bias and residual to four filters' sums of a pixel and stores them. */
+export function storeFunction(shape: ConvolutionShape): string {
   const { residual, side, output, bias, activation, shuffled, wholeVectors } = shape;
   const filter = shuffled ? 'phase * filterVectors + vector' : 'vector';
   const pixelOf = 'pixel = (row + uniforms.sideFirst) * uniforms.outputWidth + column';

@@ -2,15 +2,21 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Scope } from '../backend';
 import { relativeRms } from '../self-test';
 import type { WebGpuBackend } from '../webgpu-backend';
+import type { MatrixAttentionVariant } from './attention-matrix';
 import { tunedFamilies } from './candidates';
-import { checkLinear } from './check';
+import { checkConvolution, checkLinear } from './check';
+import type { Compute } from './compute';
+import type { ConvolutionVariant } from './convolution';
+import { withoutWindow } from './convolution-matrix';
 import { defineKernel } from './kernel';
 import { type LinearShape, type LinearVariant, linearVariants } from './linear';
-import { matrixTilings } from './linear-matrix';
+import { deviceMatrices, matrixTilings } from './linear-matrix';
 import { measurePeak } from './peak';
+import { attend, expectedOf, randomCall } from './testing/attention';
+import { type ConvolutionCase, convolved, usual } from './testing/convolution';
 import { createDawnBackend } from './testing/dawn';
 import { expectedLinear, linearOperands, runLinear } from './testing/linear';
-import { modesOf } from './variants';
+import { modesOf, variantsOf } from './variants';
 
 describe('kernels on lavapipe, which has features that SwiftShader lacks', {
   tags: ['full'],
@@ -94,6 +100,91 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     expect(await runLinear(backend, variant, shape, operands, part)).toEqual(
       found.slice(5 * 40, 14 * 40),
     );
+  });
+
+  // Two threads share a row, as with larger subgroups: those of 8 beyond the parts only help.
+  test('attention on matrix units agrees with double precision', {
+    timeout: 300_000,
+  }, async ({ skip }) => {
+    if (missing) skip(missing);
+    const [matrices] = deviceMatrices(backend.compute);
+    if (!matrices) skip('Matrix units need lavapipe of Mesa 26.');
+    const tile = { queries: 64, keys: 32, parts: 4, subgroupSize: 32 };
+    const variant = { ...matrices, ...tile } as MatrixAttentionVariant;
+    const size = 32;
+    const shape = { headSize: size, q: 'f16', kv: 'f16', out: 'f32', bias: 'none' } as const;
+    const random = randomCall(77, 333, 2, size);
+    const keyOf = (i: number) => Math.floor(i / 2 / size);
+    const calls = {
+      random,
+      // The first reference of a row serves some tiles only, and some rows only.
+      rising: { ...random, k: random.k.map((value, i) => 2 * value * (1 + keyOf(i) / 16)) },
+      falling: { ...random, k: random.k.map((value, i) => 2 * value * (20 - keyOf(i) / 18)) },
+      equal: { ...random, k: random.k.map(() => 3) },
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      const found = await attend(backend, variant, shape, call, { before: 3 });
+      const error = relativeRms(found, expectedOf(call, shape));
+      expect(error, name).toBeLessThan(name === 'equal' ? 1e-6 : 3e-4);
+      const parts = await attend(backend, variant, shape, call, { chunk: 29, headMajor: true });
+      expect(parts, name).toEqual(found);
+    }
+    const few = randomCall(5, 3, 1, size);
+    const found = await attend(backend, variant, shape, few);
+    expect(relativeRms(found, expectedOf(few, shape))).toBeLessThan(3e-4);
+  });
+
+  test('convolutions on matrix units agree with double precision in both forms', {
+    timeout: 600_000,
+  }, async ({ skip }) => {
+    if (missing) skip(missing);
+    const { compute } = backend;
+    if (!compute.matrices) skip('Matrix units need lavapipe of Mesa 26.');
+    const { matrixConvolution } = variantsOf(compute);
+    const last = matrixConvolution.filter(({ matrix }) => matrix?.window).at(-1);
+    expect(last?.matrix).toMatchObject({ rows: 32, columns: 32 });
+    // What matrices do not compute, with a tile that compiles fast.
+    const small = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
+    const variant = { ...small, ...(last?.matrix && { matrix: last.matrix }) };
+    expect(await checkConvolution({ backend, compute }, variant)).toBeNull();
+    compute.used.clear();
+
+    const errorsOf = async (change: Partial<ConvolutionCase>) => {
+      const given = { ...usual, storage: 'f16', inputs: 40, filters: 72, ...change } as const;
+      const limits = { ...compute.limits, bindingBytes: 6000 };
+      const scope = new Scope(backend);
+      const found = (of: ConvolutionVariant, limited?: Compute['limits']) =>
+        convolved({ backend, scope }, given, of, limited);
+      const whole = await found(variant);
+      const bands = await found(variant, limits);
+      expect(bands.values).toEqual(whole.values);
+      const run = await found(withoutWindow(variant));
+      scope.dispose();
+      return [whole, run].map(({ values, expected }) => relativeRms(values, expected));
+    };
+    const cases: readonly Partial<ConvolutionCase>[] = [
+      {},
+      // Images in f32 whose numbers f16 holds; a short past.
+      { input: 'f32', frames: 2 },
+      { residual: 'linear', sideInputs: 24, frames: 1 },
+      { residual: 'linear', sideInputs: 24, input: 'f32' },
+      { residual: 'repeated', scale: 2, sideInputs: 144, frames: 1 },
+      { scale: 2, shuffled: true, activation: 'relu', frames: 1 },
+      // Half a tile.
+      { filters: 24, activation: 'prelu' },
+    ];
+    for (const [index, change] of cases.entries()) {
+      for (const error of await errorsOf(change)) expect(error, `${index}`).toBeLessThan(1e-6);
+    }
+    const ofMatrices = () =>
+      [...compute.used].filter((key) => key.startsWith('matrix convolution'));
+    expect(ofMatrices()).toHaveLength(cases.length * 2 - 1);
+    // Channels that are no multiple of 8, few filters, and weights in f32 are left to the exact kernels.
+    compute.used.clear();
+    for (const change of [{ inputs: 20 }, { filters: 12 }, { storage: 'f32' }] as const) {
+      for (const error of await errorsOf(change)) expect(error).toBeLessThan(1e-6);
+    }
+    expect(ofMatrices()).toEqual([]);
   });
 
   // Those that need `shader-f16` first: no browser test can run them. Two each, as lavapipe takes a minute to

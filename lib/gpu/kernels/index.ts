@@ -1,5 +1,6 @@
 export * from './attention';
 export * from './attention-dp4a';
+export * from './attention-matrix';
 export * from './channel-norm';
 export * from './compute';
 export * from './convolution';

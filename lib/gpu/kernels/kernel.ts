@@ -16,7 +16,15 @@ export interface KernelBinding {
   /** `write` also allows reading: a kernel may update in place. */
   readonly access: 'read' | 'write';
   /** Element of the runtime-sized array in WGSL. */
-  readonly element: 'f32' | 'u32' | 'i32' | 'vec2<u32>' | 'vec4<u32>' | 'vec4<f32>' | 'atomic<u32>';
+  readonly element:
+    | 'f32'
+    | 'f16'
+    | 'u32'
+    | 'i32'
+    | 'vec2<u32>'
+    | 'vec4<u32>'
+    | 'vec4<f32>'
+    | 'atomic<u32>';
 }
 
 /** What a kernel is made from; {@link defineKernel} writes the rest of the text. */
@@ -99,13 +107,14 @@ ${source.body}
 }
 
 /**
- * The family of a kernel: the first word of its name. That of `fast linear …` is `fastLinear`, a family of its own;
- * `matrix linear …` is a variant of `linear`.
+ * The family of a kernel: the first word of its name. That of `fast linear …` is `fastLinear`, a family of its own, as
+ * are those of matrices, except that `matrix linear …` is a variant of `linear`.
  */
 export function familyOf({ name }: Pick<Kernel, 'name'>): string {
   const [first = '', second = ''] = name.split(' ');
-  if (first === 'matrix') return second;
-  return first === 'fast' ? `fast${second.charAt(0).toUpperCase()}${second.slice(1)}` : first;
+  if (first !== 'fast' && first !== 'matrix') return first;
+  if (first === 'matrix' && second === 'linear') return second;
+  return `${first}${second.charAt(0).toUpperCase()}${second.slice(1)}`;
 }
 
 /** Whether a uniform is a float; its bits are then passed as they are. */

@@ -4,26 +4,59 @@ import { defineKernel, type Kernel } from './kernel';
 import type { LinearShape, LinearVariant } from './linear';
 import {
   accumulatorLines,
-  columnOf,
   epilogueBindings,
   epilogueDeclarations,
   epilogueLines,
   epilogueUniforms,
   tileLines,
 } from './linear-epilogue';
-import { levelsOfBytes, levelsOfNibbles, shareOf, stepLoop } from './linear-fill';
+import { levelsOfBytes, levelsOfNibbles, stepLoop } from './linear-fill';
+import { registersOf } from './registers';
 
 /*
  * The linear on the GPU's matrix units, by the WGSL proposal of subgroup matrices (gpuweb, proposals/
  * subgroup-matrix.md): products of f16, sums in f32. Weights are rounded to f16 when they are dequantised.
  */
 
-/** How the subgroups of a workgroup share its tile of `rows × columns`. */
-export interface MatrixTiling extends MatrixConfig {
-  readonly rows: number;
-  readonly columns: number;
+/** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
+export const matrixFeatures = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
+
+/** What the text of a kernel of matrices needs. */
+export const matrixText = {
+  mode: 'matrix',
+  needs: matrixFeatures,
+  directives: `enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);`,
+  builtins: '@builtin(subgroup_id) subgroup: u32',
+} as const;
+
+/** The matrices that a kernel computes with, and the subgroups that do. */
+export interface SubgroupMatrices extends MatrixConfig {
   /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
   readonly subgroupSize: number;
+  /** Invocations of a subgroup; the device chooses when absent. */
+  readonly subgroup?: number;
+}
+
+/** The matrices of a device, the largest first; none where it lacks something that kernels of matrices need. */
+export function deviceMatrices(
+  compute: Pick<Compute, 'features' | 'matrices' | 'subgroupSizes'>,
+): readonly SubgroupMatrices[] {
+  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
+  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
+  // Such GPUs were reported to compute wrong numbers in smaller subgroups, which their compilers may choose.
+  const pinned = registersOf(compute)?.subgroup !== undefined;
+  return configs
+    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
+    .map((config) => ({ ...config, subgroupSize, ...(pinned && { subgroup: subgroupSize }) }));
+}
+
+/** How the subgroups of a workgroup share its tile of `rows × columns`. */
+export interface MatrixTiling extends SubgroupMatrices {
+  readonly rows: number;
+  readonly columns: number;
   /** Parts of the tile, each of one subgroup: down and across. */
   readonly down: number;
   readonly across: number;
@@ -33,52 +66,69 @@ export interface MatrixTiling extends MatrixConfig {
 export type MatrixVariant = LinearVariant & { readonly matrix: MatrixTiling };
 
 /** Elements of k between two barriers: a block of the weight. */
-const step = 32;
-/** Elements from one row of a tile to the next: the rest keeps rows apart in the banks of the memory. */
-const stride = step + 8;
+export const matrixStep = 32;
+/** Words of eight f16 in a row of a tile, in which matrices have their offsets and strides. */
+export const stepWords = matrixStep / 8;
+/** Words from one row to the next: the rest keeps rows apart in the banks of the memory. */
+export const rowWords = stepWords + 1;
 
-/** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
-export const matrixFeatures = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
+/** A tile, and the parts that subgroups compute. */
+export type MatrixTile = readonly [rows: number, columns: number, down: number, across: number];
 
-const tiles: readonly (readonly [rows: number, columns: number, down: number, across: number])[] = [
+type MatrixDevice = Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'>;
+
+const tiles: readonly MatrixTile[] = [
   [128, 128, 2, 2],
+  [256, 128, 4, 2],
   [128, 64, 2, 2],
-  [64, 64, 2, 2],
   [64, 64, 1, 2],
   [32, 32, 2, 2],
 ];
 
-/** The tilings that fit a device, the best guess first; none where it has no such matrices. */
-export function matrixTilings(
-  compute: Pick<Compute, 'features' | 'limits' | 'matrices'>,
+/** The tilings of linears that fit a device, the best guess first; none where it has no such matrices. */
+export function matrixTilings(compute: MatrixDevice): MatrixTiling[] {
+  return fittingTilings(compute, tiles, (tiling) => {
+    const { rows, columns, m } = tiling;
+    const { threadRows } = storedBy(tiling);
+    const threads = threadsOf(tiling);
+    return (
+      // Rows of a thread within one matrix, and as many words of the tiles for each thread.
+      [threadRows, m / threadRows, (stepWords * rows) / threads, (2 * columns) / threads].every(
+        Number.isInteger,
+      ) && 16 * wordsOf(tiling) <= compute.limits.workgroupBytes
+    );
+  });
+}
+
+/** Tiles with the largest matrices of a device that suit some, of those that are whole matrices and not too many threads. */
+export function fittingTilings(
+  compute: MatrixDevice,
+  shapes: readonly MatrixTile[],
+  fits: (tiling: MatrixTiling) => boolean,
 ): MatrixTiling[] {
-  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
-  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
-  return configs
-    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
-    .flatMap((config) =>
-      tiles.map(([rows, columns, down, across]): MatrixTiling => {
-        return { ...config, rows, columns, subgroupSize, down, across };
-      }),
-    )
-    .filter((tiling) => {
-      const { m, n, k, rows, columns, down, across } = tiling;
-      const { threadRows } = storedBy(tiling);
-      const threads = threadsOf(tiling);
-      return (
-        // Whole matrices, rows of a thread within one of them, and a word of the weight for each thread.
-        [rows / down / m, columns / across / n, step / k, m / threadRows].every(Number.isInteger) &&
-        Number.isInteger(threadRows) &&
-        2 * columns >= threads &&
-        threads <= compute.limits.threads &&
-        workgroupBytes(tiling) <= compute.limits.workgroupBytes
-      );
-    });
+  const fitting = (matrices: SubgroupMatrices) =>
+    shapes
+      .map(([rows, columns, down, across]): MatrixTiling => {
+        return { ...matrices, rows, columns, down, across };
+      })
+      .filter((tiling) => {
+        const { m, n, k, rows, columns, down, across } = tiling;
+        return (
+          [rows / down / m, columns / across / n, matrixStep / k].every(Number.isInteger) &&
+          threadsOf(tiling) <= compute.limits.threads &&
+          fits(tiling)
+        );
+      });
+  return (
+    deviceMatrices(compute)
+      .map(fitting)
+      .find((tilings) => tilings.length > 0) ?? []
+  );
 }
 
 /** Each tiling with the best guess of what computes the other shapes; on a slow compiler the smallest tile is last. */
 export function matrixLinearVariants(
-  device: Parameters<typeof matrixTilings>[0],
+  device: MatrixDevice,
   linear: readonly LinearVariant[],
 ): LinearVariant[] {
   const tilings = matrixTilings(device);
@@ -88,7 +138,8 @@ export function matrixLinearVariants(
   });
 }
 
-function threadsOf({ subgroupSize, down, across }: MatrixTiling): number {
+/** Invocations of a workgroup. */
+export function threadsOf({ subgroupSize, down, across }: MatrixTiling): number {
   return subgroupSize * down * across;
 }
 
@@ -104,8 +155,9 @@ function storedBy(tiling: MatrixTiling) {
   return { rows, columns, threadRows, threadColumns: 4 };
 }
 
-function workgroupBytes({ rows, columns, down, m }: MatrixTiling): number {
-  return (rows + columns) * stride * 2 + down * m * columns * 4;
+/** Words of both tiles in workgroup memory; one row of matrices of each part takes their place. */
+function wordsOf({ rows, columns, down, m }: MatrixTiling): number {
+  return Math.max((rows + columns) * rowWords, (down * m * columns) / 4);
 }
 
 /** Whether matrices compute a shape: a quantised weight on rows in f16. The other ones are computed exactly. */
@@ -125,7 +177,6 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
   const { down, across } = matrix;
   return defineKernel({
     name: `matrix linear ${weight} f16→${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${down}×${across} of ${size}`,
-    mode: 'matrix',
     bindings: [
       { name: 'x', access: 'read', element: 'vec4<u32>' },
       { name: 'values', access: 'read', element: weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>' },
@@ -134,17 +185,11 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
     ],
     uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
     threads,
-    workgroupBytes: workgroupBytes(matrix),
-    needs: matrixFeatures,
-    directives: `enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);`,
-    builtins: '@builtin(subgroup_id) subgroup: u32',
+    workgroupBytes: 16 * wordsOf(matrix),
+    subgroup: matrix.subgroup,
+    ...matrixText,
     declarations: `
-var<workgroup> tileX: array<f16, ${rows * stride}>;
-var<workgroup> tileW: array<f16, ${columns * stride}>;
-var<workgroup> sums: array<f32, ${matrix.down * matrix.m * columns}>;
+var<workgroup> tile: array<vec4<u32>, ${wordsOf(matrix)}>;
 ${weight === 'q8' ? levelsOfBytes : levelsOfNibbles}
 ${epilogueDeclarations(shape)}`,
     body: `
@@ -155,7 +200,9 @@ ${resultText(matrix, shape)}`,
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-const types = ({ m, n, k }: MatrixConfig) => ({
+
+/** The types of matrices in WGSL. */
+export const typesOf = ({ m, n, k }: MatrixConfig) => ({
   // Columns come before rows.
   left: `subgroup_matrix_left<f16, ${k}, ${m}>`,
   right: `subgroup_matrix_right<f16, ${n}, ${k}>`,
@@ -163,41 +210,76 @@ const types = ({ m, n, k }: MatrixConfig) => ({
 });
 
 /** Matrices of a part: down and across. */
-const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) => ({
+export const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) => ({
   down: rows / down / m,
   across: columns / across / n,
 });
 
-/** A subgroup beyond the parts, where subgroups are smaller than the largest, only helps to fill the tiles. */
-function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): string {
-  const { rows, columns, m, n, k } = matrix;
+/**
+ * Statements: the part of a subgroup, with `partRow` and `partColumn`, and its sums `s{i}_{j}`. What the compiler knows
+ * to lie within a tile it does not check at each access: so the part has a bound.
+ */
+export function partLines(matrix: MatrixTiling): string {
+  const { rows, columns } = matrix;
   const { down, across } = matricesOf(matrix);
-  const { left, right, result } = types(matrix);
-  const sums = range(step / k).flatMap((part) => [
-    ...range(down).map(
-      (i) =>
-        `let l${part}_${i} = subgroupMatrixLoad<${left}, row_major>(&tileX, (partRow + ${i * m}u) * ${stride}u + ${part * k}u, ${stride}u);`,
-    ),
+  return `
+  let part = min(subgroup, ${matrix.down * matrix.across - 1}u);
+  let partRow = part / ${matrix.across}u * ${rows / matrix.down}u;
+  let partColumn = part % ${matrix.across}u * ${columns / matrix.across}u;
+${range(down)
+  .flatMap((i) => range(across).map((j) => `  var s${i}_${j} = ${typesOf(matrix).result}();`))
+  .join('\n')}`;
+}
+
+/**
+ * Statements that add a step to the sums. A subgroup beyond the parts, where subgroups are smaller than the largest,
+ * only helps to fill the tiles.
+ *
+ * @param at arguments of `subgroupMatrixLoad`, and which indices are next to each other, of the matrix with this
+ *   first row (left) or column (right) of the part, and this first k
+ */
+export function productLines(
+  matrix: MatrixTiling,
+  at: {
+    readonly left: (row: number, k: number) => MatrixPlace;
+    readonly right: (column: number, k: number) => MatrixPlace;
+  },
+): string {
+  const { m, n, k } = matrix;
+  const { down, across } = matricesOf(matrix);
+  const { left, right } = typesOf(matrix);
+  const load = (type: string, [order, place]: MatrixPlace) =>
+    `subgroupMatrixLoad<${type}, ${order}>(${place})`;
+  const lines = range(matrixStep / k).flatMap((part) => [
+    ...range(down).map((i) => `let l${part}_${i} = ${load(left, at.left(i * m, part * k))};`),
     ...range(across).flatMap((j) => [
-      `let r${part}_${j} = subgroupMatrixLoad<${right}, col_major>(&tileW, (partColumn + ${j * n}u) * ${stride}u + ${part * k}u, ${stride}u);`,
+      `let r${part}_${j} = ${load(right, at.right(j * n, part * k))};`,
       ...range(down).map(
         (i) =>
           `s${i}_${j} = subgroupMatrixMultiplyAccumulate(l${part}_${i}, r${part}_${j}, s${i}_${j});`,
       ),
     ]),
   ]);
-  return `
-  let partRow = subgroup / ${matrix.across}u * ${rows / matrix.down}u;
-  let partColumn = subgroup % ${matrix.across}u * ${columns / matrix.across}u;
-${range(down)
-  .flatMap((i) => range(across).map((j) => `  var s${i}_${j} = ${result}();`))
-  .join('\n')}
+  return `    if (subgroup < ${matrix.down * matrix.across}u) {
+      ${lines.join('\n      ')}
+    }`;
+}
+
+type MatrixPlace = readonly [order: 'row_major' | 'col_major', place: string];
+
+function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): string {
+  const { rows, columns } = matrix;
+  const place = (row: string, k: number) =>
+    `&tile, (${row}) * ${rowWords}u + ${k / 8}u, ${rowWords}u`;
+  return `${partLines(matrix)}
 ${stepLoop(
-  [inputFill(shape, rows, threads), weightFill(shape, columns, threads)],
-  shape.k / step,
-  `    if (subgroup < ${matrix.down * matrix.across}u) {
-      ${sums.join('\n      ')}
-    }`,
+  [inputFill(shape, rows, threads), weightFill(shape, { rows, columns, threads })],
+  shape.k / matrixStep,
+  productLines(matrix, {
+    left: (row, k) => ['row_major', place(`partRow + ${row}u`, k)],
+    // The columns of the weight lie behind the rows of x.
+    right: (column, k) => ['col_major', place(`partColumn + ${rows + column}u`, k)],
+  }),
 )}`;
 }
 
@@ -211,13 +293,15 @@ function resultText(matrix: MatrixTiling, shape: LinearShape): string {
     .map((i) => {
       const stores = range(across).map(
         (j) =>
-          `subgroupMatrixStore<row_major>(&sums, subgroup / ${matrix.across}u * ${m * columns}u + partColumn + ${j * n}u, s${i}_${j}, ${columns}u);`,
+          `subgroupMatrixStore<row_major>(&tile, part / ${matrix.across}u * ${(m * columns) / 4}u + (partColumn + ${j * n}u) / 4u, s${i}_${j}, ${columns / 4}u);`,
       );
-      const loads = range(threadRows).flatMap((row) =>
-        range(4).map(
-          (j) =>
-            `c${row}_${j} = sums[(firstSum + ${row}u) * ${columns}u + ${columnOf(geometry, j)}];`,
-        ),
+      const loads = range(threadRows).map(
+        (row) => `{
+      let v = bitcast<vec4<f32>>(tile[(firstSum + ${row}u) * ${columns / 4}u + threadColumn]);
+      ${range(4)
+        .map((j) => `c${row}_${j} = v[${j}];`)
+        .join(' ')}
+    }`,
       );
       return `
   workgroupBarrier();
@@ -240,84 +324,55 @@ ${epilogueLines(geometry, shape)}
     .join('\n');
 }
 
-/** Rows of 4 words of 8 f16 per step. */
+/** What a thread loads of x: threads lie along the words of a row. */
 function inputFill({ k }: LinearShape, rows: number, threads: number) {
-  const share = shareOf(rows, threads, 4);
-  const words = range(share.quads);
-  const each = (text: (turn: number, word: number) => string) =>
-    share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
+  const turns = range((stepWords * rows) / threads);
+  const slot = (turn: number) => `(thread / ${stepWords}u + ${(turn * threads) / stepWords}u)`;
+  const each = (text: (turn: number) => string) => turns.map(text).join('\n');
   return {
-    active: share.active,
-    setup: `${share.turns
-      .map(
-        (turn) =>
-          `  let xRow${turn} = (min(tileRow + ${share.slot(turn)}, uniforms.rows - 1u) + uniforms.xFirst) * ${k / 8}u;`,
-      )
-      .join('\n')}
-${each((turn, word) => `  var x${turn}_${word} = vec4<u32>();`)}`,
-    load: each(
-      (turn, word) =>
-        `    x${turn}_${word} = x[xRow${turn} + step * 4u + ${share.firstQuad} + ${word}u];`,
-    ),
-    store: each((turn, word) =>
-      storeLines('tileX', share.slot(turn), `(${share.firstQuad} + ${word}u) * 8u`, [
-        `bitcast<vec4<f16>>(x${turn}_${word}.xy)`,
-        `bitcast<vec4<f16>>(x${turn}_${word}.zw)`,
-      ]),
-    ),
-  };
-}
-
-/** Rows of 2 words of 16 levels per step, and their scale. */
-function weightFill({ k, n, weight }: LinearShape, columns: number, threads: number) {
-  const share = shareOf(columns, threads, 2);
-  const words = range(share.quads);
-  const each = (text: (turn: number, word: number) => string) =>
-    share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
-  const perTurn = (text: (turn: number) => string) => share.turns.map(text).join('\n');
-  const type = weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>';
-  const quads = (register: string, turn: number) =>
-    range(4).map((quad) => {
-      const word =
-        weight === 'q8'
-          ? `${register}.${'xyzw'[quad]}`
-          : `${register}.${quad < 2 ? 'x' : 'y'}${quad % 2 ? ' >> 16u' : ''}`;
-      return `vec4<f16>(levels(${word}) * scale${turn})`;
-    });
-  return {
-    active: share.active,
-    setup: `${perTurn(
-      (turn) => `  let wRow${turn} = min(tileColumn + ${share.slot(turn)}, ${n - 1}u);
-  var scale${turn} = 0.0;`,
-    )}
-${each((turn, word) => `  var w${turn}_${word} = ${type}();`)}`,
-    load: `${perTurn((turn) => `    scale${turn} = scales[wRow${turn} * ${k / 32}u + step];`)}
+    active: null,
+    setup: `  let xWord = thread % ${stepWords}u;
 ${each(
-  (turn, word) =>
-    `    w${turn}_${word} = values[wRow${turn} * ${k / 16}u + step * 2u + ${share.firstQuad} + ${word}u];`,
+  (
+    turn,
+  ) => `  let xRow${turn} = (min(tileRow + ${slot(turn)}, uniforms.rows - 1u) + uniforms.xFirst) * ${k / 8}u + xWord;
+  var x${turn} = vec4<u32>();`,
 )}`,
-    store: each((turn, word) =>
-      storeLines(
-        'tileW',
-        share.slot(turn),
-        `(${share.firstQuad} + ${word}u) * 16u`,
-        quads(`w${turn}_${word}`, turn),
-      ),
-    ),
+    load: each((turn) => `    x${turn} = x[xRow${turn} + step * ${stepWords}u];`),
+    store: each((turn) => `    tile[${slot(turn)} * ${rowWords}u + xWord] = x${turn};`),
   };
 }
 
-/** Statements that store vec4 of f16 one behind the other. */
-function storeLines(tile: string, slot: string, first: string, quads: readonly string[]): string {
-  return `    {
-      let at = ${slot} * ${stride}u + ${first};
-${quads
-  .map(
-    (quad, i) => `      { let v = ${quad};
-        ${range(4)
-          .map((c) => `${tile}[at + ${4 * i + c}u] = v.${'xyzw'[c]};`)
-          .join(' ')} }`,
-  )
-  .join('\n')}
-    }`;
+/** The same of a weight: two words of 16 levels to a row, and their scale. */
+function weightFill(
+  { k, n, weight }: LinearShape,
+  { rows, columns, threads }: Pick<MatrixTiling, 'rows' | 'columns'> & { readonly threads: number },
+) {
+  const turns = range((2 * columns) / threads);
+  const slot = (turn: number) => `(thread / 2u + ${(turn * threads) / 2}u)`;
+  const each = (text: (turn: number) => string) => turns.map(text).join('\n');
+  const type = weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>';
+  const half = (turn: number, quad: number) => {
+    const word =
+      weight === 'q8'
+        ? `w${turn}.${'xyzw'[quad]}`
+        : `w${turn}.${quad < 2 ? 'x' : 'y'}${quad % 2 ? ' >> 16u' : ''}`;
+    return `bitcast<vec2<u32>>(vec4<f16>(levels(${word}) * scale${turn}))`;
+  };
+  const store = (turn: number, word: number) =>
+    `    tile[(${slot(turn)} + ${rows}u) * ${rowWords}u + 2u * wWord + ${word}u] = vec4<u32>(${half(turn, 2 * word)}, ${half(turn, 2 * word + 1)});`;
+  return {
+    active: null,
+    setup: `  let wWord = thread % 2u;
+${each(
+  (turn) => `  let wRow${turn} = min(tileColumn + ${slot(turn)}, ${n - 1}u);
+  var scale${turn} = 0.0;
+  var w${turn} = ${type}();`,
+)}`,
+    load: each(
+      (turn) => `    scale${turn} = scales[wRow${turn} * ${k / 32}u + step];
+    w${turn} = values[wRow${turn} * ${k / 16}u + step * 2u + wWord];`,
+    ),
+    store: each((turn) => `${store(turn, 0)}\n${store(turn, 1)}`),
+  };
 }

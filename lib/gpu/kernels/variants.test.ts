@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import { matrixAttentionKernel } from './attention-matrix';
 import { type LinearVariant, linearKernel } from './linear';
 import { fastLinearKernel, integerDots } from './linear-dp4a';
 import { subgroupSizeControl } from './registers';
 import { allKernels, completeDevice, dividingDevice } from './testing/texts';
-import { fastLinearShape, linearShape } from './tuned-shapes';
+import { attentionShape, fastLinearShape, linearShape } from './tuned-shapes';
 import { kernelSetOf, modesOf, resultsOf, variantsOf } from './variants';
 
 test('a device that has everything has texts of all variants', () => {
@@ -24,7 +25,7 @@ test('a device whose integers are no faster than its f32 has no mode of integers
 test('where subgroups divide the registers, variants that they hold come first, in the smallest subgroups', () => {
   const first = (device: Parameters<typeof variantsOf>[0]) =>
     Object.entries(variantsOf(device)).flatMap(([family, [variant]]) =>
-      variant && family !== 'matrixLinear'
+      variant && !family.startsWith('matrix')
         ? [[family, variant.subgroup, resultsOf(variant)] as const]
         : [],
     );
@@ -49,6 +50,20 @@ test('where subgroups divide the registers, variants that they hold come first, 
   const { code, needs } = linearKernel(variant as LinearVariant, linearShape('small'));
   expect(code).toContain('@subgroup_size(8) @workgroup_size(256)');
   expect(needs).toContain(subgroupSizeControl);
+});
+
+test('where subgroups divide the registers, kernels of matrices ask for the largest', () => {
+  const codes = (device: Parameters<typeof variantsOf>[0]) => {
+    const { matrixLinear, matrixAttention } = variantsOf(device);
+    return [
+      ...matrixLinear.map((variant) => linearKernel(variant, linearShape('small')).code),
+      ...matrixAttention.map((one) => matrixAttentionKernel(one, attentionShape('none')).code),
+    ];
+  };
+  const sized = codes(dividingDevice);
+  expect(sized.length).toBeGreaterThan(1);
+  expect(sized.filter((code) => !code.includes('@subgroup_size(32) '))).toEqual([]);
+  expect(codes(completeDevice).filter((code) => code.includes('@subgroup_size'))).toEqual([]);
 });
 
 test('what was measured stays valid when a device is opened with or without its matrices', () => {

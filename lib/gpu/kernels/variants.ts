@@ -5,8 +5,16 @@ import {
   attentionVariants,
 } from './attention';
 import { fastAttentionKernel, fastAttentionVariants, quantiseKernels } from './attention-dp4a';
+import {
+  type MatrixAttentionVariant,
+  matrixAttentionKernel,
+  matrixAttentionResults,
+  matrixAttentionVariants,
+} from './attention-matrix';
 import type { Compute } from './compute';
-import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from './convolution';
+import { type ConvolutionVariant, convolutionVariants } from './convolution';
+import { matrixConvolutionVariants } from './convolution-matrix';
+import { wholeKernel } from './convolution-run';
 import { hash, type KernelMode, type Storage } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
 import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
@@ -26,15 +34,19 @@ type Device = Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'
   Partial<Pick<Compute, 'peak'>>;
 
 /** A variant of any family. */
-export type Variant = LinearVariant | AttentionVariant | ConvolutionVariant;
+export type Variant =
+  | LinearVariant
+  | AttentionVariant
+  | MatrixAttentionVariant
+  | ConvolutionVariant;
 
 /** Numbers that a thread of a variant adds to in registers. */
 export function resultsOf(variant: Variant): number {
+  if ('parts' in variant) return matrixAttentionResults(variant);
   if ('queries' in variant) return attentionResults(variant);
+  if (variant.matrix) return matrixResults(variant.matrix);
   if ('threadPixels' in variant) return variant.threadPixels * variant.threadFilters;
-  return variant.matrix
-    ? matrixResults(variant.matrix)
-    : variant.threadRows * variant.threadColumns;
+  return variant.threadRows * variant.threadColumns;
 }
 
 /** From the fewest results per thread, which compile fastest, to the most; of equal ones the last comes first. */
@@ -55,26 +67,35 @@ export function variantsOf(device: Device): {
   readonly fastLinear: readonly LinearVariant[];
   readonly fastAttention: readonly AttentionVariant[];
   readonly matrixLinear: readonly LinearVariant[];
+  readonly matrixConvolution: readonly ConvolutionVariant[];
+  readonly matrixAttention: readonly MatrixAttentionVariant[];
 } {
   const linear = linearVariants(device);
+  const convolution = convolutionVariants(device);
   const of = <V extends Variant>(family: Family, variants: readonly V[]) =>
     suited(device, family, variants, resultsOf);
   return {
     linear: of('linear', linear),
     attention: of('attention', attentionVariants(device)),
-    convolution: of('convolution', convolutionVariants(device)),
+    convolution: of('convolution', convolution),
     fastLinear: of('fastLinear', fastLinearVariants(device)),
     fastAttention: of('fastAttention', fastAttentionVariants(device)),
     matrixLinear: matrixLinearVariants(device, linear),
+    matrixConvolution: matrixConvolutionVariants(device, convolution),
+    matrixAttention: matrixAttentionVariants(device),
   };
 }
 
 const exactFamilies = ['linear', 'attention', 'convolution'] as const;
-const fastFamilies = ['fastLinear', 'fastAttention'] as const;
+const familiesOfMode = {
+  exact: [],
+  fast: ['fastLinear', 'fastAttention'],
+  matrix: ['matrixAttention', 'matrixConvolution'],
+} as const;
 
 /** What computes in a mode: families of its own, and those of `exact` for the rest. */
 export function familiesOf(mode: KernelMode): readonly Family[] {
-  return mode === 'fast' ? [...exactFamilies, ...fastFamilies] : exactFamilies;
+  return [...exactFamilies, ...familiesOfMode[mode]];
 }
 
 /**
@@ -95,6 +116,10 @@ export interface KernelChoice {
    */
   readonly fastLinear?: LinearVariant | null;
   readonly fastAttention?: AttentionVariant | null;
+  /** In the mode `matrix`, for the convolutions that it computes; those above compute the rest, and all where it is null. */
+  readonly matrixConvolution?: ConvolutionVariant | null;
+  /** In the mode `matrix`, for the self-attention of the transformer's blocks. */
+  readonly matrixAttention?: MatrixAttentionVariant | null;
 }
 
 /**
@@ -114,6 +139,10 @@ export function defaultChoice(device: Device, mode: KernelMode, software = false
     ...(mode === 'fast' && {
       fastLinear: guess(variants.fastLinear),
       fastAttention: guess(variants.fastAttention),
+    }),
+    ...(mode === 'matrix' && {
+      matrixAttention: guess(variants.matrixAttention),
+      matrixConvolution: guess(variants.matrixConvolution),
     }),
   };
 }
@@ -136,12 +165,18 @@ export function kernelSetOf(device: Device): string {
   const { linear, attention, convolution, ...fast } = variantsOf(device);
   const matrices = { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 };
   const features = new Set([...device.features, ...matrixFeatures]);
-  const matrixLinear = matrixLinearVariants({ ...device, features, matrices }, linear);
+  const complete = { ...device, features, matrices };
+  const matrixLinear = matrixLinearVariants(complete, linear);
   return hash(
     [
       ...[...linear, ...matrixLinear].map((variant) => linearKernel(variant, linearShape('small'))),
       ...attention.map((variant) => attentionKernel(variant, attentionShape('none'))),
-      ...convolution.map((variant) => convolutionKernel(variant, convolutionShape('f32'))),
+      ...[...convolution, ...matrixConvolutionVariants(complete, convolution)].map((variant) =>
+        wholeKernel(variant, convolutionShape('f32')),
+      ),
+      ...matrixAttentionVariants(complete).map((variant) =>
+        matrixAttentionKernel(variant, attentionShape('none')),
+      ),
       ...fast.fastLinear.map((variant) => fastLinearKernel(variant, fastLinearShape('small'))),
       ...fast.fastAttention.map((variant) => fastAttentionKernel(variant, attentionShape('none'))),
       quantiseKernel(fastLinearShape('small').k, 'f16'),

@@ -27,6 +27,7 @@ export const options: CompileOptions = {
     attention: { queries: 32, keys: 64, shared: 'f32' },
     fastLinear: null,
     fastAttention: null,
+    matrixAttention: null,
     storage: 'f16',
   },
   limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 },
@@ -44,6 +45,23 @@ export const options: CompileOptions = {
 export const fastOptions: CompileOptions = {
   ...options,
   kernels: { ...options.kernels, fastLinear: tile, fastAttention: options.kernels.attention },
+};
+
+/** The same with the attention on matrix units. */
+export const matrixOptions: CompileOptions = {
+  ...options,
+  kernels: {
+    ...options.kernels,
+    matrixAttention: {
+      m: 16,
+      n: 16,
+      k: 16,
+      queries: 64,
+      keys: 32,
+      parts: 4,
+      subgroupSize: 32,
+    },
+  },
 };
 
 /** Bindings that see the keys of one head: 544 rows of 256 bytes, four more than there are tokens. */

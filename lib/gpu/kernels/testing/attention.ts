@@ -13,6 +13,7 @@ import {
   type QuantisedHeads,
   quantiseRows,
 } from '../attention-dp4a';
+import { type MatrixAttentionVariant, matrixAttentionDispatch } from '../attention-matrix';
 import { type Dispatch, rowView } from '../compute';
 import { fromHalf, toHalf } from '../half';
 import type { Storage } from '../kernel';
@@ -86,7 +87,7 @@ export interface Manner {
 /** Runs a call on the GPU. @returns the result, heads interleaved */
 export async function attend(
   backend: Backend,
-  variant: AttentionVariant,
+  variant: AttentionVariant | MatrixAttentionVariant,
   shape: AttentionShape,
   call: Attended,
   manner: Manner = {},
@@ -177,6 +178,10 @@ export async function attend(
         ...(lastBias !== undefined && { lastBias }),
         ...(added && { bias: { tensor: added, headStride: 0 } }),
       };
+      if ('parts' in variant) {
+        jobs.push(matrixAttentionDispatch(variant, shape, run));
+        continue;
+      }
       jobs.push(
         fastKeys
           ? fastAttentionDispatch(variant, shape, {

@@ -1,10 +1,17 @@
 import { matrixFeature } from '../../../contract/kernel-setting';
 import { type AttentionShape, type AttentionVariant, attentionKernel } from '../attention';
 import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
+import { matrixAttentionKernel } from '../attention-matrix';
 import { channelNormKernel } from '../channel-norm';
-import { checkedConvolution, checkedLinears } from '../check';
+import { checkedConvolution, checkedConvolutions, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
-import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
+import {
+  type ConvolutionShape,
+  type ConvolutionVariant,
+  convolutionKernel,
+  fittedVariant,
+} from '../convolution';
+import { wholeKernel } from '../convolution-run';
 import { packKernels } from '../convolution-weights';
 import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
@@ -31,13 +38,14 @@ import { bySize, variantsOf } from '../variants';
 export const completeDevice = {
   features: new Set(['shader-f16', 'subgroups', 'subgroup_id', matrixFeature, integerDots]),
   limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31, storageBuffers: 8 },
-  matrices: { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 },
+  matrices: { configs: [{ m: 16, n: 16, k: 16 }], subgroupSize: 32 },
 };
 
 /** One whose compilers choose the size of subgroups, and with it how many registers a thread has. */
 export const dividingDevice = {
   features: new Set([...completeDevice.features, subgroupSizeControl]),
   limits: completeDevice.limits,
+  matrices: completeDevice.matrices,
   subgroupSizes: { least: 8, most: 32 },
 };
 
@@ -105,6 +113,8 @@ const slopedShapes = activatedShapes
   .filter(({ frames, residual, shuffled }) => frames === 1 && residual === 'none' && !shuffled)
   .map((shape) => ({ ...shape, activation: 'prelu' as const }));
 
+const allConvolutions = [...convolutionShapes, ...activatedShapes, ...slopedShapes];
+
 /** The kernels of the shapes that are not refused. */
 function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
   return shapes.flatMap((shape) => {
@@ -119,10 +129,13 @@ function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
 
 /** The best guesses of kernels that ask for a size of subgroups. */
 function sizedKernels(): readonly Kernel[] {
-  const { linear, attention, convolution, fastLinear, fastAttention } = variantsOf(dividingDevice);
+  const { linear, attention, convolution, fastLinear, fastAttention, ...matrix } =
+    variantsOf(dividingDevice);
   const shape = attentionShape('none');
   return [
     ...linear.slice(0, 1).flatMap(checkedLinears),
+    ...matrix.matrixLinear.slice(0, 1).flatMap(checkedLinears),
+    ...matrix.matrixAttention.slice(0, 1).map((variant) => matrixAttentionKernel(variant, shape)),
     ...fastLinear.slice(0, 1).flatMap(checkedFastLinears),
     ...attention.slice(0, 1).map((variant) => attentionKernel(variant, shape)),
     ...fastAttention.slice(0, 1).map((variant) => fastAttentionKernel(variant, shape)),
@@ -137,6 +150,7 @@ function sizedKernels(): readonly Kernel[] {
 export function allKernels(): readonly Kernel[] {
   const variants = variantsOf(completeDevice);
   const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
+  const { matrixAttention, matrixConvolution } = variants;
   const attentions = [attentionShape('none'), attentionShape('last')];
   const checked = [
     ...[...linear, ...matrixLinear].flatMap(checkedLinears),
@@ -145,11 +159,11 @@ export function allKernels(): readonly Kernel[] {
     ...fastAttention.flatMap((variant) =>
       attentions.map((shape) => fastAttentionKernel(variant, shape)),
     ),
-    ...convolution.flatMap((variant) =>
-      [checkedConvolution, convolutionShape('f16')].map((shape) =>
-        convolutionKernel(variant, shape),
-      ),
-    ),
+    ...matrixAttention.map((variant) => matrixAttentionKernel(variant, attentionShape('none'))),
+    ...[...convolution, ...matrixConvolution].flatMap((variant) => [
+      ...checkedConvolutions(variant),
+      wholeKernel(variant, convolutionShape('f16')),
+    ]),
   ];
   const smallest = <V extends LinearVariant | AttentionVariant>(all: readonly V[]) =>
     storages.flatMap((shared) =>
@@ -157,6 +171,11 @@ export function allKernels(): readonly Kernel[] {
     );
   const linears = [...smallest(linear), ...matrixLinear.slice(-1)];
   const convolutions = convolution.slice(-1).flatMap((one) => [one, fittedVariant(one, 3)]);
+  const isWindow = ({ matrix }: ConvolutionVariant) => matrix?.window !== undefined;
+  const matrixConvolutions = [
+    ...matrixConvolution.filter(isWindow).slice(-1),
+    ...matrixConvolution.slice(-1),
+  ];
   const shaped = [
     ...linears.flatMap((variant) => made(linearShapes, (shape) => linearKernel(variant, shape))),
     ...smallest(fastLinear).flatMap((variant) =>
@@ -172,8 +191,12 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
-      made([...convolutionShapes, ...activatedShapes, ...slopedShapes], (shape) =>
-        convolutionKernel(variant, shape),
+      made(allConvolutions, (shape) => convolutionKernel(variant, shape)),
+    ),
+    ...matrixConvolutions.flatMap((variant) =>
+      made(
+        allConvolutions.filter(({ weight }) => weight === 'f16'),
+        (shape) => wholeKernel(variant, shape),
       ),
     ),
   ];

@@ -28,8 +28,9 @@ export interface ImageKernels {
 /** The kernels of a choice; null where the runtime computes. */
 export function imageKernels(choice: KernelChoice | null | undefined): ImageKernels | null {
   if (!choice?.convolution) return null;
-  const { convolution: variant, storage = 'f16' } = choice;
-  return { variant, storage };
+  const { convolution, matrixConvolution, storage = 'f16' } = choice;
+  const { matrix } = matrixConvolution ?? {};
+  return { variant: { ...convolution, ...(matrix && { matrix }) }, storage };
 }
 
 /** Distinct weights of graphs, by their keys. */

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { ImageProgram } from '../../../gpu';
 import { wrongAccesses } from '../../../gpu/compiler/testing/provenance';
-import { type Dispatch, hash, type Storage } from '../../../gpu/kernels';
+import { type Dispatch, hash, type KernelMode, type Storage } from '../../../gpu/kernels';
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
 import type { Graph } from '../../../graph';
@@ -23,8 +23,12 @@ interface Setting {
   readonly storage: Storage;
 }
 
-function compiled(graphs: readonly Graph[], { bindingBytes, storage }: Setting) {
-  const kernels = imageKernels({ ...defaultChoice(completeDevice, 'exact'), storage });
+function compiled(
+  graphs: readonly Graph[],
+  { bindingBytes, storage }: Setting,
+  mode: KernelMode = 'exact',
+) {
+  const kernels = imageKernels({ ...defaultChoice(completeDevice, mode), storage });
   if (!kernels) throw new Error('the device has no kernels');
   const limits = { workgroupBytes: 2 ** 14, threads: 256, bindingBytes, storageBuffers: 8 };
   return compileImages(kernels, limits, graphs);
@@ -81,6 +85,22 @@ describe("the 5B's decoder at 1280×704 as dispatches", () => {
     const tile = tileGraphs(config, { latentHeight: 20, latentWidth: 24 });
     const program = compiled(tile, setting);
     expect(summaryOf(dispatchesOf(program, tile, setting.storage).flat())).toBe(tiles);
+  });
+
+  test('matrix units compute 99.5 % of it in the mode matrix, 3×3 in windows', () => {
+    const graphs = decoderGraphs(config, whole);
+    const program = compiled(graphs, { bindingBytes: 2 ** 30, storage: 'f16' }, 'matrix');
+    const jobs = dispatchesOf(program, graphs, 'f16').flat();
+    const flopsOf = (some: readonly Dispatch[]) => some.reduce((sum, { flops }) => sum + flops, 0);
+    const ofMatrices = jobs.filter(({ kernel }) => kernel.mode === 'matrix');
+    expect(flopsOf(ofMatrices) / flopsOf(jobs)).toBeGreaterThan(0.995);
+    for (const { kernel, uniforms } of ofMatrices) {
+      expect(kernel.name.includes(' window ')).toBe(uniforms.kernelWidth === 3);
+    }
+    // Weights in f32 are not rounded.
+    const precise = compiled(graphs, { bindingBytes: 2 ** 30, storage: 'f32' }, 'matrix');
+    const exact = dispatchesOf(precise, graphs, 'f32').flat();
+    expect(exact.every(({ kernel }) => kernel.mode === 'exact')).toBe(true);
   });
 
   test('447 MB of images, 3,686 of frames of the past, and every read sees what was written for it', () => {
