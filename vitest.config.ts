@@ -18,6 +18,7 @@ export default defineConfig({
     exclude: ['onnxruntime-web', '@ffmpeg/ffmpeg', '@ffmpeg/core'],
   },
   test: {
+    globalSetup: './lib/cli/dev/compile-kernels.ts',
     setupFiles: './lib/cli/dev/test-equality.ts',
     maxWorkers: 2,
     reporters: ['default', new SummaryReporter()],

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { root } from '../paths';
 import { exitCode, outputOf, signalTree, startChild, stopTree } from '../process';
 import { finishBuild } from './app-files';
+import { compileKernels } from './compile-kernels';
 import { prepareAssets } from './prepare-assets';
 
 /** Test runners set NODE_ENV to `test`, which Next does not know. */
@@ -94,6 +95,7 @@ export async function ensureBuild(
 ): Promise<'built' | 'unchanged'> {
   // Served from `public/` as they are, so they have to be there with an older build too.
   await prepareAssets(root);
+  await compileKernels();
   const hash = await sourceHash();
   if (isBuilt(hash)) return 'unchanged';
   say('Building the app (once; an unchanged tree is not built again) …');

@@ -4,6 +4,7 @@ import { KinoraError } from '../../contract';
 import { root } from '../paths';
 import { finishBuild } from './app-files';
 import { nextBinary, nextEnvironment, runQuietly } from './build';
+import { compileKernels } from './compile-kernels';
 import { prepareAssets } from './prepare-assets';
 
 /** What the pages are made from; the API is left out, and the commands but for the loader of texts. */
@@ -45,6 +46,7 @@ export function basePathOf(text: string): string {
  */
 export async function exportApp(target: string, basePath = ''): Promise<number> {
   await prepareAssets(root);
+  await compileKernels();
   // Inside of the checkout, so that packages are found.
   const copy = path.join(root, '.export');
   await rm(copy, { recursive: true, force: true });

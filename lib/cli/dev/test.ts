@@ -9,6 +9,7 @@ import path from 'node:path';
 import { ensureBrowser } from '../browser/find';
 import { root } from '../paths';
 import { binary, ensureBuild, nextBinary } from './build';
+import { compileKernels } from './compile-kernels';
 import { prepareAssets } from './prepare-assets';
 import { installTestPackages, testPackageFile } from './test-packages';
 import {
@@ -52,6 +53,7 @@ async function main([level = 'quick', ...asked]: readonly string[]): Promise<num
   await mkdir(results, { recursive: true });
   process.env.KINORA_BROWSER = await ensureBrowser();
   await prepareAssets(root);
+  await compileKernels();
   // Before the first test needs one, whose time limit is not for a download. Without them the others still run.
   await installTestPackages().catch((error: Error) => console.error(error.message));
 

@@ -1,5 +1,5 @@
 import { blockSize } from './blocks';
-import { wasm } from './kernels-wasm';
+import { wasm } from './kernels-module';
 
 /** Where blocks are written: whole arrays, or views into larger ones. */
 export interface BlockTarget {

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { build } from 'esbuild';
 import { copyRuntime } from '../../browser/page-bundle';
 import { root } from '../../paths';
+import { compileKernels } from '../compile-kernels';
 
 const page = path.join(root, 'lib/cli/dev/bench/kernels-page');
 
@@ -12,6 +13,7 @@ const page = path.join(root, 'lib/cli/dev/bench/kernels-page');
  * @param folder is made if needed; files of these names in it are replaced
  */
 export async function writeKernelsPage(folder: string): Promise<void> {
+  await compileKernels();
   await mkdir(folder, { recursive: true });
   await build({
     absWorkingDir: root,
