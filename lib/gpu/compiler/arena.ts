@@ -22,11 +22,15 @@ export interface Bin {
   readonly slots: Slot[];
 }
 
+/** Between two steps: so many steps before a pass fit there. */
+const beforeStep = 2 ** -20;
+
 /** Follows the steps of a program, and with them how long the content of each slot is needed. */
 export class Lifetimes {
   readonly slots: Slot[] = [];
   #now = 0;
   #passStart = 0;
+  #beforeStart = 0;
 
   /** A slot that no step uses yet. */
   take(bytes: number): Slot {
@@ -44,8 +48,20 @@ export class Lifetimes {
 
   /** The next step. A slot that it updates in place is among `writes` only. */
   step(reads: readonly Slot[], writes: readonly Slot[]): void {
-    const now = ++this.#now;
-    for (const slot of [...reads, ...writes]) slot.last = now;
+    this.#use(++this.#now, reads, writes);
+  }
+
+  /**
+   * The next step of those that a pass over chunks does once, before its first chunk. What none but they read is free
+   * while the chunks are computed.
+   */
+  stepBefore(reads: readonly Slot[], writes: readonly Slot[]): void {
+    this.#beforeStart += beforeStep;
+    this.#use(this.#beforeStart, reads, writes);
+  }
+
+  #use(now: number, reads: readonly Slot[], writes: readonly Slot[]): void {
+    for (const slot of [...reads, ...writes]) slot.last = Math.max(slot.last, now);
     for (const slot of writes) {
       slot.first = Math.min(slot.first, now);
       for (const read of reads) {
@@ -57,12 +73,8 @@ export class Lifetimes {
   }
 
   beginPass(): void {
+    this.#beforeStart = this.#now;
     this.#passStart = ++this.#now;
-  }
-
-  /** Of a pass over chunks: what was written before its first chunk, which is not the order of the steps. */
-  keepFromStart(...slots: readonly Slot[]): void {
-    for (const slot of slots) slot.first = this.#passStart;
   }
 
   /**
@@ -70,7 +82,7 @@ export class Lifetimes {
    * @param repeated whether the steps are repeated, for each chunk or class: all of them read what was there before
    */
   endPass(results: readonly Slot[], repeated: boolean): void {
-    this.keepFromStart(...results);
+    for (const slot of results) slot.first = this.#passStart;
     const end = ++this.#now;
     if (!repeated) return;
     for (const slot of this.slots) {

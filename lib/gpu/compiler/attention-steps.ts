@@ -8,8 +8,10 @@ import {
   hasAttention,
   hasMatrixAttention,
   matrixAttentionDispatch,
+  packedValues,
   packedWidth,
   quantiseRows,
+  quantiseValues,
 } from '../kernels';
 import type { Slot } from './arena';
 import { operandOf } from './patterns';
@@ -34,6 +36,12 @@ interface Placed {
 interface RoundedHeads {
   readonly values: Slot;
   readonly scales: Slot;
+}
+
+/** Values in 8 bits, with a range for each channel of a head. */
+interface RoundedValues {
+  readonly values: Slot;
+  readonly ranges: Slot;
 }
 
 /** An attention, in ranges of heads where one binding does not see all keys. */
@@ -118,6 +126,7 @@ class AttentionSteps {
           ...this.#run(y, range, listing),
           q: this.#heads(this.q, range, listing),
           k: this.#heads(this.k, range, listing),
+          v: this.#heads(this.v, range, listing),
           ...(lastBias !== null && { lastBias: listing.bindings.number(lastBias) }),
           ...(bias && { bias: this.#biasOf(bias, listing) }),
         }),
@@ -125,24 +134,25 @@ class AttentionSteps {
     );
   }
 
-  /** Queries and keys in 8 bits, the keys less their mean over the clip. */
+  /** Queries, keys and values in 8 bits, the keys less their mean over the clip. */
   fast(variant: AttentionVariant): void {
-    const { scope, value, q, v } = this;
+    const { scope, value, q } = this;
     const keys = this.#roundKeys();
+    const values = this.#roundValues();
     const most = Math.max(...this.ranges.map(({ count }) => count));
     const queries = this.#take(scope.chunkRows * most);
     const y = scope.make(value);
     const rounded = [queries.values, queries.scales];
     scope.lifetimes.step(slotsOf(q.place), rounded);
     const reads = [
-      ...slotsOf(v.place),
       ...rounded,
+      ...values.flatMap(({ values, ranges }) => [values, ranges]),
       ...keys.flatMap(({ values, scales }) => [values, scales]),
       // Each range's queries take the place of those before, so that the rows are read again.
       ...(keys.length > 1 ? slotsOf(q.place) : []),
     ];
     scope.step(value, reads, slotsOf(y), (listing) =>
-      keys.flatMap(({ range, ...of }) => [
+      keys.flatMap(({ range, ...of }, index) => [
         ...quantiseRows({
           x: this.#heads(q, range, listing),
           storage: q.place.storage,
@@ -155,6 +165,7 @@ class AttentionSteps {
           ...this.#run(y, range, listing),
           q: operandsOf(queries, listing),
           k: operandsOf(of, listing),
+          v: valuesOf(values[index] as RoundedValues, listing),
         }),
       ]),
     );
@@ -179,8 +190,31 @@ class AttentionSteps {
         }),
       );
       // The rows are rounded by a second dispatch, which reads the mean.
-      scope.lifetimes.step([mean], [of.values, of.scales]);
+      scope.lifetimes.stepBefore([mean], [of.values, of.scales]);
       return { range, ...of };
+    });
+  }
+
+  /** All values in 8 bits by ranges, as keys are. */
+  #roundValues(): readonly RoundedValues[] {
+    const { scope, v, headSize, ranges: all } = this;
+    return all.map((range) => {
+      const { tokens, lifetimes } = scope;
+      const values = lifetimes.take(4 * range.count * packedValues(tokens, headSize));
+      const ranges = lifetimes.take(4 * range.count * 2 * headSize);
+      scope.stepBefore(v.value, slotsOf(v.place), [values, ranges], (listing) =>
+        quantiseValues({
+          x: this.#heads(v, range, listing),
+          storage: v.place.storage,
+          headSize,
+          heads: range.count,
+          rows: tokens,
+          y: valuesOf({ values, ranges }, listing),
+        }),
+      );
+      // Words are made by a second dispatch, which reads the ranges.
+      lifetimes.stepBefore([ranges], [values]);
+      return { values, ranges };
     });
   }
 
@@ -212,9 +246,8 @@ class AttentionSteps {
 
   /** What the dispatches of both kinds have. */
   #run(y: Place, range: HeadRange, listing: Listing) {
-    const { value, v, k, q, scope } = this;
+    const { value, k, q, scope } = this;
     return {
-      v: this.#heads(v, range, listing),
       out: this.#heads({ value, place: y }, range, listing),
       heads: range.count,
       rows: rowsOf(q.value, listing),
@@ -226,6 +259,10 @@ class AttentionSteps {
 
 function operandsOf({ values, scales }: RoundedHeads, listing: Listing) {
   return { values: slotOperand(values, listing), scales: slotOperand(scales, listing) };
+}
+
+function valuesOf({ values, ranges }: RoundedValues, listing: Listing) {
+  return { values: slotOperand(values, listing), ranges: slotOperand(ranges, listing) };
 }
 
 /** `softmax(q·kᵀ/√headSize)·v`; that of the clip's tokens to each other is fast where there is a kernel for it. */

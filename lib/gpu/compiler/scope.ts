@@ -151,8 +151,7 @@ export class GraphScope {
 
   /** A step of a pass over chunks that is done once, before the first of them. */
   stepBefore(value: Value, reads: readonly Slot[], writes: readonly Slot[], step: Step): void {
-    this.lifetimes.step(reads, writes);
-    this.lifetimes.keepFromStart(...writes);
+    this.lifetimes.stepBefore(reads, writes);
     this.#before.push(this.#refusing(value, step));
   }
 

@@ -1,288 +1,425 @@
 import { memoised } from '../../graph';
-import type { DeviceTensor } from '../backend';
 import {
   type AttentionRun,
   type AttentionShape,
   type AttentionVariant,
   attentionOperands,
-  attentionVariants,
-  type HeadView,
 } from './attention';
+import { pack, packedWidth, type QuantisedHeads, type QuantisedValues } from './attention-quantise';
 import {
   type Area,
+  component,
   eachUnit,
+  four,
+  type Geometry,
   geometryOf,
   lanes,
   lines,
-  load8,
   place,
-  rowsBinding,
+  upTo,
 } from './attention-tile';
-import { attentionText, type Logits } from './attention-wgsl';
-import type { Compute, Dispatch, Operand } from './compute';
-import { defineKernel, type Kernel, type Storage } from './kernel';
+import { type Compute, type Dispatch, fits } from './compute';
+import { defineKernel, type Kernel } from './kernel';
 import { integerDots } from './linear-dp4a';
-import { halfFunctions } from './text';
+import { halfFunctions, store4, vectorBinding } from './text';
+import { attentionShape } from './tuned-shapes';
 
 /*
- * Attention of the mode `fast`: the logits are products of 8-bit integers, each row of a head with a scale of its
- * own. The mean of a head's keys is subtracted from them first, which leaves the softmax as it is and the integers
- * finer (SageAttention, arXiv:2410.02367). Weights and values stay f32.
+ * Attention of the mode `fast`: both products are of 8-bit integers. The weights of a tile of keys are rounded to
+ * 0…255, 255 being that of its largest logit; a tile's share of the result is then scaled by what that logit is below
+ * the largest so far. The values of a head have a range for each channel, from which bytes count. As weights add up to
+ * 1, where a range begins is added to the result once; and as the sum is that of the rounded weights, their rounding
+ * only shifts weight between keys.
  */
 
-/** Rows of heads in 8 bits: values int32 [heads, rows, {@link packedWidth}], scales float32 [heads, rows]. */
-export interface QuantisedHeads {
-  readonly values: DeviceTensor | Operand;
-  readonly scales: DeviceTensor | Operand;
+/** Workgroup memory of a kernel, in vectors of 16 bytes. */
+interface Areas {
+  /** Q [vectors][queries], for all tiles of keys. */
+  readonly rows: Area;
+  /** K [vectors][keys + 1], then V [keys/4][columns·16]: the next row's begins in another bank. */
+  readonly operands: Area;
+  /** Largest logits of the lanes [16][queries/4], then weights [keys/4][queries/4]. */
+  readonly weights: Area;
+  /** Largest logits of four lanes each [4][queries/4]. */
+  readonly largest: Area;
+  /** What belongs to a row [4][queries/4], so that it takes no registers while products are added. */
+  readonly state: Area;
 }
 
-/** 32-bit words of a row in 8 bits. */
-export function packedWidth(headSize: number): number {
-  return Math.ceil(headSize / 16) * 4;
+/** What belongs to a row, in order. */
+const state = { factor: 0, largest: 1, decay: 2, share: 3 } as const;
+
+/** Where a part's group of four rows has it. */
+function stateOf(
+  of: keyof typeof state,
+  { queries }: AttentionVariant,
+  { rows }: Geometry,
+  g: number,
+) {
+  return `states[${(state[of] * queries) / 4 + g}u + part * ${rows / 4}u]`;
 }
 
-/** Rows of heads that are to be stored in 8 bits. */
-export interface QuantiseRun {
-  readonly x: HeadView;
-  readonly storage: Storage;
-  readonly headSize: number;
-  readonly heads: number;
-  readonly rows: number;
-  readonly y: QuantisedHeads;
-  /** float32 [heads, headSize], for keys: takes the means that are subtracted. */
-  readonly mean?: DeviceTensor | Operand;
-}
-
-const needs = [integerDots];
-const rowThreads = 64;
-const meanThreads = 256;
-
-/** The kernels of {@link quantiseRows}: mean, rows less their mean, and rows as they are. */
-export function quantiseKernels(storage: Storage, headSize: number): Kernel[] {
-  return [
-    meanKernel(storage, headSize),
-    quantiseKernel(storage, headSize, true),
-    quantiseKernel(storage, headSize, false),
-  ];
-}
-
-/** Stores rows of heads in 8 bits, less their mean where there is a tensor for it. */
-export function quantiseRows(run: QuantiseRun): Dispatch[] {
-  const { x, storage, headSize, heads, rows, y, mean } = run;
-  const uniforms = {
-    rows,
-    xHead: x.headStride / 8,
-    xRow: x.rowStride / 8,
-    xFirst: x.firstRow,
-  };
-  const flops = heads * rows * headSize;
-  const quantise: Dispatch = {
-    kernel: quantiseKernel(storage, headSize, mean !== undefined),
-    operands: { x: x.operand, values: y.values, scales: y.scales, ...(mean && { mean }) },
-    uniforms,
-    groups: heads * Math.ceil(rows / rowThreads),
-    flops,
-  };
-  if (!mean) return [quantise];
-  const kernel = meanKernel(storage, headSize);
-  return [{ kernel, operands: { x: x.operand, mean }, uniforms, groups: heads, flops }, quantise];
-}
-
-/** Mean of a head's rows: a workgroup per head, threads share the rows of a group of eight channels. */
-const meanKernel = memoised((storage: Storage, headSize: number): Kernel => {
-  const units = headSize / 8;
-  const sharers = Math.floor(meanThreads / units);
-  const area: Area = { name: 'sums', element: 'vec4<f32>', count: 2 * sharers * units };
-  const each: Area = { name: 'pair', element: 'vec4<f32>', count: 2 };
-  return defineKernel({
-    name: `mean of heads ${storage} ${headSize}`,
-    mode: 'fast',
-    bindings: [rowsBinding('x', storage), { name: 'mean', access: 'write', element: 'vec4<f32>' }],
-    uniforms: ['rows', 'xHead', 'xRow', 'xFirst'],
-    threads: meanThreads,
-    workgroupBytes: area.count * 16,
-    declarations: `var<workgroup> sums: array<vec4<f32>, ${area.count}>;${halfFunctions}`,
-    body: `
-  let head = group;
-  let unit = thread % ${units}u;
-  if (thread < ${sharers * units}u) {
-    var pair = array<vec4<f32>, 2>();
-    var low = vec4<f32>();
-    var high = vec4<f32>();
-    for (var row = thread / ${units}u; row < uniforms.rows; row += ${sharers}u) {
-      ${load8('x', storage, `${place('x', 'row')} + unit`, each, ['0', '1'])}
-      low += pair[0];
-      high += pair[1];
-    }
-    sums[thread * 2u] = low;
-    sums[thread * 2u + 1u] = high;
-  }
-  workgroupBarrier();
-  if (thread < ${2 * units}u) {
-    var total = vec4<f32>();
-    for (var sharer = 0u; sharer < ${sharers}u; sharer++) { total += sums[sharer * ${2 * units}u + thread]; }
-    mean[head * ${2 * units}u + thread] = total / f32(uniforms.rows);
-  }`,
+function areasOf({ queries, keys }: AttentionVariant, headSize: number, columns: number): Areas {
+  const vectors = packedWidth(headSize) / 4;
+  const area = (name: string, element: Area['element'], count: number): Area => ({
+    name,
+    element,
+    count,
   });
-});
-
-/** A thread per row: its largest magnitude, then its integers. */
-const quantiseKernel = memoised((storage: Storage, headSize: number, centred: boolean): Kernel => {
-  const units = headSize / 8;
-  const vectors = Math.ceil(headSize / 16);
-  const pair: Area = { name: 'pair', element: 'vec4<f32>', count: 2 };
-  const load = (unit: string) => `${load8('x', storage, `start + ${unit}`, pair, ['0', '1'])}
-      ${centred ? [0, 1].map((i) => `pair[${i}] -= mean[(head * ${units}u + ${unit}) * 2u + ${i}u];`).join(' ') : ''}`;
-  return defineKernel({
-    name: `heads in 8 bits ${storage} ${headSize}${centred ? ' less their mean' : ''}`,
-    mode: 'fast',
-    bindings: [
-      rowsBinding('x', storage),
-      ...(centred ? [{ name: 'mean', access: 'read', element: 'vec4<f32>' } as const] : []),
-      { name: 'values', access: 'write', element: 'vec2<u32>' },
-      { name: 'scales', access: 'write', element: 'f32' },
-    ],
-    uniforms: ['rows', 'xHead', 'xRow', 'xFirst'],
-    threads: rowThreads,
-    workgroupBytes: 0,
-    needs,
-    declarations: halfFunctions,
-    body: `
-  let rowGroups = (uniforms.rows + ${rowThreads - 1}u) / ${rowThreads}u;
-  let head = group / rowGroups;
-  let row = group % rowGroups * ${rowThreads}u + thread;
-  if (row >= uniforms.rows) { return; }
-  let start = ${place('x', 'row')};
-  var pair = array<vec4<f32>, 2>();
-  var most = vec4<f32>();
-  for (var unit = 0u; unit < ${units}u; unit++) {
-    ${load('unit')}
-    most = max(most, max(abs(pair[0]), abs(pair[1])));
-  }
-  let largest = max(max(most.x, most.y), max(most.z, most.w));
-  let factor = select(0.0, 127.0 / largest, largest > 1e-30);
-  let at = head * uniforms.rows + row;
-  scales[at] = largest / 127.0;
-  for (var unit = 0u; unit < ${units}u; unit++) {
-    ${load('unit')}
-    values[at * ${2 * vectors}u + unit] = vec2<u32>(
-      pack4xI8(vec4<i32>(round(pair[0] * factor))), pack4xI8(vec4<i32>(round(pair[1] * factor))));
-  }
-  ${2 * vectors > units ? `values[at * ${2 * vectors}u + ${units}u] = vec2<u32>();` : ''}`,
-  });
-});
-
-/** A run of attention whose q and k are in 8 bits. */
-export interface FastAttentionRun extends Omit<AttentionRun, 'q' | 'k'> {
-  readonly q: QuantisedHeads;
-  readonly k: QuantisedHeads;
+  const valueCount = (keys / pack) * columns * lanes;
+  return {
+    rows: area('rows', 'vec4<u32>', vectors * queries),
+    operands: area('operands', 'vec4<u32>', Math.max(vectors * (keys + 1), valueCount)),
+    weights: area('weights', 'vec4<u32>', Math.max((keys * queries) / 16, 4 * queries)),
+    largest: area('largestOf', 'vec4<f32>', queries),
+    state: area('states', 'vec4<f32>', queries),
+  };
 }
+
+type Form = readonly [queries: number, keys: number, threadRows: 4 | 8];
+
+const tiles: readonly Form[] = [
+  [64, 64, 4],
+  [32, 64, 4],
+  [128, 64, 8],
+  [64, 64, 8],
+];
 
 /** Geometries that a device can run, the best guess first; none where it has no integer dot products. */
 export function fastAttentionVariants(
   compute: Pick<Compute, 'features' | 'limits'>,
 ): AttentionVariant[] {
-  // Its tiles are integers, so that the type of the exact ones' tiles makes no difference.
-  const { features, limits } = compute;
-  return features.has(integerDots) ? attentionVariants({ features: new Set(), limits }) : [];
+  if (!compute.features.has(integerDots)) return [];
+  return tiles
+    .map(([queries, keys, threadRows]): AttentionVariant => {
+      return { queries, keys, threadRows, shared: 'f32' };
+    })
+    .filter((variant) => fits(compute, fastAttentionKernel(variant, attentionShape('none'))));
 }
 
-/** The kernel of {@link fastAttentionDispatch}; it needs the language feature {@link integerDots}. */
+/**
+ * The kernel of {@link fastAttentionDispatch}; it needs the language feature {@link integerDots}. Its tile has whole
+ * packs of keys for each lane.
+ *
+ * @throws RangeError for a shape that adds to the logits
+ */
 export const fastAttentionKernel = memoised(
-  (variant: AttentionVariant, shape: AttentionShape): Kernel =>
-    attentionText(variant, shape, integerLogits(variant, shape)),
+  (variant: AttentionVariant, shape: AttentionShape): Kernel => {
+    const { queries, keys } = variant;
+    const { headSize, bias } = shape;
+    if (bias !== 'none') throw new RangeError('fast attention adds nothing to logits');
+    const geometry = geometryOf(variant, headSize);
+    const { threads, rows, columns } = geometry;
+    const areas = areasOf(variant, headSize, columns);
+    const all = Object.values(areas) as Area[];
+    const vectors = packedWidth(headSize) / 4;
+    return defineKernel({
+      name: `fast attention →${shape.out} ${headSize}, ${queries}×${keys} by ${rows}`,
+      mode: 'fast',
+      bindings: [
+        { name: 'q', access: 'read', element: 'vec4<u32>' },
+        { name: 'k', access: 'read', element: 'vec4<u32>' },
+        { name: 'qScale', access: 'read', element: 'f32' },
+        { name: 'kScale', access: 'read', element: 'f32' },
+        { name: 'v', access: 'read', element: 'vec4<u32>' },
+        { name: 'vRange', access: 'read', element: 'vec4<f32>' },
+        vectorBinding('out', 'write', shape.out),
+      ],
+      uniforms: ['rows', 'keys', 'scale: f32', 'outHead', 'outRow', 'outFirst'],
+      threads,
+      workgroupBytes: all.reduce((bytes, { count }) => bytes + 16 * count, 0),
+      subgroup: variant.subgroup,
+      needs: [integerDots],
+      declarations: `${all
+        .map(({ name, element, count }) => `var<workgroup> ${name}: array<${element}, ${count}>;`)
+        .join('\n')}
+${halfFunctions}`,
+      body: `
+  let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
+  let head = group / queryTiles;
+  let firstQuery = group % queryTiles * ${queries}u;
+  let lane = thread % ${lanes}u;
+  let part = thread / ${lanes}u;
+${eachUnit(
+  queries * vectors,
+  threads,
+  `
+        let row = min(firstQuery + unit / ${vectors}u, uniforms.rows - 1u);
+        rows[unit % ${vectors}u * ${queries}u + unit / ${vectors}u] = q[(head * uniforms.rows + row) * ${vectors}u + unit % ${vectors}u];`,
+)}
+${lines(rows, (i) => lines(columns, (h) => `  var o${i}_${h} = vec4<f32>();`))}
+${lines(rows / 4, (g) => `  var sum${g} = vec4<f32>();`)}
+  if (lane == 0u) {
+${lines(
+  rows / 4,
+  (
+    g,
+  ) => `    ${stateOf('factor', variant, geometry, g)} = uniforms.scale * ${four((i) => `qScale[head * uniforms.rows + min(firstQuery + part * ${rows}u + ${4 * g + i}u, uniforms.rows - 1u)]`)};
+    ${stateOf('largest', variant, geometry, g)} = vec4<f32>(-3e38);`,
+)}
+  }
+${tileLoop(variant, shape, geometry)}
+${resultText(variant, shape, geometry)}`,
+    });
+  },
 );
 
-/** As `attentionDispatch`, of rows that {@link quantiseRows} has stored. */
+/** A run of attention whose q, k and v are in 8 bits. */
+export interface FastAttentionRun extends Omit<AttentionRun, 'q' | 'k' | 'v'> {
+  readonly q: QuantisedHeads;
+  readonly k: QuantisedHeads;
+  readonly v: QuantisedValues;
+}
+
+/** As `attentionDispatch`, of what `attention-quantise.ts` has stored. */
 export function fastAttentionDispatch(
   variant: AttentionVariant,
   shape: AttentionShape,
   run: FastAttentionRun,
 ): Dispatch {
-  const { q, k, ...rest } = run;
-  const common = attentionOperands(variant, shape, rest);
+  const { q, k, v, ...rest } = run;
+  const { operands, ...common } = attentionOperands(variant, shape, rest);
   return {
     ...common,
     kernel: fastAttentionKernel(variant, shape),
     operands: {
-      ...common.operands,
+      ...operands,
       q: q.values,
       qScale: q.scales,
       k: k.values,
       kScale: k.scales,
+      v: v.values,
+      vRange: v.ranges,
     },
   };
 }
 
-function integerLogits(variant: AttentionVariant, shape: AttentionShape): Logits {
-  const { queries, keys: tile } = variant;
-  const { threads, rows, keys, left, keySlice, valueSlice } = geometryOf(variant, shape.headSize);
-  const right = Math.max(keySlice, valueSlice);
-  const vectors = packedWidth(shape.headSize) / 4;
-  const weights: Area = { name: 'left', element: 'vec4<u32>', count: left };
-  const values: Area = { name: 'right', element: 'vec4<u32>', count: right };
-  const fill = (
-    name: string,
-    area: Area,
-    count: number,
-    row: string,
-    length: string,
-    slot: string,
-  ) =>
-    eachUnit(
-      count * 4,
-      threads,
-      `
-        let row = unit / 4u;
-        let vector = c * 4u + unit % 4u;
-        let slot = unit % 4u * ${count}u + ${slot};
-        ${vectors % 4 === 0 ? '' : `if (vector < ${vectors}u) `}{ ${area.name}[slot] = ${name}[(head * ${length} + ${row}) * ${vectors}u + vector]; }
-        ${vectors % 4 === 0 ? '' : `if (vector >= ${vectors}u) { ${area.name}[slot] = vec4<u32>(); }`}`,
-    );
-  // The sum is the first addend, as an instruction that adds a dot product to a number takes it for nothing.
+function tileLoop(
+  variant: AttentionVariant,
+  { headSize }: AttentionShape,
+  geometry: Geometry,
+): string {
+  const { keys: tile } = variant;
+  const { threads, columns, keys } = geometry;
+  const vectors = packedWidth(headSize) / 4;
+  const groups = headSize / 4;
+  return `
+  let packs = (uniforms.keys + ${pack - 1}u) / ${pack}u;
+  for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${tile}u) {
+    workgroupBarrier();
+${eachUnit(
+  tile * vectors,
+  threads,
+  `
+        let key = unit / ${vectors}u;
+        let vector = unit % ${vectors}u;
+        let row = head * uniforms.keys + min(firstKey + key, uniforms.keys - 1u);
+        operands[vector * ${tile + 1}u + key / ${keys}u + key % ${keys}u * ${lanes}u] = k[row * ${vectors}u + vector];`,
+)}
+    workgroupBarrier();
+${logitText(variant, vectors, geometry)}
+${softmaxText(variant, geometry)}
+${eachUnit(
+  (tile / pack) * groups,
+  threads,
+  `
+        let channels = unit % ${groups}u;
+        let row = head * packs + min(firstKey / ${pack}u + unit / ${groups}u, packs - 1u);
+        operands[unit / ${groups}u * ${columns * lanes}u + channels] = v[row * ${groups}u + channels];`,
+)}
+    workgroupBarrier();
+${weightedText(variant, geometry)}
+  }`;
+}
+
+/** Packs of keys in a turn of the loop over those behind the first ones. */
+const turn = 4;
+
+/** Sums of integers in the fraction of 1.5·2²³: no conversion is needed. */
+function logitText(
+  { queries, keys: tile }: AttentionVariant,
+  vectors: number,
+  { rows, keys }: Geometry,
+): string {
   const dots = (i: number, j: number) =>
     [`d${i}_${j}`, ...['x', 'y', 'z', 'w'].map((e) => `dot4I8Packed(a.${e}, b${j}.${e})`)].join(
       ' + ',
     );
-  return {
-    name: `fast attention ${shape.kv}→${shape.out} ${shape.headSize}, ${queries}×${tile}`,
-    mode: 'fast',
-    bindings: [
-      { name: 'q', access: 'read', element: 'vec4<u32>' },
-      { name: 'k', access: 'read', element: 'vec4<u32>' },
-      { name: 'qScale', access: 'read', element: 'f32' },
-      { name: 'kScale', access: 'read', element: 'f32' },
-    ],
-    uniforms: [],
-    needs,
-    directives: '',
-    areas: [weights, values],
-    weights,
-    values,
-    text: `
-${lines(rows, (i) => lines(keys, (j) => `    var d${i}_${j} = 0i;`))}
-    for (var c = 0u; c < ${Math.ceil(vectors / 4)}u; c++) {
-      workgroupBarrier();
-${fill('q', weights, queries, 'min(firstQuery + row, uniforms.rows - 1u)', 'uniforms.rows', 'row')}
-${fill('k', values, tile, 'min(firstKey + row, uniforms.keys - 1u)', 'uniforms.keys', `row / ${keys}u + row % ${keys}u * ${lanes}u`)}
-      workgroupBarrier();
+  return `
+${lines(rows, (i) => lines(keys, (j) => `    var d${i}_${j}: i32 = 0x4B400000;`))}
 ${lines(
-  4,
+  vectors,
   (d) => `      {
-${lines(keys, (j) => `        let b${j} = right[${d * tile + j * lanes}u + lane];`)}
+${lines(keys, (j) => `        let b${j} = operands[${d * (tile + 1) + j * lanes}u + lane];`)}
 ${lines(
   rows,
   (i) => `        {
-          let a = left[${d * queries + i}u + part * ${rows}u];
+          let a = rows[${d * queries + i}u + part * ${rows}u];
 ${lines(keys, (j) => `          d${i}_${j} = ${dots(i, j)};`)}
         }`,
 )}
       }`,
 )}
-    }
 ${lines(keys, (j) => `    let k${j} = kScale[head * uniforms.keys + min(firstKey + lane * ${keys}u + ${j}u, uniforms.keys - 1u)];`)}
-${lines(rows, (i) => lines(keys, (j) => `    s${i}_${j} = f32(d${i}_${j}) * k${j};`))}
-${lines(rows, (i) => `    let q${i} = uniforms.scale * qScale[head * uniforms.rows + min(firstQuery + part * ${rows}u + ${i}u, uniforms.rows - 1u)];`)}`,
-    factor: (i) => `q${i}`,
-  };
+${lines(rows, (i) => lines(keys, (j) => `    let s${i}_${j} = (bitcast<f32>(d${i}_${j}) - 12582912.0) * k${j};`))}`;
+}
+
+/** From the logits to the tile's weights in 8 bits, in workgroup memory, and their sums. */
+function softmaxText(variant: AttentionVariant, geometry: Geometry): string {
+  const { queries } = variant;
+  const { rows, keys } = geometry;
+  const packs = keys / pack;
+  const groupOf = (owner: string, g: number | string) =>
+    `${owner} * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
+  const most = (i: number) =>
+    `${upTo(keys).reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '')} * ${component('factor', i)}`;
+  // The lowest byte of each number's bits is its weight. Shifted by a byte or more, nothing is left of the exponent;
+  // the last summand takes away that of the first.
+  const magic = (j: number) => (j % pack === pack - 1 ? '8388789.0' : '8388608.0');
+  const word = (i: number, b: number) =>
+    `(${[3, 2, 1]
+      .map((e) => `(bitcast<u32>(w${i}_${b * pack + e}) << ${8 * e}u)`)
+      .join(' + ')} + bitcast<u32>(w${i}_${b * pack})) & mask${b}`;
+  const count = (i: number) =>
+    `bitcast<f32>(0x4B000000u + ${upTo(packs)
+      .map((b) => `dot4U8Packed(word${i}_${b}, 0x01010101u)`)
+      .join(' + ')}) - 8388608.0`;
+  return `
+${lines(
+  rows / 4,
+  (g) => `    let factor${g} = ${stateOf('factor', variant, geometry, g)};
+    let largest${g} = ${stateOf('largest', variant, geometry, g)};`,
+)}
+${lines(rows / 4, (g) => `    weights[${groupOf('lane', g)}] = bitcast<vec4<u32>>(${four((i) => most(4 * g + i))});`)}
+    workgroupBarrier();
+    if (lane < ${rows}u) {
+      // Of four lanes each, so that all have few to read.
+      let first = ${groupOf(`lane / ${rows / 4}u * 4u`, 0)} + lane % ${rows / 4}u;
+      var most = bitcast<vec4<f32>>(weights[first]);
+${lines(3, (other) => `      most = max(most, bitcast<vec4<f32>>(weights[first + ${((other + 1) * queries) / 4}u]));`)}
+      largestOf[lane / ${rows / 4}u * ${queries / 4}u + part * ${rows / 4}u + lane % ${rows / 4}u] = most;
+    }
+    workgroupBarrier();
+${lines(
+  rows / 4,
+  (g) => `    var most${g} = largestOf[${groupOf('0u', g)}];
+${lines(3, (other) => `    most${g} = max(most${g}, largestOf[${groupOf(`${other + 1}u`, g)}]);`)}
+    let nextLargest${g} = max(largest${g}, most${g});
+    let decay${g} = exp2(largest${g} - nextLargest${g});
+    let share${g} = exp2(most${g} - nextLargest${g});
+    // The largest weight is 255.
+    most${g} -= ${Math.log2(255)};`,
+)}
+    if (lane == 0u) {
+${lines(
+  rows / 4,
+  (g) => `      ${stateOf('largest', variant, geometry, g)} = nextLargest${g};
+      ${stateOf('decay', variant, geometry, g)} = decay${g};
+      ${stateOf('share', variant, geometry, g)} = share${g};`,
+)}
+    }
+${lines(
+  packs,
+  (
+    b,
+  ) => `    let left${b} = uniforms.keys - min(uniforms.keys, firstKey + lane * ${keys}u + ${b * pack}u);
+    let mask${b} = select((1u << (8u * min(left${b}, 3u))) - 1u, 0xffffffffu, left${b} > 3u);`,
+)}
+${lines(rows, (i) => lines(keys, (j) => `    let w${i}_${j} = exp2(fma(s${i}_${j}, ${component('factor', i)}, -${component('most', i)})) + ${magic(j)};`))}
+${lines(rows, (i) => lines(packs, (b) => `    let word${i}_${b} = ${word(i, b)};`))}
+${lines(rows / 4, (g) => `    sum${g} = fma(sum${g}, decay${g}, share${g} * ${four((i) => count(4 * g + i))});`)}
+${lines(packs, (b) =>
+  lines(
+    rows / 4,
+    (g) =>
+      `    weights[${groupOf(`(lane * ${packs}u + ${b}u)`, g)}] = vec4<u32>(${upTo(4)
+        .map((i) => `word${4 * g + i}_${b}`)
+        .join(', ')});`,
+  ),
+)}`;
+}
+
+/** Adds the values of the tile with their weights, as sums of integers in the fraction of 2²³. */
+function weightedText(variant: AttentionVariant, geometry: Geometry): string {
+  const { queries, keys: tile } = variant;
+  const { rows, columns } = geometry;
+  const across = upTo(4 * columns);
+  const element = (c: number) => `v${c >> 2}.${'xyzw'[c & 3]}`;
+  const sums = (i: number, h: number) =>
+    `bitcast<vec4<f32>>(vec4<u32>(${upTo(4)
+      .map((e) => `a${i}_${4 * h + e}`)
+      .join(', ')}))`;
+  const packs = lines(
+    turn,
+    (p) => `      {
+${lines(columns, (h) => `        let v${h} = operands[right + ${(p * columns + h) * lanes}u];`)}
+${lines(rows / 4, (g) => `        let p${g} = weights[left + ${(p * queries) / 4 + g}u];`)}
+${lines(rows, (i) => across.map((c) => `        a${i}_${c} = a${i}_${c} + dot4U8Packed(${component('p', i)}, ${element(c)});`).join('\n'))}
+      }`,
+  );
+  return `
+${lines(rows, (i) => across.map((c) => `    var a${i}_${c} = 0x4B000000u;`).join('\n'))}
+    var left = part * ${rows / 4}u;
+    var right = lane;
+    // Written out the first time, so that the sums begin with a constant.
+${packs}
+    for (var first = ${turn}u; first < ${tile / pack}u; first += ${turn}u) {
+      left += ${(turn * queries) / 4}u;
+      right += ${turn * columns * lanes}u;
+${packs}
+    }
+${lines(
+  rows / 4,
+  (g) => `    let decayOf${g} = ${stateOf('decay', variant, geometry, g)};
+    let shareOf${g} = ${stateOf('share', variant, geometry, g)};`,
+)}
+${lines(
+  rows,
+  (i) => `    {
+      let share = vec4<f32>(${component('shareOf', i)});
+      let decay = vec4<f32>(${component('decayOf', i)});
+      let none = -8388608.0 * share;
+${lines(columns, (h) => `      o${i}_${h} = fma(${sums(i, h)}, share, fma(o${i}_${h}, decay, none));`)}
+    }`,
+)}`;
+}
+
+/** Divides by the sums of the weights, places the levels in their ranges and stores. */
+function resultText(
+  { queries }: AttentionVariant,
+  shape: AttentionShape,
+  { rows, columns }: Geometry,
+): string {
+  const groups = shape.headSize / 4;
+  const groupOf = (owner: string, g: number) =>
+    `${owner} * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
+  const guarded = (h: number, text: string) =>
+    (h + 1) * lanes > groups ? `if (lane < ${groups - h * lanes}u) { ${text} }` : text;
+  return `
+  workgroupBarrier();
+${lines(rows / 4, (g) => `  weights[${groupOf('lane', g)}] = bitcast<vec4<u32>>(sum${g});`)}
+  workgroupBarrier();
+${lines(
+  rows / 4,
+  (g) => `  var total${g} = vec4<f32>();
+  for (var other = 0u; other < ${lanes}u; other++) {
+    total${g} += bitcast<vec4<f32>>(weights[${groupOf('other', g)}]);
+  }`,
+)}
+${lines(
+  columns,
+  (h) => `  let channel${h} = head * ${2 * groups}u + min(lane + ${h * lanes}u, ${groups - 1}u);
+  let least${h} = vRange[channel${h}];
+  let level${h} = vRange[channel${h} + ${groups}u];`,
+)}
+${lines(
+  rows,
+  (i) => `  {
+    let row = firstQuery + part * ${rows}u + ${i}u;
+    let start = (${place('out', 'row')}) * 2u + lane;
+    if (row < uniforms.rows) {
+${lines(columns, (h) => `      ${guarded(h, store4('out', shape.out, `start + ${h * lanes}u`, `fma(o${i}_${h} / ${component('total', i)}, level${h}, least${h})`))}`)}
+    }
+  }`,
+)}`;
 }

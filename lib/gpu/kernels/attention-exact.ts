@@ -1,18 +1,20 @@
 import type { AttentionShape, AttentionVariant } from './attention';
 import {
   type Area,
-  eachUnit,
+  type Fill,
+  fetch,
+  fillNow,
   type Geometry,
   geometryOf,
   lanes,
   lines,
-  load8,
   place,
   read,
   rowsBinding,
   slice,
+  storeFetched,
 } from './attention-tile';
-import type { Logits } from './attention-wgsl';
+import { type Logits, valuesFill } from './attention-wgsl';
 import type { Storage } from './kernel';
 
 /** Logits in f32. */
@@ -41,58 +43,76 @@ export function exactLogits(variant: AttentionVariant, shape: AttentionShape): L
     areas,
     weights,
     values,
-    text: productText(variant, shape, geometry, rows, values),
+    text: productText(variant, shape, geometry, [rows, values]),
+    ...(variant.ahead !== false && {
+      ahead: (firstKey) => slicesOf(variant, shape, geometry, [rows, values])('0u', firstKey),
+    }),
     factor: () => 'uniforms.scale',
   };
 }
 
-/** Products of the rows with the keys of the tile, in slices of the channels; k ascends. */
-function productText(
+/** Slices of the channels of Q and K. */
+function slicesOf(
   { queries, keys: tile }: AttentionVariant,
-  shape: AttentionShape,
-  { rows, keys, threads }: Geometry,
-  left: Area,
-  right: Area,
-): string {
-  const { headSize } = shape;
-  const fill = (
-    name: string,
-    storage: Storage,
-    area: Area,
-    count: number,
-    row: string,
-    slot: string,
-  ) => {
-    const index = `${place(name, row)} + channel`;
-    const load = load8(name, storage, index, area, ['slot', `slot + ${count}u`]);
-    const zero = `${area.element}()`;
-    return eachUnit(
-      count * 2,
-      threads,
-      `
+  { headSize, q, kv }: AttentionShape,
+  { keys }: Geometry,
+  [left, right]: readonly [Area, Area],
+) {
+  const units = headSize / 8;
+  const whole = headSize % slice === 0;
+  const fill =
+    (name: string, storage: Storage, area: Area, count: number, row: string, slot: string) =>
+    (c: string): Fill => ({
+      name,
+      storage,
+      area,
+      count: count * 2,
+      setup: `
         let row = unit / 2u;
         let half = unit % 2u;
         let slot = half * ${2 * count}u + ${slot};
-        let channel = c * 2u + half;
-        ${
-          headSize % slice === 0
-            ? load
-            : `if (channel < ${headSize / 8}u) {
-        ${load}
-        } else {
-          ${area.name}[slot] = ${zero};
-          ${area.name}[slot + ${count}u] = ${zero};
-        }`
-        }`,
-    );
-  };
+        let channel = ${c} * 2u + half;`,
+      index: `${place(name, row)} + ${whole ? 'channel' : `min(channel, ${units - 1}u)`}`,
+      slots: ['slot', `slot + ${count}u`],
+      ...(!whole && { inside: `channel < ${units}u` }),
+    });
+  return (c: string, firstKey: string): readonly [Fill, Fill] => [
+    fill('q', q, left, queries, 'min(firstQuery + row, uniforms.rows - 1u)', 'row')(c),
+    fill(
+      'k',
+      kv,
+      right,
+      tile,
+      `min(${firstKey} + row, uniforms.keys - 1u)`,
+      `row / ${keys}u + row % ${keys}u * ${lanes}u`,
+    )(c),
+  ];
+}
+
+/** Products of the rows with the keys of the tile, in slices of the channels; k ascends. */
+function productText(
+  variant: AttentionVariant,
+  shape: AttentionShape,
+  geometry: Geometry,
+  areas: readonly [Area, Area],
+): string {
+  const { queries, keys: tile } = variant;
+  const { rows, keys, threads } = geometry;
+  const [left, right] = areas;
+  const slices = Math.ceil(shape.headSize / slice);
+  const of = slicesOf(variant, shape, geometry, areas);
+  const ahead = `${storeFetched(of('c', 'firstKey'), threads)}
+      if (c < ${slices - 1}u) {
+${fetch(of('(c + 1u)', 'firstKey'), threads)}
+      } else {
+${fetch([valuesFill(shape, geometry, right, '0u')], threads)}
+      }`;
   const product = (i: number, j: number) =>
     ['x', 'y', 'z', 'w'].reduce((sum, e) => `fma(a.${e}, b${j}.${e}, ${sum})`, `s${i}_${j}`);
   return `
-    for (var c = 0u; c < ${Math.ceil(headSize / slice)}u; c++) {
+    for (var c = 0u; c < ${slices}u; c++) {
       workgroupBarrier();
-${fill('q', shape.q, left, queries, 'min(firstQuery + row, uniforms.rows - 1u)', 'row')}
-${fill('k', shape.kv, right, tile, 'min(firstKey + row, uniforms.keys - 1u)', `row / ${keys}u + row % ${keys}u * ${lanes}u`)}
+${variant.ahead === false ? fillNow(of('c', 'firstKey'), threads) : ahead}
       workgroupBarrier();
 ${lines(
   4,

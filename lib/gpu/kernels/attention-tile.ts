@@ -36,8 +36,11 @@ export interface Geometry {
   readonly valueSlice: number;
 }
 
-export function geometryOf({ queries, keys }: AttentionVariant, headSize: number): Geometry {
-  const rows = queries >= 64 ? 8 : 4;
+export function geometryOf(
+  { queries, keys, threadRows }: AttentionVariant,
+  headSize: number,
+): Geometry {
+  const rows = threadRows ?? (queries >= 64 ? 8 : 4);
   const columns = Math.ceil(headSize / 64);
   const whole = 4 * queries * keys <= mostWeights;
   return {
@@ -52,27 +55,21 @@ export function geometryOf({ queries, keys }: AttentionVariant, headSize: number
   };
 }
 
-/** An array in workgroup memory. Numbers lie in it as f32, as f16, or as the bits of f32 among other integers. */
+/** An array in workgroup memory. */
 export interface Area {
   readonly name: string;
   readonly element: 'vec4<f32>' | 'vec4<f16>' | 'vec4<u32>';
   readonly count: number;
 }
 
-/** Four elements of an area as `vec4<f32>`. */
+/** Four numbers of an area of floats as `vec4<f32>`. */
 export function read({ name, element }: Area, index: string): string {
-  if (element === 'vec4<f32>') return `${name}[${index}]`;
-  return element === 'vec4<f16>'
-    ? `vec4<f32>(${name}[${index}])`
-    : `bitcast<vec4<f32>>(${name}[${index}])`;
+  return element === 'vec4<f16>' ? `vec4<f32>(${name}[${index}])` : `${name}[${index}]`;
 }
 
-/** A statement that puts a `vec4<f32>` into an area. */
+/** A statement that puts a `vec4<f32>` into an area of floats. */
 export function write({ name, element }: Area, index: string, value: string): string {
-  if (element === 'vec4<f32>') return `${name}[${index}] = ${value};`;
-  return element === 'vec4<f16>'
-    ? `${name}[${index}] = vec4<f16>(${value});`
-    : `${name}[${index}] = bitcast<vec4<u32>>(${value});`;
+  return `${name}[${index}] = ${element === 'vec4<f16>' ? `vec4<f16>(${value})` : value};`;
 }
 
 /** A buffer that is read eight elements at a time. */
@@ -99,17 +96,109 @@ export function load8(
         ${write(area, slots[1], 'unpackHalf4(words.zw)')}`;
 }
 
+/** Rows of eight elements that pass into two slots of an area, a unit for each. */
+export interface Fill {
+  readonly name: string;
+  readonly storage: Storage;
+  readonly area: Area;
+  readonly count: number;
+  /** Text that makes of `unit` what the others use. */
+  readonly setup: string;
+  /** Of the element, in groups of eight. */
+  readonly index: string;
+  readonly slots: readonly [string, string];
+  /** What units must fulfil, the others of which are zeros. */
+  readonly inside?: string;
+}
+
+/** Fills with the registers `ahead0`, `ahead1` … that they are loaded into ahead, in order. */
+function withRegisters(fills: readonly Fill[], threads: number) {
+  let first = 0;
+  return fills.map((fill) => {
+    const each = fill.storage === 'f32' ? 2 : 1;
+    const start = first;
+    first += Math.ceil(fill.count / threads) * each;
+    const names = (turn: number) => upTo(each).map((half) => `ahead${start + each * turn + half}`);
+    return { fill, names, end: first };
+  });
+}
+
+/** Registers, of four words each, that fills take when they are loaded ahead. */
+export function fetchedVectors(fills: readonly Fill[], threads: number): number {
+  return withRegisters(fills, threads).at(-1)?.end ?? 0;
+}
+
+/** Loads fills into registers. */
+export function fetch(fills: readonly Fill[], threads: number): string {
+  return withRegisters(fills, threads)
+    .map(({ fill: { name, count, setup, index }, names }) =>
+      eachUnit(count, threads, (turn) => {
+        const [low, high] = names(turn);
+        return high
+          ? `${setup}
+        let place = (${index}) * 2u;
+        ${low} = bitcast<vec4<u32>>(${name}[place]);
+        ${high} = bitcast<vec4<u32>>(${name}[place + 1u]);`
+          : `${setup}
+        ${low} = ${name}[${index}];`;
+      }),
+    )
+    .join('\n');
+}
+
+/** Stores what {@link fetch} has loaded. */
+export function storeFetched(fills: readonly Fill[], threads: number): string {
+  return withRegisters(fills, threads)
+    .map(({ fill, names }) =>
+      eachUnit(fill.count, threads, (turn) => {
+        const [low, high] = names(turn);
+        const values = high
+          ? [`bitcast<vec4<f32>>(${low})`, `bitcast<vec4<f32>>(${high})`]
+          : [`unpackHalf4(${low}.xy)`, `unpackHalf4(${low}.zw)`];
+        const stores = fill.slots.map((slot, i) => write(fill.area, slot, values[i] ?? ''));
+        return `${fill.setup}
+        ${guarded(fill, stores.join('\n        '))}`;
+      }),
+    )
+    .join('\n');
+}
+
+/** Loads and stores fills. */
+export function fillNow(fills: readonly Fill[], threads: number): string {
+  return fills
+    .map((fill) => {
+      const { name, storage, area, count, setup, index, slots } = fill;
+      const text = guarded(fill, load8(name, storage, index, area, slots));
+      return eachUnit(count, threads, `${setup}\n        ${text}`);
+    })
+    .join('\n');
+}
+
+function guarded({ area, slots, inside }: Fill, text: string): string {
+  if (!inside) return text;
+  const zero = `${area.element}()`;
+  return `if (${inside}) {
+        ${text}
+        } else {
+          ${slots.map((slot) => `${area.name}[${slot}] = ${zero};`).join('\n          ')}
+        }`;
+}
+
 /** Where a row of a head begins, in groups of eight elements. */
 export function place(name: string, row: string): string {
   return `head * uniforms.${name}Head + (uniforms.${name}First + ${row}) * uniforms.${name}Row`;
 }
 
 /** Gives `count` units of work to the threads; the text has `unit`. */
-export function eachUnit(count: number, threads: number, text: string): string {
+export function eachUnit(
+  count: number,
+  threads: number,
+  text: string | ((turn: number) => string),
+): string {
   return lines(Math.ceil(count / threads), (turn) => {
     const partial = (turn + 1) * threads > count;
     return `      ${partial ? `if (thread < ${count - turn * threads}u) ` : ''}{
-        let unit = thread + ${turn * threads}u;${text}
+        let unit = thread + ${turn * threads}u;${typeof text === 'string' ? text : text(turn)}
       }`;
   });
 }

@@ -2,17 +2,20 @@ import type { AttentionShape, AttentionVariant } from './attention';
 import {
   type Area,
   component,
-  eachUnit,
+  type Fill,
+  fetch,
+  fetchedVectors,
+  fillNow,
   four,
   type Geometry,
   geometryOf,
   lanes,
   lines,
-  load8,
   place,
   read,
   rowsBinding,
   slice,
+  storeFetched,
   upTo,
   write,
 } from './attention-tile';
@@ -33,6 +36,8 @@ export interface Logits {
   readonly values: Area;
   /** Text that leaves `s0_0`, `s0_1` … with what {@link factor} makes the logits of. */
   readonly text: string;
+  /** What the first of {@link text} loads of a tile, where that is loaded ahead. */
+  readonly ahead?: (firstKey: string) => readonly Fill[];
   /** What makes logits of row `i` in units of log 2: a factor that is not negative. */
   readonly factor: (i: number) => string;
 }
@@ -89,11 +94,24 @@ ${halfFunctions}`,
   let part = thread / ${lanes}u;
 ${lines(rows, (i) => lines(columns, (h) => `  var o${i}_${h} = vec4<f32>();`))}
 ${lines(rows / 4, (g) => `  var largest${g} = vec4<f32>(-3e38);\n  var sum${g} = vec4<f32>();`)}
+${aheadText(shape, geometry, logits)}
   for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
 ${tile}
   }
 ${resultText(variant, shape, geometry, logits)}`,
   });
+}
+
+/** Registers for what is loaded ahead, and the first of it. */
+function aheadText(shape: AttentionShape, geometry: Geometry, { ahead, values }: Logits): string {
+  if (!ahead) return '';
+  const { threads } = geometry;
+  const first = ahead('0u');
+  const count = Math.max(
+    fetchedVectors(first, threads),
+    fetchedVectors([valuesFill(shape, geometry, values, '0u')], threads),
+  );
+  return `${lines(count, (i) => `  var ahead${i} = vec4<u32>();`)}\n${fetch(first, threads)}`;
 }
 
 function tileText(
@@ -187,18 +205,51 @@ ${lines(keys, (j) => `      s${i}_${j} += ${Math.LOG2E} * bias[start + ${key(j)}
   );
 }
 
+/** Slice `c` of the values of a tile. */
+export function valuesFill(
+  { headSize, kv }: AttentionShape,
+  { columns }: Geometry,
+  area: Area,
+  c: string,
+): Fill {
+  const units = headSize / 8;
+  const row = place('v', `min(firstKey + ${c} * ${slice}u + key, uniforms.keys - 1u)`);
+  return {
+    name: 'v',
+    storage: kv,
+    area,
+    count: slice * units,
+    setup: `
+        let key = unit / ${units}u;
+        let channel = unit % ${units}u;
+        let slot = key * ${lanes * columns}u + channel * 2u;`,
+    index: `${row} + channel`,
+    slots: ['slot', 'slot + 1u'],
+  };
+}
+
 /** Adds the values of the tile with their weights, in slices of the keys. */
 function weightedText(
-  { queries, keys: tile }: AttentionVariant,
+  variant: AttentionVariant,
   shape: AttentionShape,
-  { rows, keys, columns, threads, whole }: Geometry,
-  { weights, values }: Logits,
+  geometry: Geometry,
+  { weights, values, ahead }: Logits,
 ): string {
-  const units = shape.headSize / 8;
+  const { queries, keys: tile } = variant;
+  const { rows, keys, columns, threads, whole } = geometry;
+  const slices = tile / slice;
+  const of = (c: string) => [valuesFill(shape, geometry, values, c)];
+  const fills = ahead
+    ? `${storeFetched(of('c'), threads)}
+      if (c < ${slices - 1}u) {
+${fetch(of('(c + 1u)'), threads)}
+      } else {
+${fetch(ahead(`(firstKey + ${tile}u)`), threads)}
+      }`
+    : fillNow(of('c'), threads);
   const owners = slice / keys;
   const groupOf = (key: string, g: number) =>
     `(${key}) * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
-  const row = place('v', 'min(firstKey + c * 16u + key, uniforms.keys - 1u)');
   const store = (firstKey: string) =>
     lines(keys, (j) =>
       lines(
@@ -216,17 +267,9 @@ function weightedText(
 ${store(`lane % ${owners}u * ${keys}u`)}
       }`;
   return `${whole ? `\n    workgroupBarrier();\n${store(`lane * ${keys}u`)}` : ''}
-    for (var c = 0u; c < ${tile / slice}u; c++) {
+    for (var c = 0u; c < ${slices}u; c++) {
       workgroupBarrier();${whole ? '' : ofSlice}
-${eachUnit(
-  slice * units,
-  threads,
-  `
-        let key = unit / ${units}u;
-        let channel = unit % ${units}u;
-        let slot = key * ${lanes * columns}u + channel * 2u;
-        ${load8('v', shape.kv, `${row} + channel`, values, ['slot', 'slot + 1u'])}`,
-)}
+${fills}
       workgroupBarrier();
 ${lines(
   slice,

@@ -94,7 +94,7 @@ describe('attention', () => {
     const tensor = scope.float32([1], 'activations');
     const view = { operand: { tensor }, firstRow: 0, headStride: 12, rowStride: 24 };
     const given = { q: view, k: view, v: view, out: view, heads: 2, rows: 1, keys: 1, scale: 1 };
-    expect(() => attentionDispatch(small, { ...f32, headSize: 8 }, given)).toThrow('of v');
+    expect(() => attentionDispatch(small, { ...f32, headSize: 8 }, given)).toThrow('of out');
     scope.dispose();
   });
 

@@ -5,6 +5,7 @@ import { geometryOf, largestHead } from './attention-tile';
 import { attentionText } from './attention-wgsl';
 import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
 import type { Kernel, Storage } from './kernel';
+import { registersOf } from './registers';
 
 /** Geometry of an attention kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
 export interface AttentionVariant {
@@ -14,6 +15,13 @@ export interface AttentionVariant {
   readonly shared: 'f32' | 'f16';
   /** Invocations of a subgroup; the device chooses when absent. */
   readonly subgroup?: number;
+  /**
+   * Whether the next operands are loaded before the products of these, which hides the time that they take; false where
+   * a thread has no registers for them (README).
+   */
+  readonly ahead?: false;
+  /** Rows of a thread; eight of 64 queries or more when absent, and four of fewer. */
+  readonly threadRows?: 4 | 8;
 }
 
 /** What a call needs of an attention kernel. */
@@ -70,11 +78,12 @@ const halfTiles: readonly Tile[] = [
 
 /** Geometries that a device can run: classes of registers, and variants within a class, the best guess first. */
 export function attentionVariants(
-  compute: Pick<Compute, 'features' | 'limits'>,
+  compute: Pick<Compute, 'features' | 'limits' | 'subgroupSizes'>,
 ): AttentionVariant[] {
+  const loads = registersOf(compute) ? ({ ahead: false } as const) : {};
   const half = compute.features.has('shader-f16');
   const of = (shared: 'f32' | 'f16', all: readonly Tile[]) =>
-    all.map(([queries, keys]): AttentionVariant => ({ queries, keys, shared }));
+    all.map(([queries, keys]): AttentionVariant => ({ queries, keys, shared, ...loads }));
   return [...of('f32', tiles), ...of('f16', half ? halfTiles : [])].filter((variant) =>
     fits(compute, attentionKernel(variant, widest)),
   );
@@ -130,20 +139,20 @@ export function attentionDispatch(
   return dispatchOf(attentionKernel(variant, shape), variant, shape, run);
 }
 
-/** A run of a kernel that reads q and k as they are. */
+/** A run of a kernel that reads q, k and v as they are. */
 export function dispatchOf(
   kernel: Kernel,
   variant: Pick<AttentionVariant, 'queries'>,
   shape: AttentionShape,
   run: AttentionRun,
 ): Dispatch {
-  const { q, k, ...rest } = run;
+  const { q, k, v, ...rest } = run;
   const common = attentionOperands(variant, shape, rest);
   return {
     ...common,
     kernel,
-    operands: { ...common.operands, q: q.operand, k: k.operand },
-    uniforms: { ...common.uniforms, ...placeUniforms({ q, k }) },
+    operands: { ...common.operands, q: q.operand, k: k.operand, v: v.operand },
+    uniforms: { ...common.uniforms, ...placeUniforms({ q, k, v }) },
   };
 }
 
@@ -151,11 +160,10 @@ export function dispatchOf(
 export function attentionOperands(
   variant: Pick<AttentionVariant, 'queries'>,
   shape: AttentionShape,
-  { v, out, heads, rows, keys, scale, lastBias, bias }: Omit<AttentionRun, 'q' | 'k'>,
+  { out, heads, rows, keys, scale, lastBias, bias }: Omit<AttentionRun, 'q' | 'k' | 'v'>,
 ): Omit<Dispatch, 'kernel'> {
   return {
     operands: {
-      v: v.operand,
       out: out.operand,
       ...(bias && { bias: bias.tensor }),
     },
@@ -163,7 +171,7 @@ export function attentionOperands(
       rows,
       keys,
       scale: scale * Math.LOG2E,
-      ...placeUniforms({ v, out }),
+      ...placeUniforms({ out }),
       ...(lastBias !== undefined && { lastBias: lastBias * Math.LOG2E }),
       ...(bias && { biasHead: bias.headStride }),
     },

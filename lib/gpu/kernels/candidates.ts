@@ -1,17 +1,18 @@
 import type { Backend, Scope } from '../backend';
 import { type AttentionVariant, attentionDispatch, attentionKernel } from './attention';
-import {
-  fastAttentionDispatch,
-  fastAttentionKernel,
-  packedWidth,
-  type QuantisedHeads,
-  quantiseKernels,
-} from './attention-dp4a';
+import { fastAttentionDispatch, fastAttentionKernel } from './attention-dp4a';
 import {
   type MatrixAttentionVariant,
   matrixAttentionDispatch,
   matrixAttentionKernel,
 } from './attention-matrix';
+import {
+  packedValues,
+  packedWidth,
+  type QuantisedHeads,
+  quantiseKernels,
+  quantiseValuesKernels,
+} from './attention-quantise';
 import {
   checkAttention,
   checkConvolution,
@@ -134,7 +135,10 @@ function fastAttentionFamily(options: TunedFamilyOptions): TunedFamily<Attention
   const work = once(() => ({
     q: inBytes(queries),
     k: inBytes(keys),
-    v: interleaved(halves(scope, [keys, heads * size]), heads, size),
+    v: {
+      values: bytes(scope, 4 * heads * packedValues(keys, size)),
+      ranges: factors(scope, 2 * heads * size),
+    },
     out: interleaved(scope.tensor('float16', [queries, heads * size], 'activations'), heads, size),
   }));
   return {
@@ -142,7 +146,8 @@ function fastAttentionFamily(options: TunedFamilyOptions): TunedFamily<Attention
     flops: 4 * heads * queries * keys * size,
     candidates: ordered(variantsOf(compute).fastAttention, timing).map((variant) => {
       const timed = fastAttentionKernel(variant, shape);
-      return candidateOf(variant, timed, [timed, ...quantiseKernels('f16', size)], timing);
+      const rounding = [...quantiseKernels('f16', size), ...quantiseValuesKernels('f16', size)];
+      return candidateOf(variant, timed, [timed, ...rounding], timing);
     }),
     check: ({ variant }) => checkFastAttention({ backend, compute }, variant),
     run: ({ variant }, share, times) => {

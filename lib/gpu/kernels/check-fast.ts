@@ -1,7 +1,14 @@
 import type { DeviceTensor, ReadableTensor, Scope } from '../backend';
 import * as reference from '../reference';
 import type { AttentionVariant } from './attention';
-import { fastAttentionDispatch, packedWidth, quantiseRows } from './attention-dp4a';
+import { fastAttentionDispatch } from './attention-dp4a';
+import {
+  packedValues,
+  packedWidth,
+  type QuantisedValues,
+  quantiseRows,
+  quantiseValues,
+} from './attention-quantise';
 import {
   type CheckDevice,
   type CheckResult,
@@ -145,27 +152,114 @@ export async function checkFastAttention(
       await inBytes(k, scope.float32([heads, size], 'activations')),
     ];
     const out = scope.tensor('float16', [rows, heads * size], 'activations');
-    const run = fastAttentionDispatch(variant, attentionShape('none'), {
+    const call = {
       q: queries.y,
       k: rest.y,
       heads,
       rows,
       keys,
       scale,
-      v: interleaved(upload(scope, v, 'f16'), heads, size),
       out: interleaved(out, heads, size),
-    });
+    };
+    const source = interleaved(upload(scope, v, 'f16'), heads, size);
+    const shape = attentionShape('none');
     const logits = new Float64Array(rows * keys);
     const resultsOf = (ofQ: ArrayLike<number>, ofK: ArrayLike<number>) => {
       // The reference divides by the root of the size itself.
       const scaled = Float64Array.from(ofQ, (value) => value * scale * Math.sqrt(size));
       return reference.attention(scaled, ofK, v, logits, { rows, keys, heads, size });
     };
+    const exact =
+      of.rounding === undefined ? [] : [{ values: resultsOf(q, k), tolerance: of.rounding }];
+    const y = {
+      values: scope.tensor('int32', [heads, packedValues(keys, size)], 'activations'),
+      ranges: scope.float32([heads, 2, size], 'activations'),
+    };
+    const rows8 = { x: source, storage: 'f16', headSize: size, heads, rows: keys, y } as const;
+    await device.compute.dispatch(quantiseValues(rows8));
+    const run = fastAttentionDispatch(variant, shape, { ...call, v: y });
+    const sizes = { rows, keys, heads, size, tile: variant.keys };
+    const scaled = queries.back.map((value) => value * scale);
+    const values = roundedAttention(
+      scaled,
+      rest.back,
+      await valuesOf(device, scope, y, sizes),
+      sizes,
+    );
     return compare(device, [run], out as ReadableTensor, heads * size, [
-      { values: resultsOf(queries.back, rest.back), tolerance },
-      ...(of.rounding === undefined ? [] : [{ values: resultsOf(q, k), tolerance: of.rounding }]),
+      { values, tolerance: Math.max(tolerance, weightRounding) },
+      ...exact,
     ]);
   });
+}
+
+/** A weight that lies between two integers may become either of them: so much of a row. */
+const weightRounding = 5e-3;
+
+interface Sizes {
+  readonly rows: number;
+  readonly keys: number;
+  readonly heads: number;
+  readonly size: number;
+  readonly tile: number;
+}
+
+/** The values that bytes and ranges stand for, [keys, heads·size]. */
+async function valuesOf(
+  device: CheckDevice,
+  scope: Scope,
+  { values, ranges }: QuantisedValues & { values: DeviceTensor; ranges: ReadableTensor },
+  { keys, heads, size }: Sizes,
+): Promise<Float64Array> {
+  const bytes = new Uint8Array((await levelsOf(device, scope, values)).buffer);
+  const range = await device.backend.read(ranges);
+  return Float64Array.from({ length: keys * heads * size }, (_, i) => {
+    const [key, head, channel] = [
+      Math.floor(i / heads / size),
+      Math.floor(i / size) % heads,
+      i % size,
+    ];
+    const word = (head * Math.ceil(keys / 4) + (key >> 2)) * size + channel;
+    const [least = 0, level = 0] = [0, 1].map((part) => range[(2 * head + part) * size + channel]);
+    return least + level * (bytes[4 * word + (key & 3)] ?? 0);
+  });
+}
+
+/** Attention whose weights of each tile of keys are rounded to 255 levels of the largest. */
+function roundedAttention(
+  q: ArrayLike<number>,
+  k: ArrayLike<number>,
+  v: Float64Array,
+  { rows, keys, heads, size, tile }: Sizes,
+): Float64Array {
+  const width = heads * size;
+  const out = new Float64Array(rows * width);
+  for (let head = 0; head < heads; head++) {
+    for (let row = 0; row < rows; row++) {
+      const start = row * width + head * size;
+      const logits = Float64Array.from({ length: keys }, (_, key) => {
+        let dot = 0;
+        for (let c = 0; c < size; c++) {
+          dot += (q[start + c] ?? 0) * (k[key * width + head * size + c] ?? 0);
+        }
+        return dot;
+      });
+      const largest = logits.reduce((a, b) => Math.max(a, b));
+      const weights = logits.map((logit, key) => {
+        const first = key - (key % tile);
+        const most = logits.subarray(first, first + tile).reduce((a, b) => Math.max(a, b));
+        return Math.round(255 * Math.exp(logit - most)) * Math.exp(most - largest);
+      });
+      const sum = weights.reduce((a, b) => a + b);
+      for (const [key, weight] of weights.entries()) {
+        for (let c = 0; c < size; c++) {
+          out[start + c] =
+            (out[start + c] ?? 0) + (weight / sum) * (v[key * width + head * size + c] ?? 0);
+        }
+      }
+    }
+  }
+  return out;
 }
 
 /** Integers of 8 bits, four to a word. */

@@ -49,8 +49,9 @@ test("naga, Firefox's compiler, takes the text of every kernel without matrices 
   timeout,
 }, async () => {
   const naga = await loadNaga();
-  // Its version of the package is older than the dot product, which later ones have.
-  const dot = 'fn dot4I8Packed(a: u32, b: u32) -> i32 { return i32(a ^ b); }';
+  // Its version of the package is older than the dot products, which later ones have.
+  const dot = `fn dot4I8Packed(a: u32, b: u32) -> i32 { return i32(a ^ b); }
+fn dot4U8Packed(a: u32, b: u32) -> u32 { return a ^ b; }`;
   const compile: Compile = async (code) => {
     try {
       naga.compileShader(`${code}\n${dot}`, 'spirv');

@@ -1,6 +1,7 @@
 export * from './attention';
 export * from './attention-dp4a';
 export * from './attention-matrix';
+export * from './attention-quantise';
 export * from './channel-norm';
 export * from './compute';
 export * from './convolution';

@@ -4,13 +4,14 @@ import {
   attentionResults,
   attentionVariants,
 } from './attention';
-import { fastAttentionKernel, fastAttentionVariants, quantiseKernels } from './attention-dp4a';
+import { fastAttentionKernel, fastAttentionVariants } from './attention-dp4a';
 import {
   type MatrixAttentionVariant,
   matrixAttentionKernel,
   matrixAttentionResults,
   matrixAttentionVariants,
 } from './attention-matrix';
+import { quantiseKernels, quantiseValuesKernels } from './attention-quantise';
 import type { Compute } from './compute';
 import { type ConvolutionVariant, convolutionVariants } from './convolution';
 import { matrixConvolutionVariants } from './convolution-matrix';
@@ -181,6 +182,7 @@ export function kernelSetOf(device: Device): string {
       ...fast.fastAttention.map((variant) => fastAttentionKernel(variant, attentionShape('none'))),
       quantiseKernel(fastLinearShape('small').k, 'f16'),
       ...quantiseKernels('f16', attentionShape('none').headSize),
+      ...quantiseValuesKernels('f16', attentionShape('none').headSize),
     ]
       .map(({ key }) => key)
       .join(),

@@ -7,13 +7,15 @@ import {
   attentionDispatch,
   type HeadView,
 } from '../attention';
+import { fastAttentionDispatch } from '../attention-dp4a';
+import { type MatrixAttentionVariant, matrixAttentionDispatch } from '../attention-matrix';
 import {
-  fastAttentionDispatch,
+  packedValues,
   packedWidth,
   type QuantisedHeads,
   quantiseRows,
-} from '../attention-dp4a';
-import { type MatrixAttentionVariant, matrixAttentionDispatch } from '../attention-matrix';
+  quantiseValues,
+} from '../attention-quantise';
 import { type Dispatch, rowView } from '../compute';
 import { fromHalf, toHalf } from '../half';
 import type { Storage } from '../kernel';
@@ -80,7 +82,7 @@ export interface Manner {
   readonly headMajor?: boolean;
   readonly chunk?: number;
   readonly before?: number;
-  /** With logits of 8-bit integers. */
+  /** With products of 8-bit integers. */
   readonly fast?: boolean;
 }
 
@@ -163,6 +165,15 @@ export async function attend(
     const keyView = viewOf(k, shape.kv, 0, keys, keys);
     const mean = fast && scope.float32([heads, size], 'activations');
     const fastKeys = mean && inBytes(keyView, shape.kv, keys, mean);
+    const fastValues = fast && {
+      values: scope.tensor('int32', [heads, packedValues(keys, size)], 'activations'),
+      ranges: scope.float32([heads, 2, size], 'activations'),
+    };
+    if (fastValues) {
+      const x = viewOf(v, shape.kv, 0, keys, keys);
+      const rounded = { x, storage: shape.kv, headSize: size, heads, rows: keys, y: fastValues };
+      jobs.push(...quantiseValues(rounded));
+    }
     for (let first = 0; first < rows; first += chunk) {
       const count = Math.min(chunk, rows - first);
       const query = viewOf(q, shape.q, first, count, rows);
@@ -183,11 +194,12 @@ export async function attend(
         continue;
       }
       jobs.push(
-        fastKeys
+        fastKeys && fastValues
           ? fastAttentionDispatch(variant, shape, {
               ...run,
               q: inBytes(query, shape.q, count),
               k: fastKeys,
+              v: fastValues,
             })
           : attentionDispatch(variant, shape, run),
       );

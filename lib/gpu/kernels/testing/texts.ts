@@ -1,7 +1,8 @@
 import { matrixFeature } from '../../../contract/kernel-setting';
 import { type AttentionShape, type AttentionVariant, attentionKernel } from '../attention';
-import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
+import { fastAttentionKernel } from '../attention-dp4a';
 import { matrixAttentionKernel } from '../attention-matrix';
+import { quantiseKernels, quantiseValuesKernels } from '../attention-quantise';
 import { channelNormKernel } from '../channel-norm';
 import { checkedConvolution, checkedConvolutions, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
@@ -157,7 +158,7 @@ export function allKernels(): readonly Kernel[] {
     ...fastLinear.flatMap(checkedFastLinears),
     ...attention.flatMap((variant) => attentions.map((shape) => attentionKernel(variant, shape))),
     ...fastAttention.flatMap((variant) =>
-      attentions.map((shape) => fastAttentionKernel(variant, shape)),
+      made(attentions, (shape) => fastAttentionKernel(variant, shape)),
     ),
     ...matrixAttention.map((variant) => matrixAttentionKernel(variant, attentionShape('none'))),
     ...[...convolution, ...matrixConvolution].flatMap((variant) => [
@@ -188,7 +189,7 @@ export function allKernels(): readonly Kernel[] {
       attentionShapes.map((shape) => attentionKernel(variant, shape)),
     ),
     ...smallest(fastAttention).flatMap((variant) =>
-      attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
+      made(attentionShapes, (shape) => fastAttentionKernel(variant, shape)),
     ),
     ...convolutions.flatMap((variant) =>
       made(allConvolutions, (shape) => convolutionKernel(variant, shape)),
@@ -211,7 +212,10 @@ export function allKernels(): readonly Kernel[] {
       ]),
       channelNormKernel(storage, 'f32', true),
       ...widths.map((k) => quantiseKernel(k, storage)),
-      ...[40, 128].flatMap((headSize) => quantiseKernels(storage, headSize)),
+      ...[40, 128].flatMap((headSize) => [
+        ...quantiseKernels(storage, headSize),
+        ...quantiseValuesKernels(storage, headSize),
+      ]),
       ...widths.map((width) => layerNormKernel({ width, epsilon: 1e-6, output: storage })),
     ]),
     gatherHeadsKernel(64),

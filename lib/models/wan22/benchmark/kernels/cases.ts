@@ -10,10 +10,14 @@ import {
 import {
   fastAttentionDispatch,
   fastAttentionVariants,
+} from '../../../../gpu/kernels/attention-dp4a';
+import {
+  packedValues,
   packedWidth,
   type QuantisedHeads,
   quantiseRows,
-} from '../../../../gpu/kernels/attention-dp4a';
+  quantiseValues,
+} from '../../../../gpu/kernels/attention-quantise';
 import { convolutionVariants } from '../../../../gpu/kernels/convolution';
 import { convolutionDispatches } from '../../../../gpu/kernels/convolution-run';
 import { packedDims, packedRows, packJob } from '../../../../gpu/kernels/convolution-weights';
@@ -234,6 +238,10 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
       });
       const [rows8, keys8] = [inBytes(rows), inBytes(keys)];
       const mean = scope.float32([heads, head], 'activations');
+      const values8 = {
+        values: scope.tensor('int32', [heads, packedValues(keys, head)], 'activations'),
+        ranges: scope.float32([heads, 2, head], 'activations'),
+      };
       const y = scope.float32([1, rows, width], 'activations');
       const g = new GraphBuilder(`bench ${name}`);
       const input = (of: string, count: number) => g.input(of, 'float32', [1, count, width]);
@@ -260,7 +268,8 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
               jobs: [
                 ...quantiseRows({ ...rounded, x: run.q, rows, y: rows8 }),
                 ...quantiseRows({ ...rounded, x: run.k, rows: keys, y: keys8, mean }),
-                fastAttentionDispatch(variant, shape, { ...run, q: rows8, k: keys8 }),
+                ...quantiseValues({ ...rounded, x: run.v, rows: keys, y: values8 }),
+                fastAttentionDispatch(variant, shape, { ...run, q: rows8, k: keys8, v: values8 }),
               ],
             }),
           ),
