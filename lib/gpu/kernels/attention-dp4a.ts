@@ -9,19 +9,21 @@ import { pack, packedWidth, type QuantisedHeads, type QuantisedValues } from './
 import {
   type Area,
   component,
+  divisionText,
   eachUnit,
   four,
   type Geometry,
   geometryOf,
   lanes,
   lines,
-  place,
   upTo,
+  workgroupOf,
 } from './attention-tile';
+import { resultText } from './attention-wgsl';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import { integerDots } from './linear-dp4a';
-import { halfFunctions, store4, vectorBinding } from './text';
+import { vectorBinding } from './text';
 import { attentionShape } from './tuned-shapes';
 
 /*
@@ -111,7 +113,6 @@ export const fastAttentionKernel = memoised(
     const geometry = geometryOf(variant, headSize);
     const { threads, rows, columns } = geometry;
     const areas = areasOf(variant, headSize, columns);
-    const all = Object.values(areas) as Area[];
     const vectors = packedWidth(headSize) / 4;
     return defineKernel({
       name: `fast attention →${shape.out} ${headSize}, ${queries}×${keys} by ${rows}`,
@@ -127,19 +128,10 @@ export const fastAttentionKernel = memoised(
       ],
       uniforms: ['rows', 'keys', 'scale: f32', 'outHead', 'outRow', 'outFirst'],
       threads,
-      workgroupBytes: all.reduce((bytes, { count }) => bytes + 16 * count, 0),
+      ...workgroupOf(Object.values<Area>({ ...areas })),
       subgroup: variant.subgroup,
       needs: [integerDots],
-      declarations: `${all
-        .map(({ name, element, count }) => `var<workgroup> ${name}: array<${element}, ${count}>;`)
-        .join('\n')}
-${halfFunctions}`,
-      body: `
-  let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
-  let head = group / queryTiles;
-  let firstQuery = group % queryTiles * ${queries}u;
-  let lane = thread % ${lanes}u;
-  let part = thread / ${lanes}u;
+      body: `${divisionText(queries)}
 ${eachUnit(
   queries * vectors,
   threads,
@@ -159,7 +151,8 @@ ${lines(
 )}
   }
 ${tileLoop(variant, shape, geometry)}
-${resultText(variant, shape, geometry)}`,
+${rangeText(shape, geometry)}
+${resultText(variant, shape, geometry, areas.weights, (h, levels) => `fma(${levels}, level${h}, least${h})`)}`,
     });
   },
 );
@@ -384,42 +377,13 @@ ${lines(columns, (h) => `      o${i}_${h} = fma(${sums(i, h)}, share, fma(o${i}_
 )}`;
 }
 
-/** Divides by the sums of the weights, places the levels in their ranges and stores. */
-function resultText(
-  { queries }: AttentionVariant,
-  shape: AttentionShape,
-  { rows, columns }: Geometry,
-): string {
-  const groups = shape.headSize / 4;
-  const groupOf = (owner: string, g: number) =>
-    `${owner} * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
-  const guarded = (h: number, text: string) =>
-    (h + 1) * lanes > groups ? `if (lane < ${groups - h * lanes}u) { ${text} }` : text;
-  return `
-  workgroupBarrier();
-${lines(rows / 4, (g) => `  weights[${groupOf('lane', g)}] = bitcast<vec4<u32>>(sum${g});`)}
-  workgroupBarrier();
-${lines(
-  rows / 4,
-  (g) => `  var total${g} = vec4<f32>();
-  for (var other = 0u; other < ${lanes}u; other++) {
-    total${g} += bitcast<vec4<f32>>(weights[${groupOf('other', g)}]);
-  }`,
-)}
-${lines(
-  columns,
-  (h) => `  let channel${h} = head * ${2 * groups}u + min(lane + ${h * lanes}u, ${groups - 1}u);
+/** Where the ranges of a lane's channels begin, and the size of their levels. */
+function rangeText({ headSize }: AttentionShape, { columns }: Geometry): string {
+  const groups = headSize / 4;
+  return lines(
+    columns,
+    (h) => `  let channel${h} = head * ${2 * groups}u + min(lane + ${h * lanes}u, ${groups - 1}u);
   let least${h} = vRange[channel${h}];
   let level${h} = vRange[channel${h} + ${groups}u];`,
-)}
-${lines(
-  rows,
-  (i) => `  {
-    let row = firstQuery + part * ${rows}u + ${i}u;
-    let start = (${place('out', 'row')}) * 2u + lane;
-    if (row < uniforms.rows) {
-${lines(columns, (h) => `      ${guarded(h, store4('out', shape.out, `start + ${h * lanes}u`, `fma(o${i}_${h} / ${component('total', i)}, level${h}, least${h})`))}`)}
-    }
-  }`,
-)}`;
+  );
 }

@@ -25,12 +25,29 @@ export function packedWidth(headSize: number): number {
 }
 
 /** Rows of heads that are to be stored in 8 bits. */
-export interface QuantiseRun {
+interface RowsOfHeads {
   readonly x: HeadView;
   readonly storage: Storage;
   readonly headSize: number;
   readonly heads: number;
   readonly rows: number;
+}
+
+/** What all kernels that read such rows are given. */
+function readingOf({ x, heads, rows, headSize }: RowsOfHeads) {
+  return {
+    uniforms: {
+      rows,
+      xHead: x.headStride / 8,
+      xRow: x.rowStride / 8,
+      xFirst: x.firstRow,
+    },
+    flops: heads * rows * headSize,
+  };
+}
+
+/** Queries or keys that are to be stored in 8 bits. */
+export interface QuantiseRun extends RowsOfHeads {
   readonly y: QuantisedHeads;
   /** float32 [heads, headSize], for keys: takes the means that are subtracted. */
   readonly mean?: DeviceTensor | Operand;
@@ -52,23 +69,16 @@ export function quantiseKernels(storage: Storage, headSize: number): Kernel[] {
 /** Stores rows of heads in 8 bits, less their mean where there is a tensor for it. */
 export function quantiseRows(run: QuantiseRun): Dispatch[] {
   const { x, storage, headSize, heads, rows, y, mean } = run;
-  const uniforms = {
-    rows,
-    xHead: x.headStride / 8,
-    xRow: x.rowStride / 8,
-    xFirst: x.firstRow,
-  };
-  const flops = heads * rows * headSize;
+  const reading = readingOf(run);
   const quantise: Dispatch = {
+    ...reading,
     kernel: quantiseKernel(storage, headSize, mean !== undefined),
     operands: { x: x.operand, values: y.values, scales: y.scales, ...(mean && { mean }) },
-    uniforms,
     groups: heads * Math.ceil(rows / rowThreads),
-    flops,
   };
   if (!mean) return [quantise];
   const kernel = meanKernel(storage, headSize);
-  return [{ kernel, operands: { x: x.operand, mean }, uniforms, groups: heads, flops }, quantise];
+  return [{ ...reading, kernel, operands: { x: x.operand, mean }, groups: heads }, quantise];
 }
 
 /** Mean of a head's rows: a workgroup per head, threads share the rows of a group of eight channels. */
@@ -164,13 +174,8 @@ export interface QuantisedValues {
   readonly ranges: DeviceTensor | Operand;
 }
 
-/** Rows that are to be stored in 8 bits, with a range for each channel of a head. */
-export interface QuantiseValuesRun {
-  readonly x: HeadView;
-  readonly storage: Storage;
-  readonly headSize: number;
-  readonly heads: number;
-  readonly rows: number;
+/** Values that are to be stored in 8 bits, with a range for each channel of a head. */
+export interface QuantiseValuesRun extends RowsOfHeads {
   readonly y: QuantisedValues;
 }
 
@@ -192,28 +197,19 @@ export function quantiseValuesKernels(storage: Storage, headSize: number): Kerne
 /** Stores rows of heads in 8 bits. */
 export function quantiseValues(run: QuantiseValuesRun): Dispatch[] {
   const { x, storage, headSize, heads, rows, y } = run;
-  const [range, packs] = [rangeKernel(storage, headSize), packKernel(storage, headSize)];
-  const uniforms = {
-    rows,
-    xHead: x.headStride / 8,
-    xRow: x.rowStride / 8,
-    xFirst: x.firstRow,
-  };
-  const flops = heads * rows * headSize;
+  const reading = readingOf(run);
   return [
     {
-      kernel: range,
+      ...reading,
+      kernel: rangeKernel(storage, headSize),
       operands: { x: x.operand, ranges: y.ranges },
-      uniforms,
       groups: heads,
-      flops,
     },
     {
-      kernel: packs,
+      ...reading,
+      kernel: packKernel(storage, headSize),
       operands: { x: x.operand, ranges: y.ranges, values: y.values },
-      uniforms,
       groups: heads * Math.ceil(packedValues(rows, headSize) / 8 / packThreads),
-      flops,
     },
   ];
 }

@@ -1,5 +1,6 @@
 import type { AttentionVariant } from './attention';
 import type { KernelBinding, Storage } from './kernel';
+import { halfFunctions } from './text';
 
 /*
  * How a workgroup of an attention kernel is divided, and pieces of text for it: 16 lanes share each row of
@@ -55,21 +56,48 @@ export function geometryOf(
   };
 }
 
-/** An array in workgroup memory. */
+/** An array in workgroup memory. Numbers lie in it as f32, as f16, or as the bits of f32 among other integers. */
 export interface Area {
   readonly name: string;
   readonly element: 'vec4<f32>' | 'vec4<f16>' | 'vec4<u32>';
   readonly count: number;
 }
 
-/** Four numbers of an area of floats as `vec4<f32>`. */
+/** Four numbers of an area as `vec4<f32>`. */
 export function read({ name, element }: Area, index: string): string {
-  return element === 'vec4<f16>' ? `vec4<f32>(${name}[${index}])` : `${name}[${index}]`;
+  const value = `${name}[${index}]`;
+  if (element === 'vec4<f32>') return value;
+  return element === 'vec4<f16>' ? `vec4<f32>(${value})` : `bitcast<vec4<f32>>(${value})`;
 }
 
-/** A statement that puts a `vec4<f32>` into an area of floats. */
+/** A statement that puts a `vec4<f32>` into an area. */
 export function write({ name, element }: Area, index: string, value: string): string {
-  return `${name}[${index}] = ${element === 'vec4<f16>' ? `vec4<f16>(${value})` : value};`;
+  const conversion = element === 'vec4<u32>' ? 'bitcast<vec4<u32>>' : element;
+  return `${name}[${index}] = ${element === 'vec4<f32>' ? value : `${conversion}(${value})`};`;
+}
+
+/** What a kernel with these areas says of its workgroup. */
+export function workgroupOf(areas: readonly Area[]) {
+  return {
+    workgroupBytes: areas.reduce(
+      (bytes, { element, count }) => bytes + count * (element === 'vec4<f16>' ? 8 : 16),
+      0,
+    ),
+    declarations: `${areas
+      .map(({ name, element, count }) => `var<workgroup> ${name}: array<${element}, ${count}>;`)
+      .join('\n')}
+${halfFunctions}`,
+  };
+}
+
+/** What of the rows a group, a part of it and a lane have. */
+export function divisionText(queries: number): string {
+  return `
+  let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
+  let head = group / queryTiles;
+  let firstQuery = group % queryTiles * ${queries}u;
+  let lane = thread % ${lanes}u;
+  let part = thread / ${lanes}u;`;
 }
 
 /** A buffer that is read eight elements at a time. */

@@ -2,6 +2,7 @@ import type { AttentionShape, AttentionVariant } from './attention';
 import {
   type Area,
   component,
+  divisionText,
   type Fill,
   fetch,
   fetchedVectors,
@@ -17,10 +18,11 @@ import {
   slice,
   storeFetched,
   upTo,
+  workgroupOf,
   write,
 } from './attention-tile';
 import { defineKernel, type Kernel, type KernelBinding, type KernelMode } from './kernel';
-import { halfFunctions, store4, vectorBinding } from './text';
+import { store4, vectorBinding } from './text';
 
 /** How the logits of a tile are made, and where operands lie in workgroup memory: what differs between kernels. */
 export interface Logits {
@@ -75,30 +77,18 @@ export function attentionText(
       ...(bias === 'full' ? ['biasHead'] : []),
     ],
     threads,
-    workgroupBytes: logits.areas.reduce(
-      (bytes, { element, count }) => bytes + count * (element === 'vec4<f16>' ? 8 : 16),
-      0,
-    ),
+    ...workgroupOf(logits.areas),
     subgroup: variant.subgroup,
     needs: logits.needs,
     directives: logits.directives,
-    declarations: `${logits.areas
-      .map(({ name, element, count }) => `var<workgroup> ${name}: array<${element}, ${count}>;`)
-      .join('\n')}
-${halfFunctions}`,
-    body: `
-  let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
-  let head = group / queryTiles;
-  let firstQuery = group % queryTiles * ${queries}u;
-  let lane = thread % ${lanes}u;
-  let part = thread / ${lanes}u;
+    body: `${divisionText(queries)}
 ${lines(rows, (i) => lines(columns, (h) => `  var o${i}_${h} = vec4<f32>();`))}
 ${lines(rows / 4, (g) => `  var largest${g} = vec4<f32>(-3e38);\n  var sum${g} = vec4<f32>();`)}
 ${aheadText(shape, geometry, logits)}
   for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
 ${tile}
   }
-${resultText(variant, shape, geometry, logits)}`,
+${resultText(variant, shape, geometry, logits.weights)}`,
   });
 }
 
@@ -282,12 +272,18 @@ ${lines(rows, (i) => lines(columns, (h) => `        o${i}_${h} = fma(vec4<f32>($
     }`;
 }
 
-/** Divides by the sums of the weights and stores. */
-function resultText(
+/**
+ * Divides the results `o0_0`, `o0_1` … by the sums of the weights, `sum0` …, and stores them.
+ *
+ * @param weights takes the sums of the lanes
+ * @param resultOf makes of a quotient the result of the group of channels `h` of the lane
+ */
+export function resultText(
   { queries }: AttentionVariant,
   shape: AttentionShape,
   { rows, columns }: Geometry,
-  { weights }: Logits,
+  weights: Area,
+  resultOf: (h: number, quotient: string) => string = (_, quotient) => quotient,
 ): string {
   const units = shape.headSize / 4;
   const groupOf = (owner: string, g: number) =>
@@ -311,7 +307,7 @@ ${lines(
     let row = firstQuery + part * ${rows}u + ${i}u;
     let start = (${place('out', 'row')}) * 2u + lane;
     if (row < uniforms.rows) {
-${lines(columns, (h) => `      ${guarded(h, store4('out', shape.out, `start + ${h * lanes}u`, `o${i}_${h} / ${component('total', i)}`))}`)}
+${lines(columns, (h) => `      ${guarded(h, store4('out', shape.out, `start + ${h * lanes}u`, resultOf(h, `o${i}_${h} / ${component('total', i)}`)))}`)}
     }
   }`,
 )}`;
