@@ -12,6 +12,7 @@ import {
   WasmBackend,
   WebGpuBackend,
 } from '.';
+import { compilesMatrices } from './device';
 import { exhaustMemory } from './testing';
 
 function doubling() {
@@ -129,6 +130,18 @@ test('a device has subgroups for the mode matrix only', async () => {
     await backend.dispose();
   }
   expect(requested.map((names) => names.includes(matrixFeature))).toEqual([false, true]);
+});
+
+test('matrices that a compiler does not take are none', async () => {
+  const adapter = await navigator.gpu.requestAdapter();
+  const device = await adapter?.requestDevice();
+  if (!device) throw new Error('no device');
+  const errors: string[] = [];
+  device.onuncapturederror = ({ error }) => errors.push(error.message);
+  // SwiftShader has no matrix units.
+  expect(await compilesMatrices(device)).toBe(false);
+  device.destroy();
+  expect(errors).toEqual([]);
 });
 
 test('a GPU that is wrong with subgroups is opened once more without them', {

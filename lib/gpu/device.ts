@@ -91,6 +91,26 @@ function matricesOf({ features, info }: GPUAdapter): NonNullable<Compute['matric
   return configs.length > 0 ? { configs, subgroupSize: info.subgroupMaxSize } : null;
 }
 
+/**
+ * Whether a device's compiler takes how kernels load matrices. The proposal once had the order of a matrix as an
+ * argument, as Chromium 150 still has it.
+ *
+ * @param device with the feature {@link matrixFeature}
+ */
+export async function compilesMatrices(device: GPUDevice): Promise<boolean> {
+  device.pushErrorScope('validation');
+  device.createShaderModule({
+    code: `enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+var<workgroup> tile: array<vec4<u32>, 32>;
+@compute @workgroup_size(32) fn main() {
+  let rows = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile, 0u, 2u);
+}`,
+  });
+  return (await device.popErrorScope()) === null;
+}
+
 /** What a device is requested for. */
 export interface GpuOptions {
   /** Whether for the mode `matrix`: with the GPU's matrix units, where there are any, and their subgroups. */
@@ -130,7 +150,10 @@ export async function requestDevice(options: GpuOptions = {}): Promise<Gpu> {
   return {
     device,
     software: isSoftware(info),
-    matrices: device.features.has(matrixFeature) ? matricesOf(adapter) : null,
+    matrices:
+      device.features.has(matrixFeature) && (await compilesMatrices(device))
+        ? matricesOf(adapter)
+        : null,
     subgroupSizes: sizes,
   };
 }

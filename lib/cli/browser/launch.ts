@@ -37,6 +37,8 @@ export const hardwareFlags: readonly string[] = [
         '--enable-features=Vulkan,VulkanFromANGLE,DefaultANGLEVulkan',
         '--use-angle=vulkan',
         '--ignore-gpu-blocklist',
+        // f16, which Chromium leaves out there: storage of half the size, and the mode `matrix`.
+        '--enable-dawn-features=vulkan_enable_f16_on_nvidia',
       ]
     : []),
 ];

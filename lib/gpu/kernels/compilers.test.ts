@@ -4,6 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { testPackageFile } from '../../cli/dev/test-packages';
+import { compilesMatrices } from '../device';
 import type { Kernel } from './kernel';
 import { subgroupSizeControl } from './registers';
 import { createDawn } from './testing/dawn';
@@ -41,6 +42,7 @@ test("Chromium's compiler takes the text of every kernel", { timeout }, async ()
     return (await device.popErrorScope())?.message ?? null;
   };
   expect(await compile('fn f() -> f32 { return 1u; }')).not.toBeNull();
+  expect(await compilesMatrices(device)).toBe(true);
   expect(await refusedBy(compile, kernels)).toEqual([]);
   device.destroy();
 });
