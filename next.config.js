@@ -34,6 +34,8 @@ const nextConfig = {
   reactStrictMode: true,
   poweredByHeader: false,
   devIndicators: false,
+  // No page resizes images on the server: `sharp`, which would, is replaced in package.json.
+  images: { unoptimized: true },
   // `npm run types` checks them, once, for everything.
   typescript: { ignoreBuildErrors: true },
   turbopack: {
