@@ -39,7 +39,8 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
   const peak = record && peakOf(record);
   const lacks: Partial<Record<KernelSetting, boolean>> = {
     matrix: !report?.features.includes(matrixFeature),
-    fast: !report?.software && peak !== null && !gainsByIntegers(peak),
+    // Measuring, which the first video does too, tells whether a GPU gains by integers.
+    fast: !report?.software && (peak ? !gainsByIntegers(peak) : asked !== 'fast'),
   };
   const offered = kernelSettings.filter((name) => !lacks[name]);
   // The engine, too, takes exact kernels for a mode that the device has none for.
@@ -55,6 +56,7 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
           <KernelField
             setting={setting}
             offered={offered}
+            hints={report.software ? [] : hintsOf(lacks, peak !== null)}
             onChange={(chosen) => changeDevice({ kernels: chosen })}
           />
           {setting !== 'runtime' && <Measured record={record} setting={setting} report={report} />}
@@ -70,9 +72,11 @@ function KernelField(props: {
   setting: KernelSetting;
   /** Those that this device has kernels for. */
   offered: readonly KernelSetting[];
+  /** When there would be more. */
+  hints: readonly string[];
   onChange: (setting: KernelSetting) => void;
 }) {
-  const { setting, offered, onChange } = props;
+  const { setting, offered, hints, onChange } = props;
   return (
     <fieldset className="field" aria-describedby="kernels-hint">
       <legend>{t('settings.kernels')}</legend>
@@ -92,8 +96,21 @@ function KernelField(props: {
       <p className="field-hint" id="kernels-hint">
         {t(`settings.kernelsHint.${setting}`)}
       </p>
+      {hints.map((hint) => (
+        <p key={hint} className="field-hint">
+          {hint}
+        </p>
+      ))}
     </fieldset>
   );
+}
+
+/** What a GPU needs before it is offered the modes that it lacks. */
+function hintsOf(lacks: Partial<Record<KernelSetting, boolean>>, measured: boolean): string[] {
+  return [
+    ...(lacks.fast && !measured ? [t('settings.fastWhenMeasured')] : []),
+    ...(lacks.matrix ? [t('settings.matrixFlags')] : []),
+  ];
 }
 
 /** What was measured in the mode that is chosen. */
@@ -182,6 +199,7 @@ function Actions(props: {
             {t('shared.skip')}
           </button>
         )}
+        {/* Where the clipboard is closed to the page, the button does not say that it was copied. */}
         <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
           {t(copied ? 'shared.diagnosticsCopied' : 'shared.copyDiagnostics')}
         </button>

@@ -151,6 +151,7 @@ export function GpuActions(props: {
       <button type="button" onClick={onCheck}>
         {t('shared.checkAgain')}
       </button>
+      {/* Where the clipboard is closed to the page, the button does not say that it was copied. */}
       <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
         {copied ? t('shared.diagnosticsCopied') : t('shared.copyDiagnostics')}
       </button>

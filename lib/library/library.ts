@@ -229,6 +229,7 @@ export class Library implements LibraryApi {
     const header = await openLoraHeader(localSource({ path: file.name, file }), file.name);
     const fitting: string[] = [];
     for (const model of await this.#registry.configurations()) {
+      // Then it does not fit this model.
       const facts = await inspectLora(header, file.name, [model]).catch(() => null);
       if (facts) fitting.push(model.id);
     }

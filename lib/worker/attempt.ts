@@ -227,6 +227,7 @@ export class Attempt {
     await pendingUploads
       .drop(this.id, videoFile)
       .catch(() => removeVideo(videoFile).catch(() => {}));
+    // The same is true of what the run has stored.
     await removeRun(servedRun(this.id)).catch(() => {});
     const endedAt = Date.now();
     const { id, attempt, startedAt } = this.#job;

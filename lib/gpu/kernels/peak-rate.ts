@@ -15,8 +15,8 @@ export function gainsByIntegers({ multiplyAdd, integerDot }: Peak): boolean {
 }
 
 /**
- * The rate at which a kernel would run if nothing but the peak limited it. In the mode `fast` a linear multiplies
- * integers; attention only where it makes its logits, which is half of its operations. Everything else is f32.
+ * The rate at which a kernel would run if nothing but the peak limited it. In the mode `fast` linears and attention
+ * multiply integers; everything else is f32.
  *
  * @param fast whether the kernel is one of that mode
  * @returns operations per second; null where the peak is not known
@@ -26,7 +26,5 @@ export function peakRate(
   family: 'linear' | 'attention' | 'convolution',
   fast: boolean,
 ): number | null {
-  if (!fast || family === 'convolution') return multiplyAdd;
-  if (integerDot === null) return null;
-  return family === 'linear' ? integerDot : 2 / (1 / integerDot + 1 / multiplyAdd);
+  return fast && family !== 'convolution' ? integerDot : multiplyAdd;
 }

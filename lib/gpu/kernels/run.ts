@@ -172,6 +172,7 @@ export class KernelRunner implements Compute {
     if (known !== undefined) return known;
     const compiling = this.#create(kernel);
     this.#prepared.set(kernel.code, compiling);
+    // The caller is told; asked again, it is compiled again.
     compiling.catch(() => this.#prepared.delete(kernel.code));
     return compiling;
   }

@@ -160,6 +160,7 @@ export class BlockStore {
     if (this.#loads.has(position)) return;
     const load = this.#tail.then(() => this.#load(position));
     this.#loads.set(position, load);
+    // Who waits for the block is told; the next one is read all the same.
     this.#tail = load.catch(() => undefined);
   }
 
