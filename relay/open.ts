@@ -6,66 +6,49 @@ import { createFiles, createLinks } from './files';
 import { createGuard } from './guard/guard';
 import { createHeldClaims, createJobs, createSweeper, createWatches, createWorkers } from './jobs';
 import { once, repeat } from './loop';
-import { createMetrics } from './observe/metrics';
-import { installationSecret, openDatabase } from './store';
+import { createMetrics, type Metrics } from './observe/metrics';
+import { installationSecret, openDatabase, type Store } from './store';
 import { createWebhooks } from './webhooks/webhooks';
 
 /** Interval of removing expired files, workers and webhooks, in seconds. */
 const retentionSeconds = 60;
 
-export type RunningRelay = Awaited<ReturnType<typeof openParts>>;
+export type RunningRelay = ReturnType<typeof createParts>;
 export type Relay = Omit<RunningRelay, 'start' | 'finish' | 'stop'>;
 
 /**
  * Opens every part of one node. Background work begins with `start()`.
  *
  * @param config with the port that the server has: links are made of it
- * @throws Error with sentences as `openDatabase` does; what was opened before is closed again
+ * @throws Error with sentences as `openDatabase` does
  */
 export async function openRelay(config: Config, log: Logger) {
-  /** Functions that close parts; the last part is closed first. */
-  const closers: (() => Promise<unknown>)[] = [];
-  const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) {
-      await close().catch((error: unknown) => log.error({ err: error }, 'a part did not close'));
-    }
-  };
+  const store = await openDatabase(config, log);
   try {
-    return await openParts(config, log, closers, closeAll);
+    return createParts(config, log, store, await installationSecret(store.db, 'link_secret'));
   } catch (error) {
-    await closeAll();
+    await store.close();
     throw error;
   }
 }
 
-async function openParts(
-  config: Config,
-  log: Logger,
-  closers: (() => Promise<unknown>)[],
-  closeAll: () => Promise<void>,
-) {
-  const metrics = createMetrics();
-  const store = await openDatabase(config, log);
-  closers.push(() => store.close());
-  const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
-  closers.push(() => guard.close());
-  const keys = createKeys({ store, config, log });
-  const links = createLinks({ config, secret: await installationSecret(store.db, 'link_secret') });
-  const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
-  const { outboxRow } = webhooks;
-  const jobs = createJobs({ store, config, outboxRow, log, metrics });
-  const limits = createLimits({ config, jobs });
-  const files = createFiles({ config, store, links, guard, jobs, log });
-  const stopping = new AbortController();
-  const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
-  closers.push(() => heldClaims.close());
-  const workers = createWorkers(store);
-  const watches = createWatches({ store, jobs, stopping: stopping.signal });
-  metrics.watch({
+function createParts(config: Config, log: Logger, store: Store, secret: string) {
+  const metrics: Metrics = createMetrics({
     depth: () => jobs.depth(),
     workers: () => workers.list(),
     heldClaims: () => heldClaims.count,
   });
+  const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
+  const keys = createKeys({ store, config, log });
+  const links = createLinks({ config, secret });
+  const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
+  const jobs = createJobs({ store, config, outboxRow: webhooks.outboxRow, log, metrics });
+  const limits = createLimits({ config, jobs });
+  const files = createFiles({ config, store, links, guard, jobs, log });
+  const stopping = new AbortController();
+  const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
+  const workers = createWorkers(store);
+  const watches = createWatches({ store, jobs, stopping: stopping.signal });
 
   const background: Promise<void>[] = [];
   const finish = async () => {
@@ -92,16 +75,13 @@ async function openParts(
     start(): void {
       if (background.length > 0 || stopping.signal.aborted) return;
       const loop = { signal: stopping.signal, log };
-      const onFailure = (part: string) => (error: unknown) => {
-        log.error({ err: error }, `${part} stopped working on this node`);
-      };
       background.push(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
         repeat('sweep of webhooks', retentionSeconds, () => webhooks.sweep(), loop),
-        webhooks.run(stopping.signal).catch(onFailure('webhooks')),
-        files.intake.run(stopping.signal).catch(onFailure('intake')),
+        webhooks.run(stopping.signal),
+        files.intake.run(stopping.signal),
       );
     },
     /**
@@ -110,6 +90,10 @@ async function openParts(
      */
     finish,
     /** Finishes, then closes everything, the database last. Calling it again waits for the same end. */
-    stop: once(() => finish().then(closeAll)),
+    stop: once(async () => {
+      await finish();
+      await guard.close();
+      await store.close();
+    }),
   };
 }

@@ -1,27 +1,29 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { Kept } from '../kept';
-import {
-  type Database,
-  installationSecret,
-  type Store,
-  storageErrors,
-  withoutValues,
-} from '../store';
-import { keys, owners, settings } from '../store/schema';
+import { type Database, equals, installationSecret, type Store } from '../store';
+import { keys, owners } from '../store/schema';
 import { type Caller, controlCaller, firstOwner, requireScope } from './caller';
 import { processControlToken } from './control';
-import { hashKey, hintOf, idOfKey, isKeyId, type KeyKind, mintKey, sameText } from './format';
-import {
-  clearedCookie,
-  readSession,
-  requireOwnOrigin,
-  sessionCookie,
-  sessionSeconds,
-} from './session';
+
+/** What a key opens: the API, the worker protocol, or the keys page (once). */
+type KeyKind = 'api' | 'worker' | 'sign-in';
+
+const prefixes = { api: 'kn', worker: 'kw', 'sign-in': 'ks' } as const satisfies Record<
+  KeyKind,
+  string
+>;
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** Base-62 digits that hold 256 bits: 62⁴³ > 2²⁵⁶. */
+const secretDigits = 43;
+const idDigits = 8;
+const keyIdForm = /^[0-9A-Za-z]{8}$/;
+const keyPattern = new RegExp(
+  `^(kn|kw|ks)_([0-9A-Za-z]{${idDigits}})_[0-9A-Za-z]{${secretDigits}}$`,
+);
 
 /** How long a sign-in token may wait to be used, in milliseconds: 1 h. */
 const signInMs = 3_600_000;
@@ -29,8 +31,14 @@ const signInMs = 3_600_000;
 const freshMs = 3000;
 /** Interval of writes of a key's last use, in milliseconds. */
 const touchMs = 60_000;
+/** "first" as a number: the advisory lock under which one node at a time makes the first keys. */
+const firstStartLock = 0x66697273;
 /** Most cached rows; unknown ids are not cached. */
 const mostRows = 10_000;
+
+const cookieName = 'kinora_session';
+/** A session's length in seconds: 7 days. */
+const sessionSeconds = 7 * 24 * 3600;
 
 interface NewKey {
   readonly kind: KeyKind;
@@ -66,7 +74,7 @@ export function createKeys(options: {
 
   const find = async (id: string): Promise<KeyRow | null> => {
     const read = () => db.select().from(keys).where(eq(keys.id, id));
-    const row = await rows.get(id, async () => (await storageErrors(read))[0] ?? null);
+    const row = await rows.get(id, async () => (await read())[0] ?? null);
     if (row === null) rows.forget(id);
     return row;
   };
@@ -82,8 +90,7 @@ export function createKeys(options: {
     db.update(keys)
       .set({ lastUsedAt: now })
       .where(and(eq(keys.id, row.id), old))
-      .catch((error: unknown) => {
-        const err = withoutValues(error);
+      .catch((err: unknown) => {
         log.warn({ keyId: row.id, err }, 'the last use of a key could not be written');
       });
   };
@@ -147,7 +154,7 @@ export function createKeys(options: {
       const listed = await db
         .select()
         .from(keys)
-        .where(and(of(owner), or(ne(keys.kind, 'sign-in'), isOpen)))
+        .where(and(equals(keys.owner, owner), or(ne(keys.kind, 'sign-in'), isOpen)))
         .orderBy(desc(keys.createdAt), keys.id);
       return listed.map(recordOf);
     },
@@ -170,7 +177,7 @@ export function createKeys(options: {
       const key = bearer(authorization);
       if (kind === 'api' && isControl(key)) return controlCaller;
       const row = await verified(key);
-      if (row.kind === kind) return callerOf(row, kind);
+      if (row.kind === kind) return callerOf(row);
       throw new ApiError('FORBIDDEN', wrongKind[row.kind]);
     },
 
@@ -186,13 +193,13 @@ export function createKeys(options: {
         if (isControl(key)) return controlCaller;
         const row = await verified(key);
         requireScope(row, 'admin');
-        return callerOf(row, 'api');
+        return callerOf(row);
       }
       const row = await sessionRow(request.headers.get('cookie'));
       if (!row) throw unauthorized();
       requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
       used(row);
-      return callerOf(row, 'session');
+      return callerOf(row);
     },
 
     /**
@@ -232,7 +239,11 @@ export function createKeys(options: {
       signInToken: string;
     } | null> {
       return await db.transaction(async (tx) => {
-        const known = await kindsOfKeys(tx);
+        // Nodes that start together ask one after the other.
+        await tx.execute(sql`select pg_advisory_xact_lock(${firstStartLock})`);
+        // A revoked key counts.
+        const found = await tx.selectDistinct({ kind: keys.kind }).from(keys);
+        const known = new Set(found.map(({ kind }) => kind));
         const accepted = termsVersion !== null;
         const [hasApi, hasWorker] = [known.has('api'), known.has('worker')];
         if (accepted ? hasApi && hasWorker : hasApi || hasWorker) return null;
@@ -250,7 +261,7 @@ export function createKeys(options: {
     },
 
     webhookSecret: (owner: string): Promise<string> =>
-      webhookSecrets.get(owner, () => storageErrors(() => ownerSecret(db, owner))),
+      webhookSecrets.get(owner, () => ownerSecret(db, owner)),
   };
 }
 
@@ -260,10 +271,10 @@ const wrongKind = {
   'sign-in': 'This is a sign-in token: it opens the Keys page and nothing else.',
 } as const satisfies Record<KeyKind, string>;
 
-function callerOf(row: KeyRow, kind: Caller['kind']): Caller {
-  const { id: keyId, owner, name, shared } = row;
+function callerOf(row: KeyRow): Caller {
+  const { id: keyId, owner, shared } = row;
   const allowed = scopes.filter((scope) => row.scopes.includes(scope));
-  return { keyId, kind, owner, name, scopes: allowed, shared };
+  return { keyId, owner, scopes: allowed, shared };
 }
 
 function isValid(row: KeyRow): boolean {
@@ -287,16 +298,13 @@ async function insertKey(db: Database, input: NewKey): Promise<{ key: string; ro
   await ensureOwner(db, input.owner);
   const inAnHour = input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null;
   const values = { expiresAt: inAnHour, ...input, scopes: scopesOf(input) };
-  for (;;) {
-    const { id, key } = mintKey(input.kind);
-    const [row] = await db
-      .insert(keys)
-      .values({ ...values, id, hash: hashKey(key), last4: key.slice(-4) })
-      // Of 62⁸ ids two are rarely the same; then another is drawn.
-      .onConflictDoNothing({ target: keys.id })
-      .returning();
-    if (row) return { key, row };
-  }
+  const { id, key } = mintKey(input.kind);
+  const [row] = await db
+    .insert(keys)
+    .values({ ...values, id, hash: hashKey(key), last4: key.slice(-4) })
+    .returning();
+  if (!row) throw new Error('The key was not inserted.');
+  return { key, row };
 }
 
 function scopesOf({ kind, scopes: asked }: NewKey): Scope[] {
@@ -312,47 +320,24 @@ async function ensureOwner(db: Database, name: string): Promise<void> {
 
 /** The secret of an owner's webhooks; a missing owner is made. */
 async function ownerSecret(db: Database, name: string): Promise<string> {
-  for (;;) {
-    const [row] = await db
-      .select({ secret: owners.webhookSecret })
-      .from(owners)
-      .where(eq(owners.name, name));
-    if (row) return row.secret;
-    await ensureOwner(db, name);
-  }
+  await ensureOwner(db, name);
+  const [row] = await db.select().from(owners).where(eq(owners.name, name));
+  if (!row) throw new Error('The owner was deleted.');
+  return row.webhookSecret;
 }
 
 /** @throws ApiError `NOT_FOUND` */
 async function revokeRow(db: Database, id: string, owner: string | undefined): Promise<KeyRow> {
   // Any other text is no id, and PostgreSQL may not take it.
-  const isFound = isKeyId(id) ? eq(keys.id, id) : sql`false`;
+  const isFound = keyIdForm.test(id) ? eq(keys.id, id) : sql`false`;
   const [row] = await db
     .update(keys)
     // A second revocation keeps the time of the first.
     .set({ revokedAt: sql`coalesce(${keys.revokedAt}, now())` })
-    .where(and(isFound, of(owner)))
+    .where(and(isFound, equals(keys.owner, owner)))
     .returning();
   if (!row) throw new ApiError('NOT_FOUND', 'There is no key with this id.');
   return row;
-}
-
-function of(owner: string | undefined) {
-  return owner === undefined ? undefined : eq(keys.owner, owner);
-}
-
-/**
- * The kinds of keys that an installation ever had: a revoked one counts. To be called in a transaction, so that nodes
- * that start together ask one after the other.
- */
-async function kindsOfKeys(db: Database): Promise<ReadonlySet<KeyKind>> {
-  const value = new Date().toISOString();
-  // Written for the row's lock, which lasts to the end of the transaction.
-  await db
-    .insert(settings)
-    .values({ name: 'first_start', value })
-    .onConflictDoUpdate({ target: settings.name, set: { name: 'first_start' } });
-  const found = await db.selectDistinct({ kind: keys.kind }).from(keys);
-  return new Set(found.map(({ kind }) => kind));
 }
 
 function recordOf(row: KeyRow): KeyRecord {
@@ -370,4 +355,94 @@ function recordOf(row: KeyRow): KeyRecord {
     revoked_at: row.revokedAt?.toISOString() ?? null,
     last_used_at: row.lastUsedAt?.toISOString() ?? null,
   };
+}
+
+/**
+ * The `Set-Cookie` value of a new session: `keyId.until.mac`, the end in Unix seconds, with an HMAC-SHA256 over both.
+ *
+ * @param secret of the installation; a key for this one purpose is derived from it
+ * @param keyId the key or sign-in token that was used: revoking it ends the session
+ */
+function sessionCookie(secret: string, keyId: string, secure: boolean): string {
+  const text = `${keyId}.${Math.floor(Date.now() / 1000) + sessionSeconds}`;
+  return attributes(`${text}.${sign(secret, text)}`, sessionSeconds, secure);
+}
+
+function clearedCookie(secure: boolean): string {
+  return attributes('', 0, secure);
+}
+
+/** The signed-in key in a request's `Cookie` header; null for none, a wrong signature or a session that has ended. */
+function readSession(secret: string, cookieHeader: string): string | null {
+  for (const part of cookieHeader.split(';')) {
+    const [name, value = ''] = part.trim().split('=', 2);
+    if (name !== cookieName) continue;
+    const [keyId = '', until = '', mac = ''] = value.split('.');
+    if (!sameText(mac, sign(secret, `${keyId}.${until}`))) continue;
+    if (Number(until) * 1000 > Date.now()) return keyId;
+  }
+  return null;
+}
+
+/** HttpOnly hides the cookie from scripts, SameSite=Strict and {@link requireOwnOrigin} from other sites. */
+function attributes(value: string, maxAge: number, secure: boolean): string {
+  const cookie = `${cookieName}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict`;
+  return secure ? `${cookie}; Secure` : cookie;
+}
+
+function sign(secret: string, text: string): string {
+  const key = createHmac('sha256', secret).update('kinora session v1').digest();
+  return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+/**
+ * Refuses requests that another site made a signed-in browser send. SameSite=Strict keeps the cookie from other
+ * sites, but another port or subdomain of the same host is the same site. `Sec-Fetch-Site` is what the browser itself
+ * says of the request's page; it is absent on plain http and in old browsers, so `Origin` is compared too.
+ *
+ * @throws ApiError `FORBIDDEN`
+ */
+export function requireOwnOrigin(
+  { method, headers }: Pick<Request, 'method' | 'headers'>,
+  publicUrl: string | undefined,
+): void {
+  if (method === 'GET' || method === 'HEAD') return;
+  const isOwnSite = (headers.get('sec-fetch-site') ?? 'same-origin') === 'same-origin';
+  const origin = headers.get('origin') ?? '';
+  const named = publicUrl === undefined ? '' : new URL(publicUrl).origin;
+  // Or of the name that the browser called, for servers with several names.
+  const isOwnOrigin =
+    URL.canParse(origin) && (origin === named || new URL(origin).host === headers.get('host'));
+  if (isOwnSite && isOwnOrigin) return;
+  throw new ApiError('FORBIDDEN', 'The request did not come from a page of this Kinora.');
+}
+
+/** A new key: `<prefix>_<8-character id>_<256 random bits in base 62>`. */
+function mintKey(kind: KeyKind): { id: string; key: string } {
+  const id = randomDigits(idDigits);
+  return { id, key: `${prefixes[kind]}_${id}_${randomDigits(secretDigits)}` };
+}
+
+function idOfKey(key: string): string | null {
+  return keyPattern.exec(key)?.[2] ?? null;
+}
+
+/** SHA-256, hex. A slow password hash is not needed, as 256 random bits cannot be guessed. */
+function hashKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+export function sameText(left: string, right: string): boolean {
+  // `timingSafeEqual` needs equal lengths, which hashes have.
+  const [a, b] = [left, right].map((text) => createHash('sha256').update(text).digest());
+  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
+}
+
+/** How a key is shown in lists: `kn_abcd1234…wxyz`. */
+function hintOf(kind: KeyKind, id: string, last4: string): string {
+  return `${prefixes[kind]}_${id}…${last4}`;
+}
+
+function randomDigits(count: number): string {
+  return Array.from({ length: count }, () => digits.charAt(randomInt(digits.length))).join('');
 }

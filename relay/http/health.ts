@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/contract/v3';
-import { sameText } from '../access/format';
+import { sameText } from '../access/keys';
 import type { Relay } from '../open';
 import { addressHeader, isForwarded, isLoopback } from './request';
 
@@ -12,14 +12,23 @@ export interface ServerStatus {
 const headers = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
 
 /** `/healthz`, `/readyz`, `/metrics`: no answer contains data of a caller. */
-export function createHealth(status: ServerStatus) {
-  const handlers: Readonly<Record<string, (request: Request) => Promise<Response>>> = {
+export function createHealth(
+  status: ServerStatus,
+): Readonly<Record<string, (request: Request) => Promise<Response>>> {
+  return {
     /** The process is alive. Restart it when this does not answer. */
     '/healthz': async () => Response.json({ status: 'ok' }, { headers }),
 
     /** Ready for requests: database and files answer, and the node is not being stopped. */
     '/readyz': async () => {
-      const { ready, parts } = await readiness(status);
+      const relay = status.relay();
+      const [database, files] = await Promise.all([
+        state(relay?.store.ping()),
+        state(relay?.files.blobs.ping()),
+      ]);
+      const node = status.stopping() ? 'stopping' : relay ? 'ok' : 'starting';
+      const parts = { node, database, files };
+      const ready = Object.values(parts).every((part) => part === 'ok');
       const body = { status: ready ? 'ready' : 'not ready', parts };
       return Response.json(body, { status: ready ? 200 : 503, headers });
     },
@@ -33,21 +42,9 @@ export function createHealth(status: ServerStatus) {
       return new Response(await registry.metrics(), { headers: { ...headers, ...type } });
     },
   };
-  return new Map(Object.entries(handlers));
 }
 
-/** Checks every part that a node needs: `ok`, or why it is not. */
-async function readiness(status: ServerStatus) {
-  const relay = status.relay();
-  const [database, files] = await Promise.all([
-    state(relay?.store.ping()),
-    state(relay?.files.blobs.ping()),
-  ]);
-  const node = status.stopping() ? 'stopping' : relay ? 'ok' : 'starting';
-  const parts = { node, database, files };
-  return { ready: Object.values(parts).every((part) => part === 'ok'), parts };
-}
-
+/** `ok`, or why a part is not. */
 async function state(ping: Promise<void> | undefined): Promise<string> {
   if (!ping) return 'not open';
   return await ping.then(

@@ -1,4 +1,5 @@
-import { type Endpoint, endpoints } from '../../lib/contract/v3';
+import { ApiError, type Endpoint, endpoints, variants } from '../../lib/contract/v3';
+import { shortened } from './input';
 
 /** What is no operation of the API, and who may ask: files, and the pages of links. */
 const fileRoutes = {
@@ -50,9 +51,9 @@ export type Match =
 /** Literal segments win over parameters. */
 const compiled = routes
   .map((route) => {
-    const segments = route.path.split('/');
-    const order = segments.map((segment) => (isParameter(segment) ? '1' : '0')).join('');
-    return { route, segments, order };
+    const pattern = route.path.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/]+)');
+    const order = route.path.split('/').map((part) => (part.startsWith('{') ? '1' : '0'));
+    return { route, pattern: new RegExp(`^${pattern}$`), order: order.join('') };
   })
   .toSorted((a, b) => (a.order < b.order ? -1 : 1));
 
@@ -61,10 +62,8 @@ const compiled = routes
  * do not fit are no match: an id that cannot exist is not found, like one that does not.
  */
 export function findRoute(method: string, path: string): Match {
-  const segments = decodeSegments(path);
-  if (segments === null) return { kind: 'nothing' };
-  const fitting = compiled.flatMap(({ route, segments: template }) => {
-    const params = match(template, segments);
+  const fitting = compiled.flatMap(({ route, pattern }) => {
+    const params = paramsOf(pattern.exec(path));
     const fits = params && route.params?.safeParse(params).success !== false;
     return fits ? [{ route, params }] : [];
   });
@@ -78,29 +77,65 @@ export function findRoute(method: string, path: string): Match {
   return { kind: 'method', allow: [...allow.add('OPTIONS')], route: first.route };
 }
 
-function isParameter(segment: string): boolean {
-  return segment.startsWith('{');
-}
-
-function decodeSegments(path: string): string[] | null {
+/** The decoded parameters; null where the path does not match, or is not percent-encoded. */
+function paramsOf(match: RegExpExecArray | null): Record<string, string> | null {
+  if (match === null) return null;
+  const encoded = Object.entries(match.groups ?? {});
   try {
-    return path.split('/').map(decodeURIComponent);
+    return Object.fromEntries(encoded.map(([name, text]) => [name, decodeURIComponent(text)]));
   } catch {
-    // Not percent-encoded: no route.
     return null;
   }
 }
 
-function match(
-  template: readonly string[],
-  segments: readonly string[],
-): Record<string, string> | null {
-  if (template.length !== segments.length) return null;
-  const values: Record<string, string> = {};
-  for (const [index, part] of template.entries()) {
-    const segment = segments[index] ?? '';
-    if (isParameter(part) && segment !== '') values[part.slice(1, -1)] = segment;
-    else if (part !== segment) return null;
+/**
+ * The refusal of a path that leads nowhere: which part of it is wrong, and what there is.
+ *
+ * @param path percent-encoded
+ * @param families `{provider}/{family}` of the models that this server offers
+ */
+export function notFound(path: string, families: readonly string[]): ApiError {
+  const [, api, version, ...rest] = path.split('/').map(readable);
+  if (api !== 'api' || version === undefined || !/^v[23]$/.test(version)) return nothingAt(path);
+  const [first = '', second = '', third = ''] = rest;
+  if (first === 'predictions' && rest.length >= 2) {
+    if (second === '') return refusal('The id of the prediction is missing in the path.', idForm);
+    return refusal(`"${second}" is not the id of a prediction.`, idForm);
   }
-  return values;
+  if (version !== 'v3' || rest.length !== 3 || ownNames.has(first)) return nothingAt(path);
+  const family = `${first}/${second}`;
+  if (!families.includes(family)) {
+    const others = `This server has ${listed(families)}.`;
+    return refusal(`There is no model family "${family}".`, others);
+  }
+  const others = `Its variants are ${listed(variants)}.`;
+  return refusal(`The model family ${family} has no variant "${third}".`, others);
+}
+
+/** First parts of our own paths, such as `predictions`: whatever else stands there is a provider of models. */
+const ownNames = new Set<string>(
+  Object.values(endpoints).map(({ path }) => path.split('/')[3] ?? ''),
+);
+
+const idForm = 'An id has 32 lower-case hex characters, as `data.id` of a submission.';
+
+const refusal = (sentence: string, remedy: string) =>
+  new ApiError('NOT_FOUND', sentence, { remedy });
+const nothingAt = (path: string) =>
+  refusal(`There is nothing at ${readable(path)}.`, 'Compare the path with /docs/api.');
+
+function listed(names: readonly string[]): string {
+  if (names.length < 2) return names[0] ?? 'none';
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
+
+/** A part of a path as a message repeats it: decoded, short, on one line. */
+function readable(part: string): string {
+  let text = part;
+  try {
+    text = decodeURIComponent(part);
+  } catch {
+    // As it came.
+  }
+  return shortened(text.replace(/[\p{Cc}\p{Surrogate}]/gu, '?'));
 }

@@ -10,7 +10,7 @@ import {
 } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { deliveries, type JobImage, type JobRow, jobs, previews } from '../store/schema';
-import type { Database } from '../store/store';
+import { type Database, equals } from '../store/store';
 import { claimNext } from './claim';
 import { type Apply, announce, inSeconds, type JobsDependencies, now } from './context';
 import { failureCode, type JobEvent } from './status';
@@ -34,8 +34,7 @@ export function isClaimed(job: JobRow): job is ClaimedJob {
 
 /** The rows under a lease, which may have ended. @param by key id of the calling worker; any where absent */
 function byLease(id: string, token: string, by?: string) {
-  const isCaller = by === undefined ? undefined : eq(jobs.workerToken, by);
-  return and(eq(jobs.id, id), eq(jobs.leaseToken, token), isCaller);
+  return and(eq(jobs.id, id), eq(jobs.leaseToken, token), equals(jobs.workerToken, by));
 }
 
 /** The rows under a lease that has not ended. */
@@ -77,7 +76,7 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
           setWhere: isOld,
         })
         .returning({ id: deliveries.id });
-      if (written.length > 0) void store.notify('deliveryDue', '');
+      if (written.length > 0) store.notify('deliveryDue', '');
     } catch (err) {
       log.warn({ err, job: job.id, event }, 'the webhook of an event was not written');
     }
@@ -140,8 +139,8 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
       };
       const moved = await (image === undefined ? extend(db) : db.transaction(extend));
       if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
-      void store.notify('jobChanged', `${id}:step`);
-      if (image !== undefined) void store.notify('jobChanged', `${id}:preview`);
+      store.notify('jobChanged', `${id}:step`);
+      if (image !== undefined) store.notify('jobChanged', `${id}:preview`);
       if (moved.webhookEvents?.includes('progress')) {
         const [job] = await db.select().from(jobs).where(eq(jobs.id, id));
         await report(job, 'progress');

@@ -1,6 +1,6 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { Config } from '../config';
-import { jobs, previews } from '../store/schema';
+import { jobs } from '../store/schema';
 import { storageDown } from '../store/store';
 import type { Jobs } from './';
 import type { Apply, JobsDependencies } from './context';
@@ -46,18 +46,7 @@ export async function sweepJobs(
       log.info({ job: id, status: job.status, why: event.type }, 'a lease was ended');
     }
   }
-  if (which !== 'leases') await removePreviews(store.db);
   return counts;
-}
-
-/** Previews of jobs that no longer run: up to 48 kB each, which are no longer shown. */
-async function removePreviews(db: JobsDependencies['store']['db']): Promise<void> {
-  const idle = db
-    .select({ id: previews.jobId })
-    .from(previews)
-    .innerJoin(jobs, and(eq(jobs.id, previews.jobId), sql`${jobs.status} <> 'processing'`))
-    .limit(1000);
-  await db.delete(previews).where(inArray(previews.jobId, idle));
 }
 
 /** The loop's pauses are at most this many times as long as configured. */
@@ -91,27 +80,25 @@ export function createSweeper(
     last = now;
   }
 
-  /** @returns the error of a sweep that failed although the database answers */
-  async function sweep(which: 'others' | 'leases'): Promise<{ readonly error: unknown } | null> {
+  async function sweep(which: 'others' | 'leases'): Promise<void> {
     try {
       await jobs.sweep(which);
-      return null;
     } catch (error) {
-      if (storageDown(error) === null) return { error };
-      receivingSince = last = clock();
+      if (storageDown(error)) receivingSince = last = clock();
       throw error;
     }
   }
 
   return async () => {
     checkClock(pauseMs);
-    const others = await sweep('others');
-    // A database that hung answers its oldest query first, and heartbeats wait behind it.
-    checkClock(0);
-    // A row that cannot be written must not delay the sweep of leases.
-    const leases = last - receivingSince >= leaseMs ? await sweep('leases') : null;
-    last = clock();
-    const failed = others ?? leases;
-    if (failed) throw failed.error;
+    try {
+      await sweep('others');
+    } finally {
+      // A row that cannot be written must not delay the sweep of leases. A database that hung answers its oldest query
+      // first, and heartbeats wait behind it.
+      checkClock(0);
+      if (last - receivingSince >= leaseMs) await sweep('leases');
+      last = clock();
+    }
   };
 }

@@ -10,14 +10,7 @@ import { migrationsFolder } from './folders';
 import { takeLock } from './lock';
 import { copyPrepared } from './prepared';
 import * as schema from './schema';
-import {
-  createBatcher,
-  createListeners,
-  type Database,
-  type Store,
-  storageErrors,
-  withinASecond,
-} from './store';
+import { createBatcher, createListeners, type Database, type Store, withinASecond } from './store';
 
 /** PostgreSQL's cache of pages: 16 MB and not 128, as the system caches the files as well (README.md). */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
@@ -65,9 +58,8 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     throw error;
   }
 
-  const onError = (error: unknown) => log?.error({ err: error }, 'a listener of the store failed');
-  const onMaintenanceError = (error: unknown) =>
-    log?.error({ err: error }, 'the database could not be vacuumed');
+  const logged = (sentence: string) => (err: unknown) => log?.error({ err }, sentence);
+  const onError = logged('a listener of the store failed');
   const listeners = createListeners(onError);
   // The lock makes this process the only one, so messages stay in it; a real NOTIFY would cost a
   // statement of the one connection.
@@ -77,15 +69,14 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
 
   let clearing: Promise<unknown> = Promise.resolve();
   const maintenance = setInterval(() => {
-    clearing = clearDead(db).catch(onMaintenanceError);
+    clearing = clearDead(db).catch(logged('the database could not be vacuumed'));
   }, maintenanceSeconds * 1000).unref();
 
   return {
-    engine: 'pglite',
     db,
     notify: batcher.add,
     listen: listeners.listen,
-    ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
+    ping: () => withinASecond(db.execute(sql`select 1`)),
     close: once(async () => {
       clearInterval(maintenance);
       await clearing;

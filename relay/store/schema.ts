@@ -18,7 +18,12 @@ import type {
   WebhookEvent,
 } from '../../lib/contract/v3';
 import type { ImageField } from '../../lib/contract/v3/prediction';
-import type { LoraNeed, WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
+import type {
+  Heartbeat,
+  LoraNeed,
+  WorkerDeclaration,
+  WorkerLora,
+} from '../../lib/contract/v3/worker';
 
 /**
  * One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`.
@@ -60,14 +65,9 @@ export const keys = pgTable('keys', {
   lastUsedAt: instant('last_used_at'),
 });
 
-export interface JobProgress {
-  readonly phase: string | null;
-  readonly step: number;
-  readonly steps: number;
-  readonly clip: number;
-  readonly clips: number;
+export type JobProgress = Pick<Heartbeat, 'phase' | 'step' | 'steps' | 'clip' | 'clips'> & {
   readonly secondsRemaining: number | null;
-}
+};
 
 /** Where the files of a job are. */
 export interface JobImage {
@@ -82,11 +82,6 @@ export const imageColumns = { image: 'image', last_image: 'lastImage' } as const
   ImageField,
   string
 >;
-
-/** The images of a job that are stored; absent where it has none, or it is not there yet. */
-export type JobImages = {
-  readonly [Field in ImageField as (typeof imageColumns)[Field]]?: JobImage | null;
-};
 
 /** An adapter of a job, resolved as far as the server does it. */
 export type JobLora = {
@@ -339,7 +334,7 @@ export const workers = pgTable('workers', {
 });
 export type WorkerRow = typeof workers.$inferSelect;
 
-/** Values of the installation: the signing secret, whether the first start was made. */
+/** Values of the installation: its secrets. */
 export const settings = pgTable('settings', {
   name: text('name').primaryKey(),
   value: text('value').notNull(),

@@ -18,14 +18,13 @@ import {
   checkImage,
   keepFile,
   linkedUpload,
-  newUpload,
   removeFile,
   type StoredUpload,
   sentenceOf,
 } from '../uploads';
 import { findLora, findMissing, isFound, misfitOf, withNeeds } from './loras';
 
-export type IntakeContext = Omit<FilesContext, 'keys' | 'limits'>;
+export type IntakeContext = Omit<FilesContext, 'shares'>;
 
 /** Longest fetch of one image, in milliseconds. */
 const fetchMs = 30_000;
@@ -43,32 +42,18 @@ const pauseSeconds = 5;
 export function createIntake(context: IntakeContext) {
   const { config, store, jobs, requireSpace, log } = context;
 
-  async function takeJobs(limit: number): Promise<JobRow[]> {
-    if (limit <= 0) return [];
-    try {
-      return await jobs.takeIntake(limit, holdSeconds);
-    } catch (err) {
-      // The database does not answer: the loop tries again.
-      log.warn({ err }, 'waiting jobs could not be taken');
-      return [];
-    }
-  }
-
   /** One job; a failure that its files did not cause is repeated later, and costs no attempt. */
   async function handle(job: JobRow, signal: AbortSignal): Promise<void> {
     try {
-      await processFiles(job, signal).catch(async (thrown: unknown) => {
-        if (!(thrown instanceof FetchFailure)) throw thrown;
-        if (thrown.isPassing) await jobs.intakePostponed(job, thrown.message);
-        else await jobs.intakeFailed(job, thrown.message);
-      });
+      await processFiles(job, signal);
     } catch (err) {
-      if (!signal.aborted) log.warn({ err, job: job.id }, 'the files of a job were not processed');
-      if (!signal.aborted && !storageDown(err)) return;
-      // Where this fails too, the job is found again when its hold ends.
-      await jobs
-        .intakeReturned(job, signal.aborted ? 0 : pauseSeconds)
-        .catch((error: unknown) => log.warn({ err: error, job: job.id }, 'a job was not returned'));
+      if (err instanceof GuardError && err.isPassing) await jobs.intakePostponed(job, err.message);
+      else if (err instanceof GuardError) await jobs.intakeFailed(job, err.message);
+      else if (signal.aborted) await jobs.intakeReturned(job, 0);
+      else {
+        log.warn({ err, job: job.id }, 'the files of a job were not processed');
+        if (storageDown(err)) await jobs.intakeReturned(job, pauseSeconds);
+      }
     }
   }
 
@@ -84,13 +69,8 @@ export function createIntake(context: IntakeContext) {
       const column = imageColumns[field];
       const url = job.input[field];
       if (url === undefined || job[column]) continue;
-      const { upload, image } = await fetchImage(
-        context,
-        { jobId: job.id, field },
-        job,
-        url,
-        signal,
-      );
+      const of = { jobId: job.id, field };
+      const { upload, image } = await fetchImage(context, of, job, url, signal);
       if (await jobs.imageStored(job.id, { [column]: image })) continue;
       // Cancelled or deleted meanwhile.
       await removeFile(context, upload);
@@ -143,28 +123,23 @@ export function createIntake(context: IntakeContext) {
      */
     async run(signal: AbortSignal): Promise<void> {
       const listen = (onNews: () => void) => store.listen('intakeDue', onNews);
-      const { running } = await workUntil(signal, { listen, log }, async (begin, underWay) => {
-        for (const job of await takeJobs(maxAtOnce - underWay)) begin(handle(job, signal));
+      await workUntil(signal, { listen, log }, async (begin, underWay) => {
+        const limit = maxAtOnce - underWay;
+        const taken = limit > 0 ? await jobs.takeIntake(limit, holdSeconds) : [];
+        for (const job of taken) {
+          // It is found again when its hold ends.
+          const onError = (err: unknown) =>
+            log.warn({ err, job: job.id }, 'a job was not returned');
+          begin(handle(job, signal).catch(onError));
+        }
         return config.KINORA_SWEEP_SECONDS * 1000;
       });
-      await running;
     },
   };
 }
 
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
 const answerMs = 10_000;
-
-/** Why an image was not fetched, in one sentence. */
-class FetchFailure extends Error {
-  constructor(
-    sentence: string,
-    /** The next try may succeed. */
-    readonly isPassing: boolean,
-  ) {
-    super(sentence);
-  }
-}
 
 interface ImageOf {
   readonly jobId: string;
@@ -242,8 +217,8 @@ async function keepImage(
   if (bytes > maxBytesOf(config)) throw tooLarge(field, config);
   const type = checkImage(content, field);
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
-  const draft = newUpload(owner, { filename, contentType: type, jobId }, config);
-  const upload = await keepFile(context, draft, content, bytes, async () => type);
+  const named = { filename, contentType: type, jobId };
+  const upload = await keepFile(context, owner, named, content, bytes, async () => type);
   return { upload, image: { key: upload.blobKey, type, bytes } };
 }
 
@@ -251,7 +226,7 @@ async function keepImage(
  * Fetches an image of a waiting job, once.
  *
  * @returns where it is stored
- * @throws FetchFailure; ApiError `STORAGE_DOWN`; the signal's reason
+ * @throws GuardError with one sentence for the job; ApiError `STORAGE_DOWN`; the signal's reason
  */
 export async function fetchImage(
   context: IntakeContext,
@@ -266,10 +241,11 @@ export async function fetchImage(
     signal.throwIfAborted();
     if (thrown instanceof GuardError) {
       const sentence = `${names[of.field]} could not be loaded: ${thrown.message}`;
-      throw new FetchFailure(sentence, thrown.isPassing);
+      throw new GuardError(thrown.reason, sentence);
     }
     if (storageDown(thrown)) throw thrown;
-    throw new FetchFailure(`${names[of.field]} cannot be used: ${sentenceOf(thrown)}`, false);
+    const sentence = `${names[of.field]} cannot be used: ${sentenceOf(thrown)}`;
+    throw new GuardError('refused', sentence);
   }
 }
 

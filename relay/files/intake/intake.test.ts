@@ -7,7 +7,7 @@ import { serve, type TestServer } from '../../guard/testing/server';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
 import { type BlobStore, partsFolder } from '../blobs';
-import { createSpace } from '../space';
+import { createSpace } from '../retention';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
 import { uploadRows } from '../uploads';
 import { createIntake, fetchImage } from './index';
@@ -230,7 +230,7 @@ describe('an image', () => {
     const impatient = { ...context, guard: { ...guard, fetch } };
     const sender = { owner: 'ada', keyId: 'key' };
     await expect(fetchImage(impatient, late, sender, url, stop.signal)).rejects.toMatchObject({
-      message: expect.stringMatching(/did not answer within/),
+      message: expect.stringMatching(/did not answer in time/),
       isPassing: true,
     });
     // The stop of a node is another thing: the image is fetched again.

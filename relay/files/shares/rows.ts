@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { ApiError, type Share, type ShareBody, type ShareRecord } from '../../../lib/contract/v3';
 import { idForm } from '../../jobs/queries';
-import { withStorageErrors } from '../../store';
 import { type JobRow, jobs, type ShareRow, shares } from '../../store/schema';
-import type { FilesContext } from '../requests';
+import type { FilesDependencies } from '../requests';
 
 export type SharedJob = JobRow & { readonly outputKey: string; readonly outputExpiresAt: Date };
 
@@ -30,7 +29,7 @@ const nothingShown = {
 const maxListed = 500;
 const maxTitle = 200;
 
-export function createShares({ store: { db }, links }: Pick<FilesContext, 'store' | 'links'>) {
+export function createShares({ store: { db }, links }: Pick<FilesDependencies, 'store' | 'links'>) {
   const describe = (share: ShareRow, job: Pick<SharedJob, 'id' | 'outputExpiresAt'>): Share => ({
     id: share.id,
     url: links.share(share.id),
@@ -44,7 +43,7 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
     created_at: share.createdAt.toISOString(),
     expires_at: endOf(share, job).toISOString(),
   });
-  return withStorageErrors({
+  return {
     /**
      * Makes the link of a job, or changes of the one that it has what is named. One that has expired is not opened again: whoever
      * knows its address was given it for a time.
@@ -147,8 +146,10 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
       if (endsAt.getTime() <= Date.now()) return { kind: 'ended' };
       return { kind: 'open', share, job, endsAt };
     },
-  });
+  };
 }
+
+export type Shares = ReturnType<typeof createShares>;
 
 function currentOf(jobId: string) {
   return and(eq(shares.jobId, jobId), isNull(shares.revokedAt));

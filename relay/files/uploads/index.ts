@@ -12,7 +12,7 @@ import { readSafetensorsHeader } from '../../../lib/weights/formats/safetensors'
 import { blobFile } from '../../../lib/weights/formats/source';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
-import { type Store, withStorageErrors } from '../../store';
+import type { Store } from '../../store';
 import { type JobRow, jobs, type UploadRow, uploads } from '../../store/schema';
 import { type Source, tooLarge, withTemporaryFile } from '../blobs';
 import {
@@ -21,7 +21,6 @@ import {
   type FilesContext,
   invalidField,
   lengthOf,
-  queryOf,
   typeOf,
 } from '../requests';
 import { serveBlob } from '../serving';
@@ -31,7 +30,7 @@ type NewUpload = Omit<UploadRow, 'createdAt'>;
 /** An upload whose bytes are there. */
 export type StoredUpload = UploadRow & { readonly blobKey: string };
 
-export function newUpload(
+function newUpload(
   { owner, keyId }: Pick<Caller, 'owner' | 'keyId'>,
   file: Partial<NewUpload> & Pick<NewUpload, 'filename' | 'contentType'>,
   { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
@@ -54,16 +53,18 @@ function keyOf(id: string, content = ''): string {
  * @throws ApiError `TOO_LARGE`, `STORAGE_DOWN`; what the source or `check` throws
  */
 export async function keepFile(
-  { blobs, rows, temporary }: Pick<FilesContext, 'blobs' | 'rows' | 'temporary'>,
-  draft: NewUpload,
+  { blobs, config, rows, temporary }: Omit<FilesContext, 'shares'>,
+  owner: Pick<Caller, 'owner' | 'keyId'>,
+  named: Parameters<typeof newUpload>[1],
   source: Source,
   maxBytes: number,
   check: (file: string, sha256: string) => Promise<string>,
 ): Promise<StoredUpload> {
   return await withTemporaryFile(temporary, source, maxBytes, async (file, { bytes, sha256 }) => {
     const contentType = await check(file, sha256);
+    const draft = newUpload(owner, { ...named, contentType, bytes, sha256 }, config);
     const blobKey = keyOf(draft.id);
-    const row = await rows.insert({ ...draft, contentType, bytes, sha256, blobKey });
+    const row = await rows.insert({ ...draft, blobKey });
     await blobs.putFile(blobKey, file, contentType).catch(async (thrown: unknown) => {
       // The first error is the one that is reported.
       await rows.remove(row.id).catch(() => undefined);
@@ -98,7 +99,7 @@ export async function linkedUpload(
   return upload?.owner === owner ? upload : null;
 }
 
-/** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
+/** The table of uploads. */
 export function uploadRows({ db }: Pick<Store, 'db'>) {
   /** The newest complete upload of an owner with this name that has not expired. */
   async function newest(owner: string, filename: string, more?: SQL): Promise<StoredUpload | null> {
@@ -111,7 +112,7 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
       .limit(1);
     return row ? { ...row, blobKey: row.blobKey ?? '' } : null;
   }
-  return withStorageErrors({
+  return {
     async insert(upload: NewUpload): Promise<UploadRow> {
       const [row] = await db.insert(uploads).values(upload).returning();
       if (!row) throw new Error('The upload was not inserted.');
@@ -174,21 +175,21 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
         .limit(1);
       return found !== undefined;
     },
-  });
+  };
 }
 
 export type UploadRows = ReturnType<typeof uploadRows>;
 
 /**
- * Makes the row of an upload that is announced, and the headers that its PUT must carry.
+ * Makes the row of an upload that is announced. @returns where to send the bytes, and their address after that
  *
  * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
  */
 export async function createTicket(
-  { config, rows, requireSpace }: FilesContext,
+  { config, links, rows, requireSpace }: FilesContext,
   caller: Caller,
   input: { filename: string; size: number; content_type?: string | undefined },
-): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> {
+) {
   const filename = checkFilename(input.filename);
   const contentType = announcedType(filename, input.content_type);
   const maxBytes = maxBytesOf(contentType, config);
@@ -196,16 +197,19 @@ export async function createTicket(
   await requireSpace();
   const file = { filename, contentType, bytes: input.size };
   const upload = await rows.insert(newUpload(caller, file, config));
-  return { upload, headers: { 'Content-Type': contentType } };
+  const [method, url] = ['PUT', links.uploadTarget(upload)];
+  const headers = { 'Content-Type': contentType };
+  return { download_url: links.uploadDownload(upload), upload: { method, url, headers } };
 }
 
 /**
  * `PUT /files/uploads/{id}`: the bytes of a ticket. The signed address is the permission. Length and type must
  * be those of the ticket, and the bytes must be of that type. The same bytes again are no error.
  */
-export const putUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
-  const { blobs, links, rows, requireSpace, temporary } = context;
-  const isOpen = links.isOpen('upload', id, '', queryOf(request));
+export const putUpload: FileHandler = async ({ files }, { request, query, params }) => {
+  const { id = '' } = params;
+  const { blobs, links, rows, requireSpace, temporary } = files;
+  const isOpen = links.isOpen('upload', id, '', query);
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload) throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
   if (lengthOf(request) !== upload.bytes) {
@@ -246,9 +250,10 @@ async function checkFile(
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
-export const getUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
-  const { blobs, links, rows } = context;
-  const isOpen = links.isOpen('download', id, '', queryOf(request));
+export const getUpload: FileHandler = async ({ files }, { request, query, params }) => {
+  const { id = '' } = params;
+  const { blobs, links, rows } = files;
+  const isOpen = links.isOpen('download', id, '', query);
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload?.blobKey) throw new ApiError('NOT_FOUND');
   return await serveBlob(request, blobs, upload.blobKey, {
@@ -264,8 +269,8 @@ export const getUpload: FileHandler = async (context, { request, params: { id = 
  * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
-export const postUpload: FileHandler = async (context, { request, caller }) => {
-  const { config, links, requireSpace } = context;
+export const postUpload: FileHandler = async ({ files }, { request, caller }) => {
+  const { config, links, requireSpace } = files;
   if (typeOf(request) !== 'multipart/form-data') {
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
       remedy: 'Send multipart/form-data with the file in the field `file`.',
@@ -275,11 +280,11 @@ export const postUpload: FileHandler = async (context, { request, caller }) => {
   const upload = await receiveForm(request, async (stream, info, formEnd) => {
     const filename = checkFilename(info.filename ?? 'upload');
     const contentType = announcedType(filename, info.mimeType);
-    const draft = newUpload(caller, { filename, contentType }, config);
+    const named = { filename, contentType };
     const maxBytes = maxBytesOf(contentType, config);
-    return await keepFile(context, draft, stream, maxBytes, async (file) => {
+    return await keepFile(files, caller, named, stream, maxBytes, async (file) => {
       await formEnd;
-      return await checkFile(file, draft);
+      return await checkFile(file, named);
     });
   });
   return {
