@@ -23,7 +23,7 @@ import { shapeOfTensor } from '../../layers/tensors';
 import type { TransformerConfig } from '../config';
 import { transformerTensors } from '../tensors';
 import { tokensOf } from './clip';
-import { clipGraphs, sizesOf, type WeightForm } from './kernels';
+import { clipGraphs, sizesOf, type WeightForm } from './graphs';
 import { blockLinears } from './network';
 import { clipSizes, textSizes, timeSizes, tokenWidth } from './sizes';
 
