@@ -7,8 +7,9 @@ import {
   switches,
 } from '../contract';
 import { appUrl } from '../contract/site';
-import { type Need, needs } from '../contract/v3/worker';
+import { isLoraNeed, type LoraNeed, type Need, needs } from '../contract/v3/worker';
 import type { OptimizerParts } from '../language-model';
+import type { ModelInstallations } from '../pipeline/installation';
 import { fetchManifest } from '../pipeline/open';
 import { optimizePrompt } from '../prompts';
 import { openQuickChecker, openSafetyChecker, type SafetyChecker } from '../safety';
@@ -51,14 +52,18 @@ export const installedTools: EngineTools = {
  * What this browser can do besides running a model, as a worker declares it. The quick checker alone does not
  * make a tab one that checks.
  */
-export function installedAbilities(modelId: string): () => Promise<WorkerAbilities> {
-  let manifest: Promise<ModelManifest> | undefined;
+export function installedAbilities(
+  families: ModelInstallations,
+  modelId: string,
+): () => Promise<WorkerAbilities> {
+  let opened: Promise<ModelManifest> | undefined;
   return async () => {
     const checker = await findSafetyChecker(await openModelStore(), modelId);
-    manifest ??= manifestOf(modelId);
-    const without = isBundled(await manifest) ? 'demonstration' : 'none';
+    opened ??= manifestOf(modelId);
+    const manifest = await opened;
+    const without = isBundled(manifest) ? 'demonstration' : 'none';
     return {
-      knows: await knownNeeds(await manifest),
+      knows: await knownNeeds(families[manifest.family]?.installation.loraNeed),
       safety_checker: checker ? 'ready' : without,
       prompt_optimizer: (await findLanguageModel()) !== null,
     };
@@ -66,8 +71,8 @@ export function installedAbilities(modelId: string): () => Promise<WorkerAbiliti
 }
 
 /** What a job may need of this browser: all but LoRAs of another model, and what takes a network that was not downloaded. */
-async function knownNeeds({ family }: ModelManifest): Promise<Need[]> {
-  const lacks: Need[] = [family === 'wan14b' ? 'lora_5b' : 'lora_14b'];
+async function knownNeeds(loraNeed: LoraNeed | undefined): Promise<Need[]> {
+  const lacks: Need[] = needs.filter((need) => isLoraNeed(need) && need !== loraNeed);
   for (const name of needs.filter(isSwitch)) {
     const { network } = switches[name];
     if (network && !(await findFinisher(network))) lacks.push(name);

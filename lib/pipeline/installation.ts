@@ -1,4 +1,5 @@
 import { type ComponentId, finisherParts, type Noise, type Precision } from '../contract';
+import type { LoraNeed } from '../contract/v3/worker';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
 import type { LocatedTensors } from '../weights/formats/located';
 import type { ModelFolder } from '../weights/formats/source';
@@ -76,6 +77,8 @@ export interface ModelInstallation {
   readonly configurationFiles: readonly string[];
   /** Those of them that the header of a weight file may have instead. */
   readonly optionalFiles: readonly string[];
+  /** The need of those jobs with LoRAs that its models take; absent where the API knows none of its LoRAs. */
+  readonly loraNeed?: LoraNeed;
   /** @throws KinoraError `MODEL_CONFIG_INVALID`, `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID` */
   plan(configuration: ModelFolder): Promise<ModelPlan>;
   /** What a weight file is, and which part of a model it may be. */

@@ -159,21 +159,22 @@ describe.each(engines)('jobs', (engine) => {
       expect(eighth.skipped).toEqual({ precision: 4, 'not-ready': 1 });
     });
 
-    it('gives a job with LoRAs to workers that they fit, of all versions', async () => {
+    it('gives a job with LoRAs to workers that they fit; one that names none of their needs takes neither', async () => {
       const lora = { path: 'a/b', scale: 1, from: 'hub', repository: 'a/b', file: null } as const;
       const parsed = (worker: object) => claimSchema.parse({ ...testWorker(), ...worker });
-      const [old, small, large] = [
+      const [other, small, large] = [
         parsed({ knows: ['loop'] }),
         parsed({ knows: ['lora_5b'] }),
         parsed({ knows: ['lora_14b'] }),
       ];
       await jobs.submit(testJob(ada, { loras: [{ ...lora, need: 'lora_14b' }] }));
-      expect((await claim(adasWorker, old)).skipped).toEqual({ needs: 1 });
+      expect((await claim(adasWorker, other)).skipped).toEqual({ needs: 1 });
       expect((await claim(adasWorker, small)).skipped).toEqual({ needs: 1 });
       expect((await claimOne(adasWorker, large)).job.needs).toEqual(['lora_14b']);
       await jobs.submit(testJob(ada, { loras: [{ ...lora, need: 'lora_5b' }] }));
       expect((await claim(adasWorker, large)).skipped).toEqual({ needs: 1 });
-      await claimOne(adasWorker, old);
+      expect((await claim(adasWorker, other)).skipped).toEqual({ needs: 1 });
+      await claimOne(adasWorker, small);
       await jobs.submit(testJob(ada, { loras: [{ ...lora, need: null }] }));
       await claimOne(adasWorker, large);
     });

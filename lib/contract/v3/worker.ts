@@ -32,7 +32,10 @@ export function needOfLora(shapes: Iterable<readonly number[]>): LoraNeed | null
   return null;
 }
 
-const isOfLora = (need: string) => Object.values<string>(loraNeeds).includes(need);
+/** Whether jobs with LoRAs have this need. */
+export function isLoraNeed(need: Need): need is LoraNeed {
+  return Object.values<Need>(loraNeeds).includes(need);
+}
 
 /** What a worker can run: claims are matched against it. */
 const workerDeclarationSchema = z.object({
@@ -48,15 +51,8 @@ const workerDeclarationSchema = z.object({
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
-  /**
-   * Which {@link needs} of jobs it meets. Tabs of earlier versions do not say so, and know none; one that says nothing
-   * of LoRAs has the 5B, the only model there was.
-   */
-  knows: z
-    .array(z.string().max(40))
-    .max(20)
-    .default([])
-    .transform((known) => (known.some(isOfLora) ? known : [...known, loraNeeds['Wan2.2-TI2V-5B']])),
+  /** Which {@link needs} of jobs it meets; a tab that does not say so meets none. */
+  knows: z.array(z.string().max(40)).max(20).default([]),
   /**
    * `ready`: it has the downloaded checker. `demonstration`: its model is the bundled one, whose videos the
    * quick checker judges. `none`: it is not given jobs that ask for the check.

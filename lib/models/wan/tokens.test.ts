@@ -2,14 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { latentFrame } from '../../pipeline/latents';
 import { readModelConfig } from '../wan22/config';
 import { realFolder } from '../wan22/testing/model';
-import {
-  chunkTokens,
-  headRows,
-  latentsToTokens,
-  rotaryTables,
-  tokensPerFrame,
-  tokensToLatents,
-} from './tokens';
+import { chunkTokens, headRows, latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
+import { rotaryTables } from './transformer/network';
 
 const { transformer: real } = await readModelConfig(realFolder);
 /** 1280×704 in 121 frames. */

@@ -101,61 +101,6 @@ export function headRows(config: TransformerConfig): number[] {
   return rows;
 }
 
-/**
- * Rotary tables over (frame, row, column), each [S, headDim/2] (transformer/README.md). The head's pairs are
- * split into t, h, w parts of d − 4⌊d/6⌋, 2⌊d/6⌋ and 2⌊d/6⌋ channels; angles in double precision.
- *
- * @param order of the frames in the tokens; their own when absent
- */
-export function rotaryTables(
-  config: TransformerConfig,
-  size: LatentSize,
-  order: readonly number[] = tokenOrder(size.frames, []),
-): { cos: Float32Array; sin: Float32Array } {
-  const headDim = config.attention_head_dim;
-  const [, ph, pw] = config.patch_size;
-  const spatial = 2 * Math.floor(headDim / 6);
-  const parts = [headDim - 2 * spatial, spatial, spatial] as const;
-  const extent = [size.frames, size.height / ph, size.width / pw] as const;
-  const pairs = headDim / 2;
-  const tokens = extent[0] * extent[1] * extent[2];
-  const cos = new Float32Array(tokens * pairs);
-  const sin = new Float32Array(tokens * pairs);
-  const axes = parts.map((channels, axis) => axisTables(channels, extent[axis] as number));
-  let index = 0;
-  for (const f of order) {
-    for (let y = 0; y < extent[1]; y++) {
-      for (let x = 0; x < extent[2]; x++) {
-        const position = [f, y, x];
-        for (const [axis, table] of axes.entries()) {
-          const at = (position[axis] as number) * table.pairs;
-          for (let i = 0; i < table.pairs; i++) {
-            cos[index] = table.cos[at + i] as number;
-            sin[index] = table.sin[at + i] as number;
-            index += 1;
-          }
-        }
-      }
-    }
-  }
-  return { cos, sin };
-}
-
-/** Of one axis, each [positions, channels/2]: tokens that share a position share its row. */
-function axisTables(channels: number, positions: number) {
-  const pairs = channels / 2;
-  const cos = new Float32Array(positions * pairs);
-  const sin = new Float32Array(positions * pairs);
-  for (let position = 0; position < positions; position++) {
-    for (let pair = 0; pair < pairs; pair++) {
-      const angle = position * 10000 ** ((-2 * pair) / channels);
-      cos[position * pairs + pair] = Math.cos(angle);
-      sin[position * pairs + pair] = Math.sin(angle);
-    }
-  }
-  return { pairs, cos, sin };
-}
-
 /** Tokens, one after another, that go through the block graphs together. */
 export interface Chunk {
   /** First token. */

@@ -50,6 +50,7 @@ const kinds = wanKinds(
 export const wan14bInstallation: ModelInstallation = {
   configurationFiles,
   optionalFiles: [...tokenizerFiles, ...ownFiles],
+  loraNeed: 'lora_14b',
   recognise: (file) => recogniseBy(kinds, [file]),
   plan: planModel,
   inspectLora,

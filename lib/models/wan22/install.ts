@@ -25,6 +25,7 @@ const configurationFiles = [
 export const wan22Installation: ModelInstallation = {
   configurationFiles,
   optionalFiles: tokenizerFiles,
+  loraNeed: 'lora_5b',
   recognise,
   plan: planModel,
   inspectLora,

@@ -9,7 +9,7 @@ import {
 import type { LatentSize } from '../../../pipeline/latents';
 import { bindLinear } from '../../layers/linear';
 import { type TransformerConfig, transformerDim } from '../config';
-import { chunkTokens, rotaryTables, tokenOrder, tokensPerFrame } from '../tokens';
+import { chunkTokens, tokenOrder, tokensPerFrame } from '../tokens';
 import * as network from './network';
 import { clipSizes } from './sizes';
 import type { BlockWeights, TransformerWeights } from './weights';
@@ -127,7 +127,11 @@ export class Clip {
       this.#streams = streams.map(make);
       this.#residuals = residuals.map(make);
       const order = tokenOrder(size.frames, options.given);
-      this.#rotary = this.#scope.all(rotary, 'activations', rotaryTables(config, size, order));
+      this.#rotary = this.#scope.all(
+        rotary,
+        'activations',
+        network.rotaryTables(config, size, order),
+      );
       Object.assign(this, this.#scope.all(conditions, 'activations'));
     } catch (error) {
       this.dispose();

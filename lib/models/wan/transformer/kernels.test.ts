@@ -18,7 +18,7 @@ import { syntheticCheckpoint } from '../benchmark/synthetic';
 import type { TransformerConfig } from '../config';
 import { transformerTensors } from '../tensors';
 import { tokensOf } from './clip';
-import { clipGraphs, sizesOf } from './kernels';
+import { clipGraphs, sizesOf } from './graphs';
 import { blockLinears } from './network';
 import { Transformer } from './transformer';
 

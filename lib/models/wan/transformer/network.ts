@@ -18,8 +18,10 @@ import {
   sub,
   type Value,
 } from '../../../graph';
+import type { LatentSize } from '../../../pipeline/latents';
 import { type LinearSpec, layerOf } from '../../layers/linear';
 import { type TransformerConfig, transformerDim } from '../config';
+import { tokenOrder } from '../tokens';
 
 /*
  * The Wan transformer, in the forward order of the README. Both executors compute it from this text. S tokens, T rows
@@ -99,6 +101,21 @@ export const imageEmbedding = memoised(
 );
 
 /**
+ * Sinusoidal features of a timestep: `[cos(t·f) ‖ sin(t·f)]` with `f_i = 10000^(−i/half)`. The frequencies
+ * are rounded to f32 first, as diffusers' `get_timestep_embedding` computes them.
+ */
+export function sinusoid(timestep: number, features: number): Float32Array {
+  const half = features / 2;
+  const out = new Float32Array(features);
+  for (let i = 0; i < half; i++) {
+    const frequency = Math.fround(Math.exp((-Math.log(10000) * i) / half));
+    out[i] = Math.cos(timestep * frequency);
+    out[half + i] = Math.sin(timestep * frequency);
+  }
+  return out;
+}
+
+/**
  * Time: `sinusoid` [1, freq] → `temb` [1, D] for the head and `modulation` [6, D] for the blocks. One row: a clip has
  * only the timesteps 0 and t, and each chunk of tokens has one of them.
  */
@@ -126,6 +143,61 @@ export const textEmbedding = memoised((specs: { linear1: LinearSpec; linear2: Li
   g.output('context', linear(inner, layerOf('text_embedder.linear_2', specs.linear2))); // [T, D]
   return g;
 });
+
+/**
+ * Rotary tables over (frame, row, column), each [S, headDim/2]. The head's pairs are
+ * split into t, h, w parts of d − 4⌊d/6⌋, 2⌊d/6⌋ and 2⌊d/6⌋ channels; angles in double precision.
+ *
+ * @param order of the frames in the tokens; their own when absent
+ */
+export function rotaryTables(
+  config: TransformerConfig,
+  size: LatentSize,
+  order: readonly number[] = tokenOrder(size.frames, []),
+): { cos: Float32Array; sin: Float32Array } {
+  const headDim = config.attention_head_dim;
+  const [, ph, pw] = config.patch_size;
+  const spatial = 2 * Math.floor(headDim / 6);
+  const parts = [headDim - 2 * spatial, spatial, spatial] as const;
+  const extent = [size.frames, size.height / ph, size.width / pw] as const;
+  const pairs = headDim / 2;
+  const tokens = extent[0] * extent[1] * extent[2];
+  const cos = new Float32Array(tokens * pairs);
+  const sin = new Float32Array(tokens * pairs);
+  const axes = parts.map((channels, axis) => axisTables(channels, extent[axis] as number));
+  let index = 0;
+  for (const f of order) {
+    for (let y = 0; y < extent[1]; y++) {
+      for (let x = 0; x < extent[2]; x++) {
+        const position = [f, y, x];
+        for (const [axis, table] of axes.entries()) {
+          const at = (position[axis] as number) * table.pairs;
+          for (let i = 0; i < table.pairs; i++) {
+            cos[index] = table.cos[at + i] as number;
+            sin[index] = table.sin[at + i] as number;
+            index += 1;
+          }
+        }
+      }
+    }
+  }
+  return { cos, sin };
+}
+
+/** Of one axis, each [positions, channels/2]: tokens that share a position share its row. */
+function axisTables(channels: number, positions: number) {
+  const pairs = channels / 2;
+  const cos = new Float32Array(positions * pairs);
+  const sin = new Float32Array(positions * pairs);
+  for (let position = 0; position < positions; position++) {
+    for (let pair = 0; pair < pairs; pair++) {
+      const angle = position * 10000 ** ((-2 * pair) / channels);
+      cos[position * pairs + pair] = Math.cos(angle);
+      sin[position * pairs + pair] = Math.sin(angle);
+    }
+  }
+  return { pairs, cos, sin };
+}
 
 /** `scale_shift_table + modulation` [6, D]: shift₁, scale₁, gate₁, shift₂, scale₂, gate₂. */
 function modulationTable(g: Graph, d: number): Value {

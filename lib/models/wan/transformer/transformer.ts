@@ -17,7 +17,7 @@ import {
   type TokenRows,
   tokensOf,
 } from './clip';
-import { clipGraphs, imageGraph, sizesOf } from './kernels';
+import { clipGraphs, imageGraph, sizesOf } from './graphs';
 import * as network from './network';
 import { textSizes, timeSizes } from './sizes';
 import { loadNonBlockWeights, type TransformerWeights } from './weights';
@@ -117,7 +117,7 @@ export class Transformer {
     target: TimeEmbedding & { readonly sinusoid: Tensor },
   ): Promise<void> {
     const { timeLinear1, timeLinear2, timeProjection } = this.weights;
-    this.backend.write(target.sinusoid, sinusoid(timestep, this.config.freq_dim));
+    this.backend.write(target.sinusoid, network.sinusoid(timestep, this.config.freq_dim));
     await executor.run(
       network.timeEmbedding(this.config, {
         linear1: timeLinear1.spec,
@@ -280,19 +280,4 @@ export class Transformer {
     }
     await clip.finish();
   }
-}
-
-/**
- * Sinusoidal features of a timestep: `[cos(t·f) ‖ sin(t·f)]` with `f_i = 10000^(−i/half)`. The frequencies
- * are rounded to f32 first, as diffusers' `get_timestep_embedding` computes them.
- */
-export function sinusoid(timestep: number, features: number): Float32Array {
-  const half = features / 2;
-  const out = new Float32Array(features);
-  for (let i = 0; i < half; i++) {
-    const frequency = Math.fround(Math.exp((-Math.log(10000) * i) / half));
-    out[i] = Math.cos(timestep * frequency);
-    out[half + i] = Math.sin(timestep * frequency);
-  }
-  return out;
 }
