@@ -4,10 +4,10 @@ import type { Kernel } from './kernel';
 import { type Timing, timeInTurns, timeWork } from './time';
 import { type KernelChoice, smallestFirst } from './variants';
 
-/** A family of kernels whose variants compete, as `KernelChoice` names it. */
+/** A family of kernels whose variants are compared, as `KernelChoice` names it. */
 export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;
 
-/** A variant that competes in its family. */
+/** A variant that is compared with the others of its family. */
 export interface Candidate<V = unknown> {
   readonly variant: V;
   /** Of the kernel that is timed; it names the variant in the record. */
@@ -63,7 +63,7 @@ export interface Winner<V = unknown> {
 }
 
 export interface TuningResult {
-  /** Of the families that competed; null where no variant can be used. */
+  /** Of the families that were tuned; null where no variant can be used. */
   readonly winners: Readonly<Partial<Record<Family, Winner | null>>>;
   readonly tried: readonly Tried[];
 }
@@ -118,7 +118,7 @@ const longestPart = 0.05;
 const rounds = 3;
 /** The first runs are so small, since their time is not known. */
 const firstShare = 1 / 64;
-/** A challenger wins by more than this. */
+/** A variant replaces the fastest so far by more than this. */
 const margin = 0.03;
 /** A class ends when two in a row are slower by more than this. */
 const clearLoss = 0.15;
@@ -182,24 +182,24 @@ class Tuner {
     let best: Candidate | null = null;
     const open = () => timing && !skip?.aborted && this.clock.now() < deadline;
     /** @returns whether it is clearly slower than the fastest */
-    const contest = async (candidate: Candidate): Promise<boolean> => {
+    const compare = async (candidate: Candidate): Promise<boolean> => {
       if (!(await this.#isUsable(tuned, candidate, true))) return false;
-      const { rate, rival } = await this.#compare(tuned, candidate, best);
+      const { rate, fastestRate } = await this.#time(tuned, candidate, best);
       this.#note(tuned, candidate, { rate });
       rates.set(candidate, rate);
-      if (rate > rival * (1 + margin)) best = candidate;
-      return rate < rival * (1 - clearLoss);
+      if (rate > fastestRate * (1 + margin)) best = candidate;
+      return rate < fastestRate * (1 - clearLoss);
     };
     const slow = new Set<Candidate>();
     for (const [first] of classes) {
-      if (first && open() && (await contest(first))) slow.add(first);
+      if (first && open() && (await compare(first))) slow.add(first);
     }
     const rateOf = ([first]: readonly Candidate[]) => (first && rates.get(first)) ?? 0;
     for (const [first, ...others] of classes.toSorted((a, b) => rateOf(b) - rateOf(a))) {
       let losses = first && slow.has(first) ? 1 : 0;
       for (const candidate of others) {
         if (!open() || losses === 2) break;
-        losses = (await contest(candidate)) ? losses + 1 : 0;
+        losses = (await compare(candidate)) ? losses + 1 : 0;
       }
     }
     best ??= await this.#untimed(tuned);
@@ -262,8 +262,8 @@ class Tuner {
     return reason === null;
   }
 
-  /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 for a rival that there is not */
-  async #compare(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
+  /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 where there is no fastest yet */
+  async #time(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
     await this.options.onTrying?.(candidate.key);
     const runOf = (of: Candidate, share: number) => async (times: number) => {
       await this.#limited(of, tuned.run(of, share, times));
@@ -285,10 +285,10 @@ class Tuner {
       { now, atLeast, rounds, warm: true },
     );
     await this.options.onTrying?.(null);
-    const [rate = 0, rival = 0] = timings.map((timing, index) =>
+    const [rate = 0, fastestRate = 0] = timings.map((timing, index) =>
       this.#tell(pair[index] ?? candidate, tuned.flops * share, timing),
     );
-    return { rate, rival };
+    return { rate, fastestRate };
   }
 
   /** Keeps the device at work until its clocks are up. @returns the share of the work that is timed */

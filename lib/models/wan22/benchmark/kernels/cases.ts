@@ -42,7 +42,7 @@ import {
 import { noise, noiseBlocks } from '../../../wan/benchmark/synthetic';
 import { decoderBlocks, transformerDim } from '../../../wan/config';
 import type { ModelConfig } from '../../config';
-import type { Contender, KernelCase } from './measure';
+import type { KernelCase, MeasuredKernel } from './measure';
 
 /** How large the operands are: `small` for a device that the CPU emulates. */
 export type CaseSize = 'small' | 'full';
@@ -140,7 +140,7 @@ function linearCase(name: string, size: LinearSize): KernelCase {
         epilogue,
       };
       const operands = { rows, y: whole(result), ...weight, ...(gated && { gate: whole(gate) }) };
-      const exact = (variant: LinearVariant): Contender => ({
+      const exact = (variant: LinearVariant): MeasuredKernel => ({
         variant: textOf(variant),
         mode: 'exact',
         result,
@@ -151,7 +151,7 @@ function linearCase(name: string, size: LinearSize): KernelCase {
         xScales: whole(scope.float32([rows, k / 32], 'activations')),
       };
       const rounding = quantiseDispatch(k, 'f16', { rows, source: whole(narrow), ...rounded });
-      const fast = (variant: LinearVariant): Contender => ({
+      const fast = (variant: LinearVariant): MeasuredKernel => ({
         variant: textOf(variant),
         mode: 'fast',
         result,
@@ -176,7 +176,7 @@ function linearCase(name: string, size: LinearSize): KernelCase {
       const graph = g.build();
       const inputs = { x, ...weight, ...(gated && { residual, gate }) };
       return {
-        contenders: [
+        candidates: [
           ...linearVariants(compute).map(exact),
           ...fastLinearVariants(compute).map(fast),
         ],
@@ -251,9 +251,9 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
       );
       const graph = g.build();
       return {
-        contenders: [
+        candidates: [
           ...attentionVariants(compute).map(
-            (variant): Contender => ({
+            (variant): MeasuredKernel => ({
               variant: textOf(variant),
               mode: 'exact',
               result,
@@ -261,7 +261,7 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
             }),
           ),
           ...fastAttentionVariants(compute).map(
-            (variant): Contender => ({
+            (variant): MeasuredKernel => ({
               variant: textOf(variant),
               mode: 'fast',
               result,
@@ -321,7 +321,7 @@ function convolutionCase(name: string, { height, width, channels }: ImageSize): 
       const graph = g.build();
       return {
         before: [packJob(weight, order, weights)],
-        contenders: convolutionVariants(compute).map((variant) => ({
+        candidates: convolutionVariants(compute).map((variant) => ({
           variant: textOf(variant),
           mode: 'exact',
           result,
