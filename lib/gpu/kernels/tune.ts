@@ -112,15 +112,14 @@ const longestCompile = 3000;
 const longestRun = 5000;
 /** A device clocks up under load. */
 const warmUp = 150;
-/** Seconds of one measurement, and of one run in it at most. */
-const atLeast = 0.05;
-const longestPart = 0.05;
+/** Seconds of one measurement; of work that takes longer a share is timed. */
+const atLeast = 0.03;
 const rounds = 3;
 /** The first runs are so small, since their time is not known. */
 const firstShare = 1 / 64;
 /** A variant replaces the fastest so far by more than this. */
 const margin = 0.03;
-/** A class ends when two in a row are slower by more than this. */
+/** A variant that is slower by more than this is not timed further, and two in a row end their class. */
 const clearLoss = 0.15;
 
 /**
@@ -137,10 +136,11 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
   const clock = options.clock ?? browserClock;
   const tuner = new Tuner(options, clock);
   const winners: Partial<Record<Family, Winner | null>> = {};
-  const begin = clock.now();
+  const end = clock.now() + budget;
   for (const [index, tuned] of families.entries()) {
-    // What a family does not use is left to the next ones.
-    const deadline = begin + (budget * (index + 1)) / families.length;
+    // The families that are left share the time that is left.
+    const now = clock.now();
+    const deadline = now + (end - now) / (families.length - index);
     winners[tuned.family] = await tuner.winnerOf(tuned, deadline);
   }
   return { winners, tried: tuner.tried };
@@ -280,9 +280,10 @@ class Tuner {
     this.#shares.set(tuned, share);
     await rateAt(share);
     const pair = [candidate, ...(fastest ? [fastest] : [])];
+    const decided = ([own = 0, other = own]: readonly number[]) => other < own * (1 - clearLoss);
     const timings = await timeInTurns(
       pair.map((each) => runOf(each, share)),
-      { now, atLeast, rounds, warm: true },
+      { now, atLeast, rounds, warm: true, decided },
     );
     await this.options.onTrying?.(null);
     const [rate = 0, fastestRate = 0] = timings.map((timing, index) =>
@@ -298,7 +299,7 @@ class Tuner {
     guess: number,
   ): Promise<number> {
     const shareOf = (rate: number) =>
-      Math.max(firstShare, Math.min(1, (longestPart * rate) / tuned.flops));
+      Math.max(firstShare, Math.min(1, (atLeast * rate) / tuned.flops));
     let share = shareOf(guess);
     const begin = this.clock.now();
     // A small share may not fill the device: a larger one tells its rate.
