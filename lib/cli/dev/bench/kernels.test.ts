@@ -24,7 +24,7 @@ test('the exported page measures, shows tables and gives its figures as JSON', {
     await page.goto(`${files.base}index.html`);
     await page.locator('body[data-ready="true"]').waitFor();
     expect(
-      await page.evaluate(() => window.kinoraKernels?.({ variants: 1, rounds: 1, tune: false })),
+      await page.evaluate(() => window.kinoraKernels?.({ variants: 1, rounds: 1, tune: true })),
     ).toBeNull();
     await page.getByText('Projected to 1280×704×121').waitFor();
     await page.getByRole('button', { name: 'Copy as JSON' }).click();
@@ -33,6 +33,13 @@ test('the exported page measures, shows tables and gives its figures as JSON', {
     const report: KernelReport = JSON.parse(text);
     expect(report.device.software).toBe(software);
     expect(report.selfTest.every(({ usable }) => usable)).toBe(true);
+    expect(Object.keys(report.tuning)).toEqual(report.modes);
+    expect(report.modes).toEqual(expect.arrayContaining(['exact', 'fast']));
+    const { exact, fast } = report.tuning;
+    // Those of exact are not tuned a second time.
+    expect(Object.keys(exact?.winners ?? {})).toEqual(['linear', 'attention', 'convolution']);
+    expect(Object.keys(fast?.winners ?? {})).toEqual(['fastLinear', 'fastAttention']);
+    expect(Object.values({ ...exact?.winners, ...fast?.winners })).not.toContain(null);
     for (const family of ['linear', 'attention', 'convolution']) {
       const lines = report.lines.filter((line) => line.family === family);
       const modes = ['runtime', 'exact', ...(family === 'convolution' ? [] : ['fast'])];
