@@ -12,6 +12,10 @@ import {
   fastAttentionVariants,
 } from '../../../../gpu/kernels/attention-dp4a';
 import {
+  matrixAttentionDispatch,
+  matrixAttentionVariants,
+} from '../../../../gpu/kernels/attention-matrix';
+import {
   packedValues,
   packedWidth,
   type QuantisedHeads,
@@ -19,6 +23,7 @@ import {
   quantiseValues,
 } from '../../../../gpu/kernels/attention-quantise';
 import { convolutionVariants } from '../../../../gpu/kernels/convolution';
+import { matrixConvolutionVariants } from '../../../../gpu/kernels/convolution-matrix';
 import { convolutionDispatches } from '../../../../gpu/kernels/convolution-run';
 import { packedDims, packedRows, packJob } from '../../../../gpu/kernels/convolution-weights';
 import { fromHalf, toHalf } from '../../../../gpu/kernels/half';
@@ -28,6 +33,7 @@ import {
   fastLinearDispatch,
   fastLinearVariants,
 } from '../../../../gpu/kernels/linear-dp4a';
+import { matrixLinearVariants } from '../../../../gpu/kernels/linear-matrix';
 import { quantiseDispatch } from '../../../../gpu/kernels/quantise';
 import { convolutionShape, type ImageSize, sameSize } from '../../../../gpu/kernels/tuned-shapes';
 import {
@@ -140,9 +146,9 @@ function linearCase(name: string, size: LinearSize): KernelCase {
         epilogue,
       };
       const operands = { rows, y: whole(result), ...weight, ...(gated && { gate: whole(gate) }) };
-      const exact = (variant: LinearVariant): MeasuredKernel => ({
-        variant: textOf(variant),
-        mode: 'exact',
+      const plain = (variant: LinearVariant): MeasuredKernel => ({
+        variant: textOf(variant.matrix ?? variant),
+        mode: variant.matrix ? 'matrix' : 'exact',
         result,
         jobs: [linearDispatch(variant, shape, { ...operands, x: whole(narrow) })],
       });
@@ -175,9 +181,10 @@ function linearCase(name: string, size: LinearSize): KernelCase {
       g.output('y', outputs[epilogue]());
       const graph = g.build();
       const inputs = { x, ...weight, ...(gated && { residual, gate }) };
+      const exact = linearVariants(compute);
       return {
         candidates: [
-          ...linearVariants(compute).map(exact),
+          ...[...exact, ...matrixLinearVariants(compute, exact)].map(plain),
           ...fastLinearVariants(compute).map(fast),
         ],
         runtime: async () => {
@@ -260,6 +267,14 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
               jobs: [attentionDispatch(variant, shape, run)],
             }),
           ),
+          ...matrixAttentionVariants(compute).map(
+            (variant): MeasuredKernel => ({
+              variant: textOf(variant),
+              mode: 'matrix',
+              result,
+              jobs: [matrixAttentionDispatch(variant, shape, run)],
+            }),
+          ),
           ...fastAttentionVariants(compute).map(
             (variant): MeasuredKernel => ({
               variant: textOf(variant),
@@ -319,11 +334,13 @@ function convolutionCase(name: string, { height, width, channels }: ImageSize): 
         ),
       );
       const graph = g.build();
+      const exact = convolutionVariants(compute);
+      const variants = [...exact, ...matrixConvolutionVariants(compute, exact)];
       return {
         before: [packJob(weight, order, weights)],
-        candidates: convolutionVariants(compute).map((variant) => ({
-          variant: textOf(variant),
-          mode: 'exact',
+        candidates: variants.map((variant) => ({
+          variant: textOf(variant.matrix ?? variant),
+          mode: variant.matrix ? 'matrix' : 'exact',
           result,
           jobs: convolutionDispatches(compute, variant, shape, {
             x: [x.narrow],

@@ -51,7 +51,7 @@ export interface KernelLine {
   readonly seconds: { readonly median: number; readonly least: number } | null;
   /** Operations per second, of the least time. */
   readonly rate: number | null;
-  /** Of the measured peak of the arithmetic that it uses. */
+  /** Of the measured peak of the arithmetic that it uses; null for matrix units, whose peak is not measured. */
   readonly share: number | null;
   /** Relative RMS to the runtime's result on the same operands. */
   readonly difference: number | null;
@@ -101,7 +101,7 @@ export async function measureCase(
       reason: string | null = null,
     ): KernelLine => {
       const rate = seconds && flops / seconds.least;
-      const most = peakRate(peak, family, what.mode === 'fast');
+      const most = what.mode === 'matrix' ? null : peakRate(peak, family, what.mode === 'fast');
       const share = rate !== null && most !== null ? rate / most : null;
       return { family, case: name, size, flops, ...what, seconds, rate, share, reason };
     };
