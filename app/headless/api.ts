@@ -1,11 +1,8 @@
 import type { EngineApi, LoraFile } from '../../lib/contract/engine';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { HeadlessApi, HeadlessLibraryApi, HeadlessRun } from '../../lib/contract/headless';
-import type { KernelSetting } from '../../lib/contract/kernel-setting';
 import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
-import { recordId } from '../../lib/gpu/kernels/record';
 import { loraSource, openLora } from '../../lib/library';
-import { loadSetting } from '../../lib/predictions/settings';
 import { readVideo } from '../../lib/predictions/videos';
 import { getRunner } from '../runner';
 import { downloadFile } from '../shared/browser';
@@ -18,7 +15,6 @@ export function installHeadlessApi(): HeadlessApi {
     cancel: () => getRunner().cancel(),
     probe: () => asJson(withEngine((api) => api.probe())),
     selfTest: (backend) => asJson(withEngine((api) => api.selfTest(backend))),
-    tune: (setting) => asJson(tune(setting)),
     counters: () => asJson(withEngine((api) => api.counters())),
     download: (videoFile) => asJson(download(videoFile)),
   };
@@ -75,15 +71,6 @@ function report(event: ProgressEvent): void {
   }
   const { pixels: _, ...rest } = event;
   window.kinoraProgress?.(rest);
-}
-
-async function tune(setting: KernelSetting): Promise<unknown> {
-  const { store } = getRunner();
-  const device = await withEngine(async (api) => {
-    await api.tune(setting, report);
-    return api.probe();
-  });
-  return loadSetting(store.database, recordId(device, navigator.userAgent));
 }
 
 async function withEngine<T>(work: (api: EngineApi) => Promise<T>): Promise<T> {

@@ -1,6 +1,5 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
 import type { DeviceReport, EngineCounters, KernelCheck } from './engine';
-import type { KernelSetting } from './kernel-setting';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { AdapterChoices, Precision } from './manifest';
 import type { Backend } from './prediction';
@@ -77,8 +76,6 @@ export interface HeadlessApi extends HeadlessLibraryApi {
   cancel(): void;
   probe(): Promise<DeviceReport>;
   selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
-  /** `tune` of the engine. Resolves with what is then remembered of the device, as plain data. */
-  tune(setting: KernelSetting): Promise<unknown>;
   counters(): Promise<EngineCounters>;
   /** Starts a download of a finished video in the browser. */
   download(videoFile: string): Promise<void>;

@@ -16,10 +16,6 @@ const benches: Readonly<Record<string, Bench>> = {
     summary: 'kernels of our own and of the runtime at the widths of the 5B; a page with --export',
     run: async (args) => (await import('./bench/kernels')).benchKernels(args),
   },
-  tuner: {
-    summary: 'what the tuner finds on this GPU, as JSON',
-    run: async (args) => (await import('./bench/tuner')).benchTuner(args),
-  },
   profiles: {
     summary: 'counted work of the profiles of the 5B',
     run: async (args) => (await import('./bench/profiles')).benchProfiles(args),

@@ -3,14 +3,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KernelMode } from '../../gpu/kernels';
-import type { TuningRecord } from '../../gpu/kernels/record';
 import type { KernelReport } from '../../models/wan22/benchmark/kernels';
 import {
   reportHead,
   reportTables,
   type Table,
   tableMarkdown,
-  tuningTable,
 } from '../../models/wan22/benchmark/kernels/tables';
 import type { StageResult } from '../../pipeline/benchmark';
 import { root } from '../paths';
@@ -21,8 +19,9 @@ export interface Step {
   readonly name: string;
   /** As after `npm run`. */
   readonly command: string;
-  /** Where its figures are: in a file that `--json` names, in standard output, or there as lines. */
-  readonly figures: 'file' | 'json' | 'lines';
+  /** Where its figures are: in a file that `--json` names, or as lines in standard output. */
+  readonly figures: 'file' | 'lines';
+  /** After so long it ends, and what it has measured counts. */
   readonly limitMinutes: number;
   /** Left out where the device has no kernels for it. */
   readonly mode?: KernelMode;
@@ -34,11 +33,11 @@ export interface Step {
 export interface StepResult {
   readonly name: string;
   readonly command: string;
-  readonly outcome: 'done' | 'failed' | 'left out';
+  readonly outcome: 'done' | 'failed' | 'out of time' | 'left out';
   readonly seconds: number;
   /** Its figures, as far as it came; else what it printed, in lines. */
   readonly output: unknown;
-  /** Why it failed or was left out. */
+  /** Why it is not done. */
   readonly reason: string;
 }
 
@@ -68,27 +67,24 @@ const modeOf = (setting: (typeof settings)[number]) =>
   setting === 'runtime' ? {} : { mode: setting };
 
 /**
- * The steps, in the order of what is worth most if a later one takes the machine down. Unless all are asked for: self-test,
- * peak, tuner, each operator by the first variant, a block in each mode, and a layer of each part of the 5B.
+ * The steps, in the order of what is worth most if a later one takes the machine down. Unless all are asked for, three
+ * minutes: self-test, peak, tuner, each operator by the first variant, a block in each mode, a decoded frame and the
+ * forecast; then a layer of each part of the 5B.
  */
 export function reportSteps({ all = false, tokens, ...chosen }: ReportOptions): Step[] {
   const usual = all ? { layers: '2' } : { layers: '1', variants: '1', rounds: '2' };
   const { layers, variants, rounds }: ReportOptions = { ...usual, ...chosen };
   const option = (name: string, value: string | undefined) =>
     value === undefined ? '' : ` --${name} ${value}`;
-  const few = `${option('variants', variants)}${option('rounds', rounds)}`;
+  const few = `${all ? ' --tune' : ''}${option('variants', variants)}${option('rounds', rounds)}`;
   const size = `${option('layers', layers)}${option('tokens', tokens)}`;
   const steps: Step[] = [
-    { name: kernels, command: `bench -- kernels${few}`, figures: 'file', limitMinutes: 15 },
-    ...(['exact', 'fast', 'matrix'] as const).map(
-      (mode): Step => ({
-        name: `Check and tuner, ${mode}`,
-        command: `bench -- tuner --kernels ${mode}`,
-        figures: 'json',
-        limitMinutes: 10,
-        mode,
-      }),
-    ),
+    {
+      name: kernels,
+      command: `bench -- kernels${few}`,
+      figures: 'file',
+      limitMinutes: all ? 45 : 2,
+    },
     ...settings.map(
       (setting): Step => ({
         name: `Parity of the tiny model, ${setting}`,
@@ -103,7 +99,8 @@ export function reportSteps({ all = false, tokens, ...chosen }: ReportOptions): 
         name: `Parts of the 5B at ${tokens ?? 27_280} tokens, ${setting}`,
         command: `bench -- model --synthetic wan2.2-ti2v-5b --backend webgpu --kernels ${setting}${size}`,
         figures: 'file',
-        limitMinutes: 30,
+        // Of a clip that a person chose the time is not known.
+        limitMinutes: all || tokens !== undefined ? 30 : 1,
         ...modeOf(setting),
         ...(tokens === undefined && {
           tooSlow:
@@ -160,17 +157,17 @@ async function runStep({ name, command, figures, limitMinutes }: Step): Promise<
     const code = await Promise.race([exitCode(child), late]);
     await stopTree(child);
     const seconds = (performance.now() - start) / 1000;
-    // A step that failed has written none.
-    const found = figures === 'file' ? await readFile(file, 'utf8').catch(() => '') : said();
+    // A step that has figures may have failed before the first.
+    const found = await readFile(file, 'utf8').catch(() => '');
     return {
       name,
       command,
       seconds,
-      outcome: code === 0 ? 'done' : 'failed',
-      output: (figures !== 'lines' && parsed(found)) || anonymous(said()).trimEnd().split('\n'),
+      outcome: code === 0 ? 'done' : code === 'late' ? 'out of time' : 'failed',
+      output: parsed(found) ?? anonymous(said()).trimEnd().split('\n'),
       reason:
         code === 'late'
-          ? `It had not ended after ${limitMinutes} minutes.`
+          ? `It was ended after ${limitMinutes} min; the figures are those until then.`
           : code === 0
             ? ''
             : anonymous(warned()).trim(),
@@ -186,12 +183,11 @@ function anonymous(text: string): string {
   return text.replaceAll(root, '.').replaceAll(os.homedir(), '~');
 }
 
-/** The JSON in a text that may begin with other lines; null where there is none. */
+/** Null where a step has written no figures, or was ended while it wrote them. */
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text.slice(text.indexOf('{')));
+    return JSON.parse(text);
   } catch {
-    // Output without JSON: the step has no figures.
     return null;
   }
 }
@@ -239,9 +235,7 @@ function stepMarkdown(step: StepResult): string[] {
   const { output } = step;
   if (Array.isArray(output)) return output.join('') === '' ? [] : [folded(output)];
   const { stages } = (output ?? {}) as { readonly stages?: readonly StageResult[] };
-  if (stages) return [tableMarkdown(stageTable(stages))];
-  const { modes } = (output ?? {}) as Partial<TuningRecord>;
-  return Object.values(modes ?? {}).map((tuned) => tableMarkdown(tuningTable(tuned)));
+  return stages ? [tableMarkdown(stageTable(stages))] : [];
 }
 
 function stageTable(stages: readonly StageResult[]): Table {

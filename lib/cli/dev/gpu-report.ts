@@ -11,8 +11,11 @@ import { reportMarkdown, reportSteps, runSteps, type StepResult } from './gpu-re
 const help = `npm run gpu-report -- [options]
 
 What a graphics card can tell of Kinora, into two files to send in: self-test, the peak of its arithmetic, check and
-tuning of our kernels, their speed beside ONNX Runtime's, and a layer of each part of the 5B at the full length of a
-clip, which give a forecast. A card takes minutes; where the CPU emulates one, the last part is left out.
+tuning of our kernels in each mode, their speed beside ONNX Runtime's, a block of 4,096 tokens of the 5B and a decoded
+frame, and what that forecasts for a video of 5 seconds, with the error of the same forecast for the block; then a layer
+of each part of the 5B at the full length of a clip. That takes three minutes at most: a step that takes longer is
+ended, and what it has measured counts. Where the CPU emulates a graphics card there is no tuning, block, decoded frame
+and layer, and the report says that it is emulated.
 
   --all          everything: all variants of our kernels, parity of the tiny model, and the 5B's blocks in every mode;
                  slower cards take an hour

@@ -2,8 +2,8 @@ import { subgroupSizeControl } from './registers';
 
 /**
  * How exactly a kernel computes. `exact`: f32 products and sums, operands stored in f16 or f32. `fast`: products of
- * 8-bit integers. `matrix`: the GPU's matrix units, f16 products and f32 sums. A kernel only ever competes with
- * others of its mode.
+ * 8-bit integers. `matrix`: the GPU's matrix units, f16 products and f32 sums. The tuner compares a kernel with others
+ * of its mode only.
  */
 export type KernelMode = 'exact' | 'fast' | 'matrix';
 

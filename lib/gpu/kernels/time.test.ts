@@ -48,7 +48,15 @@ test('works that are compared take turns', async () => {
     clock += milliseconds * times;
   };
   const options = { rounds: 3, warm: true, now: () => clock };
-  const [slow, fast] = await timeInTurns([work('slow', 800), work('fast', 400)], options);
+  const works = [work('slow', 800), work('fast', 400)];
+  const [slow, fast] = await timeInTurns(works, options);
   expect([slow?.least, fast?.least]).toEqual([0.8, 0.4]);
   expect(order).toEqual(['slow', 'fast', 'fast', 'slow', 'slow', 'fast']);
+  order.length = 0;
+  const decided = ([one = 0, other = 0]: readonly number[]) => one > 1.5 * other;
+  expect(await timeInTurns(works, { ...options, decided })).toMatchObject([
+    { median: 0.8, least: 0.8 },
+    { median: 0.4, least: 0.4 },
+  ]);
+  expect(order).toEqual(['slow', 'fast']);
 });

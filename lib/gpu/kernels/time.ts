@@ -10,6 +10,8 @@ export interface TimeOptions {
   readonly rounds?: number;
   /** Whether the work was executed before: the first execution also compiles. */
   readonly warm?: boolean;
+  /** Takes the least seconds of each work after a round; where it is true, that round was the last. */
+  readonly decided?: (least: readonly number[]) => boolean;
   /** Milliseconds; for tests. */
   readonly now?: () => number;
 }
@@ -34,8 +36,9 @@ export async function timeWork(
 /** As {@link timeWork} for several works that are compared: in turns, so that what disturbs one disturbs all. */
 export async function timeInTurns(
   runs: readonly ((times: number) => Promise<void>)[],
-  { atLeast = 0.1, rounds = 5, warm = false, now = () => performance.now() }: TimeOptions = {},
+  options: TimeOptions = {},
 ): Promise<Timing[]> {
+  const { atLeast = 0.1, rounds = 5, warm = false, now = () => performance.now() } = options;
   const works = runs.map((run) => ({ run, times: 1, samples: [] as number[] }));
   type Work = (typeof works)[number];
   const measure = async ({ run, times, samples }: Work) => {
@@ -55,13 +58,14 @@ export async function timeInTurns(
       seconds = await measure(work);
     }
   }
-  for (let round = 1; round < rounds; round++) {
+  const decided = () => options.decided?.(works.map(({ samples }) => Math.min(...samples)));
+  for (let round = 1; round < rounds && !decided(); round++) {
     for (const work of round % 2 ? works.toReversed() : works) await measure(work);
   }
   return works.map(({ samples }) => {
     const sorted = samples.toSorted((a, b) => a - b);
     return {
-      median: sorted[Math.floor(rounds / 2)] ?? Number.NaN,
+      median: sorted[Math.floor(sorted.length / 2)] ?? Number.NaN,
       least: sorted[0] ?? Number.NaN,
     };
   });

@@ -4,10 +4,10 @@ import type { Kernel } from './kernel';
 import { type Timing, timeInTurns, timeWork } from './time';
 import { type KernelChoice, smallestFirst } from './variants';
 
-/** A family of kernels whose variants compete, as `KernelChoice` names it. */
+/** A family of kernels whose variants are compared, as `KernelChoice` names it. */
 export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;
 
-/** A variant that competes in its family. */
+/** A variant that is compared with the others of its family. */
 export interface Candidate<V = unknown> {
   readonly variant: V;
   /** Of the kernel that is timed; it names the variant in the record. */
@@ -63,7 +63,7 @@ export interface Winner<V = unknown> {
 }
 
 export interface TuningResult {
-  /** Of the families that competed; null where no variant can be used. */
+  /** Of the families that were tuned; null where no variant can be used. */
   readonly winners: Readonly<Partial<Record<Family, Winner | null>>>;
   readonly tried: readonly Tried[];
 }
@@ -112,15 +112,14 @@ const longestCompile = 3000;
 const longestRun = 5000;
 /** A device clocks up under load. */
 const warmUp = 150;
-/** Seconds of one measurement, and of one run in it at most. */
-const atLeast = 0.05;
-const longestPart = 0.05;
+/** Seconds of one measurement; of work that takes longer a share is timed. */
+const atLeast = 0.03;
 const rounds = 3;
 /** The first runs are so small, since their time is not known. */
 const firstShare = 1 / 64;
-/** A challenger wins by more than this. */
+/** A variant replaces the fastest so far by more than this. */
 const margin = 0.03;
-/** A class ends when two in a row are slower by more than this. */
+/** A variant that is slower by more than this is not timed further, and two in a row end their class. */
 const clearLoss = 0.15;
 
 /**
@@ -137,10 +136,11 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
   const clock = options.clock ?? browserClock;
   const tuner = new Tuner(options, clock);
   const winners: Partial<Record<Family, Winner | null>> = {};
-  const begin = clock.now();
+  const end = clock.now() + budget;
   for (const [index, tuned] of families.entries()) {
-    // What a family does not use is left to the next ones.
-    const deadline = begin + (budget * (index + 1)) / families.length;
+    // The families that are left share the time that is left.
+    const now = clock.now();
+    const deadline = now + (end - now) / (families.length - index);
     winners[tuned.family] = await tuner.winnerOf(tuned, deadline);
   }
   return { winners, tried: tuner.tried };
@@ -182,24 +182,24 @@ class Tuner {
     let best: Candidate | null = null;
     const open = () => timing && !skip?.aborted && this.clock.now() < deadline;
     /** @returns whether it is clearly slower than the fastest */
-    const contest = async (candidate: Candidate): Promise<boolean> => {
+    const compare = async (candidate: Candidate): Promise<boolean> => {
       if (!(await this.#isUsable(tuned, candidate, true))) return false;
-      const { rate, rival } = await this.#compare(tuned, candidate, best);
+      const { rate, fastestRate } = await this.#time(tuned, candidate, best);
       this.#note(tuned, candidate, { rate });
       rates.set(candidate, rate);
-      if (rate > rival * (1 + margin)) best = candidate;
-      return rate < rival * (1 - clearLoss);
+      if (rate > fastestRate * (1 + margin)) best = candidate;
+      return rate < fastestRate * (1 - clearLoss);
     };
     const slow = new Set<Candidate>();
     for (const [first] of classes) {
-      if (first && open() && (await contest(first))) slow.add(first);
+      if (first && open() && (await compare(first))) slow.add(first);
     }
     const rateOf = ([first]: readonly Candidate[]) => (first && rates.get(first)) ?? 0;
     for (const [first, ...others] of classes.toSorted((a, b) => rateOf(b) - rateOf(a))) {
       let losses = first && slow.has(first) ? 1 : 0;
       for (const candidate of others) {
         if (!open() || losses === 2) break;
-        losses = (await contest(candidate)) ? losses + 1 : 0;
+        losses = (await compare(candidate)) ? losses + 1 : 0;
       }
     }
     best ??= await this.#untimed(tuned);
@@ -262,8 +262,8 @@ class Tuner {
     return reason === null;
   }
 
-  /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 for a rival that there is not */
-  async #compare(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
+  /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 where there is no fastest yet */
+  async #time(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
     await this.options.onTrying?.(candidate.key);
     const runOf = (of: Candidate, share: number) => async (times: number) => {
       await this.#limited(of, tuned.run(of, share, times));
@@ -280,15 +280,16 @@ class Tuner {
     this.#shares.set(tuned, share);
     await rateAt(share);
     const pair = [candidate, ...(fastest ? [fastest] : [])];
+    const decided = ([own = 0, other = own]: readonly number[]) => other < own * (1 - clearLoss);
     const timings = await timeInTurns(
       pair.map((each) => runOf(each, share)),
-      { now, atLeast, rounds, warm: true },
+      { now, atLeast, rounds, warm: true, decided },
     );
     await this.options.onTrying?.(null);
-    const [rate = 0, rival = 0] = timings.map((timing, index) =>
+    const [rate = 0, fastestRate = 0] = timings.map((timing, index) =>
       this.#tell(pair[index] ?? candidate, tuned.flops * share, timing),
     );
-    return { rate, rival };
+    return { rate, fastestRate };
   }
 
   /** Keeps the device at work until its clocks are up. @returns the share of the work that is timed */
@@ -298,7 +299,7 @@ class Tuner {
     guess: number,
   ): Promise<number> {
     const shareOf = (rate: number) =>
-      Math.max(firstShare, Math.min(1, (longestPart * rate) / tuned.flops));
+      Math.max(firstShare, Math.min(1, (atLeast * rate) / tuned.flops));
     let share = shareOf(guess);
     const begin = this.clock.now();
     // A small share may not fill the device: a larger one tells its rate.

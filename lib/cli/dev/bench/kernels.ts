@@ -22,7 +22,8 @@ same sizes, in headless Chromium: speed, share of the measured peak of this devi
 
   --variants N      variants of each mode to measure, the best guesses first (default: all; 2 on a CPU emulation)
   --rounds N        measurements of each kernel (default 5; 2 on a CPU emulation)
-  --tune            checks and tunes our variants first, as before a first video; left out on a CPU emulation otherwise
+  --tune            checks and tunes our variants of all modes first, as before a first video; left out on a CPU
+                    emulation otherwise
   --block TOKENS    also measures a whole block of the transformer (default 4096; 0, none, on a CPU emulation)
   --json FILE       also writes all figures as JSON, again whenever one is known; - for standard output
   --export DIR      measures nothing; writes the page for any static server

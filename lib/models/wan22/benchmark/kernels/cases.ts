@@ -12,6 +12,10 @@ import {
   fastAttentionVariants,
 } from '../../../../gpu/kernels/attention-dp4a';
 import {
+  matrixAttentionDispatch,
+  matrixAttentionVariants,
+} from '../../../../gpu/kernels/attention-matrix';
+import {
   packedValues,
   packedWidth,
   type QuantisedHeads,
@@ -19,6 +23,7 @@ import {
   quantiseValues,
 } from '../../../../gpu/kernels/attention-quantise';
 import { convolutionVariants } from '../../../../gpu/kernels/convolution';
+import { matrixConvolutionVariants } from '../../../../gpu/kernels/convolution-matrix';
 import { convolutionDispatches } from '../../../../gpu/kernels/convolution-run';
 import { packedDims, packedRows, packJob } from '../../../../gpu/kernels/convolution-weights';
 import { fromHalf, toHalf } from '../../../../gpu/kernels/half';
@@ -28,6 +33,7 @@ import {
   fastLinearDispatch,
   fastLinearVariants,
 } from '../../../../gpu/kernels/linear-dp4a';
+import { matrixLinearVariants } from '../../../../gpu/kernels/linear-matrix';
 import { quantiseDispatch } from '../../../../gpu/kernels/quantise';
 import { convolutionShape, type ImageSize, sameSize } from '../../../../gpu/kernels/tuned-shapes';
 import {
@@ -42,7 +48,7 @@ import {
 import { noise, noiseBlocks } from '../../../wan/benchmark/synthetic';
 import { decoderBlocks, transformerDim } from '../../../wan/config';
 import type { ModelConfig } from '../../config';
-import type { Contender, KernelCase } from './measure';
+import type { KernelCase, MeasuredKernel } from './measure';
 
 /** How large the operands are: `small` for a device that the CPU emulates. */
 export type CaseSize = 'small' | 'full';
@@ -140,9 +146,9 @@ function linearCase(name: string, size: LinearSize): KernelCase {
         epilogue,
       };
       const operands = { rows, y: whole(result), ...weight, ...(gated && { gate: whole(gate) }) };
-      const exact = (variant: LinearVariant): Contender => ({
-        variant: textOf(variant),
-        mode: 'exact',
+      const plain = (variant: LinearVariant): MeasuredKernel => ({
+        variant: textOf(variant.matrix ?? variant),
+        mode: variant.matrix ? 'matrix' : 'exact',
         result,
         jobs: [linearDispatch(variant, shape, { ...operands, x: whole(narrow) })],
       });
@@ -151,7 +157,7 @@ function linearCase(name: string, size: LinearSize): KernelCase {
         xScales: whole(scope.float32([rows, k / 32], 'activations')),
       };
       const rounding = quantiseDispatch(k, 'f16', { rows, source: whole(narrow), ...rounded });
-      const fast = (variant: LinearVariant): Contender => ({
+      const fast = (variant: LinearVariant): MeasuredKernel => ({
         variant: textOf(variant),
         mode: 'fast',
         result,
@@ -175,9 +181,10 @@ function linearCase(name: string, size: LinearSize): KernelCase {
       g.output('y', outputs[epilogue]());
       const graph = g.build();
       const inputs = { x, ...weight, ...(gated && { residual, gate }) };
+      const exact = linearVariants(compute);
       return {
-        contenders: [
-          ...linearVariants(compute).map(exact),
+        candidates: [
+          ...[...exact, ...matrixLinearVariants(compute, exact)].map(plain),
           ...fastLinearVariants(compute).map(fast),
         ],
         runtime: async () => {
@@ -251,17 +258,25 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
       );
       const graph = g.build();
       return {
-        contenders: [
+        candidates: [
           ...attentionVariants(compute).map(
-            (variant): Contender => ({
+            (variant): MeasuredKernel => ({
               variant: textOf(variant),
               mode: 'exact',
               result,
               jobs: [attentionDispatch(variant, shape, run)],
             }),
           ),
+          ...matrixAttentionVariants(compute).map(
+            (variant): MeasuredKernel => ({
+              variant: textOf(variant),
+              mode: 'matrix',
+              result,
+              jobs: [matrixAttentionDispatch(variant, shape, run)],
+            }),
+          ),
           ...fastAttentionVariants(compute).map(
-            (variant): Contender => ({
+            (variant): MeasuredKernel => ({
               variant: textOf(variant),
               mode: 'fast',
               result,
@@ -319,11 +334,13 @@ function convolutionCase(name: string, { height, width, channels }: ImageSize): 
         ),
       );
       const graph = g.build();
+      const exact = convolutionVariants(compute);
+      const variants = [...exact, ...matrixConvolutionVariants(compute, exact)];
       return {
         before: [packJob(weight, order, weights)],
-        contenders: convolutionVariants(compute).map((variant) => ({
-          variant: textOf(variant),
-          mode: 'exact',
+        candidates: variants.map((variant) => ({
+          variant: textOf(variant.matrix ?? variant),
+          mode: variant.matrix ? 'matrix' : 'exact',
           result,
           jobs: convolutionDispatches(compute, variant, shape, {
             x: [x.narrow],

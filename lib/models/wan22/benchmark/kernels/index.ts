@@ -1,6 +1,6 @@
 import { type DeviceReport, type KernelCheck, KinoraError } from '../../../../contract';
 import { type Backend, probeDevice, Scope, selfTest } from '../../../../gpu';
-import type { KernelMode } from '../../../../gpu/kernels';
+import type { Compute, KernelMode } from '../../../../gpu/kernels';
 import { assignKernels } from '../../../../gpu/kernels/assign';
 import { tunedFamilies } from '../../../../gpu/kernels/candidates';
 import { measurePeak } from '../../../../gpu/kernels/peak';
@@ -44,8 +44,8 @@ export interface KernelReport {
   /** The runtime's kernels at small odd sizes. */
   readonly selfTest: readonly KernelCheck[];
   readonly peak: Peak | null;
-  /** What the check and the timing of our variants found; null where it was not asked for. */
-  readonly tuning: TuningResult | null;
+  /** What the check and the timing of our variants found, of modes so far; a family that several have is in the first. */
+  readonly tuning: Readonly<Partial<Record<KernelMode, TuningResult>>>;
   readonly lines: readonly KernelLine[];
   readonly blocks: readonly BlockLine[];
   /** The small decoder on two latent frames of 1280×704, by the kernels that `exact` chooses; null where no block is measured. */
@@ -55,7 +55,7 @@ export interface KernelReport {
 
 /** Defaults depend on the device: a CPU emulation gets less to do. */
 export interface KernelBenchOptions extends Partial<MeasureOptions> {
-  /** Whether variants are checked and tuned as they are before a first video. */
+  /** Whether variants of all modes are checked and tuned as they are before a first video. */
   readonly tune?: boolean;
   /** Tokens of the whole block that is measured before a decoded frame; 0 for neither. */
   readonly blockTokens?: number;
@@ -93,7 +93,7 @@ export async function benchmarkKernels(
     refused: backend.refused ?? [],
     selfTest: [],
     peak: null,
-    tuning: null,
+    tuning: {},
     lines: [],
     blocks: [],
     decoder: null,
@@ -111,15 +111,9 @@ export async function benchmarkKernels(
   const modes = modesOf(compute);
   add({ peak, modes });
   if (options.tune ?? !software) {
-    const scope = new Scope(backend);
-    const timing = !software;
-    try {
-      const mode = modes.at(-1) ?? 'exact';
-      const families = tunedFamilies({ backend, compute, mode, timing, scope });
-      const compile: typeof compute.compile = (kernels) => compute.compile(kernels);
-      add({ tuning: await tune({ families, compile, timing }) });
-    } finally {
-      scope.dispose();
+    for (const mode of modes) {
+      const tuning = { ...report.tuning, [mode]: await tuneMode(backend, compute, mode, report) };
+      add({ tuning });
     }
   }
   for (const kernelCase of kernelCases(config, software ? 'small' : 'full')) {
@@ -143,6 +137,30 @@ export async function benchmarkKernels(
     add({ decoder: await measureTinyDecoder(backend, config, { latent, passes: 1 }) });
   }
   return report;
+}
+
+/** Tunes the families of a mode that no mode before it has. */
+async function tuneMode(
+  backend: Backend,
+  compute: Compute,
+  mode: KernelMode,
+  { tuning, device }: Pick<KernelReport, 'tuning' | 'device'>,
+): Promise<TuningResult> {
+  const scope = new Scope(backend);
+  const timing = !device.software;
+  const known = new Set(Object.values(tuning).flatMap(({ tried }) => tried.map(({ key }) => key)));
+  try {
+    return await tune({
+      families: tunedFamilies({ backend, compute, mode, timing, scope }).filter(
+        ({ candidates }) => !candidates.some(({ key }) => known.has(key)),
+      ),
+      timing,
+      compile: (kernels) => compute.compile(kernels),
+      onRate: ({ key }, rate) => compute.rates.set(key, rate),
+    });
+  } finally {
+    scope.dispose();
+  }
 }
 
 async function timeBlock(backend: Backend, config: ModelConfig, tokens: number, rounds: number) {

@@ -21,14 +21,14 @@ export interface KernelCase {
 export interface PreparedCase {
   /** Executes the runtime's kernel once. @returns its result, which stays the same tensor */
   runtime(): Promise<DeviceTensor<'float32'>>;
-  /** Run once before the contenders. */
+  /** Run once before the candidates. */
   readonly before?: readonly Dispatch[];
   /** Best guess first. */
-  readonly contenders: readonly Contender[];
+  readonly candidates: readonly MeasuredKernel[];
 }
 
 /** A kernel of ours for a case. */
-export interface Contender {
+export interface MeasuredKernel {
   readonly variant: string;
   readonly mode: KernelMode;
   /** More than one where operands have to be brought into another form first. */
@@ -51,7 +51,7 @@ export interface KernelLine {
   readonly seconds: { readonly median: number; readonly least: number } | null;
   /** Operations per second, of the least time. */
   readonly rate: number | null;
-  /** Of the measured peak of the arithmetic that it uses. */
+  /** Of the measured peak of the arithmetic that it uses; null for matrix units, whose peak is not measured. */
   readonly share: number | null;
   /** Relative RMS to the runtime's result on the same operands. */
   readonly difference: number | null;
@@ -59,7 +59,7 @@ export interface KernelLine {
   readonly reason: string | null;
 }
 
-type Measured = Pick<KernelLine, 'variant' | 'mode' | 'key' | 'difference'>;
+type LineHead = Pick<KernelLine, 'variant' | 'mode' | 'key' | 'difference'>;
 
 export interface MeasureOptions {
   /** Variants of each mode that are measured for a case, the best guesses first. */
@@ -88,7 +88,7 @@ export async function measureCase(
   const { family, name, size, flops } = kernelCase;
   const scope = new Scope(backend);
   try {
-    const { runtime, before, contenders } = kernelCase.prepare(scope, compute);
+    const { runtime, before, candidates } = kernelCase.prepare(scope, compute);
     if (before) await compute.dispatch(before);
     const expected = await backend.read(await runtime());
     const repeat = (once: () => Promise<unknown>) => async (times: number) => {
@@ -96,23 +96,23 @@ export async function measureCase(
       await backend.settle();
     };
     const lineOf = (
-      what: Measured,
+      what: LineHead,
       seconds: KernelLine['seconds'],
       reason: string | null = null,
     ): KernelLine => {
       const rate = seconds && flops / seconds.least;
-      const most = peakRate(peak, family, what.mode === 'fast');
+      const most = what.mode === 'matrix' ? null : peakRate(peak, family, what.mode === 'fast');
       const share = rate !== null && most !== null ? rate / most : null;
       return { family, case: name, size, flops, ...what, seconds, rate, share, reason };
     };
     const counts = new Map<KernelMode, number>();
-    const usable: { what: Measured; run: (times: number) => Promise<void> }[] = [
+    const usable: { what: LineHead; run: (times: number) => Promise<void> }[] = [
       {
         what: { variant: 'ONNX Runtime', mode: 'runtime', key: null, difference: null },
         run: repeat(runtime),
       },
     ];
-    for (const { variant, mode, jobs, result } of contenders) {
+    for (const { variant, mode, jobs, result } of candidates) {
       const count = counts.get(mode) ?? 0;
       if (count >= options.variants) continue;
       counts.set(mode, count + 1);
@@ -123,7 +123,7 @@ export async function measureCase(
         onLine(lineOf({ ...what, difference: null }, null, failure.reason));
         continue;
       }
-      // An epilogue in place adds to what the contender before has left.
+      // An epilogue in place adds to what the candidate before has left.
       if (result.dtype === 'float32') {
         backend.write(result, new Float32Array(elementCount(result.dims)));
       }

@@ -1,4 +1,7 @@
 import { expect, test } from 'vitest';
+import { Scope } from '../../../../gpu';
+import { CountingBackend } from '../../../../gpu/counting-backend';
+import { completeDevice } from '../../../../gpu/kernels/testing/texts';
 import { diskFolder, publicModels } from '../../../../weights/testing/files';
 import { passFlops } from '../../../wan/flops';
 import { decodeCost, decoderGraphs } from '../../../wan/vae';
@@ -84,3 +87,23 @@ test('cases have the widths of the model', () => {
   expect(sizes).toContain('2 × 128 channels, 2048 queries, 27280 keys');
   expect(sizes).toContain('352×640, 256 channels to as many');
 });
+
+test.each(kernelCases(config, 'small'))(
+  '$name has jobs of each mode that a device has',
+  async (kernelCase) => {
+    const counting = new CountingBackend(null);
+    const scope = new Scope(counting);
+    const compute = { ...counting.compute, ...completeDevice };
+    const { before = [], candidates } = kernelCase.prepare(scope, compute);
+    const { family } = kernelCase;
+    const modes = ['exact', 'matrix', ...(family === 'convolution' ? [] : ['fast'])];
+    expect(new Set(candidates.map(({ mode }) => mode))).toEqual(new Set(modes));
+    for (const { mode, jobs } of candidates) {
+      expect(jobs.at(-1)?.kernel.mode).toBe(mode);
+      await counting.compute.dispatch([...before, ...jobs]);
+    }
+    // Names tell variants of a mode apart.
+    const names = candidates.map(({ mode, variant }) => `${mode} ${variant}`);
+    expect(names).toEqual([...new Set(names)]);
+  },
+);

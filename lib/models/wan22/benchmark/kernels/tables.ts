@@ -79,8 +79,8 @@ export function reportTables(report: KernelReport): Table[] {
       ],
     });
   }
-  if (report.tuning) {
-    tables.push(tuningTable(report.tuning));
+  for (const [mode, tuned] of Object.entries(report.tuning)) {
+    tables.push(tuningTable(mode, tuned));
   }
   for (const name of new Set(report.lines.map((line) => line.case))) {
     const lines = report.lines.filter((line) => line.case === name);
@@ -121,7 +121,9 @@ export function reportTables(report: KernelReport): Table[] {
   }
   if (report.projections.length > 0) {
     const tokens = report.blocks[0]?.tokens;
-    const error = tokens ? `; error: the same projection of the ${tokens} tokens above` : '';
+    const error = tokens
+      ? `; error: of the same projection for the block of ${tokens} tokens above`
+      : '';
     tables.push({
       caption: `Projected to 1280×704×121, which is 5 seconds${error}`,
       columns: [
@@ -148,10 +150,10 @@ export function reportTables(report: KernelReport): Table[] {
 }
 
 /** What became of each variant. */
-export function tuningTable({ tried, winners }: TuningResult): Table {
+function tuningTable(mode: string, { tried, winners }: TuningResult): Table {
   const won = new Set(Object.values(winners).flatMap((winner) => (winner ? [winner.key] : [])));
   return {
-    caption: 'Check and tuning of our variants',
+    caption: `Check and tuning of our variants, ${mode}`,
     columns: ['family', 'variant', '#GFLOP/s', 'outcome'],
     rows: tried.map(({ family, name, key, rate, reason }) => [
       family,
