@@ -7,7 +7,7 @@ import '../texts/en/models';
 import { AdapterChoices } from './adapter-choices';
 import { Licence } from './licence';
 import { Modal } from './modal';
-import type { Sheet, Wanted } from './page-state';
+import type { DownloadScope, Sheet } from './page-state';
 import { PlanTable } from './plan-table';
 import { PrecisionChoices } from './precision-choices';
 import type { GpuMemory } from './use-gpu-memory';
@@ -18,16 +18,16 @@ export function DownloadSheet(props: {
   entry: ModelEntry;
   hub: string;
   gpu: GpuMemory;
-  onMeasure: (wanted: number) => void;
+  onMeasure: (bytes: number) => void;
   /** Another precision or other adapters: the sizes are asked for again. */
-  onWanted: (wanted: Wanted) => void;
-  onDownload: (wanted: Wanted) => void;
+  onWanted: (scope: DownloadScope) => void;
+  onDownload: (scope: DownloadScope) => void;
   onClose: () => void;
 }) {
   const { sheet, entry, hub, gpu, onWanted, onDownload, onClose } = props;
   const { manifest } = entry;
   const { plan, precision, adapters } = sheet;
-  const wanted = { precision, adapters };
+  const scope = { precision, adapters };
   const sources = sourcesFor(manifest, precision, adapters);
   const known = plan.status === 'known' ? plan.plan : null;
   /** Closes the sheet, and unfolds what is on the page. */
@@ -70,14 +70,14 @@ export function DownloadSheet(props: {
           choices={manifest.choices}
           chosen={precision}
           gpu={gpu}
-          onChoose={(chosen) => onWanted({ ...wanted, precision: chosen })}
+          onChoose={(chosen) => onWanted({ ...scope, precision: chosen })}
           onMeasure={props.onMeasure}
         />
       )}
       <AdapterChoices
         entry={entry}
         chosen={adapters ?? []}
-        onChoose={(chosen) => onWanted({ ...wanted, adapters: chosen })}
+        onChoose={(chosen) => onWanted({ ...scope, adapters: chosen })}
       />
       <div className="plan" aria-live="polite" aria-busy={plan.status === 'asking'}>
         {plan.status === 'asking' && (
@@ -89,7 +89,7 @@ export function DownloadSheet(props: {
         {plan.status === 'failed' && (
           <InView>
             <Problem error={plan.error}>
-              <button type="button" onClick={() => onWanted(wanted)}>
+              <button type="button" onClick={() => onWanted(scope)}>
                 {t('common.tryAgain')}
               </button>
               {plan.error.code === 'HUB_UNREACHABLE' && (
@@ -112,7 +112,7 @@ export function DownloadSheet(props: {
           type="button"
           className="primary"
           disabled={!fits}
-          onClick={() => onDownload(wanted)}
+          onClick={() => onDownload(scope)}
         >
           {t('models.download')}
         </button>

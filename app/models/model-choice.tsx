@@ -21,7 +21,7 @@ export function ModelChoice(props: {
 }) {
   const { models, free, memory } = props;
   const { gpu } = useGpu();
-  const given = memory.status === 'measured' ? memory.bytes : null;
+  const available = memory.status === 'measured' ? memory.bytes : null;
   const most = Math.max(...models.flatMap(({ manifest }) => manifest.choices.map(fullOf)));
   return (
     <section className="panel" aria-labelledby="choice-title">
@@ -47,7 +47,7 @@ export function ModelChoice(props: {
                   <small key={choice.precision}>
                     {t('models.inPrecision', {
                       precision: manifestText(choice.name),
-                      amount: memoryOf(choice, given),
+                      amount: memoryOf(choice, available),
                     })}
                   </small>
                 ))}
@@ -119,10 +119,10 @@ function pictureOf({ manifest }: ModelEntry): string {
   });
 }
 
-function memoryOf({ memory: { least, full } }: PrecisionChoice, given: number | null): string {
+function memoryOf({ memory: { least, full } }: PrecisionChoice, available: number | null): string {
   const range = t('models.memoryRange', { least: formatMemory(least), full: formatMemory(full) });
-  if (given === null) return range;
-  const sign = given >= full ? 'full' : given >= least ? 'some' : 'none';
+  if (available === null) return range;
+  const sign = available >= full ? 'full' : available >= least ? 'some' : 'none';
   return `${range} ${t(`models.fit.${sign}`)}`;
 }
 

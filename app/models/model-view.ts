@@ -92,8 +92,8 @@ function statusOf({ parts, ready, elsewhere }: LibraryEntry): ModelStatus {
 }
 
 function pauseReason(parts: readonly PartState[]): PauseReason {
-  const found = parts.filter((part) => part.status === 'paused').map((part) => part.pausedBy);
-  return reasons.find((reason) => found.includes(reason)) ?? 'user';
+  const pausedBy = parts.filter((part) => part.status === 'paused').map((part) => part.pausedBy);
+  return reasons.find((reason) => pausedBy.includes(reason)) ?? 'user';
 }
 
 /** How far `done` of `total` is, from 0 to 1; null where the total is not known. */

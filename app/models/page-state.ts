@@ -11,14 +11,14 @@ export type PlanState =
   | { readonly status: 'failed'; readonly error: ErrorRecord };
 
 /** What of a model is to be fetched. */
-export interface Wanted {
+export interface DownloadScope {
   readonly precision: Precision;
   /** Which adapters; as in the library's `download`. */
   readonly adapters?: AdapterChoices | undefined;
 }
 
 /** The open sheet: a model, what is to be fetched of it, and what that takes. */
-export interface Sheet extends Wanted {
+export interface Sheet extends DownloadScope {
   readonly model: string;
   readonly plan: PlanState;
 }
@@ -53,7 +53,7 @@ export const subjects = {
 } as const;
 
 export type PageAction =
-  | ({ readonly type: 'sheetOpened'; readonly model: string } & Wanted)
+  | ({ readonly type: 'sheetOpened'; readonly model: string } & DownloadScope)
   | { readonly type: 'planned'; readonly sheet: Sheet; readonly plan: PlanState }
   | { readonly type: 'sheetClosed' }
   | { readonly type: 'removalAsked'; readonly removal: Removal }

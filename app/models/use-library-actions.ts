@@ -13,13 +13,13 @@ import { withTerms } from '../shared/terms-store';
 import { t } from '../texts';
 import '../texts/en/models';
 import { adaptersOf } from './model-view';
-import { addEach, type PageAction, type Removal, subjects, type Wanted } from './page-state';
+import { addEach, type DownloadScope, type PageAction, type Removal, subjects } from './page-state';
 
 /** Everything that can be done on the models page. */
 export interface LibraryActions {
   /** What is not given is as it was chosen before. */
-  openSheet: (entry: ModelEntry, wanted?: Partial<Wanted>) => void;
-  download: (id: string, wanted: Wanted) => void;
+  openSheet: (entry: ModelEntry, scope?: Partial<DownloadScope>) => void;
+  download: (id: string, scope: DownloadScope) => void;
   importFiles: (entry: ModelEntry, precision: Precision, files: readonly LocalFile[]) => void;
   pause: (id: string, component?: ComponentId) => void;
   resume: (entry: LibraryEntry, component?: ComponentId) => void;
@@ -74,9 +74,9 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     const { manifest } = entry;
     const precision = chosen?.precision ?? entry.precision ?? manifest.precision;
     const adapters = chosen?.adapters ?? adaptersOf(entry);
-    const wanted = { model: manifest.id, precision, adapters };
-    change({ type: 'sheetOpened', ...wanted });
-    const sheet = { ...wanted, plan: { status: 'asking' } } as const;
+    const scope = { model: manifest.id, precision, adapters };
+    change({ type: 'sheetOpened', ...scope });
+    const sheet = { ...scope, plan: { status: 'asking' } } as const;
     getLibrary()
       .call((api) => Promise.race([api.planDownload(manifest.id, precision, adapters), tooLate()]))
       .then(
@@ -88,7 +88,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
       );
   };
 
-  const fetchModel = (id: string, { precision, adapters }: Wanted) =>
+  const fetchModel = (id: string, { precision, adapters }: DownloadScope) =>
     run(id, t('models.askingHub'), (api) => api.download(id, precision, adapters));
 
   const takeFiles = (id: string, precision: Precision, files: readonly LocalFile[]) =>
@@ -124,10 +124,10 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
 
   return {
     openSheet,
-    download: (id, wanted) => {
+    download: (id, scope) => {
       keepStorage();
       change({ type: 'sheetClosed' });
-      void fetchModel(id, wanted);
+      void fetchModel(id, scope);
     },
     importFiles: ({ manifest: { id } }, precision, files) => {
       keepStorage();

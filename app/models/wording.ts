@@ -63,16 +63,16 @@ export function downloadSizes(choices: readonly PrecisionChoice[]): string | nul
 /**
  * Whether a model of this precision fits the memory of a GPU, as a sentence.
  *
- * @param given device bytes that the GPU was found to give; null where it was not measured
+ * @param available device bytes that the GPU was found to give; null where it was not measured
  */
-export function fitSentence(choice: PrecisionChoice, given: number | null): string {
+export function fitSentence(choice: PrecisionChoice, available: number | null): string {
   const { full, least } = choice.memory;
   const values = { full: formatMemory(full), least: formatMemory(least) };
   const needs = t('models.needs', values);
-  if (given === null) return needs;
-  if (given >= full) return t('models.fits', values);
-  const sentence = given >= least ? 'models.fitsSlower' : 'models.tooLarge';
-  return `${t(sentence, { given: formatMemory(given) })} ${needs}`;
+  if (available === null) return needs;
+  if (available >= full) return t('models.fits', values);
+  const sentence = available >= least ? 'models.fitsSlower' : 'models.tooLarge';
+  return `${t(sentence, { given: formatMemory(available) })} ${needs}`;
 }
 
 /** `1.2 GB of 5.4 GB · 24 MB/s · about 3 min 05 s left`, as much of it as is known. */

@@ -35,16 +35,16 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
   const { kernels } = useDevice();
   const report = gpu.status === 'known' && gpu.report.outcome === 'ready' ? gpu.report : null;
   const record = useLiveQuery(() => recordOf(report), [report]) ?? null;
-  const asked = kernels ?? usualKernels(report?.software ?? false);
+  const preferred = kernels ?? usualKernels(report?.software ?? false);
   const peak = record && peakOf(record);
   const lacks: Partial<Record<KernelSetting, boolean>> = {
     matrix: !report?.features.includes(matrixFeature),
     // Measuring, which the first video does too, tells whether a GPU gains by integers.
-    fast: !report?.software && (peak ? !gainsByIntegers(peak) : asked !== 'fast'),
+    fast: !report?.software && (peak ? !gainsByIntegers(peak) : preferred !== 'fast'),
   };
   const offered = kernelSettings.filter((name) => !lacks[name]);
   // The engine, too, takes exact kernels for a mode that the device has none for.
-  const setting = offered.includes(asked) ? asked : 'exact';
+  const setting = offered.includes(preferred) ? preferred : 'exact';
   const missing = gpuProblem(gpu, 'webgpu', null);
   return (
     <section className="panel gpu-section" aria-labelledby="gpu-title">

@@ -23,11 +23,11 @@ export type Language = (typeof languages)[number];
 /** Each language's name in itself. */
 export const languageNames: Readonly<Record<Language, string>> = { en: 'English', zh: '中文' };
 
-/** The first of the wanted languages that there is; English where there is none. @param wanted BCP 47 tags */
-export function matchLanguage(wanted: readonly string[]): Language {
-  for (const tag of wanted) {
-    const found = languages.find((language) => tag.toLowerCase().split('-')[0] === language);
-    if (found) return found;
+/** The first of these languages that there is; English where there is none. @param tags BCP 47 tags */
+export function matchLanguage(tags: readonly string[]): Language {
+  for (const tag of tags) {
+    const match = languages.find((language) => tag.toLowerCase().split('-')[0] === language);
+    if (match) return match;
   }
   return 'en';
 }

@@ -32,7 +32,7 @@ import { checkBackends, checkVideo } from './run-safety';
 import { type EngineTools, installedTools } from './tools';
 
 /** What an engine is made of. */
-export interface EngineParts {
+export interface EngineDependencies {
   readonly families: ModelFamilies;
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */
   readonly manifests?: URL;
@@ -46,16 +46,16 @@ export interface EngineParts {
 
 /** Model, GPU and encoder, behind the interface that the page speaks. */
 export class Engine implements EngineApi {
-  readonly #parts: EngineParts;
+  readonly #dependencies: EngineDependencies;
   readonly #tools: EngineTools;
   readonly #device = new EngineDevice();
   readonly #kernels = new EngineKernels();
   #model: VideoModel | undefined;
   #control: RunControl | undefined;
 
-  constructor(parts: EngineParts) {
-    this.#parts = parts;
-    this.#tools = parts.tools ?? installedTools;
+  constructor(dependencies: EngineDependencies) {
+    this.#dependencies = dependencies;
+    this.#tools = dependencies.tools ?? installedTools;
   }
 
   probe() {
@@ -81,7 +81,7 @@ export class Engine implements EngineApi {
     request: EngineRequest,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult> {
-    const { frameSteps = [], checkpointSeconds } = this.#parts;
+    const { frameSteps = [], checkpointSeconds } = this.#dependencies;
     return this.#work((control) => {
       const run = new Generation(request, {
         openModel: () => this.#openModel(request.model),
@@ -203,8 +203,8 @@ export class Engine implements EngineApi {
     if (!this.#model || this.#model.manifest.id !== id || this.#model.installed) {
       this.#model = undefined;
       this.#model = await openModel(id, {
-        families: this.#parts.families,
-        manifests: this.#parts.manifests ?? appUrl('/models/'),
+        families: this.#dependencies.families,
+        manifests: this.#dependencies.manifests ?? appUrl('/models/'),
         store: await openModelStore(),
       });
     }
@@ -228,7 +228,7 @@ function withModel<T>(id: string, work: () => Promise<T>): Promise<T> {
 }
 
 /** Starts an engine in this worker; the page speaks to it over Comlink. */
-export function startEngine(parts: EngineParts): void {
+export function startEngine(dependencies: EngineDependencies): void {
   installTransferHandlers();
-  Comlink.expose(new Engine(parts));
+  Comlink.expose(new Engine(dependencies));
 }

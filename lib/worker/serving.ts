@@ -8,7 +8,7 @@ import { PendingUploads } from './pending-uploads';
 import { ServeLoop, type WorkerAbilities } from './serve-loop';
 
 /** What a serving worker rests on. */
-export interface ServingParts {
+export interface ServingDependencies {
   /** Starts a worker with an engine. */
   readonly startEngine: () => Worker;
   /** What this browser can do besides running a model. */
@@ -19,7 +19,7 @@ export interface ServingParts {
  * Starts the serving worker: claims and heartbeats live here, where the throttling of hidden pages does not
  * reach. The page speaks to it over Comlink.
  */
-export function startServing({ startEngine, abilitiesOf }: ServingParts): void {
+export function startServing({ startEngine, abilitiesOf }: ServingDependencies): void {
   const engine = createEngineClient(startEngine);
   const pendingUploads = new PendingUploads();
   let loop: ServeLoop | null = null;

@@ -342,12 +342,12 @@ export function toParameters({ values, files }: FormState): ParametersInput {
 /** Switches as something has them; undefined where one is off, or has a value that is none of it. */
 function readSwitches(
   definitions: Readonly<Record<string, { readonly on: unknown }>>,
-  given: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, unknown>>,
 ): Switches & Pick<RunOptions, SamplingSwitch> {
-  const found = Object.entries(definitions).map(([name, { on }]) => {
-    return [name, given[name] === on ? on : undefined];
+  const entries = Object.entries(definitions).map(([name, { on }]) => {
+    return [name, values[name] === on ? on : undefined];
   });
-  return Object.fromEntries(found);
+  return Object.fromEntries(entries);
 }
 
 /** The options that are a setting of this browser, and not of a video. */

@@ -41,8 +41,8 @@ export function qualityValues(
 }
 
 /** Whether the form has all of these values. */
-export function hasValues(values: FormValues, wanted: Partial<FormValues>): boolean {
-  return Object.entries(wanted).every(
+export function hasValues(values: FormValues, expected: Partial<FormValues>): boolean {
+  return Object.entries(expected).every(
     ([name, value]) => values[name as keyof FormValues] === value,
   );
 }

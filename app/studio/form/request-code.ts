@@ -97,9 +97,9 @@ function apiFieldsOf(options: RunOptions): Partial<SubmitInput> {
 
 /** The parameters that are not the default, and the prompt. */
 function chosenParameters(form: FormState, defaults: ParametersInput): ParametersInput {
-  const { prompt, ...given } = toParameters(form);
+  const { prompt, ...settings } = toParameters(form);
   const usual: Readonly<Record<string, unknown>> = { ...defaults };
-  const chosen = Object.entries(given).filter(
+  const chosen = Object.entries(settings).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(usual[name]),
   );
   return { prompt, ...Object.fromEntries(chosen) };
@@ -252,7 +252,7 @@ function command(form: FormState, options: RunOptions): string {
   const { values, files } = form;
   const { loras: _, ...parameters } = chosenParameters(form, commandDefaults(form));
   const typed: Readonly<Record<string, unknown>> = parameters;
-  const given = Object.entries(parameterOptions).flatMap(([field, name]) => {
+  const flags = Object.entries(parameterOptions).flatMap(([field, name]) => {
     const value = typed[field];
     if (value === undefined) return [];
     return value === true ? [`--${name}`] : [option(`--${name}`, String(value))];
@@ -263,7 +263,7 @@ function command(form: FormState, options: RunOptions): string {
     ...(values.model ? [option('--model', values.model)] : []),
     ...imageOptions(files.image, 'image'),
     ...(files.lastImage ? imageOptions(files.lastImage, 'lastImage') : []),
-    ...given,
+    ...flags,
     ...files.loras.map(({ name, scale }) => option('--lora', `${commandLora(name)}:${scale}`)),
     ...(values.profile === 'ultra-fast' ? ['--fast'] : []),
     ...runOptions(options),

@@ -105,10 +105,10 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const errors = useShownErrors(form);
   const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
-  const asked = model
+  const requests = model
     ? forecastOf([runOfForm(model, form, values.backend)], [model], props.gpu)
     : [];
-  const forecast = useForecast(asked, props.revision, true);
+  const forecast = useForecast(requests, props.revision, true);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   const fields: FormFields = { values, errors, model, resolved, set };
   const imageField = (name: ImageName) => (

@@ -25,9 +25,9 @@ export async function readRequest(
   const source = await findSource(values);
   const library = getLibrary().getSnapshot();
   const entries = library.status === 'ready' ? library.snapshot.loras : [];
-  const found = loras.map((lora, index) => findLora(lora, source?.loras[index], entries));
-  const kept = found.filter((lora) => lora !== null);
-  const missing = loras.filter((_, index) => !found[index]);
+  const restoredLoras = loras.map((lora, index) => findLora(lora, source?.loras[index], entries));
+  const kept = restoredLoras.filter((lora) => lora !== null);
+  const missing = loras.filter((_, index) => !restoredLoras[index]);
   const restored = brought ? null : await restoredImage(source, image);
   const inForm = hasImage || brought ? 'stays' : 'missing';
   const how = restored ? (source ? 'found' : 'contained') : inForm;
@@ -54,10 +54,10 @@ async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source
   const { store } = getRunner();
   // Without a database there is no earlier video.
   const list = await store.list().catch(() => []);
-  const made = list.find(
+  const prediction = list.find(
     ({ parameters }) => parameters.prompt === prompt && String(parameters.seed) === seed,
   );
-  return made && store.source(made.id);
+  return prediction && store.source(prediction.id);
 }
 
 /** The image of the prediction in this browser, else the small one in the file. */

@@ -58,7 +58,7 @@ export function samplingOf(
   values: FormValues,
 ): ResolvedSampling | null {
   if (!entry?.ready) return null;
-  const asked = (name: Unused) => {
+  const numberOf = (name: Unused) => {
     const value = toNumber(values[name]);
     return Number.isFinite(value) ? value : parameterRanges[name].default;
   };
@@ -66,9 +66,9 @@ export function samplingOf(
     storedModel(entry),
     values.profile,
     {
-      num_inference_steps: asked('num_inference_steps'),
-      guidance_scale: asked('guidance_scale'),
-      flow_shift: asked('flow_shift'),
+      num_inference_steps: numberOf('num_inference_steps'),
+      guidance_scale: numberOf('guidance_scale'),
+      flow_shift: numberOf('flow_shift'),
     },
     chosenSampling(entry, values),
   );

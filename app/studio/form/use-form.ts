@@ -53,9 +53,9 @@ export function useForm(gpu: GpuState): {
       }
       if ('values' in action && action.type !== 'restored') {
         // The settings of an earlier video choose nothing where that computes anyway.
-        const { backend: wanted, ...others } = action.values ?? {};
-        const chosen = wanted !== undefined && wanted !== backend;
-        changeDevice(chosen ? { ...others, backend: wanted } : others);
+        const { backend: newBackend, ...others } = action.values ?? {};
+        const chosen = newBackend !== undefined && newBackend !== backend;
+        changeDevice(chosen ? { ...others, backend: newBackend } : others);
       }
       early.current?.push(...actions);
       for (const one of actions) dispatch(one);

@@ -163,10 +163,10 @@ function Distinction({ prediction, before, after }: CardProps) {
       ? settingDifferences(prediction, neighbour)
       : [],
   );
-  const found = distinguishing.flatMap((setting) =>
+  const ordered = distinguishing.flatMap((setting) =>
     differences.filter((difference) => difference.setting === setting).slice(0, 1),
   );
-  const texts = found.slice(0, mostDifferences).map(({ setting, first }) =>
+  const texts = ordered.slice(0, mostDifferences).map(({ setting, first }) =>
     t('gallery.setting', {
       name: t(`result.settings.${setting}`),
       value: first || t('shared.none'),

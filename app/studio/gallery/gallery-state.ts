@@ -124,8 +124,8 @@ function startOf(period: Period, now: number): number {
   return now - (period === 'week' ? 7 : 30) * dayMs;
 }
 
-function hasStatus({ status }: Prediction, wanted: StatusFilter): boolean {
-  if (wanted !== 'videos') return status === wanted;
+function hasStatus({ status }: Prediction, filter: StatusFilter): boolean {
+  if (filter !== 'videos') return status === filter;
   return status === 'completed' || status === 'interrupted';
 }
 

@@ -59,7 +59,7 @@ function HoverVideo({ file }: { file: string }) {
   useEffect(() => {
     let current = true;
     readVideo(file).then(
-      (found) => current && setVideo(found),
+      (blob) => current && setVideo(blob),
       () => {}, // The stage says that it is missing.
     );
     return () => {

@@ -15,31 +15,31 @@ export function useCardFocus(
   undone: Deletion | null,
 ): (id: string) => void {
   /** The card that gets the focus as soon as it is rendered. */
-  const wanted = useRef<string | null>(null);
+  const pendingId = useRef<string | null>(null);
   const tryFocus = () => {
     // Behind an open dialog nothing gets the focus.
-    if (wanted.current === null || document.querySelector('dialog[open]')) return;
-    const card = section.current?.querySelector(`[data-id="${wanted.current}"]`);
+    if (pendingId.current === null || document.querySelector('dialog[open]')) return;
+    const card = section.current?.querySelector(`[data-id="${pendingId.current}"]`);
     if (card) {
-      wanted.current = null;
+      pendingId.current = null;
       card.querySelector<HTMLElement>('.card-face')?.focus();
       return;
     }
-    const index = ids.indexOf(wanted.current);
+    const index = ids.indexOf(pendingId.current);
     if (index >= 0) grid.scrollTo(index);
   };
   useEffect(() => {
     if (undone?.from !== 'gallery') return;
-    wanted.current = undone.ids[0] ?? null;
+    pendingId.current = undone.ids[0] ?? null;
     // A filter may hide it: the focus does not jump when it appears much later.
     const timer = setTimeout(() => {
-      wanted.current = null;
+      pendingId.current = null;
     }, 1000);
     return () => clearTimeout(timer);
   }, [undone]);
   useEffect(tryFocus);
   return (id) => {
-    wanted.current = id;
+    pendingId.current = id;
     tryFocus();
   };
 }

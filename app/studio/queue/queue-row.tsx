@@ -93,10 +93,10 @@ function factsOf({
   imageName,
   options,
 }: WaitingInput): ReadonlyMap<string, string> {
-  const { size = sizes[0], negative_prompt: negative, ...asked } = parameters;
+  const { size = sizes[0], negative_prompt: negative, ...settings } = parameters;
   // The schema would bring a large script.
   const numberOf = (name: keyof typeof parameterRanges) =>
-    asked[name] ?? parameterRanges[name].default;
+    settings[name] ?? parameterRanges[name].default;
   const seed = numberOf('seed');
   const loras = loraText(parameters);
   const { lastImage: end } = options;
@@ -104,8 +104,8 @@ function factsOf({
     ['image', imageName],
     ['size', formatSize(size)],
     ['duration', t('common.seconds', { seconds: numberOf('duration') })],
-    ...switchesOn(asked).map((name) => [name, t(`queue.${name}`)] as const),
-    ...(end ? ([['end', endText(end.name, asked.last_image_at)]] as const) : []),
+    ...switchesOn(settings).map((name) => [name, t(`queue.${name}`)] as const),
+    ...(end ? ([['end', endText(end.name, settings.last_image_at)]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
     ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],
     ['guidance', t('queue.guidance', { guidance: numberOf('guidance_scale') })],

@@ -10,19 +10,23 @@ import { adapterText } from '../form/profile-text';
 /** What a video was sampled and decoded with, as entries of a list of facts. */
 export function AppliedFacts(props: { result: GenerationResult; parameters: Parameters }) {
   const { applied, profile, finishedEarly, lastStep } = props.result;
-  const asked = props.parameters.num_inference_steps;
+  const requestedSteps = props.parameters.num_inference_steps;
   const stepsText = (steps: string) => {
     if (!finishedEarly) return steps;
     if (!lastStep) return t('run.stepsEarly', { steps });
     return t('run.stepsEarlyAt', { steps, step: lastStep.step, total: lastStep.steps });
   };
-  if (!applied) return <Fact name={t('run.steps')}>{stepsText(String(asked))}</Fact>;
+  if (!applied) return <Fact name={t('run.steps')}>{stepsText(String(requestedSteps))}</Fact>;
   const { steps, adapter, decoder, cache } = applied;
   return (
     <>
       <Fact name={t('run.speed')}>{t(`names.profile.${profile ?? 'standard'}`)}</Fact>
       <Fact name={t('run.steps')}>
-        {stepsText(steps === asked ? String(steps) : t('run.stepsInstead', { steps, asked }))}
+        {stepsText(
+          steps === requestedSteps
+            ? String(steps)
+            : t('run.stepsInstead', { steps, asked: requestedSteps }),
+        )}
       </Fact>
       <Fact name={t('run.guidance')}>{guidanceOf(applied)}</Fact>
       {adapter && (

@@ -43,12 +43,12 @@ export async function cutParts(
     import('../../../../lib/video/metadata'),
   ]);
   const pieces = piecesOf(parts, range.from, range.to);
-  const made = pieces.map(async ({ part: { file, safety }, from, to }) => {
+  const pieceMetadata = pieces.map(async ({ part: { file, safety }, from, to }) => {
     const metadata = await readVideoMetadata(file);
     return { metadata: { ...metadata, ...(safety && { safety }) }, from, to };
   });
   const { id, ...writing } = options;
-  const metadata = { ...joinMetadata(await Promise.all(made)), id };
+  const metadata = { ...joinMetadata(await Promise.all(pieceMetadata)), id };
   const files = pieces.map(({ part, from, to }) => ({ file: part.file, from, to }));
   return cutVideo(files, { metadata, ...writing });
 }

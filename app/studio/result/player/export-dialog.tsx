@@ -26,7 +26,7 @@ export function ExportDialog(props: {
     let current = true;
     // Without an answer there is the one that each browser writes.
     findFormats({ width, height }).then(
-      (found) => current && setOffered(found),
+      (formats) => current && setOffered(formats),
       () => {},
     );
     return () => {
@@ -37,8 +37,8 @@ export function ExportDialog(props: {
   const save = () =>
     task.run(async (signal, onProgress) => {
       const { exportVideo } = await import('../../../../lib/video/export-video');
-      const made = await exportVideo(file, format, { signal, onProgress });
-      downloadFile(made, name.replace(/mp4$/, format));
+      const exported = await exportVideo(file, format, { signal, onProgress });
+      downloadFile(exported, name.replace(/mp4$/, format));
       onClose();
     });
 

@@ -24,20 +24,20 @@ export function FrameBar(props: {
   const { player, file, url, frames, frameRate, name, onError } = props;
   const frame = useShownFrame(player, url, frameRate);
   /** The frame that the last step has asked for. */
-  const asked = useRef(0);
+  const target = useRef(0);
   const [saving, setSaving] = useState(false);
 
   /** The frame where the player is: that of a step counts before it is shown, so that steps add up. */
   const current = () => {
     const time = player.current?.currentTime ?? 0;
-    const isAsked = Math.abs(time - frameTime(asked.current, frameRate)) < 0.1 / frameRate;
-    return player.current?.paused && isAsked ? asked.current : frame;
+    const isTarget = Math.abs(time - frameTime(target.current, frameRate)) < 0.1 / frameRate;
+    return player.current?.paused && isTarget ? target.current : frame;
   };
   const step = (by: 1 | -1) => {
     const video = player.current;
     if (!video) return;
     const to = Math.min(frames - 1, Math.max(0, current() + by));
-    asked.current = to;
+    target.current = to;
     video.pause();
     video.currentTime = frameTime(to, frameRate);
   };

@@ -29,7 +29,7 @@ export async function keepVideo(
   const used = videos.filter((video) => parts.some((part) => part.id === video.id));
   const [first] = used;
   if (!first) throw new TypeError('The video is made of none of these.');
-  const { safety: _, ...made } = first.result;
+  const { safety: _, ...firstResult } = first.result;
   const { model, profile, backend, options } = first;
   const source = await store.source(first.id);
   const now = new Date().toISOString();
@@ -45,7 +45,7 @@ export async function keepVideo(
     startedAt: now,
     completedAt: now,
     result: {
-      ...made,
+      ...firstResult,
       ...(safety && { safety }),
       videoFile: `${id}.mp4`,
       videoBytes: file.size,
@@ -53,7 +53,7 @@ export async function keepVideo(
       height,
       frames,
       frameRate,
-      encoder: copied ? made.encoder : 'webcodecs',
+      encoder: copied ? firstResult.encoder : 'webcodecs',
       timings: { total: used.reduce((sum, { result }) => sum + result.timings.total, 0) },
     },
     parts: parts.map(({ id: partId, from, to }) => ({ id: partId, from, to })),

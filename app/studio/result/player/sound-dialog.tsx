@@ -15,8 +15,8 @@ export function SoundDialog(props: {
 }) {
   const { file, name, onClose } = props;
   const [audio, setAudio] = useState<{ file: File; seconds: number } | null>(null);
-  const [made, setMade] = useState<Blob | null>(null);
-  const url = useObjectUrl(made);
+  const [output, setOutput] = useState<Blob | null>(null);
+  const url = useObjectUrl(output);
   const task = useFileTask();
   const load = () => import('../../../../lib/video/sound');
 
@@ -36,7 +36,7 @@ export function SoundDialog(props: {
     task.run(async (signal) => {
       const { addSound } = await load();
       const sounding = await addSound(file, audio.file, settings, signal);
-      if (!signal.aborted) setMade(sounding);
+      if (!signal.aborted) setOutput(sounding);
     });
   };
 
@@ -45,11 +45,11 @@ export function SoundDialog(props: {
       <h2 id="sound-title">{t('result.sound.title')}</h2>
       <form
         className="longer"
-        onChange={() => setMade(null)}
+        onChange={() => setOutput(null)}
         onSubmit={(event) => {
           event.preventDefault();
-          if (!made) return make(new FormData(event.currentTarget));
-          downloadFile(made, name.replace(/\.mp4$/, '-sound.mp4'));
+          if (!output) return make(new FormData(event.currentTarget));
+          downloadFile(output, name.replace(/\.mp4$/, '-sound.mp4'));
           onClose();
         }}
       >
@@ -92,7 +92,7 @@ export function SoundDialog(props: {
         <TaskStatus task={task} name={t(audio ? 'result.writing' : 'result.opening')} />
         <div className="actions">
           <button type="submit" className="primary" disabled={!audio}>
-            {made ? t('result.download') : t('result.sound.add')}
+            {output ? t('result.download') : t('result.sound.add')}
           </button>
           <button type="button" onClick={onClose}>
             {t('result.cancel')}
