@@ -4,11 +4,13 @@ import { t } from '../texts';
 import '../texts/en/settings';
 
 const families = [
-  { family: 'linear', kind: 'linear', fast: false },
-  { family: 'attention', kind: 'attention', fast: false },
-  { family: 'convolution', kind: 'convolution', fast: false },
-  { family: 'fastLinear', kind: 'linear', fast: true },
-  { family: 'fastAttention', kind: 'attention', fast: true },
+  { family: 'linear', kind: 'linear', mode: 'exact' },
+  { family: 'attention', kind: 'attention', mode: 'exact' },
+  { family: 'convolution', kind: 'convolution', mode: 'exact' },
+  { family: 'fastLinear', kind: 'linear', mode: 'fast' },
+  { family: 'fastAttention', kind: 'attention', mode: 'fast' },
+  { family: 'matrixAttention', kind: 'attention', mode: 'matrix' },
+  { family: 'matrixConvolution', kind: 'convolution', mode: 'matrix' },
 ] as const;
 
 /** The same in every language. */
@@ -31,11 +33,13 @@ export function KernelTable({ tuned, peak }: { tuned: TunedMode; peak: Peak | nu
         <tbody>
           {families
             .filter(({ family }) => family in winners)
-            .map(({ family, kind, fast }) => {
+            .map(({ family, kind, mode }) => {
               const winner = winners[family];
               const rate = winner?.rate ?? null;
-              const instead = t(fast ? 'shared.kernels.exact' : 'shared.kernels.runtime');
-              const most = peak && peakRate(peak, kind, fast);
+              const instead = t(`shared.kernels.${mode === 'exact' ? 'runtime' : 'exact'}`);
+              // The peak of matrix units is not measured.
+              const onMatrices = winner?.name.startsWith('matrix ') ?? false;
+              const most = peak && !onMatrices && peakRate(peak, kind, mode === 'fast');
               const share = rate !== null && most ? rate / most : null;
               return (
                 <tr key={family}>

@@ -66,8 +66,8 @@ const tiles: readonly Tile[] = [
   [64, 64],
   [128, 64],
   [32, 64],
-  [64, 128],
   [128, 128],
+  [64, 128],
 ];
 
 /** With tiles in f16, which help where it costs nothing to widen them: such GPUs have few registers for a thread. */
