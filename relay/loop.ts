@@ -55,20 +55,22 @@ export async function within(ms: number, work: PromiseLike<unknown>): Promise<bo
   }
 }
 
+/** Pause after a round that failed, in milliseconds. */
+const failedMs = 1000;
+
 /**
  * Begins work in rounds until the signal, as soon as there is news, something has ended, or the time of the last round
- * is over.
+ * is over; then waits for what has begun. A round that fails is logged and repeated.
  *
- * @param options.listen calls its argument at news; without it rounds are begun by time
+ * @param options.listen calls its argument at news
  * @param round begins what there is to do, none of which may reject; gets the number that has not ended.
  *   @returns milliseconds until the next
- * @returns what has begun and not ended, once the signal is aborted
  */
 export async function workUntil(
   signal: AbortSignal,
-  options: { listen: (onNews: () => void) => Promise<() => Promise<void>>; log: Logger },
+  options: { listen: (onNews: () => void) => () => void; log: Logger },
   round: (begin: (work: Promise<void>) => void, underWay: number) => Promise<number>,
-): Promise<{ running: Promise<unknown> }> {
+): Promise<void> {
   const wake = new Signal();
   const onNews = () => wake.raise();
   const underWay = new Set<Promise<void>>();
@@ -80,16 +82,14 @@ export async function workUntil(
     underWay.add(ending);
   };
   signal.addEventListener('abort', onNews, { once: true });
-  const stopListening = await options.listen(onNews).catch((err: unknown) => {
-    options.log.warn({ err }, 'work is not announced to this node and is found at intervals');
-    return async () => {};
-  });
+  const stopListening = options.listen(onNews);
   while (!signal.aborted) {
-    const ms = await round(begin, underWay.size);
+    const ms = await round(begin, underWay.size).catch((err: unknown) => {
+      options.log.error({ err }, 'no work could be begun; it will be tried again');
+      return failedMs;
+    });
     if (!signal.aborted) await wake.wait(ms);
   }
-  signal.removeEventListener('abort', onNews);
-  // The connection may be broken.
-  await stopListening().catch(() => undefined);
-  return { running: Promise.all(underWay) };
+  stopListening();
+  await Promise.all(underWay);
 }

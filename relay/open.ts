@@ -7,50 +7,36 @@ import { createGuard } from './guard/guard';
 import { createHeldClaims, createJobs, createSweeper, createWatches, createWorkers } from './jobs';
 import { once, repeat } from './loop';
 import { createMetrics } from './observe/metrics';
-import { installationSecret, openDatabase } from './store';
+import { installationSecret, openDatabase, type Store } from './store';
 import { createWebhooks } from './webhooks/webhooks';
 
 /** Interval of removing expired files, workers and webhooks, in seconds. */
 const retentionSeconds = 60;
 
-export type RunningRelay = Awaited<ReturnType<typeof openParts>>;
+export type RunningRelay = ReturnType<typeof createParts>;
 export type Relay = Omit<RunningRelay, 'start' | 'finish' | 'stop'>;
 
 /**
  * Opens every part of one node. Background work begins with `start()`.
  *
  * @param config with the port that the server has: links are made of it
- * @throws Error with sentences as `openDatabase` does; what was opened before is closed again
+ * @throws Error with sentences as `openDatabase` does
  */
 export async function openRelay(config: Config, log: Logger) {
-  /** Functions that close parts; the last part is closed first. */
-  const closers: (() => Promise<unknown>)[] = [];
-  const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) {
-      await close().catch((error: unknown) => log.error({ err: error }, 'a part did not close'));
-    }
-  };
+  const store = await openDatabase(config, log);
   try {
-    return await openParts(config, log, closers, closeAll);
+    return createParts(config, log, store, await installationSecret(store.db, 'link_secret'));
   } catch (error) {
-    await closeAll();
+    await store.close();
     throw error;
   }
 }
 
-async function openParts(
-  config: Config,
-  log: Logger,
-  closers: (() => Promise<unknown>)[],
-  closeAll: () => Promise<void>,
-) {
+function createParts(config: Config, log: Logger, store: Store, secret: string) {
   const metrics = createMetrics();
-  const store = await openDatabase(config, log);
-  closers.push(() => store.close());
   const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
-  closers.push(() => guard.close());
   const keys = createKeys({ store, config, log });
-  const links = createLinks({ config, secret: await installationSecret(store.db, 'link_secret') });
+  const links = createLinks({ config, secret });
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
   const { outboxRow } = webhooks;
   const jobs = createJobs({ store, config, outboxRow, log, metrics });
@@ -58,7 +44,6 @@ async function openParts(
   const files = createFiles({ config, store, links, guard, jobs, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
-  closers.push(() => heldClaims.close());
   const workers = createWorkers(store);
   const watches = createWatches({ store, jobs, stopping: stopping.signal });
   metrics.watch({
@@ -110,6 +95,10 @@ async function openParts(
      */
     finish,
     /** Finishes, then closes everything, the database last. Calling it again waits for the same end. */
-    stop: once(() => finish().then(closeAll)),
+    stop: once(async () => {
+      await finish();
+      await guard.close();
+      await store.close();
+    }),
   };
 }

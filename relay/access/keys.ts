@@ -4,13 +4,7 @@ import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { Kept } from '../kept';
-import {
-  type Database,
-  installationSecret,
-  type Store,
-  storageErrors,
-  withoutValues,
-} from '../store';
+import { type Database, installationSecret, type Store } from '../store';
 import { keys, owners, settings } from '../store/schema';
 import { type Caller, controlCaller, firstOwner, requireScope } from './caller';
 import { processControlToken } from './control';
@@ -66,7 +60,7 @@ export function createKeys(options: {
 
   const find = async (id: string): Promise<KeyRow | null> => {
     const read = () => db.select().from(keys).where(eq(keys.id, id));
-    const row = await rows.get(id, async () => (await storageErrors(read))[0] ?? null);
+    const row = await rows.get(id, async () => (await read())[0] ?? null);
     if (row === null) rows.forget(id);
     return row;
   };
@@ -82,8 +76,7 @@ export function createKeys(options: {
     db.update(keys)
       .set({ lastUsedAt: now })
       .where(and(eq(keys.id, row.id), old))
-      .catch((error: unknown) => {
-        const err = withoutValues(error);
+      .catch((err: unknown) => {
         log.warn({ keyId: row.id, err }, 'the last use of a key could not be written');
       });
   };
@@ -250,7 +243,7 @@ export function createKeys(options: {
     },
 
     webhookSecret: (owner: string): Promise<string> =>
-      webhookSecrets.get(owner, () => storageErrors(() => ownerSecret(db, owner))),
+      webhookSecrets.get(owner, () => ownerSecret(db, owner)),
   };
 }
 

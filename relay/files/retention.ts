@@ -1,7 +1,6 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { eq, lt } from 'drizzle-orm';
-import { withStorageErrors } from '../store';
 import { type UploadRow, uploads } from '../store/schema';
 import { onStorage } from './blobs';
 import type { FilesContext } from './requests';
@@ -38,7 +37,7 @@ export function createRetention(context: FilesContext) {
     }
   }
 
-  return withStorageErrors({
+  return {
     /** Removes what has expired: files, with temporary ones. Bounded per call. */
     async sweep(): Promise<void> {
       const isExpired = lt(uploads.expiresAt, new Date());
@@ -51,5 +50,5 @@ export function createRetention(context: FilesContext) {
     async removeOf(jobId: string): Promise<void> {
       for (const one of await rows.ofJob(jobId)) await expire(one);
     },
-  });
+  };
 }

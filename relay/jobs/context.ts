@@ -95,9 +95,9 @@ export type Apply = ReturnType<typeof createSteps>;
 
 /** Notifies other parts and nodes of a change, after its transaction. */
 export function announce(store: Store, job: JobRow, delivery = false): void {
-  void store.notify('jobChanged', `${job.id}:status`);
-  if (delivery) void store.notify('deliveryDue', '');
+  store.notify('jobChanged', `${job.id}:status`);
+  if (delivery) store.notify('deliveryDue', '');
   if (job.status !== 'created') return;
-  if (job.ready) void store.notify('jobAvailable', `${job.shared ? 'shared' : 'own'}:${job.owner}`);
-  else void store.notify('intakeDue', '');
+  if (job.ready) store.notify('jobAvailable', `${job.shared ? 'shared' : 'own'}:${job.owner}`);
+  else store.notify('intakeDue', '');
 }

@@ -39,7 +39,7 @@ describe.each(engines)('held claims', (engine) => {
       // The first statements of a connection take longer.
       await jobs.depth();
     });
-    afterEach(() => claims.close());
+    afterEach(() => stopping.abort());
     /** What is not the database's. */
     const once = it.runIf(engine === 'pglite');
     const waiting = (count: number) => expect.poll(() => claims.count).toBe(count);
@@ -93,7 +93,7 @@ describe.each(engines)('held claims', (engine) => {
         await waiting(3 - count);
       }
       expect(order).toEqual([0, 1, 2]);
-      await claims.close();
+      stopping.abort();
       await Promise.all(held);
     });
 
@@ -106,7 +106,8 @@ describe.each(engines)('held claims', (engine) => {
           return jobs.claimNext(...asked);
         },
       };
-      await claims.close();
+      stopping.abort();
+      stopping = new AbortController();
       claims = createHeldClaims({
         store: fixture().store,
         jobs: counting,
@@ -127,7 +128,7 @@ describe.each(engines)('held claims', (engine) => {
       expect(given.sort()).toEqual(submitted.map(({ id }) => id).sort());
       // For each of at most ten announcements one of both kinds finds nothing, and by time now and then.
       expect(tries).toBeLessThan(60);
-      await claims.close();
+      stopping.abort();
       await Promise.all(others);
     });
 
@@ -189,7 +190,6 @@ describe.each(engines)('held claims', (engine) => {
       expect(await cut).toBeNull();
       // Handed back at once, and given to the next that waits.
       expect(await claims.claim(requestOf(), holdMs, never)).toMatchObject({ id, attempt: 1 });
-      await cutting.close();
     });
 
     once('continue when another claim fails', async () => {
@@ -213,7 +213,7 @@ describe.each(engines)('held claims', (engine) => {
       // Not by the timer, which comes every 5 s.
       expect(performance.now() - submittedAt).toBeLessThan(2000);
       expect(node.count).toBe(1);
-      await node.close();
+      stopping.abort();
       expect(await first).toBeNull();
     });
 
@@ -246,7 +246,7 @@ describe.each(engines)('held claims', (engine) => {
         const given = (await Promise.all(both)).map((job) => job?.id ?? null);
         expect(given.toSorted()).toEqual([id, null].toSorted());
       } finally {
-        await other.claims.close();
+        other.stopping.abort();
         await store.close();
       }
     });

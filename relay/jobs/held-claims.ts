@@ -123,16 +123,13 @@ export function createHeldClaims(dependencies: {
       client.addEventListener('abort', onAbort);
     });
   }
-  const endAll = () => {
+  const stopListening = store.listen('jobAvailable', announce);
+  const timer = setInterval(() => announce('all'), tryEveryMs).unref();
+  stopping.addEventListener('abort', () => {
+    clearInterval(timer);
+    stopListening();
     for (const claim of [...held.values()]) claim.end(null);
-  };
-  stopping.addEventListener('abort', endAll);
-
-  const listening = store.listen('jobAvailable', announce);
-  // Held claims then find jobs by time.
-  listening.catch((err: unknown) => log.error({ err }, 'new jobs are not announced to this node'));
-  const timer = setInterval(() => announce('all'), tryEveryMs);
-  timer.unref();
+  });
 
   return {
     /** Number of claims that this node holds. */
@@ -168,14 +165,6 @@ export function createHeldClaims(dependencies: {
     /** A full node holds no more claims: each is answered at once. */
     get isFull(): boolean {
       return held.size >= mostHeld;
-    },
-    async close(): Promise<void> {
-      clearInterval(timer);
-      endAll();
-      await listening.then(
-        (stop) => stop(),
-        () => undefined,
-      );
     },
   };
 }

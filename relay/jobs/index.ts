@@ -1,7 +1,6 @@
 import { and, eq } from 'drizzle-orm';
 import type { ClaimAnswer, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { withStorageErrors } from '../store';
 import { type JobRow, jobs } from '../store/schema';
 import { skippedFor } from './claim';
 import { createSteps, type JobsDependencies } from './context';
@@ -22,12 +21,12 @@ export { canTake, createWorkers, takesFor, type Workers } from './workers';
 
 /**
  * The jobs of an installation: leases per attempt with a fencing token (README.md). Every method is one
- * transaction and throws ApiError `STORAGE_DOWN` when the database is not there.
+ * transaction.
  */
 export function createJobs(dependencies: JobsDependencies) {
   const { db } = dependencies.store;
   const apply = createSteps(dependencies);
-  return withStorageErrors({
+  return {
     get: createJobReader(db),
     ...createSubmissions(dependencies),
     ...createQueries(db),
@@ -51,7 +50,7 @@ export function createJobs(dependencies: JobsDependencies) {
      * @param which lost leases alone, or all but them; everything where absent
      */
     sweep: (which?: 'leases' | 'others') => sweepJobs(dependencies, apply, which),
-  });
+  };
 }
 
 /** The one place that changes a job's row. */

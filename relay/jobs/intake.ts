@@ -144,7 +144,7 @@ export function createIntakes({ store }: JobsDependencies, apply: Apply) {
         intakeError: error,
         intakeRetryAt: inSeconds(pause),
       });
-      if (job) void store.notify('jobChanged', `${job.id}:status`);
+      if (job) store.notify('jobChanged', `${job.id}:status`);
       return job;
     },
     /** Gives a taken job back after `seconds`: the failure was not caused by its files. */

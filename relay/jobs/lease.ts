@@ -77,7 +77,7 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
           setWhere: isOld,
         })
         .returning({ id: deliveries.id });
-      if (written.length > 0) void store.notify('deliveryDue', '');
+      if (written.length > 0) store.notify('deliveryDue', '');
     } catch (err) {
       log.warn({ err, job: job.id, event }, 'the webhook of an event was not written');
     }
@@ -140,8 +140,8 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
       };
       const moved = await (image === undefined ? extend(db) : db.transaction(extend));
       if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
-      void store.notify('jobChanged', `${id}:step`);
-      if (image !== undefined) void store.notify('jobChanged', `${id}:preview`);
+      store.notify('jobChanged', `${id}:step`);
+      if (image !== undefined) store.notify('jobChanged', `${id}:preview`);
       if (moved.webhookEvents?.includes('progress')) {
         const [job] = await db.select().from(jobs).where(eq(jobs.id, id));
         await report(job, 'progress');

@@ -15,8 +15,8 @@ const readEveryMs = 5000;
 export const maxOpen = 50;
 
 /**
- * Answers of this node that wait for changes of jobs. All share one subscription of the database, made for the
- * first of them. Messages may be lost, so a watched job is also read at intervals.
+ * Answers of this node that wait for changes of jobs. Messages may be lost, so a watched job is also read at
+ * intervals.
  *
  * @param stopping ends every watch
  */
@@ -29,26 +29,14 @@ export function createWatches(dependencies: {
   /** Events have the names of jobs. */
   const watched = new EventEmitter().setMaxListeners(0);
   const openAnswers = new Map<string, number>();
-  let subscription: Promise<unknown> | null = null;
-
-  function emit(payload: string): void {
+  store.listen('jobChanged', (payload) => {
     const [id = '', name] = payload.split(':');
     const change = changes.find((one) => one === name);
     if (change) watched.emit(id, change);
-  }
+  });
   stopping.addEventListener('abort', () => {
     for (const id of watched.eventNames()) watched.emit(id, 'status');
   });
-
-  async function subscribe(): Promise<void> {
-    subscription ??= store.listen('jobChanged', emit);
-    try {
-      await subscription;
-    } catch (error) {
-      subscription = null;
-      throw error;
-    }
-  }
 
   return {
     /** Number of jobs that are watched. */
@@ -95,11 +83,9 @@ export function createWatches(dependencies: {
       watched.on(id, onChange);
       signal.addEventListener('abort', onAbort);
       try {
-        await subscribe();
         while (!signal.aborted) {
           const seen = changed;
           changed = new Set();
-          // Read after the subscription, so that no change is missed.
           const job = await jobs.get(id);
           if (job === null) return;
           yield { job, changed: seen };

@@ -3,7 +3,7 @@ import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { Kept } from '../kept';
 import { type JobRow, jobs, keys, type WorkerRow, workers } from '../store/schema';
-import { type Store, withStorageErrors } from '../store/store';
+import type { Store } from '../store/store';
 import { listedSeconds } from './context';
 
 const listedMs = listedSeconds * 1000;
@@ -48,7 +48,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     return rows.map((row) => ({ ...row, shared: row.shared === true }));
   }
 
-  return withStorageErrors({
+  return {
     /** A worker has claimed, or waits. */
     async seen(
       caller: Caller,
@@ -111,7 +111,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
       const before = new Date(Date.now() - keptMs);
       await db.delete(workers).where(lt(workers.seenAt, before));
     },
-  });
+  };
 }
 
 export type Workers = ReturnType<typeof createWorkers>;

@@ -1,3 +1,4 @@
+import { DrizzleQueryError } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { createLog } from './log';
 
@@ -41,12 +42,11 @@ describe('the log', () => {
   });
 
   it('logs a failed query without its values', () => {
-    const error = Object.assign(
-      new Error('Failed query: insert into jobs values ($1)\nparams: hush-prompt', {
-        cause: Object.assign(new Error('the disk is full'), { code: '53100', detail: 'hush-row' }),
-      }),
-      { query: 'insert into jobs values ($1)', params: ['hush-prompt'] },
-    );
+    const fields = { code: '53100', detail: 'hush-row', query: 'insert', params: ['hush-prompt'] };
+    const cause = Object.assign(new Error('the disk is full'), fields);
+    const params = ['hush-prompt\n    at hush'];
+    const error = new DrizzleQueryError('insert into jobs values ($1)', params, cause);
+    expect(error.stack).toContain('    at hush');
     const { text, entries } = written('info', (log) => log.error({ err: error }, 'failed'));
     expect(text).not.toContain('hush');
     expect(entries[0]).toMatchObject({

@@ -1,3 +1,4 @@
+import { DrizzleQueryError } from 'drizzle-orm';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config';
 
@@ -56,16 +57,18 @@ export function createLog(
 
 /**
  * The fields of an error that may be logged. Drizzle puts a query's parameters, prompts and keys among them,
- * into message, stack and fields of its errors: only the query's text is logged.
+ * into message, stack and fields of its errors: only the query's text is logged, and the database's message.
  */
 function describeError(thrown: unknown, depth = 0): object {
   if (!(thrown instanceof Error)) return { type: typeof thrown, message: '', stack: '' };
-  const { code, query } = thrown as { code?: unknown; query?: unknown };
+  const { code } = thrown as { code?: unknown };
+  const isQuery = thrown instanceof DrizzleQueryError;
   return {
     type: thrown.name,
-    message: typeof query === 'string' ? `Failed query: ${query}` : thrown.message,
-    // Only the calls: the first lines of a stack repeat the message.
+    message: isQuery ? `Failed query: ${thrown.query}` : thrown.message,
+    // Only the calls: the first lines of a stack repeat the message, whose values may look like calls.
     stack: (thrown.stack ?? '')
+      .replace(thrown.message, '')
       .split('\n')
       .filter((line) => /^\s+at /.test(line))
       .join('\n'),

@@ -10,14 +10,7 @@ import { migrationsFolder } from './folders';
 import { takeLock } from './lock';
 import { copyPrepared } from './prepared';
 import * as schema from './schema';
-import {
-  createBatcher,
-  createListeners,
-  type Database,
-  type Store,
-  storageErrors,
-  withinASecond,
-} from './store';
+import { createBatcher, createListeners, type Database, type Store, withinASecond } from './store';
 
 /** PostgreSQL's cache of pages: 16 MB and not 128, as the system caches the files as well (README.md). */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
@@ -85,7 +78,7 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     db,
     notify: batcher.add,
     listen: listeners.listen,
-    ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
+    ping: () => withinASecond(db.execute(sql`select 1`)),
     close: once(async () => {
       clearInterval(maintenance);
       await clearing;

@@ -15,7 +15,6 @@ import {
   type Database,
   type Store,
   storageDown,
-  storageErrors,
   withinASecond,
 } from './store';
 
@@ -40,7 +39,9 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
     keepAlive: true,
     application_name: 'kinora',
   };
-  await storageErrors(() => migrateOnce(connection));
+  await migrateOnce(connection).catch((error: unknown) => {
+    throw storageDown(error) ?? error;
+  });
 
   const pool = new pg.Pool({
     ...connection,
@@ -57,7 +58,7 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
   pool.on('connect', (client) => client.on('error', () => undefined));
   const db = databaseOf(pool);
 
-  const listener = startListener(connection, log);
+  const listener = await startListener(connection, log);
   const batcher = createBatcher(
     async (messages) => {
       // One statement of its own: NOTIFY makes commits queue behind one lock, so it is never part
@@ -75,8 +76,8 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
     engine: 'postgres',
     db,
     notify: batcher.add,
-    listen: (channel, onMessage) => listener.listen(channel, onMessage),
-    ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
+    listen: listener.listen,
+    ping: () => withinASecond(db.execute(sql`select 1`)),
     close: once(async () => {
       await batcher.flushed();
       await listener.close();
@@ -134,17 +135,14 @@ const names = Object.keys(channels) as Channel[];
 /**
  * One connection that listens to every channel and reconnects when it breaks. Messages meanwhile are lost;
  * receivers also look at intervals.
+ *
+ * @returns once it listens, or a first try has failed
  */
-export function startListener(
-  connection: pg.ClientConfig,
-  log?: Logger,
-): { listen: Store['listen']; close(): Promise<void> } {
+async function startListener(connection: pg.ClientConfig, log?: Logger) {
   const listeners = createListeners((error) =>
     log?.error({ err: error }, 'a listener of the store failed'),
   );
   const stop = new AbortController();
-  let first: Promise<void> | null = null;
-  let loop: Promise<void> = Promise.resolve();
 
   /** @returns false when the listener is being closed; only its signal rejects a pause */
   const pause = (ms: number): Promise<boolean> =>
@@ -171,31 +169,27 @@ export function startListener(
     }
   }
 
-  async function run(started: () => void): Promise<void> {
+  async function run(onFirst: () => void): Promise<void> {
     let retryMs = firstRetryMs;
     do {
       await listenOnce(() => {
         retryMs = firstRetryMs;
-        started();
+        onFirst();
       }).catch((error: unknown) =>
         log?.warn({ err: error }, 'the listener has no connection to the database'),
       );
-      started();
+      onFirst();
       retryMs = Math.min(2 * retryMs, longestRetryMs);
     } while (await pause(retryMs / 2));
   }
 
+  let loop: Promise<void> = Promise.resolve();
+  await new Promise<void>((resolve) => {
+    loop = run(resolve);
+  });
   return {
-    async listen(channel, onMessage) {
-      const end = await listeners.listen(channel, onMessage);
-      // The first listener opens the connection; a database that is down now is tried again later.
-      first ??= new Promise((started) => {
-        loop = run(started);
-      });
-      await first;
-      return end;
-    },
-    async close() {
+    listen: listeners.listen,
+    async close(): Promise<void> {
       stop.abort();
       listeners.clear();
       await loop;

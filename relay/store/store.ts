@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events';
-import { DrizzleQueryError } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { ApiError } from '../../lib/contract/v3';
 import { within } from '../loop';
@@ -25,10 +24,10 @@ export type Channel = keyof typeof channels;
 export interface Store {
   readonly engine: 'pglite' | 'postgres';
   readonly db: Database;
-  /** Sends a message to every node, this one too. It may be lost: receivers also look at intervals. */
-  notify(channel: Channel, payload: string): Promise<void>;
+  /** Sends a message to every node, this one too, soon. It may be lost: receivers also look at intervals. */
+  notify(channel: Channel, payload: string): void;
   /** @returns a function that ends it */
-  listen(channel: Channel, onMessage: (payload: string) => void): Promise<() => Promise<void>>;
+  listen(channel: Channel, onMessage: (payload: string) => void): () => void;
   /** `select 1` within a second. @throws ApiError `STORAGE_DOWN` */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -64,49 +63,11 @@ export function storageDown(thrown: unknown): ApiError | null {
     if (error instanceof ApiError) return error.code === 'STORAGE_DOWN' ? error : null;
     const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
     const isCode = networkCodes.test(code) || unavailableStates.test(code);
-    if (isCode || unavailableMessages.test(error.message))
-      return new ApiError('STORAGE_DOWN', undefined, { cause: withoutValues(thrown) });
+    if (isCode || unavailableMessages.test(error.message)) {
+      return new ApiError('STORAGE_DOWN', undefined, { cause: error });
+    }
   }
   return null;
-}
-
-/**
- * Runs work on the database and names its errors.
- *
- * Drizzle's own error carries the statement's values, prompts among them, in its message: it never
- * leaves this function, so that it reaches no log.
- *
- * @throws ApiError `STORAGE_DOWN` where the database is not there; every other error as it is
- */
-export async function storageErrors<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (thrown) {
-    throw storageDown(thrown) ?? withoutValues(thrown);
-  }
-}
-
-/** The same methods, each under {@link storageErrors}. */
-export function withStorageErrors<Methods extends object>(methods: Methods): Methods {
-  return new Proxy(methods, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function') return method;
-      return (...args: unknown[]) => storageErrors(() => method.apply(target, args));
-    },
-  });
-}
-
-/** The error under Drizzle's, which names no values; any other error as it is. */
-export function withoutValues(thrown: unknown): unknown {
-  if (!(thrown instanceof DrizzleQueryError)) return thrown;
-  if (!(thrown.cause instanceof Error)) return new Error('A statement failed.');
-  const cause: Error & { detail?: unknown; where?: unknown; params?: unknown } = thrown.cause;
-  // "Key (id)=(…) already exists" and its like quote values too.
-  delete cause.detail;
-  delete cause.where;
-  delete cause.params;
-  return cause;
 }
 
 /** An error and its causes, at most five deep, with the errors of each address that was tried. */
@@ -136,7 +97,7 @@ export interface Message {
 export function createBatcher(
   send: (messages: readonly Message[]) => Promise<void>,
   onError: (error: unknown) => void,
-): { add(channel: Channel, payload: string): Promise<void>; flushed(): Promise<void> } {
+): { add: Store['notify']; flushed(): Promise<void> } {
   let waiting = new Map<string, Message>();
   let running: Promise<void> | null = null;
 
@@ -146,11 +107,7 @@ export function createBatcher(
     while (waiting.size > 0) {
       const batch = [...waiting.values()];
       waiting = new Map();
-      try {
-        await send(batch);
-      } catch (error) {
-        onError(error);
-      }
+      await send(batch).catch(onError);
     }
     running = null;
   }
@@ -159,7 +116,6 @@ export function createBatcher(
     add(channel, payload) {
       waiting.set(`${channel} ${payload}`, { channel, payload });
       running ??= run();
-      return running;
     },
     flushed: () => running ?? Promise.resolve(),
   };
@@ -169,7 +125,7 @@ export function createBatcher(
 export function createListeners(onError: (error: unknown) => void) {
   const emitter = new EventEmitter().setMaxListeners(0);
   return {
-    async listen(channel: Channel, onMessage: (payload: string) => void) {
+    listen(channel: Channel, onMessage: (payload: string) => void) {
       const listener = (payload: string) => {
         try {
           onMessage(payload);
@@ -178,7 +134,7 @@ export function createListeners(onError: (error: unknown) => void) {
         }
       };
       emitter.on(channel, listener);
-      return async () => void emitter.off(channel, listener);
+      return () => void emitter.off(channel, listener);
     },
     emit: (channel: Channel, payload: string) => void emitter.emit(channel, payload),
     clear: () => void emitter.removeAllListeners(),

@@ -12,17 +12,15 @@ import type { Config } from '../config';
 import { describeRecord, type Links } from '../files/links';
 import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
-import { within, workUntil } from '../loop';
+import { workUntil } from '../loop';
 import type { Metrics } from '../observe/metrics';
 import type { DeliveryRow, deliveries, JobRow } from '../store/schema';
-import { type Store, withStorageErrors } from '../store/store';
+import type { Store } from '../store/store';
 import { createOutbox, type DeliveryState, hostOf } from './outbox';
 import { type Attempt, sendWebhook } from './send';
 
 /** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
 const keptRetentions = 4;
-/** Pause after an error of the database, in milliseconds. */
-const errorPauseMs = 1000;
 /** Reading the outbox takes longer than this where the backlog is long, in milliseconds. */
 const slowMs = 50;
 /** Longest `Retry-After` that is followed, in seconds: 15 minutes. */
@@ -115,7 +113,7 @@ export function createWebhooks(dependencies: WebhookDependencies) {
   };
   const delays = config.KINORA_WEBHOOK_DELAYS;
   const firstDelay = delays[0] ?? 0;
-  const outbox = withStorageErrors(createOutbox(store.db));
+  const outbox = createOutbox(store.db);
 
   /** One attempt from claim to record. Never rejects: a row that could not be written is retried. */
   async function attemptOf(row: DeliveryRow, stop: AbortSignal): Promise<void> {
@@ -174,8 +172,7 @@ export function createWebhooks(dependencies: WebhookDependencies) {
     list: outbox.list,
     async replay(...delivery: Parameters<typeof outbox.replay>) {
       const record = await outbox.replay(...delivery);
-      // The loop looks at intervals too.
-      await store.notify('deliveryDue', '').catch(() => undefined);
+      store.notify('deliveryDue', '');
       return record;
     },
     /**
@@ -185,6 +182,8 @@ export function createWebhooks(dependencies: WebhookDependencies) {
     async run(signal: AbortSignal): Promise<void> {
       const hosts = new Map<string, number>();
       const interrupt = new AbortController();
+      const stopMs = config.KINORA_STOP_SECONDS * 1000;
+      signal.addEventListener('abort', () => setTimeout(() => interrupt.abort(), stopMs).unref());
       const attempt = async (row: DeliveryRow) => {
         const host = hostOf(row.url);
         const count = (change: number) => hosts.set(host, (hosts.get(host) ?? 0) + change);
@@ -193,7 +192,7 @@ export function createWebhooks(dependencies: WebhookDependencies) {
         if (count(-1).get(host) === 0) hosts.delete(host);
       };
       const listen = (onNews: () => void) => store.listen('deliveryDue', onNews);
-      const { running } = await workUntil(signal, { listen, log }, async (begin, underWay) => {
+      await workUntil(signal, { listen, log }, async (begin, underWay) => {
         const startedAt = performance.now();
         try {
           const limit = concurrency - underWay;
@@ -203,18 +202,12 @@ export function createWebhooks(dependencies: WebhookDependencies) {
           // Behind the rows of a host that now has its share there may be others.
           if (rows.length > 0) return 0;
           return Math.min((await outbox.untilNextDue()) ?? pollMs, pollMs);
-        } catch (thrown) {
-          log.error({ err: thrown }, 'the outbox could not be read');
-          return errorPauseMs;
         } finally {
           // Attempts and jobs end often: reading takes at most half of the time.
           const tookMs = Math.min(performance.now() - startedAt, pollMs);
           if (tookMs > slowMs) await delay(tookMs, undefined, { signal }).catch(() => undefined);
         }
       });
-      await within(config.KINORA_STOP_SECONDS * 1000, running);
-      interrupt.abort();
-      await running;
     },
     /** Removes deliveries that ended long ago, a bounded number per call. @throws ApiError `STORAGE_DOWN` */
     sweep: (): Promise<void> =>

@@ -43,17 +43,6 @@ const pauseSeconds = 5;
 export function createIntake(context: IntakeContext) {
   const { config, store, jobs, requireSpace, log } = context;
 
-  async function takeJobs(limit: number): Promise<JobRow[]> {
-    if (limit <= 0) return [];
-    try {
-      return await jobs.takeIntake(limit, holdSeconds);
-    } catch (err) {
-      // The database does not answer: the loop tries again.
-      log.warn({ err }, 'waiting jobs could not be taken');
-      return [];
-    }
-  }
-
   /** One job; a failure that its files did not cause is repeated later, and costs no attempt. */
   async function handle(job: JobRow, signal: AbortSignal): Promise<void> {
     try {
@@ -143,11 +132,12 @@ export function createIntake(context: IntakeContext) {
      */
     async run(signal: AbortSignal): Promise<void> {
       const listen = (onNews: () => void) => store.listen('intakeDue', onNews);
-      const { running } = await workUntil(signal, { listen, log }, async (begin, underWay) => {
-        for (const job of await takeJobs(maxAtOnce - underWay)) begin(handle(job, signal));
+      await workUntil(signal, { listen, log }, async (begin, underWay) => {
+        const limit = maxAtOnce - underWay;
+        const taken = limit > 0 ? await jobs.takeIntake(limit, holdSeconds) : [];
+        for (const job of taken) begin(handle(job, signal));
         return config.KINORA_SWEEP_SECONDS * 1000;
       });
-      await running;
     },
   };
 }

@@ -3,7 +3,6 @@ import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../li
 import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
-import { storageErrors } from '../../store';
 import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
 import { checkName, findVideo, receiveVideo, takeVideo, type VideoName } from '../outputs/video';
 import {
@@ -77,9 +76,7 @@ export async function takeOwnVideo(
     const stored = await takeVideo(context, name, video.parameters);
     await removeOld();
     const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
-    [job = null] = await storageErrors(() =>
-      store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
-    );
+    [job = null] = await store.db.insert(jobs).values(row).onConflictDoNothing().returning();
     if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
     await rows.give(stored.key, job);
   }

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { ApiError, type Share, type ShareBody, type ShareRecord } from '../../../lib/contract/v3';
 import { idForm } from '../../jobs/queries';
-import { withStorageErrors } from '../../store';
 import { type JobRow, jobs, type ShareRow, shares } from '../../store/schema';
 import type { FilesContext } from '../requests';
 
@@ -44,7 +43,7 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
     created_at: share.createdAt.toISOString(),
     expires_at: endOf(share, job).toISOString(),
   });
-  return withStorageErrors({
+  return {
     /**
      * Makes the link of a job, or changes of the one that it has what is named. One that has expired is not opened again: whoever
      * knows its address was given it for a time.
@@ -147,7 +146,7 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
       if (endsAt.getTime() <= Date.now()) return { kind: 'ended' };
       return { kind: 'open', share, job, endsAt };
     },
-  });
+  };
 }
 
 function currentOf(jobId: string) {

@@ -12,7 +12,7 @@ import { readSafetensorsHeader } from '../../../lib/weights/formats/safetensors'
 import { blobFile } from '../../../lib/weights/formats/source';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
-import { type Store, withStorageErrors } from '../../store';
+import type { Store } from '../../store';
 import { type JobRow, jobs, type UploadRow, uploads } from '../../store/schema';
 import { type Source, tooLarge, withTemporaryFile } from '../blobs';
 import {
@@ -98,7 +98,7 @@ export async function linkedUpload(
   return upload?.owner === owner ? upload : null;
 }
 
-/** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
+/** The table of uploads. */
 export function uploadRows({ db }: Pick<Store, 'db'>) {
   /** The newest complete upload of an owner with this name that has not expired. */
   async function newest(owner: string, filename: string, more?: SQL): Promise<StoredUpload | null> {
@@ -111,7 +111,7 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
       .limit(1);
     return row ? { ...row, blobKey: row.blobKey ?? '' } : null;
   }
-  return withStorageErrors({
+  return {
     async insert(upload: NewUpload): Promise<UploadRow> {
       const [row] = await db.insert(uploads).values(upload).returning();
       if (!row) throw new Error('The upload was not inserted.');
@@ -174,7 +174,7 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
         .limit(1);
       return found !== undefined;
     },
-  });
+  };
 }
 
 export type UploadRows = ReturnType<typeof uploadRows>;

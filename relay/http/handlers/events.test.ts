@@ -89,9 +89,9 @@ describe('streams of events', () => {
     const { id, keyId } = await waiting('hal');
     const job = await node.relay.jobs.get(id);
     if (job === null) throw new Error('There is no job.');
-    const listen = () => Promise.reject(new Error('down'));
-    const { jobs, stopping } = node.relay;
-    const watches = createWatches({ store: { listen }, jobs, stopping });
+    const jobs = { get: () => Promise.reject(new Error('down')) };
+    const { store, stopping } = node.relay;
+    const watches = createWatches({ store, jobs, stopping });
     const deaf = { ...node.relay, watches };
     const { signal } = new AbortController();
     for (let count = 0; count < maxOpen; count += 1) {

@@ -120,7 +120,6 @@ describe('claiming', () => {
     expect(await text).toContain('retry:');
     const refused = await send('POST', '/api/worker/claim', token, declarationOf());
     expect(await refused.json()).toMatchObject({ error_code: 'SHUTTING_DOWN' });
-    await heldClaims.close();
     expect((await result(id)).status).toBe('created');
   });
 

@@ -10,7 +10,6 @@ import { familiesOf, modelsFor } from '../../config';
 import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { type JobImage, jobs } from '../../store/schema';
-import { storageErrors } from '../../store/store';
 import type { Handlers } from './index';
 
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
@@ -57,9 +56,7 @@ export const workerHandlers = {
     const waiting = and(sql`${jobs.status} = 'created'`, jobs.ready);
     const own = eq(jobs.owner, caller.owner);
     const mine = caller.shared ? or(own, jobs.shared) : own;
-    const [row] = await storageErrors(() =>
-      store.db.select({ count: count() }).from(jobs).where(and(waiting, mine)),
-    );
+    const [row] = await store.db.select({ count: count() }).from(jobs).where(and(waiting, mine));
     return {
       token: caller.keyId,
       owner: caller.owner,
