@@ -8,7 +8,7 @@ import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
 import { getVideo, putOutput, takeVideo } from './outputs/video';
-import type { FileCall, FileHandler, FilesContext, FilesDependencies } from './requests';
+import type { FileHandler, FilesContext, FilesDependencies } from './requests';
 import { createRetention } from './retention';
 import { shareHandlers } from './shares/handlers';
 import { headOwnVideo, putOwnVideo } from './shares/own-video';
@@ -25,9 +25,21 @@ export function openBlobs(config: Config): BlobStore {
   return s3Blobs({ ...config, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY });
 }
 
-/** Operations whose body is a form. */
-type FormUpload = 'uploadBinary' | 'uploadBinaryLegacy';
-type BoundHandler = (relay: unknown, call: FileCall) => Promise<unknown>;
+/** Handlers of the operations whose body is a form, and of what is no operation of the API. */
+const routes: Readonly<Record<FileRoute | 'uploadBinary' | 'uploadBinaryLegacy', FileHandler>> = {
+  uploadBinary: postUpload,
+  uploadBinaryLegacy: postUpload,
+  'PUT /files/uploads/{id}': putUpload,
+  'GET /files/uploads/{id}/{filename}': getUpload,
+  'GET /files/video/{file}': getVideo,
+  'GET /files/jobs/{id}/image': getJobImage('image'),
+  'GET /files/jobs/{id}/last_image': getJobImage('last_image'),
+  'GET /files/jobs/{id}/lora/{index}': getJobLora,
+  'PUT /api/worker/jobs/{id}/output': putOutput,
+  'PUT /api/admin/videos/{id}': putOwnVideo,
+  'HEAD /api/admin/videos/{id}': headOwnVideo,
+  ...shareHandlers,
+};
 
 export function createFiles(dependencies: FilesDependencies) {
   const { config, store } = dependencies;
@@ -37,32 +49,12 @@ export function createFiles(dependencies: FilesDependencies) {
     temporary: partsFolder(config),
     rows: uploadRows(store),
     requireSpace: createSpace(config),
+    shares: createShares(dependencies),
   };
-  const shares = createShares(context);
-  const handlers: Readonly<Record<FileRoute | FormUpload, FileHandler>> = {
-    uploadBinary: postUpload,
-    uploadBinaryLegacy: postUpload,
-    'PUT /files/uploads/{id}': putUpload,
-    'GET /files/uploads/{id}/{filename}': getUpload,
-    'GET /files/video/{file}': getVideo,
-    'GET /files/jobs/{id}/image': getJobImage('image'),
-    'GET /files/jobs/{id}/last_image': getJobImage('last_image'),
-    'GET /files/jobs/{id}/lora/{index}': getJobLora,
-    'PUT /api/worker/jobs/{id}/output': putOutput,
-    'PUT /api/admin/videos/{id}': putOwnVideo,
-    'HEAD /api/admin/videos/{id}': headOwnVideo,
-    ...shareHandlers(shares),
-  };
-  const bound = Object.entries(handlers).map(([route, handler]) => [
-    route,
-    (_relay: unknown, call: FileCall) => handler(context, call),
-  ]);
   return {
     ...context,
-    shares,
+    routes,
     intake: createIntake(context),
-    /** Answers of the routes that go through no Next. */
-    routes: Object.fromEntries(bound) as Readonly<Record<keyof typeof handlers, BoundHandler>>,
     /** The uploaded video of a lease, as {@link takeVideo}. */
     takeOutput: ({ id, owner, input }: JobRow, { sha256, bytes }: Completion) =>
       takeVideo(context, { jobId: id, owner, sha256 }, input, bytes),

@@ -39,7 +39,7 @@ async function runningJob(
 /** `GET /files/jobs/{id}/image` and `…/last_image`: an image of a job, for the worker that has its lease. */
 export const getJobImage =
   (field: ImageField): FileHandler =>
-  async (context, { request, params: { id = '' } }) => {
+  async ({ files: context }, { request, params: { id = '' } }) => {
     const job = await runningJob(context, field, id, queryOf(request));
     const image = job[imageColumns[field]];
     if (!image) throw new ApiError('NOT_FOUND');
@@ -57,7 +57,7 @@ export const getJobImage =
  *
  * A refusal's `details` holds one sentence that names the adapter: the worker fails the job with it.
  */
-export const getJobLora: FileHandler = async (context, { request, params }) => {
+export const getJobLora: FileHandler = async ({ files: context }, { request, params }) => {
   const { id = '', index = '' } = params;
   const { blobs, config, guard, rows } = context;
   const at = /^[0-9]$/.test(index) ? Number(index) : -1;

@@ -7,6 +7,7 @@ import type { Jobs } from '../jobs';
 import type { Store } from '../store/store';
 import type { Storage } from './blobs';
 import type { Links } from './links';
+import type { Shares } from './shares/rows';
 import type { createSpace } from './space';
 import type { UploadRows } from './uploads';
 
@@ -24,6 +25,7 @@ export interface FilesDependencies {
 export interface FilesContext extends FilesDependencies, Storage {
   readonly requireSpace: ReturnType<typeof createSpace>;
   readonly rows: UploadRows;
+  readonly shares: Shares;
 }
 
 /** A request of a file, whose caller was checked; the caller is null where anybody may ask. */
@@ -31,8 +33,8 @@ export interface FileCall extends Omit<CallOf<'uploadBinary'>, 'params'> {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Answers for a file as the handlers of the API do, given what this folder works with. */
-export type FileHandler = (context: FilesContext, call: FileCall) => Promise<unknown>;
+/** Answers for a file as the handlers of the API do. */
+export type FileHandler = (relay: { files: FilesContext }, call: FileCall) => Promise<unknown>;
 
 export function queryOf(request: Request): URLSearchParams {
   return new URL(request.url).searchParams;

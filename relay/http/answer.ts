@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { ApiError, type OperationId } from '../../lib/contract/v3';
+import type { OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { familiesOf } from '../config';
 import type { Relay } from '../open';
@@ -8,22 +8,17 @@ import { check, readJson, withoutNulls } from './input';
 import { notFound } from './not-found';
 import {
   corsHeaders,
-  countBadKey,
   methodNotAllowed,
   preflightHeaders,
-  refusal,
-  toApiError,
+  type RequestContext,
+  refuse,
 } from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { type FileRoute, findRoute, type Match, type Route } from './router';
 
-interface RequestContext {
-  readonly requestId: string;
-  readonly address: string;
+interface AnswerContext extends RequestContext {
   readonly path: string;
   readonly match: Match;
-  /** The name of its route, for metrics and logs. */
-  readonly operation: string;
   caller: Caller | null;
   /** For the answer, whether it succeeds or not: limits, `Allow`. */
   readonly headers: Headers;
@@ -42,18 +37,10 @@ export async function answer(relay: Relay, request: Request): Promise<Response> 
   const requestId = requestIdOf(request.headers.get(requestIdHeader));
   // Set by our server, which drops a value from outside.
   const address = request.headers.get(addressHeader) ?? 'unknown';
-  const headers = new Headers();
-  const context: RequestContext = {
-    requestId,
-    address,
-    path,
-    match,
-    operation,
-    caller: null,
-    headers,
-  };
+  const about = { requestId, address, operation };
+  const context: AnswerContext = { ...about, path, match, caller: null, headers: new Headers() };
   const response = await serve(relay, request, context).catch((error: unknown) =>
-    refuse(relay, context, error),
+    refuse(error, about, relay.log, relay.limits),
   );
   setCommonHeaders(response, context);
   const { status } = response;
@@ -67,7 +54,7 @@ export async function answer(relay: Relay, request: Request): Promise<Response> 
   return new Response(null, { status, headers: response.headers });
 }
 
-async function serve(relay: Relay, request: Request, context: RequestContext): Promise<Response> {
+async function serve(relay: Relay, request: Request, context: AnswerContext): Promise<Response> {
   const { match, requestId } = context;
   if (request.method === 'OPTIONS') return preflight(request, context);
   await relay.limits.address(context.address);
@@ -112,7 +99,7 @@ async function authenticate(
   return caller;
 }
 
-function preflight(request: Request, { match, headers }: RequestContext): Response {
+function preflight(request: Request, { match, headers }: AnswerContext): Response {
   // No operation uses OPTIONS, so a known path is a match of kind `method`. A page must be able to send its request
   // to an unknown path too: else the browser keeps the 404 from it.
   const allow = match.kind === 'method' ? match.allow : apiMethods;
@@ -123,19 +110,7 @@ function preflight(request: Request, { match, headers }: RequestContext): Respon
   return new Response(null, { status: 204 });
 }
 
-async function refuse(relay: Relay, context: RequestContext, thrown: unknown): Promise<Response> {
-  const error = await countBadKey(thrown, relay.limits, context.address);
-  const refused = toApiError(error);
-  // A refusal is in the request's log line; anything else is a fault of the server or its storage.
-  const isStop = refused.code === 'SHUTTING_DOWN';
-  if (!isStop && (refused.status >= 500 || !(error instanceof ApiError))) {
-    const { requestId: request_id, operation } = context;
-    relay.log.error({ request_id, operation, err: error }, refused.code);
-  }
-  return refusal(refused, context.requestId);
-}
-
-function setCommonHeaders(response: Response, context: RequestContext): void {
+function setCommonHeaders(response: Response, context: AnswerContext): void {
   const { headers } = response;
   setAll(headers, Object.fromEntries(context.headers));
   headers.set('X-Request-Id', context.requestId);

@@ -3,6 +3,7 @@ import { type IncomingMessage, maxHeaderSize, type ServerResponse, STATUS_CODES 
 import { type Duplex, Readable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
+import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Limits } from '../access/limits';
 import { causesOf, storageDown } from '../store/store';
@@ -47,21 +48,36 @@ export function toApiError(thrown: unknown): ApiError {
   return new ApiError('INTERNAL', undefined, { cause: thrown });
 }
 
-/** The refusal of a request: a wrong key counts for its address, which may be refused for that. */
-export async function countBadKey(
-  thrown: unknown,
-  limits: Pick<Limits, 'badKey'> | undefined,
-  address: string,
-): Promise<unknown> {
-  if (!limits || !(thrown instanceof ApiError) || thrown.code !== 'UNAUTHORIZED') return thrown;
-  return await limits.badKey(address).then(
-    () => thrown,
-    (tooMany: unknown) => tooMany,
-  );
+/** Of a request, what its refusal and the log name. */
+export interface RequestContext {
+  readonly requestId: string;
+  readonly address: string;
+  /** The name of its route. */
+  readonly operation?: string;
 }
 
-export function refusal(error: ApiError, requestId: string): Response {
-  return Response.json(error.toBody(requestId), { status: error.status, headers: error.headers });
+/**
+ * The answer to a request that failed. A wrong key counts for its address, which may be refused for that. A refusal
+ * is in the request's log line; anything else is a fault of the server or its storage, and is logged.
+ */
+export async function refuse(
+  thrown: unknown,
+  { requestId, address, operation }: RequestContext,
+  log: Logger,
+  limits?: Pick<Limits, 'badKey'>,
+): Promise<Response> {
+  let error = thrown;
+  if (limits && thrown instanceof ApiError && thrown.code === 'UNAUTHORIZED') {
+    await limits.badKey(address).catch((tooMany: unknown) => {
+      error = tooMany;
+    });
+  }
+  const refused = toApiError(error);
+  const { status, code, headers } = refused;
+  if (code !== 'SHUTTING_DOWN' && (status >= 500 || !(error instanceof ApiError))) {
+    log.error({ request_id: requestId, operation, err: error }, code);
+  }
+  return Response.json(refused.toBody(requestId), { status, headers });
 }
 
 /** Types of answers that nearly always are one piece. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { ReadableStream } from 'node:stream/web';
 import { ApiError } from '../../lib/contract/v3';
@@ -71,12 +71,16 @@ function plainAddress(address: string): string {
 }
 
 /**
- * A request as handlers get it. The origin has no meaning: addresses in answers start with `KINORA_PUBLIC_URL`.
- *
- * @param signal aborts when the client has disconnected
+ * A request as handlers get it; its signal aborts when the client has disconnected. The origin has no meaning:
+ * addresses in answers start with `KINORA_PUBLIC_URL`.
  */
-export function toRequest(request: IncomingMessage, signal: AbortSignal): Request {
+export function toRequest(request: IncomingMessage, response: ServerResponse): Request {
   const { method = 'GET', url = '/' } = request;
+  const closed = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) closed.abort();
+  });
+  const { signal } = closed;
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
     for (const one of [value ?? []].flat()) headers.append(name, one);

@@ -50,9 +50,9 @@ export type Match =
 /** Literal segments win over parameters. */
 const compiled = routes
   .map((route) => {
-    const segments = route.path.split('/');
-    const order = segments.map((segment) => (isParameter(segment) ? '1' : '0')).join('');
-    return { route, segments, order };
+    const pattern = route.path.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/]+)');
+    const order = route.path.split('/').map((part) => (part.startsWith('{') ? '1' : '0'));
+    return { route, pattern: new RegExp(`^${pattern}$`), order: order.join('') };
   })
   .toSorted((a, b) => (a.order < b.order ? -1 : 1));
 
@@ -61,10 +61,8 @@ const compiled = routes
  * do not fit are no match: an id that cannot exist is not found, like one that does not.
  */
 export function findRoute(method: string, path: string): Match {
-  const segments = decodeSegments(path);
-  if (segments === null) return { kind: 'nothing' };
-  const fitting = compiled.flatMap(({ route, segments: template }) => {
-    const params = match(template, segments);
+  const fitting = compiled.flatMap(({ route, pattern }) => {
+    const params = paramsOf(pattern.exec(path));
     const fits = params && route.params?.safeParse(params).success !== false;
     return fits ? [{ route, params }] : [];
   });
@@ -78,29 +76,13 @@ export function findRoute(method: string, path: string): Match {
   return { kind: 'method', allow: [...allow.add('OPTIONS')], route: first.route };
 }
 
-function isParameter(segment: string): boolean {
-  return segment.startsWith('{');
-}
-
-function decodeSegments(path: string): string[] | null {
+/** The decoded parameters; null where the path does not match, or is not percent-encoded. */
+function paramsOf(match: RegExpExecArray | null): Record<string, string> | null {
+  if (match === null) return null;
+  const encoded = Object.entries(match.groups ?? {});
   try {
-    return path.split('/').map(decodeURIComponent);
+    return Object.fromEntries(encoded.map(([name, text]) => [name, decodeURIComponent(text)]));
   } catch {
-    // Not percent-encoded: no route.
     return null;
   }
-}
-
-function match(
-  template: readonly string[],
-  segments: readonly string[],
-): Record<string, string> | null {
-  if (template.length !== segments.length) return null;
-  const values: Record<string, string> = {};
-  for (const [index, part] of template.entries()) {
-    const segment = segments[index] ?? '';
-    if (isParameter(part) && segment !== '') values[part.slice(1, -1)] = segment;
-    else if (part !== segment) return null;
-  }
-  return values;
 }

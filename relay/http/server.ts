@@ -8,13 +8,12 @@ import type { Pages } from './next';
 import {
   answerMalformed,
   corsHeaders,
-  countBadKey,
   methodNotAllowed,
   preflightHeaders,
-  refusal,
+  type RequestContext,
+  refuse,
   refuseConnection,
   sendAnswer,
-  toApiError,
 } from './reply';
 import {
   apiMethods,
@@ -48,19 +47,23 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
   const health = createHealth(status);
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { requestId, address } = assignContext(request, config);
-    response.setHeader('X-Request-Id', requestId);
+    const context = assignContext(request, config);
+    response.setHeader('X-Request-Id', context.requestId);
     // The client connects again, to another node.
     if (status.stopping()) response.shouldKeepAlive = false;
     try {
-      await dispatch(request, response);
+      const answered = await dispatch(request, response);
+      if (answered) await sendAnswer(request, response, answered);
     } catch (thrown) {
-      const error = await countBadKey(thrown, status.relay()?.limits, address);
-      await sendError(request, response, error, requestId);
+      await sendRefusal(request, response, thrown, context);
     }
   }
 
-  async function dispatch(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** @returns null where the pages have answered */
+  async function dispatch(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<Response | null> {
     correctSlashes(request);
     const path = pathOf(request);
     const method = request.method ?? 'GET';
@@ -70,9 +73,7 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
     watchBody(request, response, timeouts);
     if (probe) {
       if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD']);
-      const never = new AbortController();
-      await sendAnswer(request, response, await probe(toRequest(request, never.signal)));
-      return;
+      return await probe(toRequest(request, response));
     }
     if (route?.bypassesNext || route?.frequent) {
       // The error of a relay that does not open is reported by the caller that opens it.
@@ -80,41 +81,35 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
         throw new ApiError('SHUTTING_DOWN', undefined, { cause });
       });
       // Loaded late: pages do not need it.
-      const { answerDirectly } = await import('./direct');
-      await answerDirectly(relay, request, response);
-      return;
+      const api = await import('./answer');
+      return await api.answer(relay, toRequest(request, response));
     }
     if (path === publicDocument) {
       response.setHeaders(new Headers(corsHeaders));
-      if (method === 'OPTIONS') {
-        response.writeHead(204, preflightHeaders(['GET', 'HEAD', 'OPTIONS'])).end();
-        return;
-      }
+      const headers = preflightHeaders(['GET', 'HEAD', 'OPTIONS']);
+      if (method === 'OPTIONS') return new Response(null, { status: 204, headers });
     }
     const pages = await dependencies.pages();
     checkMethod(method, path, pages);
     removeNextHeaders(request, path);
     await pages.handle(request, response);
+    return null;
   }
 
-  /**
-   * Answers with an error. Unexpected errors are logged. Where an answer has begun, the connection is cut, so that the
-   * client does not take a part for the whole.
-   */
-  async function sendError(
+  /** Where an answer has begun, the connection is cut, so that the client does not take a part for the whole. */
+  async function sendRefusal(
     request: IncomingMessage,
     response: ServerResponse,
     thrown: unknown,
-    requestId: string,
+    context: RequestContext,
   ): Promise<void> {
-    const error = toApiError(thrown);
-    if (error.status >= 500) log.error({ err: thrown, request_id: requestId }, 'a request failed');
+    const refused = await refuse(thrown, context, log, status.relay()?.limits);
     if (response.headersSent) {
       if (!response.writableEnded) response.destroy();
       return;
     }
     response.setHeaders(new Headers({ ...corsHeaders, 'Cache-Control': 'no-store' }));
-    await sendAnswer(request, response, refusal(error, requestId));
+    await sendAnswer(request, response, refused);
   }
 
   const server = createServer({ requireHostHeader: false }, (request, response) => {
@@ -125,8 +120,8 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
   });
   server.on('clientError', answerMalformed);
   server.on('checkExpectation', (request, response) => {
-    const { requestId } = assignContext(request, config);
-    void sendError(request, response, new ApiError('EXPECTATION_FAILED'), requestId);
+    const context = assignContext(request, config);
+    void sendRefusal(request, response, new ApiError('EXPECTATION_FAILED'), context);
   });
   // A proxy's method. Without a listener Node closes the connection without an answer.
   server.on('connect', (_request, socket) => {

@@ -101,7 +101,10 @@ describe.each(engines)('jobs', (engine) => {
       await jobs.submit(job);
       const err: unknown = await jobs.submit(job).catch((thrown) => thrown);
       let logged = '';
-      createLog({ KINORA_LOG: 'info' }, { write: (line) => (logged += line) }).error({ err }, 'refused');
+      createLog({ KINORA_LOG: 'info' }, { write: (line) => (logged += line) }).error(
+        { err },
+        'refused',
+      );
       expect(logged).toMatch(/duplicate key/);
       expect(logged).not.toContain('A boat');
       await jobs.submit(testJob(ada));

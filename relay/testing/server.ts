@@ -5,7 +5,9 @@ import path from 'node:path';
 import { type Logger, pino } from 'pino';
 import { termsVersion } from '../../lib/contract/terms';
 import { type Config, readConfig } from '../config';
-import { answerDirectly } from '../http/direct';
+import { answer } from '../http/answer';
+import { sendAnswer } from '../http/reply';
+import { toRequest } from '../http/request';
 import { startServer } from '../http/start';
 import { openRelay, type RunningRelay } from '../open';
 import { pgliteTemplate } from './pglite';
@@ -71,7 +73,8 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
     pages: async () => ({
       handle: async (request, response) => {
         if (request.url?.startsWith('/api/')) {
-          await answerDirectly(await server.relay, request, response);
+          const answered = await answer(await server.relay, toRequest(request, response));
+          await sendAnswer(request, response, answered);
         } else response.writeHead(404).end();
       },
       close: async () => undefined,

@@ -25,7 +25,7 @@ import {
 } from '../uploads';
 import { findLora, findMissing, isFound, misfitOf, withNeeds } from './loras';
 
-export type IntakeContext = Omit<FilesContext, 'keys' | 'limits'>;
+export type IntakeContext = Omit<FilesContext, 'shares'>;
 
 /** Longest fetch of one image, in milliseconds. */
 const fetchMs = 30_000;

@@ -44,7 +44,7 @@ export async function findVideo(
 }
 
 /** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
-export const putOutput: FileHandler = async (context, { request, caller, params }) => {
+export const putOutput: FileHandler = async ({ files: context }, { request, caller, params }) => {
   const { id = '' } = params;
   const query = queryOf(request);
   const leaseToken = query.get('lease_token') ?? '';
@@ -119,7 +119,10 @@ export async function takeVideo(
  * `GET /files/video/{id}.mp4`: the video, for holders of its signed address, without a key. A wrong signature
  * and an unknown id give the same answer; an expired address says that it expired.
  */
-export const getVideo: FileHandler = async (context, { request, params: { file = '' } }) => {
+export const getVideo: FileHandler = async (
+  { files: context },
+  { request, params: { file = '' } },
+) => {
   const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
   const job = id ? await context.jobs.get(id) : null;
   const end =

@@ -24,131 +24,123 @@ import { textsFor } from '../../../lib/share-page/texts';
 import { publicLayout } from '../../../lib/video/public-copy';
 import { publicImage } from '../../../lib/video/public-image';
 import { sniffImage } from '../../../lib/video/sniff';
-import {
-  type FileCall,
-  type FileHandler,
-  type FilesContext,
-  invalidField,
-  queryOf,
-} from '../requests';
+import { type FileHandler, type FilesContext, invalidField, queryOf } from '../requests';
 import { blobContent, bytesContent, type Content, serveContent } from '../serving';
 import { posterOf } from './own-video';
-import { type createShares, type FoundShare, isUploaded } from './rows';
+import { type FoundShare, isUploaded } from './rows';
 
 type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 
 /** How long a browser may keep a file of a link, in seconds: a link that was revoked soon ends there too. */
 const maxAgeSeconds = 60;
 
+/** @throws ApiError `NOT_FOUND`, `SHARE_ENDED` */
+async function open({ shares }: FilesContext, id = ''): Promise<OpenShare> {
+  const found = await shares.find(id);
+  if (found.kind === 'unknown') throw new ApiError('NOT_FOUND');
+  if (found.kind === 'ended') throw new ApiError('SHARE_ENDED');
+  return found;
+}
+
+/** The page of a link, or the video alone for frames of other sites. */
+const pageHandler =
+  (kind: 'page' | 'embed'): FileHandler =>
+  async ({ files }, { request, params: { id = '' } }) => {
+    const { links, config, shares } = files;
+    const texts = textsFor(request.headers.get('accept-language'));
+    const found = await shares.find(id);
+    const page = (status: number, styles: string, text: string, allowIndex = false) => {
+      const policy = policyOf(styles, kind === 'page' ? "'none'" : '*');
+      return pageOf(status, text, policy, allowIndex);
+    };
+    if (found.kind !== 'open') {
+      // The styles of the whole page, in a frame too: it has text to show.
+      const status = found.kind === 'ended' ? 410 : 404;
+      return page(status, pageStyles, absentPage(found.kind, texts));
+    }
+    const shown = await showing(files, found);
+    if (kind === 'embed') return page(200, embedStyles, embedPage(shown, texts));
+    const address = links.share(shown.id);
+    const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
+    const pageLinks = { page: address, oembed, report: config.KINORA_REPORT_ADDRESS };
+    return page(200, pageStyles, sharePage(shown, pageLinks, texts), shown.allowIndex);
+  };
+
+const getSharedVideo: FileHandler = async ({ files }, { request, params }) => {
+  const found = await open(files, params.id);
+  const original = await blobContent(files.blobs, found.job.outputKey);
+  const { content, tag } = await publicVideo(original, sharedRequest(found));
+  return await serveContent(request, content, presentationOf(found, 'video/mp4', tag));
+};
+
+const pictureHandler =
+  (name: PictureName): FileHandler =>
+  async ({ files }, { request, params }) => {
+    const found = await open(files, params.id);
+    if (name !== 'poster' && !found.share.withImage) throw new ApiError('NOT_FOUND');
+    const { type, bytes } = await picture(files, found, name);
+    const tag = createHash('sha256').update(bytes).digest('hex');
+    return await serveContent(request, bytesContent(bytes), presentationOf(found, type, tag));
+  };
+
+const getSharedRequest: FileHandler = async ({ files }, { params }) =>
+  Response.json(
+    { code: 200, message: 'success', data: sharedRequest(await open(files, params.id)) },
+    { headers: robotsOf(false) },
+  );
+
+/** https://oembed.com, 2: `url`, `format`, `maxwidth`, `maxheight`. */
+const getOembed: FileHandler = async ({ files }, { request }) => {
+  const { links } = files;
+  const query = queryOf(request);
+  const url = query.get('url');
+  if ((query.get('format') ?? 'json') !== 'json') throw new ApiError('FORMAT_UNKNOWN');
+  if (url === null) throw invalidField('url', 'url is required.');
+  const id = links.shareOf(url);
+  if (id === null) {
+    const sentence = 'url must be the address of a shared page of this server.';
+    throw invalidField('url', sentence, { code: 'NOT_FOUND' });
+  }
+  const found = await open(files, id);
+  const shown = await showing(files, found);
+  const { width, height } = fitted(shown, query);
+  const address = links.share(id);
+  /** Unless it is larger than the caller takes: it may not be made smaller. */
+  const thumbnail = async (name: PictureName) => {
+    const { width, height } = sniffImage((await picture(files, found, name)).bytes);
+    if (fitted({ width, height }, query).width < width) return null;
+    const size = { thumbnail_width: width, thumbnail_height: height };
+    return { thumbnail_url: `${address}/${name}`, ...size };
+  };
+  const player = `<iframe src="${address}/embed" width="${width}" height="${height}" style="border:0" allowfullscreen></iframe>`;
+  return Response.json({
+    version: '1.0',
+    type: 'video',
+    title: titleOf(shown, textsFor(request.headers.get('accept-language'))),
+    provider_name: 'Kinora',
+    provider_url: links.publicUrl,
+    cache_age: maxAgeSeconds,
+    width,
+    height,
+    html: player,
+    ...(shown.preview && (await thumbnail(shown.preview))),
+  });
+};
+
 /**
  * Pages and files of links, and oEmbed. They do not go through Next, as a page of Next cannot have the status 410 and
  * always brings its scripts.
  */
-export function shareHandlers(shares: ReturnType<typeof createShares>) {
-  /** @throws ApiError `NOT_FOUND`, `SHARE_ENDED` */
-  async function open({ id = '' }: FileCall['params']) {
-    const found = await shares.find(id);
-    if (found.kind === 'unknown') throw new ApiError('NOT_FOUND');
-    if (found.kind === 'ended') throw new ApiError('SHARE_ENDED');
-    return found;
-  }
-
-  /** The page of a link, or the video alone for frames of other sites. */
-  const pageHandler =
-    (kind: 'page' | 'embed'): FileHandler =>
-    async (context, { request, params: { id = '' } }) => {
-      const { links, config } = context;
-      const texts = textsFor(request.headers.get('accept-language'));
-      const found = await shares.find(id);
-      const page = (status: number, styles: string, text: string, allowIndex = false) => {
-        const policy = policyOf(styles, kind === 'page' ? "'none'" : '*');
-        return pageOf(status, text, policy, allowIndex);
-      };
-      if (found.kind !== 'open') {
-        // The styles of the whole page, in a frame too: it has text to show.
-        const status = found.kind === 'ended' ? 410 : 404;
-        return page(status, pageStyles, absentPage(found.kind, texts));
-      }
-      const shown = await showing(context, found);
-      if (kind === 'embed') return page(200, embedStyles, embedPage(shown, texts));
-      const address = links.share(shown.id);
-      const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
-      const pageLinks = { page: address, oembed, report: config.KINORA_REPORT_ADDRESS };
-      return page(200, pageStyles, sharePage(shown, pageLinks, texts), shown.allowIndex);
-    };
-
-  const video: FileHandler = async ({ blobs }, { request, params }) => {
-    const found = await open(params);
-    const original = await blobContent(blobs, found.job.outputKey);
-    const { content, tag } = await publicVideo(original, sharedRequest(found));
-    return await serveContent(request, content, presentationOf(found, 'video/mp4', tag));
-  };
-
-  const pictureHandler =
-    (name: PictureName): FileHandler =>
-    async (context, { request, params }) => {
-      const found = await open(params);
-      if (name !== 'poster' && !found.share.withImage) throw new ApiError('NOT_FOUND');
-      const { type, bytes } = await picture(context, found, name);
-      const tag = createHash('sha256').update(bytes).digest('hex');
-      return await serveContent(request, bytesContent(bytes), presentationOf(found, type, tag));
-    };
-
-  const request: FileHandler = async (_context, { params }) =>
-    Response.json(
-      { code: 200, message: 'success', data: sharedRequest(await open(params)) },
-      { headers: robotsOf(false) },
-    );
-
-  /** https://oembed.com, 2: `url`, `format`, `maxwidth`, `maxheight`. */
-  const oembed: FileHandler = async (context, { request }) => {
-    const { links } = context;
-    const query = queryOf(request);
-    const url = query.get('url');
-    if ((query.get('format') ?? 'json') !== 'json') throw new ApiError('FORMAT_UNKNOWN');
-    if (url === null) throw invalidField('url', 'url is required.');
-    const id = links.shareOf(url);
-    if (id === null) {
-      const sentence = 'url must be the address of a shared page of this server.';
-      throw invalidField('url', sentence, { code: 'NOT_FOUND' });
-    }
-    const found = await open({ id });
-    const shown = await showing(context, found);
-    const { width, height } = fitted(shown, query);
-    const address = links.share(id);
-    /** Unless it is larger than the caller takes: it may not be made smaller. */
-    const thumbnail = async (name: PictureName) => {
-      const { width, height } = sniffImage((await picture(context, found, name)).bytes);
-      if (fitted({ width, height }, query).width < width) return null;
-      const size = { thumbnail_width: width, thumbnail_height: height };
-      return { thumbnail_url: `${address}/${name}`, ...size };
-    };
-    const player = `<iframe src="${address}/embed" width="${width}" height="${height}" style="border:0" allowfullscreen></iframe>`;
-    return Response.json({
-      version: '1.0',
-      type: 'video',
-      title: titleOf(shown, textsFor(request.headers.get('accept-language'))),
-      provider_name: 'Kinora',
-      provider_url: links.publicUrl,
-      cache_age: maxAgeSeconds,
-      width,
-      height,
-      html: player,
-      ...(shown.preview && (await thumbnail(shown.preview))),
-    });
-  };
-
-  return {
-    'GET /s/{id}': pageHandler('page'),
-    'GET /s/{id}/embed': pageHandler('embed'),
-    'GET /s/{id}/video.mp4': video,
-    'GET /s/{id}/image': pictureHandler('image'),
-    'GET /s/{id}/last-image': pictureHandler('last-image'),
-    'GET /s/{id}/poster': pictureHandler('poster'),
-    'GET /s/{id}/request': request,
-    'GET /oembed': oembed,
-  };
-}
+export const shareHandlers = {
+  'GET /s/{id}': pageHandler('page'),
+  'GET /s/{id}/embed': pageHandler('embed'),
+  'GET /s/{id}/video.mp4': getSharedVideo,
+  'GET /s/{id}/image': pictureHandler('image'),
+  'GET /s/{id}/last-image': pictureHandler('last-image'),
+  'GET /s/{id}/poster': pictureHandler('poster'),
+  'GET /s/{id}/request': getSharedRequest,
+  'GET /oembed': getOembed,
+};
 
 /** What the page and the tags of a link show: the video, and only what its owner ticked. */
 async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promise<Shown> {

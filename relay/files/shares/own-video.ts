@@ -21,11 +21,11 @@ const dayMs = 86_400_000;
  * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, from a signed-in page. It becomes a result
  * when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
  */
-export const putOwnVideo: FileHandler = async (context, call) =>
+export const putOwnVideo: FileHandler = async ({ files: context }, call) =>
   await receiveVideo(context, call.request, named(call), call.caller.keyId);
 
 /** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
-export const headOwnVideo: FileHandler = async (context, call) => {
+export const headOwnVideo: FileHandler = async ({ files: context }, call) => {
   const isThere = (await findVideo(context, named(call))) !== null;
   return new Response(null, { headers: { 'Upload-Complete': isThere ? '?1' : '?0' } });
 };

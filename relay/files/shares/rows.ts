@@ -3,7 +3,7 @@ import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { ApiError, type Share, type ShareBody, type ShareRecord } from '../../../lib/contract/v3';
 import { idForm } from '../../jobs/queries';
 import { type JobRow, jobs, type ShareRow, shares } from '../../store/schema';
-import type { FilesContext } from '../requests';
+import type { FilesDependencies } from '../requests';
 
 export type SharedJob = JobRow & { readonly outputKey: string; readonly outputExpiresAt: Date };
 
@@ -29,7 +29,7 @@ const nothingShown = {
 const maxListed = 500;
 const maxTitle = 200;
 
-export function createShares({ store: { db }, links }: Pick<FilesContext, 'store' | 'links'>) {
+export function createShares({ store: { db }, links }: Pick<FilesDependencies, 'store' | 'links'>) {
   const describe = (share: ShareRow, job: Pick<SharedJob, 'id' | 'outputExpiresAt'>): Share => ({
     id: share.id,
     url: links.share(share.id),
@@ -148,6 +148,8 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
     },
   };
 }
+
+export type Shares = ReturnType<typeof createShares>;
 
 function currentOf(jobId: string) {
   return and(eq(shares.jobId, jobId), isNull(shares.revokedAt));

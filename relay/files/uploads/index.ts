@@ -203,7 +203,10 @@ export async function createTicket(
  * `PUT /files/uploads/{id}`: the bytes of a ticket. The signed address is the permission. Length and type must
  * be those of the ticket, and the bytes must be of that type. The same bytes again are no error.
  */
-export const putUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
+export const putUpload: FileHandler = async (
+  { files: context },
+  { request, params: { id = '' } },
+) => {
   const { blobs, links, rows, requireSpace, temporary } = context;
   const isOpen = links.isOpen('upload', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
@@ -246,7 +249,10 @@ async function checkFile(
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
-export const getUpload: FileHandler = async (context, { request, params: { id = '' } }) => {
+export const getUpload: FileHandler = async (
+  { files: context },
+  { request, params: { id = '' } },
+) => {
   const { blobs, links, rows } = context;
   const isOpen = links.isOpen('download', id, '', queryOf(request));
   const upload = isOpen ? await rows.get(id) : null;
@@ -264,7 +270,7 @@ export const getUpload: FileHandler = async (context, { request, params: { id = 
  * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
-export const postUpload: FileHandler = async (context, { request, caller }) => {
+export const postUpload: FileHandler = async ({ files: context }, { request, caller }) => {
   const { config, links, requireSpace } = context;
   if (typeOf(request) !== 'multipart/form-data') {
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
