@@ -36,7 +36,8 @@ const sentences: readonly (readonly [code: RegExp, rest: string, reason: GuardEr
     [/^(ENOTFOUND|EAI_\w+|ENODATA)$/, 'could not be found.', 'unreachable'],
     [/^ECONNREFUSED$/, 'refused the connection.', 'unreachable'],
     [/^UND_ERR_CONNECT_TIMEOUT$|^ETIMEDOUT$/, 'could not be reached in time.', 'timeout'],
-    [/^UND_ERR_(HEADERS|BODY)_TIMEOUT$/, 'stopped answering.', 'timeout'],
+    [/^UND_ERR_HEADERS_TIMEOUT$/, 'did not answer in time.', 'timeout'],
+    [/^UND_ERR_BODY_TIMEOUT$/, 'stopped answering.', 'timeout'],
     [/^UND_ERR_HEADERS_OVERFLOW$|^HPE_/, 'did not answer in HTTP.', 'unreachable'],
     [/CERT|SIGNATURE|^ERR_TLS_|^EPROTO$|^ERR_SSL_/, 'has no valid TLS certificate.', 'unreachable'],
     [

@@ -24,7 +24,7 @@ export interface GuardedRequest {
   readonly maxBytes?: number;
   /** The whole call with its body, in ms. Default 30,000. */
   readonly totalMs?: number;
-  /** Until the answer begins, over all redirects, in ms. Default `totalMs`. */
+  /** Until the answer of each hop begins, in ms. Default: that of the guard. */
   readonly answerMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -91,6 +91,7 @@ export function createGuard(options: GuardOptions) {
         headers: Object.fromEntries(headers),
         body: request.body ?? null,
         signal: deadline.signal,
+        headersTimeout: request.answerMs ?? idleMs,
       });
       // The loser of the race may still reject.
       asked.catch(() => undefined);
@@ -119,14 +120,9 @@ export function createGuard(options: GuardOptions) {
     async fetch(address: string, request: GuardedRequest = {}): Promise<GuardedAnswer> {
       const url = check(address, request);
       const deadline = startDeadline(hostOf(url), request);
-      try {
-        const answer = await call(url, request, deadline);
-        deadline.answered();
-        return answer;
-      } catch (thrown) {
-        deadline.done();
-        throw toGuardError(thrown, hostOf(url));
-      }
+      return await call(url, request, deadline).catch((thrown: unknown) => {
+        throw deadline.errorOf(thrown);
+      });
     },
     close: (): Promise<void> => agent.destroy(),
   };
@@ -146,35 +142,22 @@ export async function fetchOk(
   throw statusError(url, answer.status);
 }
 
-/** The time limits of one call over all its hops, and its abort signal. */
-function startDeadline(
-  host: string,
-  { totalMs = 30_000, answerMs = totalMs, signal: stop }: GuardedRequest,
-) {
-  const controller = new AbortController();
-  const { signal } = controller;
-  const end = (reason: GuardError['reason'], sentence: string) =>
-    controller.abort(new GuardError(reason, sentence));
-  const total = setTimeout(end, totalMs, 'timeout', `${host} took too long to answer.`);
-  const late = `${host} did not answer within ${answerMs / 1000} s.`;
-  const answer = setTimeout(end, answerMs, 'timeout', late);
-  const onStop = () => end('unreachable', `The call of ${host} was stopped.`);
+/** The end of one call over all its hops, by its time limit or its caller. */
+function startDeadline(host: string, { totalMs = 30_000, signal: stop }: GuardedRequest) {
+  const late = AbortSignal.timeout(totalMs);
+  const signal = AbortSignal.any(stop ? [late, stop] : [late]);
   // A socket that is still connecting does not react to the signal.
   const ended = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
   // Nobody may be waiting when it rejects.
   ended.catch(() => undefined);
-  stop?.addEventListener('abort', onStop, { once: true });
-  if (stop?.aborted) onStop();
-  const answered = () => clearTimeout(answer);
-  /** Stops all timers: the call has ended. */
-  const done = () => {
-    clearTimeout(total);
-    answered();
-    stop?.removeEventListener('abort', onStop);
+  const errorOf = (thrown: unknown): GuardError => {
+    if (stop?.aborted) return new GuardError('unreachable', `The call of ${host} was stopped.`);
+    if (late.aborted) return new GuardError('timeout', `${host} took too long to answer.`);
+    return toGuardError(thrown, host);
   };
-  return { signal, ended, answered, done };
+  return { signal, ended, errorOf };
 }
 type Deadline = ReturnType<typeof startDeadline>;
 
@@ -189,7 +172,7 @@ function accepted(
   );
   const announced = headers['content-length'];
   const bytes = announced !== undefined && /^\d+$/.test(announced) ? Number(announced) : null;
-  const body = limitedBody(answer.body, hostOf(url), maxBytes, deadline.done);
+  const body = limitedBody(answer.body, hostOf(url), maxBytes, deadline);
   if (bytes !== null && bytes > maxBytes) {
     body.destroy();
     throw tooLarge(hostOf(url), maxBytes);
@@ -212,14 +195,12 @@ function nextHop(from: URL, location: string, check: (url: string) => URL): URL 
 /**
  * An answer's body that ends with a GuardError when it is longer than allowed, breaks off or takes too
  * long. Bytes are counted as they arrive, as the announced length may be wrong.
- *
- * @param onClose called once when the body is closed, in whatever way
  */
 function limitedBody(
   source: Readable,
   host: string,
   maxBytes: number,
-  onClose: () => void,
+  { errorOf }: Deadline,
 ): Readable {
   // An unread body may still fail; an unhandled error would end the process.
   source.on('error', () => undefined);
@@ -232,13 +213,10 @@ function limitedBody(
         yield chunk;
       }
     } catch (thrown) {
-      throw toGuardError(thrown, host);
+      throw errorOf(thrown);
     }
   }
-  return Readable.from(limited(), { objectMode: false }).on('close', () => {
-    source.destroy();
-    onClose();
-  });
+  return Readable.from(limited(), { objectMode: false }).on('close', () => source.destroy());
 }
 
 function tooLarge(host: string, maxBytes: number): GuardError {

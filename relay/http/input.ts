@@ -106,23 +106,16 @@ const maxDepth = 32;
 const unstorableText = /[\0\p{Surrogate}]/u;
 
 /** `jsonb` refuses the character U+0000 and halves of surrogate pairs, and `text` refuses U+0000. */
-function unstorable(root: unknown): { field: string; message: string }[] {
-  const wrong: { field: string; message: string }[] = [];
-  const waiting: { value: unknown; path: readonly string[] }[] = [{ value: root, path: [] }];
-  for (let entry = waiting.pop(); entry !== undefined; entry = waiting.pop()) {
-    const { value, path } = entry;
-    const field = path.join('.');
-    if (typeof value === 'string' && unstorableText.test(value)) {
-      wrong.push({ field, message: `${field} must be text without U+0000 and lone surrogates.` });
-    } else if (typeof value === 'object' && value !== null) {
-      if (path.length >= maxDepth) {
-        wrong.push({ field: path[0] ?? '', message: `${path[0]} is nested too deeply.` });
-        continue;
-      }
-      for (const [key, child] of Object.entries(value)) {
-        waiting.push({ value: child, path: [...path, key] });
-      }
-    }
+function unstorable(
+  value: unknown,
+  path: readonly string[] = [],
+): { field: string; message: string }[] {
+  const field = path.join('.');
+  if (typeof value === 'string' && unstorableText.test(value)) {
+    return [{ field, message: `${field} must be text without U+0000 and lone surrogates.` }];
   }
-  return wrong;
+  if (typeof value !== 'object' || value === null) return [];
+  const [top = ''] = path;
+  if (path.length >= maxDepth) return [{ field: top, message: `${top} is nested too deeply.` }];
+  return Object.entries(value).flatMap(([key, child]) => unstorable(child, [...path, key]));
 }

@@ -91,27 +91,25 @@ export function createSweeper(
     last = now;
   }
 
-  /** @returns the error of a sweep that failed although the database answers */
-  async function sweep(which: 'others' | 'leases'): Promise<{ readonly error: unknown } | null> {
+  async function sweep(which: 'others' | 'leases'): Promise<void> {
     try {
       await jobs.sweep(which);
-      return null;
     } catch (error) {
-      if (storageDown(error) === null) return { error };
-      receivingSince = last = clock();
+      if (storageDown(error)) receivingSince = last = clock();
       throw error;
     }
   }
 
   return async () => {
     checkClock(pauseMs);
-    const others = await sweep('others');
-    // A database that hung answers its oldest query first, and heartbeats wait behind it.
-    checkClock(0);
-    // A row that cannot be written must not delay the sweep of leases.
-    const leases = last - receivingSince >= leaseMs ? await sweep('leases') : null;
-    last = clock();
-    const failed = others ?? leases;
-    if (failed) throw failed.error;
+    try {
+      await sweep('others');
+    } finally {
+      // A row that cannot be written must not delay the sweep of leases. A database that hung answers its oldest query
+      // first, and heartbeats wait behind it.
+      checkClock(0);
+      if (last - receivingSince >= leaseMs) await sweep('leases');
+      last = clock();
+    }
   };
 }

@@ -47,7 +47,7 @@ export function createIntake(context: IntakeContext) {
   async function handle(job: JobRow, signal: AbortSignal): Promise<void> {
     try {
       await processFiles(job, signal).catch(async (thrown: unknown) => {
-        if (!(thrown instanceof FetchFailure)) throw thrown;
+        if (!(thrown instanceof GuardError)) throw thrown;
         if (thrown.isPassing) await jobs.intakePostponed(job, thrown.message);
         else await jobs.intakeFailed(job, thrown.message);
       });
@@ -145,17 +145,6 @@ export function createIntake(context: IntakeContext) {
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
 const answerMs = 10_000;
 
-/** Why an image was not fetched, in one sentence. */
-class FetchFailure extends Error {
-  constructor(
-    sentence: string,
-    /** The next try may succeed. */
-    readonly isPassing: boolean,
-  ) {
-    super(sentence);
-  }
-}
-
 interface ImageOf {
   readonly jobId: string;
   readonly field: ImageField;
@@ -241,7 +230,7 @@ async function keepImage(
  * Fetches an image of a waiting job, once.
  *
  * @returns where it is stored
- * @throws FetchFailure; ApiError `STORAGE_DOWN`; the signal's reason
+ * @throws GuardError with one sentence for the job; ApiError `STORAGE_DOWN`; the signal's reason
  */
 export async function fetchImage(
   context: IntakeContext,
@@ -256,10 +245,11 @@ export async function fetchImage(
     signal.throwIfAborted();
     if (thrown instanceof GuardError) {
       const sentence = `${names[of.field]} could not be loaded: ${thrown.message}`;
-      throw new FetchFailure(sentence, thrown.isPassing);
+      throw new GuardError(thrown.reason, sentence);
     }
     if (storageDown(thrown)) throw thrown;
-    throw new FetchFailure(`${names[of.field]} cannot be used: ${sentenceOf(thrown)}`, false);
+    const sentence = `${names[of.field]} cannot be used: ${sentenceOf(thrown)}`;
+    throw new GuardError('refused', sentence);
   }
 }
 

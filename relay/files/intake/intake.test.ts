@@ -230,7 +230,7 @@ describe('an image', () => {
     const impatient = { ...context, guard: { ...guard, fetch } };
     const sender = { owner: 'ada', keyId: 'key' };
     await expect(fetchImage(impatient, late, sender, url, stop.signal)).rejects.toMatchObject({
-      message: expect.stringMatching(/did not answer within/),
+      message: expect.stringMatching(/did not answer in time/),
       isPassing: true,
     });
     // The stop of a node is another thing: the image is fetched again.
