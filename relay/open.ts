@@ -6,7 +6,7 @@ import { createFiles, createLinks } from './files';
 import { createGuard } from './guard/guard';
 import { createHeldClaims, createJobs, createSweeper, createWatches, createWorkers } from './jobs';
 import { once, repeat } from './loop';
-import { createMetrics } from './observe/metrics';
+import { createMetrics, type Metrics } from './observe/metrics';
 import { installationSecret, openDatabase, type Store } from './store';
 import { createWebhooks } from './webhooks/webhooks';
 
@@ -33,7 +33,11 @@ export async function openRelay(config: Config, log: Logger) {
 }
 
 function createParts(config: Config, log: Logger, store: Store, secret: string) {
-  const metrics = createMetrics();
+  const metrics: Metrics = createMetrics({
+    depth: () => jobs.depth(),
+    workers: () => workers.list(),
+    heldClaims: () => heldClaims.count,
+  });
   const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
   const keys = createKeys({ store, config, log });
   const links = createLinks({ config, secret });
@@ -46,11 +50,6 @@ function createParts(config: Config, log: Logger, store: Store, secret: string) 
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   const workers = createWorkers(store);
   const watches = createWatches({ store, jobs, stopping: stopping.signal });
-  metrics.watch({
-    depth: () => jobs.depth(),
-    workers: () => workers.list(),
-    heldClaims: () => heldClaims.count,
-  });
 
   const background: Promise<void>[] = [];
   const finish = async () => {

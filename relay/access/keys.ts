@@ -1,21 +1,14 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { Kept } from '../kept';
-import { type Database, installationSecret, type Store } from '../store';
-import { keys, owners, settings } from '../store/schema';
+import { type Database, equals, installationSecret, type Store } from '../store';
+import { keys, owners } from '../store/schema';
 import { type Caller, controlCaller, firstOwner, requireScope } from './caller';
 import { processControlToken } from './control';
 import { hashKey, hintOf, idOfKey, isKeyId, type KeyKind, mintKey, sameText } from './format';
-import {
-  clearedCookie,
-  readSession,
-  requireOwnOrigin,
-  sessionCookie,
-  sessionSeconds,
-} from './session';
 
 /** How long a sign-in token may wait to be used, in milliseconds: 1 h. */
 const signInMs = 3_600_000;
@@ -23,8 +16,14 @@ const signInMs = 3_600_000;
 const freshMs = 3000;
 /** Interval of writes of a key's last use, in milliseconds. */
 const touchMs = 60_000;
+/** "first" as a number: the advisory lock under which one node at a time makes the first keys. */
+const firstStartLock = 0x66697273;
 /** Most cached rows; unknown ids are not cached. */
 const mostRows = 10_000;
+
+const cookieName = 'kinora_session';
+/** A session's length in seconds: 7 days. */
+const sessionSeconds = 7 * 24 * 3600;
 
 interface NewKey {
   readonly kind: KeyKind;
@@ -140,7 +139,7 @@ export function createKeys(options: {
       const listed = await db
         .select()
         .from(keys)
-        .where(and(of(owner), or(ne(keys.kind, 'sign-in'), isOpen)))
+        .where(and(equals(keys.owner, owner), or(ne(keys.kind, 'sign-in'), isOpen)))
         .orderBy(desc(keys.createdAt), keys.id);
       return listed.map(recordOf);
     },
@@ -225,7 +224,11 @@ export function createKeys(options: {
       signInToken: string;
     } | null> {
       return await db.transaction(async (tx) => {
-        const known = await kindsOfKeys(tx);
+        // Nodes that start together ask one after the other.
+        await tx.execute(sql`select pg_advisory_xact_lock(${firstStartLock})`);
+        // A revoked key counts.
+        const found = await tx.selectDistinct({ kind: keys.kind }).from(keys);
+        const known = new Set(found.map(({ kind }) => kind));
         const accepted = termsVersion !== null;
         const [hasApi, hasWorker] = [known.has('api'), known.has('worker')];
         if (accepted ? hasApi && hasWorker : hasApi || hasWorker) return null;
@@ -280,16 +283,13 @@ async function insertKey(db: Database, input: NewKey): Promise<{ key: string; ro
   await ensureOwner(db, input.owner);
   const inAnHour = input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null;
   const values = { expiresAt: inAnHour, ...input, scopes: scopesOf(input) };
-  for (;;) {
-    const { id, key } = mintKey(input.kind);
-    const [row] = await db
-      .insert(keys)
-      .values({ ...values, id, hash: hashKey(key), last4: key.slice(-4) })
-      // Of 62⁸ ids two are rarely the same; then another is drawn.
-      .onConflictDoNothing({ target: keys.id })
-      .returning();
-    if (row) return { key, row };
-  }
+  const { id, key } = mintKey(input.kind);
+  const [row] = await db
+    .insert(keys)
+    .values({ ...values, id, hash: hashKey(key), last4: key.slice(-4) })
+    .returning();
+  if (!row) throw new Error('The key was not inserted.');
+  return { key, row };
 }
 
 function scopesOf({ kind, scopes: asked }: NewKey): Scope[] {
@@ -305,14 +305,10 @@ async function ensureOwner(db: Database, name: string): Promise<void> {
 
 /** The secret of an owner's webhooks; a missing owner is made. */
 async function ownerSecret(db: Database, name: string): Promise<string> {
-  for (;;) {
-    const [row] = await db
-      .select({ secret: owners.webhookSecret })
-      .from(owners)
-      .where(eq(owners.name, name));
-    if (row) return row.secret;
-    await ensureOwner(db, name);
-  }
+  await ensureOwner(db, name);
+  const [row] = await db.select().from(owners).where(eq(owners.name, name));
+  if (!row) throw new Error('The owner was deleted.');
+  return row.webhookSecret;
 }
 
 /** @throws ApiError `NOT_FOUND` */
@@ -323,29 +319,10 @@ async function revokeRow(db: Database, id: string, owner: string | undefined): P
     .update(keys)
     // A second revocation keeps the time of the first.
     .set({ revokedAt: sql`coalesce(${keys.revokedAt}, now())` })
-    .where(and(isFound, of(owner)))
+    .where(and(isFound, equals(keys.owner, owner)))
     .returning();
   if (!row) throw new ApiError('NOT_FOUND', 'There is no key with this id.');
   return row;
-}
-
-function of(owner: string | undefined) {
-  return owner === undefined ? undefined : eq(keys.owner, owner);
-}
-
-/**
- * The kinds of keys that an installation ever had: a revoked one counts. To be called in a transaction, so that nodes
- * that start together ask one after the other.
- */
-async function kindsOfKeys(db: Database): Promise<ReadonlySet<KeyKind>> {
-  const value = new Date().toISOString();
-  // Written for the row's lock, which lasts to the end of the transaction.
-  await db
-    .insert(settings)
-    .values({ name: 'first_start', value })
-    .onConflictDoUpdate({ target: settings.name, set: { name: 'first_start' } });
-  const found = await db.selectDistinct({ kind: keys.kind }).from(keys);
-  return new Set(found.map(({ kind }) => kind));
 }
 
 function recordOf(row: KeyRow): KeyRecord {
@@ -363,4 +340,70 @@ function recordOf(row: KeyRow): KeyRecord {
     revoked_at: row.revokedAt?.toISOString() ?? null,
     last_used_at: row.lastUsedAt?.toISOString() ?? null,
   };
+}
+
+/**
+ * The `Set-Cookie` value of a new session: `keyId.until.mac`, the end in Unix seconds, with an HMAC-SHA256 over both.
+ *
+ * @param secret of the installation; a key for this one purpose is derived from it
+ * @param keyId the key or sign-in token that was used: revoking it ends the session
+ */
+function sessionCookie(secret: string, keyId: string, secure: boolean): string {
+  const text = `${keyId}.${Math.floor(Date.now() / 1000) + sessionSeconds}`;
+  return attributes(`${text}.${sign(secret, text)}`, sessionSeconds, secure);
+}
+
+function clearedCookie(secure: boolean): string {
+  return attributes('', 0, secure);
+}
+
+/** The signed-in key in a request's `Cookie` header; null for none, a wrong signature or a session that has ended. */
+function readSession(secret: string, cookieHeader: string): string | null {
+  for (const part of cookieHeader.split(';')) {
+    const [name, value = ''] = part.trim().split('=', 2);
+    if (name !== cookieName) continue;
+    const [keyId = '', until = '', mac = ''] = value.split('.');
+    if (!sameText(mac, sign(secret, `${keyId}.${until}`))) continue;
+    if (Number(until) * 1000 > Date.now()) return keyId;
+  }
+  return null;
+}
+
+/** HttpOnly hides the cookie from scripts, SameSite=Strict and {@link requireOwnOrigin} from other sites. */
+function attributes(value: string, maxAge: number, secure: boolean): string {
+  const cookie = `${cookieName}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict`;
+  return secure ? `${cookie}; Secure` : cookie;
+}
+
+function sign(secret: string, text: string): string {
+  const key = createHmac('sha256', secret).update('kinora session v1').digest();
+  return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+/**
+ * Refuses requests that another site made a signed-in browser send. SameSite=Strict keeps the cookie from other
+ * sites, but another port or subdomain of the same host is the same site. `Sec-Fetch-Site` is what the browser itself
+ * says of the request's page; it is absent on plain http and in old browsers, so `Origin` is compared too.
+ *
+ * @throws ApiError `FORBIDDEN`
+ */
+export function requireOwnOrigin(
+  { method, headers }: Pick<Request, 'method' | 'headers'>,
+  publicUrl: string | undefined,
+): void {
+  if (method === 'GET' || method === 'HEAD') return;
+  const isOwnSite = (headers.get('sec-fetch-site') ?? 'same-origin') === 'same-origin';
+  if (isOwnSite && isOwnOrigin(headers.get('origin'), headers.get('host'), publicUrl)) return;
+  throw new ApiError('FORBIDDEN', 'The request did not come from a page of this Kinora.');
+}
+
+function isOwnOrigin(
+  origin: string | null,
+  host: string | null,
+  publicUrl: string | undefined,
+): boolean {
+  if (origin === null || !URL.canParse(origin)) return false;
+  if (publicUrl !== undefined && origin === new URL(publicUrl).origin) return true;
+  // The name that the browser called, for servers with several names.
+  return new URL(origin).host === host;
 }

@@ -7,13 +7,11 @@ import { type BlobStore, diskBlobs, partsFolder } from './blobs';
 import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
-import { getVideo, putOutput, takeVideo } from './outputs/video';
+import { getVideo, headOwnVideo, putOutput, putOwnVideo, takeVideo } from './outputs/video';
 import type { FileHandler, FilesContext, FilesDependencies } from './requests';
-import { createRetention } from './retention';
+import { createRetention, createSpace } from './retention';
 import { shareHandlers } from './shares/handlers';
-import { headOwnVideo, putOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
-import { createSpace } from './space';
 import { getUpload, postUpload, putUpload, uploadRows } from './uploads';
 
 export { createLinks } from './links';

@@ -9,7 +9,7 @@ import { streamed } from '../http/reply';
 import { type ClaimedJob, isClaimed } from '../jobs';
 import { imageColumns } from '../store/schema';
 import { type LinkPurpose, leaseNonce } from './links';
-import { type FileHandler, type FilesContext, invalidField, queryOf } from './requests';
+import { type FileHandler, type FilesContext, invalidField } from './requests';
 import { headersOf, serveBlob } from './serving';
 import { loraType } from './uploads';
 
@@ -39,11 +39,11 @@ async function runningJob(
 /** `GET /files/jobs/{id}/image` and `…/last_image`: an image of a job, for the worker that has its lease. */
 export const getJobImage =
   (field: ImageField): FileHandler =>
-  async ({ files: context }, { request, params: { id = '' } }) => {
-    const job = await runningJob(context, field, id, queryOf(request));
+  async ({ files }, { request, query, params: { id = '' } }) => {
+    const job = await runningJob(files, field, id, query);
     const image = job[imageColumns[field]];
     if (!image) throw new ApiError('NOT_FOUND');
-    return await serveBlob(request, context.blobs, image.key, {
+    return await serveBlob(request, files.blobs, image.key, {
       ...forWorkers,
       type: image.type,
       filename: `${id}.${image.type.slice(image.type.indexOf('/') + 1)}`,
@@ -57,11 +57,11 @@ export const getJobImage =
  *
  * A refusal's `details` holds one sentence that names the adapter: the worker fails the job with it.
  */
-export const getJobLora: FileHandler = async ({ files: context }, { request, params }) => {
+export const getJobLora: FileHandler = async ({ files }, { request, query, params }) => {
   const { id = '', index = '' } = params;
-  const { blobs, config, guard, rows } = context;
+  const { blobs, config, guard, rows } = files;
   const at = /^[0-9]$/.test(index) ? Number(index) : -1;
-  const job = await runningJob(context, `lora/${at}`, id, queryOf(request));
+  const job = await runningJob(files, `lora/${at}`, id, query);
   const lora = job.loras[at];
   if (!lora || lora.from === 'hub') throw new ApiError('NOT_FOUND');
   const field = `loras.${at}.path`;

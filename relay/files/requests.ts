@@ -7,8 +7,8 @@ import type { Jobs } from '../jobs';
 import type { Store } from '../store/store';
 import type { Storage } from './blobs';
 import type { Links } from './links';
+import type { createSpace } from './retention';
 import type { Shares } from './shares/rows';
-import type { createSpace } from './space';
 import type { UploadRows } from './uploads';
 
 /** What {@link createFiles} is made from. */
@@ -29,16 +29,13 @@ export interface FilesContext extends FilesDependencies, Storage {
 }
 
 /** A request of a file, whose caller was checked; the caller is null where anybody may ask. */
-export interface FileCall extends Omit<CallOf<'uploadBinary'>, 'params'> {
+export interface FileCall extends Omit<CallOf<'uploadBinary'>, 'params' | 'query'> {
   readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
 }
 
 /** Answers for a file as the handlers of the API do. */
 export type FileHandler = (relay: { files: FilesContext }, call: FileCall) => Promise<unknown>;
-
-export function queryOf(request: Request): URLSearchParams {
-  return new URL(request.url).searchParams;
-}
 
 export function invalidField(
   field: string,

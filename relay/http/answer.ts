@@ -5,16 +5,16 @@ import { familiesOf } from '../config';
 import type { Relay } from '../open';
 import { type Handler, handlers } from './handlers';
 import { check, readJson, withoutNulls } from './input';
-import { notFound } from './not-found';
 import {
   corsHeaders,
   methodNotAllowed,
   preflightHeaders,
   type RequestContext,
   refuse,
+  success,
 } from './reply';
 import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
-import { type FileRoute, findRoute, type Match, type Route } from './router';
+import { type FileRoute, findRoute, type Match, notFound, type Route } from './router';
 
 interface AnswerContext extends RequestContext {
   readonly path: string;
@@ -71,13 +71,13 @@ async function serve(relay: Relay, request: Request, context: AnswerContext): Pr
     setAll(context.headers, await relay.limits.key(caller, route.limit));
   }
   // Of a name that comes twice, the last value counts.
-  const asked = Object.fromEntries(new URL(request.url).searchParams);
-  const query = route.query ? check(route.query, asked) : {};
+  const { searchParams } = new URL(request.url);
+  const query = route.query ? check(route.query, Object.fromEntries(searchParams)) : searchParams;
   const body = route.body ? await checkedBody(relay, route.body, request) : {};
   const params = route.params?.parse(match.params) ?? match.params;
   const answered = await handler(relay, { request, caller, params, query, body, requestId });
   if (answered instanceof Response) return answered;
-  return Response.json({ code: 200, message: 'success', data: answered });
+  return success(answered);
 }
 
 async function checkedBody(relay: Relay, schema: z.ZodType, request: Request): Promise<unknown> {

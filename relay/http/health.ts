@@ -19,7 +19,14 @@ export function createHealth(status: ServerStatus) {
 
     /** Ready for requests: database and files answer, and the node is not being stopped. */
     '/readyz': async () => {
-      const { ready, parts } = await readiness(status);
+      const relay = status.relay();
+      const [database, files] = await Promise.all([
+        state(relay?.store.ping()),
+        state(relay?.files.blobs.ping()),
+      ]);
+      const node = status.stopping() ? 'stopping' : relay ? 'ok' : 'starting';
+      const parts = { node, database, files };
+      const ready = Object.values(parts).every((part) => part === 'ok');
       const body = { status: ready ? 'ready' : 'not ready', parts };
       return Response.json(body, { status: ready ? 200 : 503, headers });
     },
@@ -36,18 +43,7 @@ export function createHealth(status: ServerStatus) {
   return new Map(Object.entries(handlers));
 }
 
-/** Checks every part that a node needs: `ok`, or why it is not. */
-async function readiness(status: ServerStatus) {
-  const relay = status.relay();
-  const [database, files] = await Promise.all([
-    state(relay?.store.ping()),
-    state(relay?.files.blobs.ping()),
-  ]);
-  const node = status.stopping() ? 'stopping' : relay ? 'ok' : 'starting';
-  const parts = { node, database, files };
-  return { ready: Object.values(parts).every((part) => part === 'ok'), parts };
-}
-
+/** `ok`, or why a part is not. */
 async function state(ping: Promise<void> | undefined): Promise<string> {
   if (!ping) return 'not open';
   return await ping.then(

@@ -5,7 +5,7 @@ import { type Config, readConfig } from '../config';
 import { createLog } from '../observe/log';
 import type { RunningRelay } from '../open';
 import { endOnSignals, isRunByNpm } from './process';
-import { type RunningServer, type StartOptions, startServer } from './start';
+import { type RunningServer, type StartOptions, startServer } from './server';
 
 export interface NodeOptions extends Pick<StartOptions, 'pages'> {
   readonly environment: Readonly<Record<string, string | undefined>>;

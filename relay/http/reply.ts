@@ -48,6 +48,11 @@ export function toApiError(thrown: unknown): ApiError {
   return new ApiError('INTERNAL', undefined, { cause: thrown });
 }
 
+/** The envelope of an answer that is no refusal. */
+export function success(data: unknown, headers: Readonly<Record<string, string>> = {}): Response {
+  return Response.json({ code: 200, message: 'success', data }, { headers });
+}
+
 /** Of a request, what its refusal and the log name. */
 export interface RequestContext {
   readonly requestId: string;

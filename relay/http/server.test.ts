@@ -11,7 +11,7 @@ import { createMetrics } from '../observe/metrics';
 import type { RunningRelay } from '../open';
 import { streamed } from './reply';
 import { checkMethod } from './request';
-import { type RunningServer, startServer } from './start';
+import { type RunningServer, startServer } from './server';
 import type { Timeouts } from './timeouts';
 
 /**
@@ -65,7 +65,11 @@ function smallRelay(): RunningRelay {
   const parts = {
     config,
     log,
-    metrics: createMetrics(),
+    metrics: createMetrics({
+      depth: () => Promise.reject(new Error('There is no database.')),
+      workers: async () => [],
+      heldClaims: () => 0,
+    }),
     store: { ping },
     keys: { authenticateAdmin: () => Promise.reject(new ApiError('UNAUTHORIZED')) },
     limits: { address: async () => ({}), badKey: async () => ({}) },

@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
-import type { Config } from '../config';
-import type { Relay } from '../open';
-import { createHealth, type ServerStatus } from './health';
+import { type Config, localOrigin } from '../config';
+import { once, within } from '../loop';
+import type { RunningRelay } from '../open';
+import { createHealth } from './health';
 import type { Pages } from './next';
 import {
   answerMalformed,
@@ -26,31 +28,41 @@ import {
   toRequest,
 } from './request';
 import { findRoute } from './router';
-import { defaultTimeouts, setTimeouts, type Timeouts, watchBody } from './timeouts';
+import { defaultTimeouts, type Timeouts, watchBody } from './timeouts';
 
-/** What an HTTP server works with. Requests wait for a relay or pages that are not open yet. */
-export interface ServerDependencies {
+/** How often connections are closed that have become idle while the node stops, in milliseconds. */
+const idleCheckMs = 50;
+
+export interface StartOptions {
   readonly config: Config;
   readonly log: Logger;
-  readonly relay: () => Promise<Relay>;
-  readonly pages: () => Promise<Pages>;
-  readonly status: ServerStatus;
+  /** Opens the pages; called once the port is known. */
+  readonly pages: (at: { hostname: string; port: number; server: Server }) => Promise<Pages>;
+  /** Opens the relay, with the port that the server has. */
+  readonly open: (config: Config) => Promise<RunningRelay>;
   readonly timeouts?: Timeouts;
 }
 
 /**
- * The one HTTP server of a node. It answers large bodies, health checks and frequent reads itself;
- * everything else goes to the pages (../README.md says why).
+ * Starts the one HTTP server of a node, and returns once it listens: a port that is in use is reported before anything
+ * is opened. Then the relay opens, and after it the pages: both compute on one thread, and the API needs no page.
+ * Requests wait for what they need. It answers large bodies, health checks and frequent reads itself; everything else
+ * goes to the pages (../README.md says why).
+ *
+ * @throws Error with one sentence when it cannot listen
  */
-export function createRequestServer(dependencies: ServerDependencies): Server {
-  const { config, log, status, timeouts = defaultTimeouts } = dependencies;
-  const health = createHealth(status);
+export async function startServer(options: StartOptions) {
+  const { log, timeouts = defaultTimeouts } = options;
+  const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
+  let opened: RunningRelay | null = null;
+  let stopping = false;
+  const health = createHealth({ relay: () => opened, stopping: () => stopping });
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const context = assignContext(request, config);
+    const context = assignContext(request, options.config);
     response.setHeader('X-Request-Id', context.requestId);
     // The client connects again, to another node.
-    if (status.stopping()) response.shouldKeepAlive = false;
+    if (stopping) response.shouldKeepAlive = false;
     try {
       const answered = await dispatch(request, response);
       if (answered) await sendAnswer(request, response, answered);
@@ -77,22 +89,22 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
     }
     if (route?.bypassesNext || route?.frequent) {
       // The error of a relay that does not open is reported by the caller that opens it.
-      const relay = await dependencies.relay().catch((cause: unknown) => {
+      const ready = await relay.catch((cause: unknown) => {
         throw new ApiError('SHUTTING_DOWN', undefined, { cause });
       });
       // Loaded late: pages do not need it.
       const api = await import('./answer');
-      return await api.answer(relay, toRequest(request, response));
+      return await api.answer(ready, toRequest(request, response));
     }
     if (path === publicDocument) {
       response.setHeaders(new Headers(corsHeaders));
       const headers = preflightHeaders(['GET', 'HEAD', 'OPTIONS']);
       if (method === 'OPTIONS') return new Response(null, { status: 204, headers });
     }
-    const pages = await dependencies.pages();
-    checkMethod(method, path, pages);
+    const open = await pages;
+    checkMethod(method, path, open);
     removeNextHeaders(request, path);
-    await pages.handle(request, response);
+    await open.handle(request, response);
     return null;
   }
 
@@ -103,7 +115,7 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
     thrown: unknown,
     context: RequestContext,
   ): Promise<void> {
-    const refused = await refuse(thrown, context, log, status.relay()?.limits);
+    const refused = await refuse(thrown, context, log, opened?.limits);
     if (response.headersSent) {
       if (!response.writableEnded) response.destroy();
       return;
@@ -120,7 +132,7 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
   });
   server.on('clientError', answerMalformed);
   server.on('checkExpectation', (request, response) => {
-    const context = assignContext(request, config);
+    const context = assignContext(request, options.config);
     void sendRefusal(request, response, new ApiError('EXPECTATION_FAILED'), context);
   });
   // A proxy's method. Without a listener Node closes the connection without an answer.
@@ -130,7 +142,79 @@ export function createRequestServer(dependencies: ServerDependencies): Server {
     socket.resume();
     refuseConnection(socket, methodNotAllowed(apiMethods));
   });
-  setTimeouts(server, timeouts);
+  // Node's own limit for a whole request would cut slow uploads: `watchBody` has one for a body that does not come.
+  server.requestTimeout = 0;
+  server.headersTimeout = timeouts.headMs;
+  server.keepAliveTimeout = timeouts.keepAliveMs;
 
-  return server;
+  const port = await listen(server, options.config);
+  const config: Config = { ...options.config, PORT: port };
+  const relay = options.open(config).then((open) => {
+    opened = open;
+    return open;
+  });
+  const pages = relay.then(() => {
+    if (stopping) throw new Error('The node was stopped before its pages were opened.');
+    return options.pages({ hostname, port, server });
+  });
+  // Whoever waits for them gets the error.
+  pages.catch(() => undefined);
+  return {
+    /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */
+    origin: localOrigin(config),
+    port,
+    /** Resolves once the relay is open; rejects with the error that kept it from opening. */
+    relay,
+    pages,
+    /**
+     * Ends the node: no new claims; held claims, open answers and webhook attempts end within
+     * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
+     */
+    stop: once(async () => {
+      stopping = true;
+      // The relay may be opening just now.
+      const running = await relay.catch(() => null);
+      await endAnswers(server, running, stopSeconds * 1000, log);
+      await running?.stop();
+      // Pages that never opened need no end.
+      await pages.then((open) => open.close()).catch(() => undefined);
+    }),
+  };
+}
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
+
+/** Waits until answers and background work have ended, for a limited time, and cuts the others. */
+async function endAnswers(
+  server: Server,
+  relay: RunningRelay | null,
+  limitMs: number,
+  log: Logger,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  // A connection is idle once its answer has ended: its client may keep it open.
+  const closing = setInterval(() => server.closeIdleConnections(), idleCheckMs);
+  const ended = await within(limitMs, Promise.all([closed, relay?.finish()]));
+  if (!ended) log.warn('some answers or deliveries were cut off');
+  server.closeAllConnections();
+  await closed;
+  clearInterval(closing);
+}
+
+function listen(server: Server, { KINORA_HOST: host, PORT }: Config): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      reject(new Error(listenError(cause, host, PORT), { cause }));
+    });
+    server.listen(PORT, host, () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): string {
+  if (error.code === 'EADDRINUSE') {
+    return `Port ${port} of ${host} is taken. Stop what has it, or set PORT to another one.`;
+  }
+  if (error.code === 'EACCES') {
+    return `Port ${port} may not be used here. Set PORT to one above 1023.`;
+  }
+  return `The server cannot listen on ${host}, port ${port}: ${error.message}.`;
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../../lib/contract/v3';
 import { refuseConnection } from './reply';
 
@@ -14,16 +14,6 @@ export const defaultTimeouts = {
   keepAliveMs: 65_000,
 };
 export type Timeouts = typeof defaultTimeouts;
-
-/**
- * Node's own limit for a whole request is 300 s and would cut slow uploads (`server.requestTimeout`). It is
- * off, and {@link watchBody} has a limit for a body that does not come.
- */
-export function setTimeouts(server: Server, { headMs, keepAliveMs }: Timeouts): void {
-  server.requestTimeout = 0;
-  server.headersTimeout = headMs;
-  server.keepAliveTimeout = keepAliveMs;
-}
 
 /**
  * Refuses a request whose body pauses or is slower than the least rate. After the body an answer may take any time,

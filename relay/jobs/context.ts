@@ -3,7 +3,7 @@ import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Logger } from 'pino';
 import type { Config } from '../config';
 import type { Metrics } from '../observe/metrics';
-import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
+import { deliveries, type JobRow, jobs, type NewJobRow, previews } from '../store/schema';
 import type { Store } from '../store/store';
 import type { Webhooks } from '../webhooks/webhooks';
 import { isTerminal, type JobEvent, nextStep } from './status';
@@ -83,6 +83,8 @@ export function createSteps({ store, config, outboxRow }: JobsDependencies) {
         .where(eq(jobs.id, before.id))
         .returning();
       if (!job) throw new Error('A locked job was deleted.');
+      // That of an attempt is shown while it runs.
+      await tx.delete(previews).where(eq(previews.jobId, job.id));
       const row = isTerminal(step) ? outboxRow(job, 'completed') : null;
       if (row) await tx.insert(deliveries).values(row).onConflictDoNothing();
       return { before, job, delivery: row !== null };

@@ -13,7 +13,6 @@ import { sweepJobs } from './sweep';
 export type { JobsDependencies } from './context';
 export { createHeldClaims, type HeldClaims } from './held-claims';
 export { type ClaimedJob, isClaimed } from './lease';
-export { checkReport } from './report';
 export { isTerminal } from './status';
 export { createSweeper } from './sweep';
 export { createWatches, type Watches } from './watches';

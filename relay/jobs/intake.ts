@@ -1,6 +1,6 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import { type JobImages, type JobLora, type JobRow, jobs } from '../store/schema';
+import { type JobLora, type JobRow, jobs } from '../store/schema';
 import { type Apply, announce, inSeconds, type JobsDependencies } from './context';
 import { maxIntakeAttempts } from './sweep';
 
@@ -114,8 +114,10 @@ export function createIntakes({ store }: JobsDependencies, apply: Apply) {
         .returning();
     },
     /** Stores where an image of a job is, so that it is not fetched again where another file fails. */
-    imageStored: (id: string, images: JobImages): Promise<JobRow | null> =>
-      update(and(eq(jobs.id, id), waiting), images),
+    imageStored: (
+      id: string,
+      images: Partial<Pick<JobRow, 'image' | 'lastImage'>>,
+    ): Promise<JobRow | null> => update(and(eq(jobs.id, id), waiting), images),
     /** The job may be claimed now. The first node that has all files calls it, so that a slow one does not repeat it. */
     async intakeDone(id: string, loras: readonly JobLora[]): Promise<JobRow | null> {
       const set = { ready: true, loras, intakeUntil: null };

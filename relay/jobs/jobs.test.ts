@@ -419,7 +419,6 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.preview(id)).toEqual({ step: 2, image: preview });
       await jobs.release(id, token);
       expect(await jobs.preview(id)).toBeNull();
-      await jobs.sweep();
       expect(await fixture().store.db.select().from(previews)).toEqual([]);
     });
 

@@ -10,7 +10,7 @@ import {
 } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { deliveries, type JobImage, type JobRow, jobs, previews } from '../store/schema';
-import type { Database } from '../store/store';
+import { type Database, equals } from '../store/store';
 import { claimNext } from './claim';
 import { type Apply, announce, inSeconds, type JobsDependencies, now } from './context';
 import { failureCode, type JobEvent } from './status';
@@ -34,8 +34,7 @@ export function isClaimed(job: JobRow): job is ClaimedJob {
 
 /** The rows under a lease, which may have ended. @param by key id of the calling worker; any where absent */
 function byLease(id: string, token: string, by?: string) {
-  const isCaller = by === undefined ? undefined : eq(jobs.workerToken, by);
-  return and(eq(jobs.id, id), eq(jobs.leaseToken, token), isCaller);
+  return and(eq(jobs.id, id), eq(jobs.leaseToken, token), equals(jobs.workerToken, by));
 }
 
 /** The rows under a lease that has not ended. */

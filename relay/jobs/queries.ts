@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { cursorForm, type listBodySchema, type PredictionStatus } from '../../lib/contract/v3';
 import { Kept } from '../kept';
 import { type JobRow, jobs, previews } from '../store/schema';
-import type { Database } from '../store/store';
+import { type Database, equals } from '../store/store';
 
 /** A job of a list, without its parameters and its prompt where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
@@ -61,8 +61,8 @@ export function createQueries(db: Database) {
       const before = instantOf(query.created_before);
       const fitting = and(
         eq(jobs.owner, owner),
-        model === undefined ? undefined : eq(jobs.model, model),
-        status === undefined ? undefined : eq(jobs.status, status),
+        equals(jobs.model, model),
+        equals(jobs.status, status),
         after === undefined ? undefined : gte(jobs.createdAt, after),
         before === undefined ? undefined : lt(jobs.createdAt, before),
       );
@@ -134,7 +134,6 @@ export function createQueries(db: Database) {
       const [row] = await db
         .select({ step: previews.step, image: previews.image })
         .from(previews)
-        .innerJoin(jobs, and(eq(jobs.id, previews.jobId), sql`${jobs.status} = 'processing'`))
         .where(eq(previews.jobId, id));
       return row ?? null;
     },

@@ -58,27 +58,24 @@ export function createSubmissions({ store, config }: JobsDependencies) {
   /** @returns the new row, or that of an earlier submission under the same `Idempotency-Key` */
   async function insert(tx: Database, job: NewJob): Promise<JobRow> {
     const { idempotency, caller } = job;
-    // A round that finds neither has freed a key that is older than a day, or its job was just deleted.
-    for (let round = 0; round < 3; round++) {
-      const [row] = await tx
-        .insert(jobs)
-        .values(newRow(job, config))
-        .onConflictDoNothing({
-          target: [jobs.keyId, jobs.idempotencyKey],
-          where: sql`idempotency_key is not null`,
-        })
-        .returning();
-      if (row) return row;
-      if (idempotency === null) break;
-      const earlier = await submittedBefore(tx, caller.keyId, idempotency);
-      if (earlier) return earlier;
+    if (idempotency !== null) {
       const isOld = sql`${jobs.createdAt} <= now() - ${idempotencyAge}`;
       await tx
         .update(jobs)
         .set({ idempotencyKey: null, idempotencyHash: null })
         .where(and(submittedAs(caller.keyId, idempotency.key), isOld));
     }
-    throw new Error('The job was not inserted.');
+    const [row] = await tx
+      .insert(jobs)
+      .values(newRow(job, config))
+      .onConflictDoNothing({
+        target: [jobs.keyId, jobs.idempotencyKey],
+        where: sql`idempotency_key is not null`,
+      })
+      .returning();
+    const earlier = row ?? (idempotency && (await submittedBefore(tx, caller.keyId, idempotency)));
+    if (!earlier) throw new Error('The job was not inserted.');
+    return earlier;
   }
 
   return {

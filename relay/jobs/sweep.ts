@@ -1,6 +1,6 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { Config } from '../config';
-import { jobs, previews } from '../store/schema';
+import { jobs } from '../store/schema';
 import { storageDown } from '../store/store';
 import type { Jobs } from './';
 import type { Apply, JobsDependencies } from './context';
@@ -46,18 +46,7 @@ export async function sweepJobs(
       log.info({ job: id, status: job.status, why: event.type }, 'a lease was ended');
     }
   }
-  if (which !== 'leases') await removePreviews(store.db);
   return counts;
-}
-
-/** Previews of jobs that no longer run: up to 48 kB each, which are no longer shown. */
-async function removePreviews(db: JobsDependencies['store']['db']): Promise<void> {
-  const idle = db
-    .select({ id: previews.jobId })
-    .from(previews)
-    .innerJoin(jobs, and(eq(jobs.id, previews.jobId), sql`${jobs.status} <> 'processing'`))
-    .limit(1000);
-  await db.delete(previews).where(inArray(previews.jobId, idle));
 }
 
 /** The loop's pauses are at most this many times as long as configured. */

@@ -3,7 +3,7 @@ import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { Kept } from '../kept';
 import { type JobRow, jobs, keys, type WorkerRow, workers } from '../store/schema';
-import type { Store } from '../store/store';
+import { equals, type Store } from '../store/store';
 import { listedSeconds } from './context';
 
 const listedMs = listedSeconds * 1000;
@@ -89,7 +89,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
       const rows = await db
         .select()
         .from(workers)
-        .where(and(isRecent(), owner === undefined ? undefined : eq(workers.owner, owner)))
+        .where(and(isRecent(), equals(workers.owner, owner)))
         .orderBy(workers.connectedAt, workers.id);
       return rows.map((row) => ({
         id: row.id,

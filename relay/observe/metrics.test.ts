@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createMetrics, type MetricSources } from './metrics';
 
@@ -15,8 +16,7 @@ async function scrape(metrics: ReturnType<typeof createMetrics>): Promise<string
 
 describe('metrics', () => {
   it('carry the prefix and say what they are, all of them', async () => {
-    const metrics = createMetrics();
-    metrics.watch(sources);
+    const metrics = createMetrics(sources);
     const described = await metrics.registry.getMetricsAsJSON();
     expect(described.length).toBeGreaterThan(15);
     for (const { name, help } of described) {
@@ -40,10 +40,7 @@ describe('metrics', () => {
   });
 
   it('look the gauges up at each scrape', async () => {
-    const metrics = createMetrics();
-    expect(await scrape(metrics)).not.toContainEqual(expect.stringMatching(/^kinora_predictions/));
-    metrics.watch(sources);
-    const lines = await scrape(metrics);
+    const lines = await scrape(createMetrics(sources));
     expect(lines).toEqual(
       expect.arrayContaining([
         'kinora_predictions{state="waiting"} 7',
@@ -58,17 +55,21 @@ describe('metrics', () => {
   });
 
   it('still tell the rest when the database does not answer, and no stale numbers', async () => {
-    const metrics = createMetrics();
-    metrics.watch(sources);
-    await scrape(metrics);
-    metrics.watch({ ...sources, depth: () => Promise.reject(new Error('down')) });
+    let isDown = false;
+    const depth = () => (isDown ? Promise.reject(new Error('down')) : sources.depth());
+    const metrics = createMetrics({ ...sources, depth });
+    const depths = expect.stringMatching(/^kinora_(predictions|oldest)/);
+    expect(await scrape(metrics)).toContainEqual(depths);
+    isDown = true;
+    // The depth is read once for a scrape.
+    await delay(150);
     const lines = await scrape(metrics);
-    expect(lines).not.toContainEqual(expect.stringMatching(/^kinora_(predictions|oldest)/));
+    expect(lines).not.toContainEqual(depths);
     expect(lines).toContain('kinora_workers{state="busy"} 2');
   });
 
   it('count what happened, from 0', async () => {
-    const metrics = createMetrics();
+    const metrics = createMetrics(sources);
     expect(await scrape(metrics)).toEqual(
       expect.arrayContaining([
         'kinora_attempts_total{outcome="expired"} 0',

@@ -24,17 +24,16 @@ export interface MetricSources {
  * The metrics of one node in their own registry, with the prefix `kinora_`. Gauges are looked up at each
  * scrape; one that fails (the database is down) is left out of that scrape, and the others stay.
  */
-export function createMetrics() {
+export function createMetrics(sources: MetricSources) {
   const registry = new Registry();
   const registers = [registry];
-  let sources: MetricSources | null = null;
   collectDefaultMetrics({ register: registry, prefix: 'kinora_' });
 
   /** A gauge, also by state; what is not known is left out of a scrape. */
   const gauge = (
     name: string,
     help: string,
-    values: (sources: MetricSources) => Promise<number | Readonly<Record<string, number>>>,
+    values: () => Promise<number | Readonly<Record<string, number>>>,
   ) =>
     new Gauge({
       name,
@@ -42,7 +41,7 @@ export function createMetrics() {
       labelNames: ['state'],
       registers,
       async collect() {
-        const now = sources && (await values(sources).catch(() => null));
+        const now = await values().catch(() => null);
         this.reset();
         if (typeof now === 'number') this.set(now);
         else for (const [state, value] of Object.entries(now ?? {})) this.set({ state }, value);
@@ -53,25 +52,23 @@ export function createMetrics() {
   gauge(
     'kinora_predictions',
     'Unfinished predictions of all nodes: waiting for a worker, or being processed by one.',
-    async ({ depth }) => {
-      const { waiting, processing } = await depths.get('', depth);
+    async () => {
+      const { waiting, processing } = await depths.get('', sources.depth);
       return { waiting, processing };
     },
   );
   gauge(
     'kinora_oldest_waiting_seconds',
     'Age of the prediction that has waited longest for a worker.',
-    async ({ depth }) => (await depths.get('', depth)).oldestSeconds,
+    async () => (await depths.get('', sources.depth)).oldestSeconds,
   );
-  gauge('kinora_workers', 'Recently seen workers of all nodes, by state.', async ({ workers }) => {
+  gauge('kinora_workers', 'Recently seen workers of all nodes, by state.', async () => {
     const counts = { idle: 0, busy: 0, paused: 0 };
-    for (const { state } of await workers()) counts[state] += 1;
+    for (const { state } of await sources.workers()) counts[state] += 1;
     return counts;
   });
-  gauge(
-    'kinora_held_claims',
-    'Claims of waiting workers that this node holds open.',
-    async ({ heldClaims }) => heldClaims(),
+  gauge('kinora_held_claims', 'Claims of waiting workers that this node holds open.', async () =>
+    sources.heldClaims(),
   );
 
   /** Exists from the start, at 0, so that the first event is seen as an increase. */
@@ -111,10 +108,6 @@ export function createMetrics() {
 
   return {
     registry,
-    watch(next: MetricSources): void {
-      sources = next;
-      depths.forget('');
-    },
     request(operation: string, status: number, seconds: number): void {
       answers.observe({ operation, status: `${Math.floor(status / 100)}xx` }, seconds);
     },

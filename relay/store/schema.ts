@@ -83,11 +83,6 @@ export const imageColumns = { image: 'image', last_image: 'lastImage' } as const
   string
 >;
 
-/** The images of a job that are stored; absent where it has none, or it is not there yet. */
-export type JobImages = {
-  readonly [Field in ImageField as (typeof imageColumns)[Field]]?: JobImage | null;
-};
-
 /** An adapter of a job, resolved as far as the server does it. */
 export type JobLora = {
   readonly path: string;
@@ -339,7 +334,7 @@ export const workers = pgTable('workers', {
 });
 export type WorkerRow = typeof workers.$inferSelect;
 
-/** Values of the installation: the signing secret, whether the first start was made. */
+/** Values of the installation: its secrets. */
 export const settings = pgTable('settings', {
   name: text('name').primaryKey(),
   value: text('value').notNull(),

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
-import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { eq, type SQL } from 'drizzle-orm';
+import type { PgColumn, PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { ApiError } from '../../lib/contract/v3';
 import { within } from '../loop';
 import type * as schema from './schema';
@@ -68,6 +69,11 @@ export function storageDown(thrown: unknown): ApiError | null {
     }
   }
   return null;
+}
+
+/** Rows with this value in a column; every row where none is named. */
+export function equals(column: PgColumn, value: string | undefined): SQL | undefined {
+  return value === undefined ? undefined : eq(column, value);
 }
 
 /** An error and its causes, at most five deep, with the errors of each address that was tried. */

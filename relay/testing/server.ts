@@ -8,7 +8,7 @@ import { type Config, readConfig } from '../config';
 import { answer } from '../http/answer';
 import { sendAnswer } from '../http/reply';
 import { toRequest } from '../http/request';
-import { startServer } from '../http/start';
+import { startServer } from '../http/server';
 import { openRelay, type RunningRelay } from '../open';
 import { pgliteTemplate } from './pglite';
 import { type Answered, readAnswer, requestOf, type Sent } from './requests';

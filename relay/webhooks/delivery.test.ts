@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Attempt } from './send';
-import { afterAttempt } from './webhooks';
+import { type Attempt, afterAttempt } from './webhooks';
 
 const delays = [0, 10, 60, 360];
 const fresh = { attempts: 0, attemptsBefore: 0 };

@@ -1,7 +1,7 @@
 import { and, desc, eq, lt, lte, sql } from 'drizzle-orm';
 import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
 import { type DeliveryRow, deliveries } from '../store/schema';
-import type { Database } from '../store/store';
+import { type Database, equals } from '../store/store';
 
 /** Finished deliveries that one sweep removes. */
 const sweepRows = 1000;
@@ -109,11 +109,10 @@ export function createOutbox(db: Database) {
       query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
     ): Promise<DeliveryRecord[]> {
       const { page, pageSize, status } = query;
-      const isAsked = status === undefined ? undefined : eq(deliveries.status, status);
       const rows = await db
         .select()
         .from(deliveries)
-        .where(and(of(owner), isAsked))
+        .where(and(equals(deliveries.owner, owner), equals(deliveries.status, status)))
         .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
         .limit(pageSize)
         .offset((page - 1) * pageSize);
@@ -134,7 +133,7 @@ export function createOutbox(db: Database) {
           nextAt: sql`now()`,
           finishedAt: null,
         })
-        .where(and(eq(deliveries.id, id), of(owner)))
+        .where(and(eq(deliveries.id, id), equals(deliveries.owner, owner)))
         .returning();
       if (!row) throw new ApiError('NOT_FOUND', 'There is no webhook with this id.');
       return toRecord(row);
@@ -151,10 +150,6 @@ export function createOutbox(db: Database) {
       await db.delete(deliveries).where(sql`${deliveries.id} = any(array(${old}))`);
     },
   };
-}
-
-function of(owner: string | undefined) {
-  return owner === undefined ? undefined : eq(deliveries.owner, owner);
 }
 
 function toRecord(row: DeliveryRow): DeliveryRecord {

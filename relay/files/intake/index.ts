@@ -46,18 +46,15 @@ export function createIntake(context: IntakeContext) {
   /** One job; a failure that its files did not cause is repeated later, and costs no attempt. */
   async function handle(job: JobRow, signal: AbortSignal): Promise<void> {
     try {
-      await processFiles(job, signal).catch(async (thrown: unknown) => {
-        if (!(thrown instanceof GuardError)) throw thrown;
-        if (thrown.isPassing) await jobs.intakePostponed(job, thrown.message);
-        else await jobs.intakeFailed(job, thrown.message);
-      });
+      await processFiles(job, signal);
     } catch (err) {
-      if (!signal.aborted) log.warn({ err, job: job.id }, 'the files of a job were not processed');
-      if (!signal.aborted && !storageDown(err)) return;
-      // Where this fails too, the job is found again when its hold ends.
-      await jobs
-        .intakeReturned(job, signal.aborted ? 0 : pauseSeconds)
-        .catch((error: unknown) => log.warn({ err: error, job: job.id }, 'a job was not returned'));
+      if (err instanceof GuardError && err.isPassing) await jobs.intakePostponed(job, err.message);
+      else if (err instanceof GuardError) await jobs.intakeFailed(job, err.message);
+      else if (signal.aborted) await jobs.intakeReturned(job, 0);
+      else {
+        log.warn({ err, job: job.id }, 'the files of a job were not processed');
+        if (storageDown(err)) await jobs.intakeReturned(job, pauseSeconds);
+      }
     }
   }
 
@@ -135,7 +132,12 @@ export function createIntake(context: IntakeContext) {
       await workUntil(signal, { listen, log }, async (begin, underWay) => {
         const limit = maxAtOnce - underWay;
         const taken = limit > 0 ? await jobs.takeIntake(limit, holdSeconds) : [];
-        for (const job of taken) begin(handle(job, signal));
+        for (const job of taken) {
+          // It is found again when its hold ends.
+          const onError = (err: unknown) =>
+            log.warn({ err, job: job.id }, 'a job was not returned');
+          begin(handle(job, signal).catch(onError));
+        }
         return config.KINORA_SWEEP_SECONDS * 1000;
       });
     },

@@ -7,7 +7,7 @@ import { serve, type TestServer } from '../../guard/testing/server';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
 import { type BlobStore, partsFolder } from '../blobs';
-import { createSpace } from '../space';
+import { createSpace } from '../retention';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
 import { uploadRows } from '../uploads';
 import { createIntake, fetchImage } from './index';

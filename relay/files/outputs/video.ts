@@ -1,26 +1,37 @@
+import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
-import { KinoraError } from '../../../lib/contract';
+import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../lib/contract';
 import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
-import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
+import {
+  ApiError,
+  type OwnVideo,
+  type PredictionInput,
+  variantOfProfile,
+} from '../../../lib/contract/v3';
 import type { VideoFacts } from '../../../lib/video/inspect';
 import { followSamples } from '../../../lib/video/samples';
+import { sniffImage } from '../../../lib/video/sniff';
+import type { Caller } from '../../access/caller';
 import { idForm } from '../../jobs/queries';
+import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
 import { tooLarge, withLocalFile } from '../blobs';
 import {
   bodyOf,
+  type FileCall,
   type FileHandler,
   type FilesContext,
   invalidField,
   lengthOf,
-  queryOf,
 } from '../requests';
 import { serveBlob } from '../serving';
-import { keepFile, newUpload, removeFile } from '../uploads';
+import { hasVideo, isUploaded } from '../shares/rows';
+import { keepFile, newUpload, removeFile, type UploadRows } from '../uploads';
 
 const videoType = 'video/mp4';
+const dayMs = 86_400_000;
 
 /** A video as its uploader names it. */
-export interface VideoName {
+interface VideoName {
   readonly jobId: string;
   readonly owner: string;
   /** Hex, as declared. */
@@ -28,7 +39,7 @@ export interface VideoName {
 }
 
 /** @throws ApiError `NOT_FOUND` for what is no id, `INVALID_PARAMETER` for what is no SHA-256 */
-export function checkName(name: VideoName): VideoName {
+function checkName(name: VideoName): VideoName {
   if (!idForm.test(name.jobId)) throw new ApiError('NOT_FOUND');
   if (/^[0-9a-f]{64}$/.test(name.sha256)) return name;
   throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
@@ -44,16 +55,15 @@ export async function findVideo(
 }
 
 /** `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: the video of a worker that has the job's lease. */
-export const putOutput: FileHandler = async ({ files: context }, { request, caller, params }) => {
+export const putOutput: FileHandler = async ({ files }, { request, query, caller, params }) => {
   const { id = '' } = params;
-  const query = queryOf(request);
   const leaseToken = query.get('lease_token') ?? '';
   const name = checkName({ jobId: id, owner: '', sha256: query.get('sha256') ?? '' });
   if (leaseToken === '' || leaseToken.length > 100) {
     throw invalidField('lease_token', 'lease_token is required.');
   }
-  const { owner } = await context.jobs.lease(id, leaseToken, caller.keyId);
-  return await receiveVideo(context, request, { ...name, owner }, caller.keyId);
+  const { owner } = await files.jobs.lease(id, leaseToken, caller.keyId);
+  return await receiveVideo(files, request, { ...name, owner }, caller.keyId);
 };
 
 /**
@@ -63,7 +73,7 @@ export const putOutput: FileHandler = async ({ files: context }, { request, call
  * @throws ApiError `TOO_LARGE`, `INVALID_PARAMETER` for a body that breaks off, `OUTPUT_REJECTED` for another hash,
  *   `STORAGE_DOWN`
  */
-export async function receiveVideo(
+async function receiveVideo(
   context: FilesContext,
   request: Request,
   name: VideoName,
@@ -119,21 +129,18 @@ export async function takeVideo(
  * `GET /files/video/{id}.mp4`: the video, for holders of its signed address, without a key. A wrong signature
  * and an unknown id give the same answer; an expired address says that it expired.
  */
-export const getVideo: FileHandler = async (
-  { files: context },
-  { request, params: { file = '' } },
-) => {
+export const getVideo: FileHandler = async ({ files }, { request, query, params }) => {
+  const { file = '' } = params;
   const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
-  const job = id ? await context.jobs.get(id) : null;
-  const end =
-    job?.outputNonce && context.links.verify('video', job.id, job.outputNonce, queryOf(request));
+  const job = id ? await files.jobs.get(id) : null;
+  const end = job?.outputNonce && files.links.verify('video', job.id, job.outputNonce, query);
   if (!job || !end) throw new ApiError('NOT_FOUND');
   const until = Math.min(end.getTime(), job.outputExpiresAt?.getTime() ?? 0);
   const secondsLeft = Math.floor((until - Date.now()) / 1000);
   if (!job.outputKey || secondsLeft <= 0) {
     throw new ApiError('NOT_FOUND', 'This video has expired and was removed.');
   }
-  return await serveBlob(request, context.blobs, job.outputKey, {
+  return await serveBlob(request, files.blobs, job.outputKey, {
     type: videoType,
     filename: `${job.id}.mp4`,
     tag: job.outputSha256 ?? job.id,
@@ -181,4 +188,129 @@ export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts
 
 function rejected(sentence: string, cause?: unknown): ApiError {
   return new ApiError('OUTPUT_REJECTED', sentence, { cause });
+}
+
+/**
+ * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, from a signed-in page. It becomes a result
+ * when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
+ */
+export const putOwnVideo: FileHandler = async ({ files }, call) =>
+  await receiveVideo(files, call.request, named(call), call.caller.keyId);
+
+/** `HEAD` of the same address: whether the video is there, in `Upload-Complete`. */
+export const headOwnVideo: FileHandler = async ({ files }, call) => {
+  const isThere = (await findVideo(files, named(call))) !== null;
+  return new Response(null, { headers: { 'Upload-Complete': isThere ? '?1' : '?0' } });
+};
+
+/** The video that a request names. */
+function named({ query, caller, params: { id = '' } }: FileCall): VideoName {
+  const sha256 = query.get('sha256') ?? '';
+  return checkName({ jobId: id, owner: caller.owner, sha256 });
+}
+
+const posterFile = { filename: 'poster.jpg', contentType: 'image/jpeg' };
+
+/** The picture that the studio sent with a video; null where it sent none. */
+export async function posterOf(
+  rows: UploadRows,
+  jobId: string,
+): Promise<{ key: string; type: string } | null> {
+  const files = await rows.ofJob(jobId);
+  const poster = files.find(({ filename }) => filename === posterFile.filename);
+  return poster?.blobKey ? { key: poster.blobKey, type: poster.contentType } : null;
+}
+
+/**
+ * Makes an uploaded video a finished prediction of its owner, with the retention of outputs, and stores its poster
+ * unless it is flagged. The same video once more is no error.
+ *
+ * @param removeOld removes the earlier video of this id, once the new one is known to be there
+ * @throws ApiError `CONFLICT` when it is not uploaded, `OUTPUT_REJECTED`, `PROMPT_REFUSED`, `INVALID_PARAMETER` for
+ *   a poster that is no JPEG
+ */
+export async function takeOwnVideo(
+  context: FilesContext,
+  id: string,
+  owner: Caller,
+  video: OwnVideo,
+  removeOld: () => Promise<unknown>,
+): Promise<JobRow> {
+  const { config, store, rows } = context;
+  const isUnsafe = isFlagged(video.safety);
+  const poster = isUnsafe ? null : jpegOf(video);
+  const { prompt } = video.parameters;
+  if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
+    throw new ApiError('PROMPT_REFUSED');
+  }
+  let job = await context.jobs.get(id, owner.owner);
+  if (job?.outputSha256 !== video.sha256 || !hasVideo(job)) {
+    const name = { jobId: id, owner: owner.owner, sha256: video.sha256 };
+    const stored = await takeVideo(context, name, video.parameters);
+    // The studio has decoded it again, or the earlier file has expired.
+    if (job && isUploaded(job)) await removeOld();
+    const row = rowOf(id, owner, video, { ...stored, days: config.KINORA_RETENTION_DAYS });
+    [job = null] = await store.db.insert(jobs).values(row).onConflictDoNothing().returning();
+    if (!job) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
+    await rows.give(stored.key, job);
+  }
+  // The job comes first: another owner's may have this id.
+  if (poster && !(await posterOf(rows, id))) {
+    const draft = newUpload(owner, { ...posterFile, jobId: id }, config);
+    await keepFile(context, draft, poster, poster.length, async () => posterFile.contentType);
+  }
+  return job;
+}
+
+function jpegOf({ poster }: OwnVideo): Uint8Array | null {
+  if (poster === undefined) return null;
+  const bytes = Buffer.from(poster, 'base64');
+  try {
+    if (sniffImage(bytes).format === 'jpeg') return bytes;
+  } catch (cause) {
+    if (!(cause instanceof KinoraError)) throw cause;
+  }
+  throw invalidField('poster', 'poster must be a JPEG in base64.');
+}
+
+function rowOf(
+  id: string,
+  { owner, keyId }: Caller,
+  video: OwnVideo,
+  output: { key: string; bytes: number; days: number },
+): NewJobRow {
+  const { parameters, safety } = video;
+  const now = new Date();
+  const input = {
+    ...parameters,
+    image: '',
+    enable_safety_checker: safety.status !== 'off',
+    enable_prompt_optimizer: false,
+  };
+  return {
+    id,
+    owner,
+    keyId,
+    model: `kinora/wan-2.2/${variantOfProfile(video.profile)}`,
+    input,
+    seed: parameters.seed,
+    status: 'completed',
+    ready: true,
+    size: parameters.size,
+    duration: parameters.duration,
+    needsLora: parameters.loras.length > 0,
+    models: [],
+    precisions: [],
+    finishedAt: now,
+    inferenceMs: video.inference_ms,
+    applied: video.applied ?? null,
+    outputKey: output.key,
+    outputBytes: output.bytes,
+    outputSha256: video.sha256,
+    outputNonce: randomBytes(12).toString('hex'),
+    outputExpiresAt: new Date(now.getTime() + output.days * dayMs),
+    ranModel: video.model,
+    safety: safety.status,
+    safetyRecord: safety,
+  };
 }

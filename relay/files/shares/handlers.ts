@@ -24,9 +24,10 @@ import { textsFor } from '../../../lib/share-page/texts';
 import { publicLayout } from '../../../lib/video/public-copy';
 import { publicImage } from '../../../lib/video/public-image';
 import { sniffImage } from '../../../lib/video/sniff';
-import { type FileHandler, type FilesContext, invalidField, queryOf } from '../requests';
+import { success } from '../../http/reply';
+import { posterOf } from '../outputs/video';
+import { type FileHandler, type FilesContext, invalidField } from '../requests';
 import { blobContent, bytesContent, type Content, serveContent } from '../serving';
-import { posterOf } from './own-video';
 import { type FoundShare, isUploaded } from './rows';
 
 type OpenShare = Extract<FoundShare, { kind: 'open' }>;
@@ -84,15 +85,11 @@ const pictureHandler =
   };
 
 const getSharedRequest: FileHandler = async ({ files }, { params }) =>
-  Response.json(
-    { code: 200, message: 'success', data: sharedRequest(await open(files, params.id)) },
-    { headers: robotsOf(false) },
-  );
+  success(sharedRequest(await open(files, params.id)), robotsOf(false));
 
 /** https://oembed.com, 2: `url`, `format`, `maxwidth`, `maxheight`. */
-const getOembed: FileHandler = async ({ files }, { request }) => {
+const getOembed: FileHandler = async ({ files }, { request, query }) => {
   const { links } = files;
-  const query = queryOf(request);
   const url = query.get('url');
   if ((query.get('format') ?? 'json') !== 'json') throw new ApiError('FORMAT_UNKNOWN');
   if (url === null) throw invalidField('url', 'url is required.');

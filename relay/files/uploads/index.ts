@@ -21,7 +21,6 @@ import {
   type FilesContext,
   invalidField,
   lengthOf,
-  queryOf,
   typeOf,
 } from '../requests';
 import { serveBlob } from '../serving';
@@ -180,15 +179,15 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
 export type UploadRows = ReturnType<typeof uploadRows>;
 
 /**
- * Makes the row of an upload that is announced, and the headers that its PUT must carry.
+ * Makes the row of an upload that is announced. @returns where to send the bytes, and their address after that
  *
  * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
  */
 export async function createTicket(
-  { config, rows, requireSpace }: FilesContext,
+  { config, links, rows, requireSpace }: FilesContext,
   caller: Caller,
   input: { filename: string; size: number; content_type?: string | undefined },
-): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> {
+) {
   const filename = checkFilename(input.filename);
   const contentType = announcedType(filename, input.content_type);
   const maxBytes = maxBytesOf(contentType, config);
@@ -196,19 +195,19 @@ export async function createTicket(
   await requireSpace();
   const file = { filename, contentType, bytes: input.size };
   const upload = await rows.insert(newUpload(caller, file, config));
-  return { upload, headers: { 'Content-Type': contentType } };
+  const [method, url] = ['PUT', links.uploadTarget(upload)];
+  const headers = { 'Content-Type': contentType };
+  return { download_url: links.uploadDownload(upload), upload: { method, url, headers } };
 }
 
 /**
  * `PUT /files/uploads/{id}`: the bytes of a ticket. The signed address is the permission. Length and type must
  * be those of the ticket, and the bytes must be of that type. The same bytes again are no error.
  */
-export const putUpload: FileHandler = async (
-  { files: context },
-  { request, params: { id = '' } },
-) => {
-  const { blobs, links, rows, requireSpace, temporary } = context;
-  const isOpen = links.isOpen('upload', id, '', queryOf(request));
+export const putUpload: FileHandler = async ({ files }, { request, query, params }) => {
+  const { id = '' } = params;
+  const { blobs, links, rows, requireSpace, temporary } = files;
+  const isOpen = links.isOpen('upload', id, '', query);
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload) throw new ApiError('NOT_FOUND', 'This upload address is not valid, or has expired.');
   if (lengthOf(request) !== upload.bytes) {
@@ -249,12 +248,10 @@ async function checkFile(
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
-export const getUpload: FileHandler = async (
-  { files: context },
-  { request, params: { id = '' } },
-) => {
-  const { blobs, links, rows } = context;
-  const isOpen = links.isOpen('download', id, '', queryOf(request));
+export const getUpload: FileHandler = async ({ files }, { request, query, params }) => {
+  const { id = '' } = params;
+  const { blobs, links, rows } = files;
+  const isOpen = links.isOpen('download', id, '', query);
   const upload = isOpen ? await rows.get(id) : null;
   if (!upload?.blobKey) throw new ApiError('NOT_FOUND');
   return await serveBlob(request, blobs, upload.blobKey, {
@@ -270,8 +267,8 @@ export const getUpload: FileHandler = async (
  * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
-export const postUpload: FileHandler = async ({ files: context }, { request, caller }) => {
-  const { config, links, requireSpace } = context;
+export const postUpload: FileHandler = async ({ files }, { request, caller }) => {
+  const { config, links, requireSpace } = files;
   if (typeOf(request) !== 'multipart/form-data') {
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
       remedy: 'Send multipart/form-data with the file in the field `file`.',
@@ -283,7 +280,7 @@ export const postUpload: FileHandler = async ({ files: context }, { request, cal
     const contentType = announcedType(filename, info.mimeType);
     const draft = newUpload(caller, { filename, contentType }, config);
     const maxBytes = maxBytesOf(contentType, config);
-    return await keepFile(context, draft, stream, maxBytes, async (file) => {
+    return await keepFile(files, draft, stream, maxBytes, async (file) => {
       await formEnd;
       return await checkFile(file, draft);
     });

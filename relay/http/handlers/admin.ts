@@ -1,8 +1,9 @@
 import { termsVersion } from '../../../lib/contract/terms';
 import { ApiError } from '../../../lib/contract/v3';
 import { type Caller, firstOwner } from '../../access/caller';
-import { requireOwnOrigin } from '../../access/session';
+import { requireOwnOrigin } from '../../access/keys';
 import { invalidField } from '../../files/requests';
+import { success } from '../reply';
 import type { Handlers } from './index';
 
 const dayMs = 24 * 3_600_000;
@@ -15,12 +16,13 @@ export const adminHandlers = {
     const isPage = request.headers.has('origin') || request.headers.has('sec-fetch-site');
     if (isPage) requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
     const { owner, setCookie } = await keys.signIn(body.token.trim());
-    return withCookie({ owner }, setCookie);
+    return success({ owner }, { 'Set-Cookie': setCookie });
   },
 
   signOut: async ({ keys, config }, { request }) => {
     requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
-    return withCookie({}, await keys.signOut(request.headers.get('cookie')));
+    const setCookie = await keys.signOut(request.headers.get('cookie'));
+    return success({}, { 'Set-Cookie': setCookie });
   },
 
   listKeys: async ({ keys }, { caller }) => ({
@@ -74,11 +76,4 @@ function plain(field: string, text: string): string {
   const line = text.replace(/\p{Cc}+/gu, ' ').trim();
   if (line !== '') return line;
   throw invalidField(field, `${field} must be a text that is not empty.`);
-}
-
-function withCookie(data: object, setCookie: string): Response {
-  return Response.json(
-    { code: 200, message: 'success', data },
-    { headers: { 'Set-Cookie': setCookie, 'Cache-Control': 'no-store' } },
-  );
 }

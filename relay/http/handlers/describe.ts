@@ -9,6 +9,7 @@ import type { JobRow } from '../../store/schema';
 
 export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
   const waiting = await waitingOf(relay, job);
+  const retried = job.status === 'created' && !job.ready ? retryOf(job) : null;
   const { outputs, ...record } = describeRecord(job, relay.files.links);
   // The video is deleted after the retention; the record of the prediction stays.
   const isExpired = job.status === 'completed' && outputs.length === 0;
@@ -24,16 +25,14 @@ export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPred
     ...(job.applied !== null && { applied: job.applied }),
     progress: describeProgress(job),
     ...waiting,
-    ...describeRetry(job),
+    ...(retried && { image_retry: retried }),
     ...(job.input !== null && { input: { ...job.input } }),
   };
 }
 
 /** Why the image of a waiting job is not there yet, and when it is tried again. */
-function describeRetry(job: ListedJob): Pick<ApiPrediction, 'image_retry'> {
-  const { status, ready, intakeError: error, intakeFailures: tries, intakeRetryAt: next } = job;
-  if (status !== 'created' || ready || next === null) return {};
-  return { image_retry: { error, tries, next_at: next.toISOString() } };
+function retryOf({ intakeError: error, intakeFailures: tries, intakeRetryAt: next }: ListedJob) {
+  return next && { error, tries, next_at: next.toISOString() };
 }
 
 /** What a prediction waits for, and how many come before it. */

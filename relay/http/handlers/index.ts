@@ -67,14 +67,8 @@ export const handlers: Handlers = {
   submit,
   events,
 
-  /** `POST /api/v3/media/uploads`: where to send the bytes, and their address after that. */
-  uploadTicket: async ({ files }, { body, caller }) => {
-    const { upload, headers } = await createTicket(files, caller, body);
-    return {
-      download_url: files.links.uploadDownload(upload),
-      upload: { method: 'PUT', url: files.links.uploadTarget(upload), headers },
-    };
-  },
+  /** `POST /api/v3/media/uploads` */
+  uploadTicket: async ({ files }, { body, caller }) => createTicket(files, caller, body),
 
   webhookSecret: async ({ keys }, { caller }) => ({
     secret: await keys.webhookSecret(caller.owner),

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { ApiError, type listBodySchema } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
-import { takeOwnVideo } from '../../files/shares/own-video';
-import { hasVideo, isUploaded } from '../../files/shares/rows';
+import { takeOwnVideo } from '../../files/outputs/video';
+import { isUploaded } from '../../files/shares/rows';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
@@ -119,13 +119,7 @@ export const predictionHandlers = {
   /** `POST /api/admin/videos/{id}/share`: an uploaded video of the studio becomes a result with a link. */
   shareOwnVideo: async (relay, call) => {
     const { params, caller, body } = call;
-    const known = await relay.jobs.get(params.id, caller.owner);
-    // The studio has decoded it again, or the earlier file has expired.
-    const isOld = known?.outputSha256 !== body.sha256 || !hasVideo(known);
-    const removeOld = async () => {
-      if (known === null || !isUploaded(known) || !isOld) return;
-      await removeJobs(relay, [params.id], call);
-    };
+    const removeOld = () => removeJobs(relay, [params.id], call);
     const job = await takeOwnVideo(relay.files, params.id, caller, body, removeOld);
     return await relay.files.shares.share(job, body.share);
   },

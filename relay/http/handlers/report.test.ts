@@ -4,9 +4,9 @@ import {
   quickChecker,
   type Safety,
   safetySchema,
-} from '../../lib/contract';
-import { clearSafety, testCaller, testJob } from '../testing/jobs';
-import { checkReport } from './report';
+} from '../../../lib/contract';
+import { clearSafety, testCaller, testJob } from '../../testing/jobs';
+import { checkReport } from './worker';
 
 const flagged: Safety = {
   ...clearSafety,
