@@ -42,8 +42,7 @@ function createParts(config: Config, log: Logger, store: Store, secret: string) 
   const keys = createKeys({ store, config, log });
   const links = createLinks({ config, secret });
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
-  const { outboxRow } = webhooks;
-  const jobs = createJobs({ store, config, outboxRow, log, metrics });
+  const jobs = createJobs({ store, config, outboxRow: webhooks.outboxRow, log, metrics });
   const limits = createLimits({ config, jobs });
   const files = createFiles({ config, store, links, guard, jobs, log });
   const stopping = new AbortController();
@@ -76,16 +75,13 @@ function createParts(config: Config, log: Logger, store: Store, secret: string) 
     start(): void {
       if (background.length > 0 || stopping.signal.aborted) return;
       const loop = { signal: stopping.signal, log };
-      const onFailure = (part: string) => (error: unknown) => {
-        log.error({ err: error }, `${part} stopped working on this node`);
-      };
       background.push(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
         repeat('sweep of webhooks', retentionSeconds, () => webhooks.sweep(), loop),
-        webhooks.run(stopping.signal).catch(onFailure('webhooks')),
-        files.intake.run(stopping.signal).catch(onFailure('intake')),
+        webhooks.run(stopping.signal),
+        files.intake.run(stopping.signal),
       );
     },
     /**

@@ -3,9 +3,7 @@ import { ApiError, type Scope, scopes } from '../../lib/contract/v3';
 /** The owner of a key, a worker token or a session. */
 export interface Caller {
   readonly keyId: string;
-  readonly kind: 'api' | 'worker' | 'session';
   readonly owner: string;
-  readonly name: string;
   readonly scopes: readonly Scope[];
   /** An API key's jobs may go to shared workers of other owners; a shared worker takes such jobs. */
   readonly shared: boolean;
@@ -18,9 +16,7 @@ export const firstOwner = 'owner';
 export const controlCaller: Caller = {
   // No key has such an id.
   keyId: 'control',
-  kind: 'api',
   owner: firstOwner,
-  name: 'npm run keys',
   scopes,
   shared: false,
 };

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
@@ -8,7 +8,22 @@ import { type Database, equals, installationSecret, type Store } from '../store'
 import { keys, owners } from '../store/schema';
 import { type Caller, controlCaller, firstOwner, requireScope } from './caller';
 import { processControlToken } from './control';
-import { hashKey, hintOf, idOfKey, isKeyId, type KeyKind, mintKey, sameText } from './format';
+
+/** What a key opens: the API, the worker protocol, or the keys page (once). */
+type KeyKind = 'api' | 'worker' | 'sign-in';
+
+const prefixes = { api: 'kn', worker: 'kw', 'sign-in': 'ks' } as const satisfies Record<
+  KeyKind,
+  string
+>;
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** Base-62 digits that hold 256 bits: 62⁴³ > 2²⁵⁶. */
+const secretDigits = 43;
+const idDigits = 8;
+const keyIdForm = /^[0-9A-Za-z]{8}$/;
+const keyPattern = new RegExp(
+  `^(kn|kw|ks)_([0-9A-Za-z]{${idDigits}})_[0-9A-Za-z]{${secretDigits}}$`,
+);
 
 /** How long a sign-in token may wait to be used, in milliseconds: 1 h. */
 const signInMs = 3_600_000;
@@ -162,7 +177,7 @@ export function createKeys(options: {
       const key = bearer(authorization);
       if (kind === 'api' && isControl(key)) return controlCaller;
       const row = await verified(key);
-      if (row.kind === kind) return callerOf(row, kind);
+      if (row.kind === kind) return callerOf(row);
       throw new ApiError('FORBIDDEN', wrongKind[row.kind]);
     },
 
@@ -178,13 +193,13 @@ export function createKeys(options: {
         if (isControl(key)) return controlCaller;
         const row = await verified(key);
         requireScope(row, 'admin');
-        return callerOf(row, 'api');
+        return callerOf(row);
       }
       const row = await sessionRow(request.headers.get('cookie'));
       if (!row) throw unauthorized();
       requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
       used(row);
-      return callerOf(row, 'session');
+      return callerOf(row);
     },
 
     /**
@@ -256,10 +271,10 @@ const wrongKind = {
   'sign-in': 'This is a sign-in token: it opens the Keys page and nothing else.',
 } as const satisfies Record<KeyKind, string>;
 
-function callerOf(row: KeyRow, kind: Caller['kind']): Caller {
-  const { id: keyId, owner, name, shared } = row;
+function callerOf(row: KeyRow): Caller {
+  const { id: keyId, owner, shared } = row;
   const allowed = scopes.filter((scope) => row.scopes.includes(scope));
-  return { keyId, kind, owner, name, scopes: allowed, shared };
+  return { keyId, owner, scopes: allowed, shared };
 }
 
 function isValid(row: KeyRow): boolean {
@@ -314,7 +329,7 @@ async function ownerSecret(db: Database, name: string): Promise<string> {
 /** @throws ApiError `NOT_FOUND` */
 async function revokeRow(db: Database, id: string, owner: string | undefined): Promise<KeyRow> {
   // Any other text is no id, and PostgreSQL may not take it.
-  const isFound = isKeyId(id) ? eq(keys.id, id) : sql`false`;
+  const isFound = keyIdForm.test(id) ? eq(keys.id, id) : sql`false`;
   const [row] = await db
     .update(keys)
     // A second revocation keeps the time of the first.
@@ -393,17 +408,41 @@ export function requireOwnOrigin(
 ): void {
   if (method === 'GET' || method === 'HEAD') return;
   const isOwnSite = (headers.get('sec-fetch-site') ?? 'same-origin') === 'same-origin';
-  if (isOwnSite && isOwnOrigin(headers.get('origin'), headers.get('host'), publicUrl)) return;
+  const origin = headers.get('origin') ?? '';
+  const named = publicUrl === undefined ? '' : new URL(publicUrl).origin;
+  // Or of the name that the browser called, for servers with several names.
+  const isOwnOrigin =
+    URL.canParse(origin) && (origin === named || new URL(origin).host === headers.get('host'));
+  if (isOwnSite && isOwnOrigin) return;
   throw new ApiError('FORBIDDEN', 'The request did not come from a page of this Kinora.');
 }
 
-function isOwnOrigin(
-  origin: string | null,
-  host: string | null,
-  publicUrl: string | undefined,
-): boolean {
-  if (origin === null || !URL.canParse(origin)) return false;
-  if (publicUrl !== undefined && origin === new URL(publicUrl).origin) return true;
-  // The name that the browser called, for servers with several names.
-  return new URL(origin).host === host;
+/** A new key: `<prefix>_<8-character id>_<256 random bits in base 62>`. */
+function mintKey(kind: KeyKind): { id: string; key: string } {
+  const id = randomDigits(idDigits);
+  return { id, key: `${prefixes[kind]}_${id}_${randomDigits(secretDigits)}` };
+}
+
+function idOfKey(key: string): string | null {
+  return keyPattern.exec(key)?.[2] ?? null;
+}
+
+/** SHA-256, hex. A slow password hash is not needed, as 256 random bits cannot be guessed. */
+function hashKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+export function sameText(left: string, right: string): boolean {
+  // `timingSafeEqual` needs equal lengths, which hashes have.
+  const [a, b] = [left, right].map((text) => createHash('sha256').update(text).digest());
+  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
+}
+
+/** How a key is shown in lists: `kn_abcd1234…wxyz`. */
+function hintOf(kind: KeyKind, id: string, last4: string): string {
+  return `${prefixes[kind]}_${id}…${last4}`;
+}
+
+function randomDigits(count: number): string {
+  return Array.from({ length: count }, () => digits.charAt(randomInt(digits.length))).join('');
 }

@@ -19,9 +19,7 @@ const inMemory = (config: Partial<Options['config']> = {}, jobs?: Options['jobs'
   });
 const caller = (keyId: string): Caller => ({
   keyId,
-  kind: 'api',
   owner: 'ada',
-  name: 'Test',
   scopes: [],
   shared: false,
 });

@@ -17,22 +17,13 @@ export function addressGroup(address: string): string {
   return network.map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** What is counted, with its setting (0: no limit) and the sentence of its refusal. */
+/** What is counted, with its setting (0: no limit) and what was done too often within a minute. */
 const rules = {
-  address: [
-    'KINORA_REQUESTS_PER_ADDRESS',
-    'Too many requests came from this address within a minute.',
-  ],
-  badKey: [
-    'KINORA_BAD_KEYS_PER_ADDRESS',
-    'Too many wrong keys came from this address within a minute.',
-  ],
-  submit: [
-    'KINORA_SUBMITS_PER_MINUTE',
-    'This key has submitted too many predictions within a minute.',
-  ],
-  share: ['KINORA_SHARES_PER_MINUTE', 'This key has shared too often within a minute.'],
-  read: ['KINORA_READS_PER_MINUTE', 'This key has asked too often within a minute.'],
+  address: ['KINORA_REQUESTS_PER_ADDRESS', 'Too many requests came from this address'],
+  badKey: ['KINORA_BAD_KEYS_PER_ADDRESS', 'Too many wrong keys came from this address'],
+  submit: ['KINORA_SUBMITS_PER_MINUTE', 'This key has submitted too many predictions'],
+  share: ['KINORA_SHARES_PER_MINUTE', 'This key has shared too often'],
+  read: ['KINORA_READS_PER_MINUTE', 'This key has asked too often'],
 } as const;
 type Kind = keyof typeof rules;
 type LimitSettings = Pick<Config, (typeof rules)[Kind][0] | 'KINORA_READS_PER_JOB_PER_MINUTE'>;
@@ -58,9 +49,9 @@ export function createLimits(options: {
   const windows = new Map<string, { used: number; readonly endsAt: number }>();
   const unfinished = new Kept<number>(countedMs, countedKeys);
 
-  /** @returns the `RateLimit-*` headers of the answer */
+  /** @returns the `RateLimit-*` headers of the answer, which a refusal has too, with `Retry-After` */
   async function count(kind: Kind, who: string): Promise<Readonly<Record<string, string>>> {
-    const [setting, sentence] = rules[kind];
+    const [setting, what] = rules[kind];
     let limit = config[setting];
     if (limit === 0) return {};
     const now = performance.now();
@@ -88,7 +79,8 @@ export function createLimits(options: {
       'RateLimit-Reset': reset,
     };
     if (used <= limit) return headers;
-    throw new ApiError('RATE_LIMITED', sentence, { headers: { ...headers, 'Retry-After': reset } });
+    const refused = { headers: { ...headers, 'Retry-After': reset } };
+    throw new ApiError('RATE_LIMITED', `${what} within a minute.`, refused);
   }
 
   return {
@@ -96,12 +88,7 @@ export function createLimits(options: {
     address: (address: string) => count('address', addressGroup(address)),
     /** Counts a wrong key of an address. @throws ApiError `RATE_LIMITED` when there were too many */
     badKey: (address: string) => count('badKey', addressGroup(address)),
-    /**
-     * Counts one request of a key.
-     *
-     * @returns the `RateLimit-*` headers of the answer
-     * @throws ApiError `RATE_LIMITED` with `Retry-After`
-     */
+    /** Counts one request of a key. @throws ApiError `RATE_LIMITED` */
     key: ({ keyId }: Pick<Caller, 'keyId'>, kind: 'submit' | 'share' | 'read') =>
       count(kind, keyId),
   };

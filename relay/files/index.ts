@@ -1,13 +1,11 @@
 import path from 'node:path';
-import type { Completion } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { FileRoute } from '../http/router';
-import type { JobRow } from '../store/schema';
 import { type BlobStore, diskBlobs, partsFolder } from './blobs';
 import { s3Blobs } from './blobs/s3';
 import { getJobImage, getJobLora } from './inputs';
 import { createIntake } from './intake';
-import { getVideo, headOwnVideo, putOutput, putOwnVideo, takeVideo } from './outputs/video';
+import { getVideo, headOwnVideo, putOutput, putOwnVideo } from './outputs/video';
 import type { FileHandler, FilesContext, FilesDependencies } from './requests';
 import { createRetention, createSpace } from './retention';
 import { shareHandlers } from './shares/handlers';
@@ -53,9 +51,6 @@ export function createFiles(dependencies: FilesDependencies) {
     ...context,
     routes,
     intake: createIntake(context),
-    /** The uploaded video of a lease, as {@link takeVideo}. */
-    takeOutput: ({ id, owner, input }: JobRow, { sha256, bytes }: Completion) =>
-      takeVideo(context, { jobId: id, owner, sha256 }, input, bytes),
     ...createRetention(context),
   };
 }

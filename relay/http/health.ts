@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/contract/v3';
-import { sameText } from '../access/format';
+import { sameText } from '../access/keys';
 import type { Relay } from '../open';
 import { addressHeader, isForwarded, isLoopback } from './request';
 
@@ -12,8 +12,10 @@ export interface ServerStatus {
 const headers = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
 
 /** `/healthz`, `/readyz`, `/metrics`: no answer contains data of a caller. */
-export function createHealth(status: ServerStatus) {
-  const handlers: Readonly<Record<string, (request: Request) => Promise<Response>>> = {
+export function createHealth(
+  status: ServerStatus,
+): Readonly<Record<string, (request: Request) => Promise<Response>>> {
+  return {
     /** The process is alive. Restart it when this does not answer. */
     '/healthz': async () => Response.json({ status: 'ok' }, { headers }),
 
@@ -40,7 +42,6 @@ export function createHealth(status: ServerStatus) {
       return new Response(await registry.metrics(), { headers: { ...headers, ...type } });
     },
   };
-  return new Map(Object.entries(handlers));
 }
 
 /** `ok`, or why a part is not. */

@@ -79,7 +79,7 @@ export async function startServer(options: StartOptions) {
     correctSlashes(request);
     const path = pathOf(request);
     const method = request.method ?? 'GET';
-    const probe = health.get(path);
+    const probe = health[path];
     const match = findRoute(method, path);
     const route = match.kind === 'nothing' ? undefined : match.route;
     watchBody(request, response, timeouts);

@@ -8,7 +8,7 @@ import { type ClaimRequest, createHeldClaims, type HeldClaims } from './held-cla
 import type { Jobs } from './index';
 
 const ada = testCaller('ada');
-const token = testCaller('ada', { kind: 'worker', keyId: 'token-ada' });
+const token = testCaller('ada', { keyId: 'token-ada' });
 const log = pino({ level: 'silent' });
 const holdMs = 60_000;
 const never = new AbortController().signal;

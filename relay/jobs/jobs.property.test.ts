@@ -63,7 +63,7 @@ const history = fc.array(fc.array(action, { minLength: 4, maxLength: 16 }), {
 });
 
 const owner = testCaller('ada');
-const token = testCaller('ada', { kind: 'worker', keyId: 'token' });
+const token = testCaller('ada', { keyId: 'token' });
 
 interface Lease {
   readonly id: string;

@@ -20,7 +20,7 @@ import { createWorkers } from './workers';
 
 const ada = testCaller('ada');
 const bob = testCaller('bob');
-const adasWorker = testCaller('ada', { kind: 'worker', keyId: 'token-ada' });
+const adasWorker = testCaller('ada', { keyId: 'token-ada' });
 const lost = { code: 'LEASE_LOST' };
 
 describe.each(engines)('jobs', (engine) => {

@@ -52,7 +52,7 @@ it('says of a worker what its claim says', async () => {
       });
       const owner = usually('ada', 'bob');
       const shared = flip();
-      const caller = testCaller(owner, { kind: 'worker', shared });
+      const caller = testCaller(owner, { shared });
       const claimed = (await jobs.claimNext(caller, declaration)) !== null;
       outcomes.add(claimed);
       const worker = { owner, shared, state: 'idle', declaration } as const;
@@ -62,7 +62,7 @@ it('says of a worker what its claim says', async () => {
     expect(outcomes.size).toBe(2);
 
     const workers = createWorkers(store);
-    const ada = testCaller('ada', { kind: 'worker' });
+    const ada = testCaller('ada');
     expect(await workers.connected()).toEqual([]);
     // What this node has changed is seen at once.
     await workers.seen(ada, testWorker({ worker_id: 'a'.repeat(32) }), 'busy');

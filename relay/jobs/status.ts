@@ -77,12 +77,9 @@ export function nextStep(state: JobState, event: JobEvent, maxAttempts: number):
   const { status, attempt, releases } = state;
   if (isTerminal(state)) return null;
   const counts = { attempt, releases };
-  const fail = (error: string, code: PredictionCode): JobStep => ({
-    ...counts,
-    status: 'failed',
-    error,
-    code,
-  });
+  const fail = (error: string, code: PredictionCode): JobStep => {
+    return { ...counts, status: 'failed', error, code };
+  };
   const waiting = { ...counts, status: 'created', error: '', code: null } as const;
 
   if (event.type === 'cancelled') return fail(cancelledError, predictionCodes.cancelled);

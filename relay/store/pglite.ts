@@ -58,9 +58,8 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     throw error;
   }
 
-  const onError = (error: unknown) => log?.error({ err: error }, 'a listener of the store failed');
-  const onMaintenanceError = (error: unknown) =>
-    log?.error({ err: error }, 'the database could not be vacuumed');
+  const logged = (sentence: string) => (err: unknown) => log?.error({ err }, sentence);
+  const onError = logged('a listener of the store failed');
   const listeners = createListeners(onError);
   // The lock makes this process the only one, so messages stay in it; a real NOTIFY would cost a
   // statement of the one connection.
@@ -70,11 +69,10 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
 
   let clearing: Promise<unknown> = Promise.resolve();
   const maintenance = setInterval(() => {
-    clearing = clearDead(db).catch(onMaintenanceError);
+    clearing = clearDead(db).catch(logged('the database could not be vacuumed'));
   }, maintenanceSeconds * 1000).unref();
 
   return {
-    engine: 'pglite',
     db,
     notify: batcher.add,
     listen: listeners.listen,

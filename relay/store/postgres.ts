@@ -4,6 +4,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { Signal } from '../../lib/contract/signal';
 import { once } from '../loop';
 import { migrationsFolder } from './folders';
 import * as schema from './schema';
@@ -73,7 +74,6 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
   );
 
   return {
-    engine: 'postgres',
     db,
     notify: batcher.add,
     listen: listener.listen,
@@ -139,9 +139,7 @@ const names = Object.keys(channels) as Channel[];
  * @returns once it listens, or a first try has failed
  */
 async function startListener(connection: pg.ClientConfig, log?: Logger) {
-  const listeners = createListeners((error) =>
-    log?.error({ err: error }, 'a listener of the store failed'),
-  );
+  const listeners = createListeners((err) => log?.error({ err }, 'a listener of the store failed'));
   const stop = new AbortController();
 
   /** @returns false when the listener is being closed; only its signal rejects a pause */
@@ -169,24 +167,20 @@ async function startListener(connection: pg.ClientConfig, log?: Logger) {
     }
   }
 
-  async function run(onFirst: () => void): Promise<void> {
+  const tried = new Signal();
+  async function run(): Promise<void> {
     let retryMs = firstRetryMs;
     do {
       await listenOnce(() => {
         retryMs = firstRetryMs;
-        onFirst();
-      }).catch((error: unknown) =>
-        log?.warn({ err: error }, 'the listener has no connection to the database'),
-      );
-      onFirst();
+        tried.raise();
+      }).catch((err: unknown) => log?.warn({ err }, 'the listener has no connection'));
+      tried.raise();
       retryMs = Math.min(2 * retryMs, longestRetryMs);
     } while (await pause(retryMs / 2));
   }
-
-  let loop: Promise<void> = Promise.resolve();
-  await new Promise<void>((resolve) => {
-    loop = run(resolve);
-  });
+  const loop = run();
+  await tried.wait(Number.POSITIVE_INFINITY);
   return {
     listen: listeners.listen,
     async close(): Promise<void> {

@@ -18,7 +18,12 @@ import type {
   WebhookEvent,
 } from '../../lib/contract/v3';
 import type { ImageField } from '../../lib/contract/v3/prediction';
-import type { LoraNeed, WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
+import type {
+  Heartbeat,
+  LoraNeed,
+  WorkerDeclaration,
+  WorkerLora,
+} from '../../lib/contract/v3/worker';
 
 /**
  * One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`.
@@ -60,14 +65,9 @@ export const keys = pgTable('keys', {
   lastUsedAt: instant('last_used_at'),
 });
 
-export interface JobProgress {
-  readonly phase: string | null;
-  readonly step: number;
-  readonly steps: number;
-  readonly clip: number;
-  readonly clips: number;
+export type JobProgress = Pick<Heartbeat, 'phase' | 'step' | 'steps' | 'clip' | 'clips'> & {
   readonly secondsRemaining: number | null;
-}
+};
 
 /** Where the files of a job are. */
 export interface JobImage {

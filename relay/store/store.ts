@@ -23,7 +23,6 @@ export type Channel = keyof typeof channels;
 
 /** An open database with its schema up to date. */
 export interface Store {
-  readonly engine: 'pglite' | 'postgres';
   readonly db: Database;
   /** Sends a message to every node, this one too, soon. It may be lost: receivers also look at intervals. */
   notify(channel: Channel, payload: string): void;

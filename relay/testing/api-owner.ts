@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { ApiPrediction, Completion, WorkerJob } from '../../lib/contract/v3';
-import { keepFile, newUpload } from '../files/uploads';
+import { keepFile } from '../files/uploads';
 import { uploads } from '../store/schema';
 import { declarationOf, openTestApi, submission, type TestApi } from './api';
 import { clearSafety } from './jobs';
@@ -67,11 +67,11 @@ export const completionOf = ({ lease_token, parameters: { seed } }: WorkerJob) =
 
 /** Puts a video where an upload under this lease ends, whatever its bytes are. */
 export async function upload(job: WorkerJob, bytes = video): Promise<void> {
-  const { config, files, jobs, store } = api.relay;
+  const { files, jobs, store } = api.relay;
   const { owner = '', keyId = '' } = (await jobs.get(job.id)) ?? {};
   const file = { filename: `${job.id}.mp4`, contentType: 'video/mp4' };
-  const draft = newUpload({ owner, keyId }, file, config);
-  const { id } = await keepFile(files, draft, bytes, 1_000_000, async () => file.contentType);
+  const check = async () => file.contentType;
+  const { id } = await keepFile(files, { owner, keyId }, file, bytes, 1_000_000, check);
   await store.db.update(uploads).set({ sha256 }).where(eq(uploads.id, id));
 }
 

@@ -32,9 +32,7 @@ export function testJobs(store: Store, settings: Partial<Config> = {}): Jobs {
 export function testCaller(owner: string, settings: Partial<Caller> = {}): Caller {
   return {
     keyId: `key-${owner}`,
-    kind: 'api',
     owner,
-    name: owner,
     scopes: [],
     shared: false,
     ...settings,

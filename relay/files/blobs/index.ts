@@ -41,7 +41,8 @@ export async function onStorage<T>(operation: () => Promise<T>): Promise<T> {
   try {
     return await operation();
   } catch (cause) {
-    if (cause instanceof ApiError) throw cause;
+    // A TypeError is a fault of ours.
+    if (cause instanceof ApiError || cause instanceof TypeError) throw cause;
     throw new ApiError('STORAGE_DOWN', undefined, { cause });
   }
 }
@@ -99,23 +100,21 @@ export async function withTemporaryFile<T>(
  */
 export function diskBlobs(folder: string): BlobStore {
   const fileOf = (key: string) => path.join(folder, checkKey(key));
-  return {
+  return reportingErrors({
     folder,
     async putFile(key, file) {
       const target = fileOf(key);
       const parent = path.dirname(target);
-      await onStorage(async () => {
-        await mkdir(parent, { recursive: true });
-        await rename(file, target);
-        // Makes the rename survive a power cut (fsync(2)). Windows cannot open a folder, nor every system sync one.
-        const handle = await open(parent, 'r').catch(() => null);
-        await handle?.sync().catch(() => undefined);
-        await handle?.close();
-      });
+      await mkdir(parent, { recursive: true });
+      await rename(file, target);
+      // Makes the rename survive a power cut (fsync(2)). Windows cannot open a folder, nor every system sync one.
+      const handle = await open(parent, 'r').catch(() => null);
+      await handle?.sync().catch(() => undefined);
+      await handle?.close();
     },
     async read(key, range) {
       const handle = await open(fileOf(key), 'r').catch((cause: unknown) => {
-        throw new ApiError(isMissing(cause) ? 'NOT_FOUND' : 'STORAGE_DOWN', undefined, { cause });
+        throw isMissing(cause) ? new ApiError('NOT_FOUND') : cause;
       });
       const { size } = await handle.stat();
       const first = range?.first ?? 0;
@@ -124,26 +123,30 @@ export function diskBlobs(folder: string): BlobStore {
       return { body, bytes: Math.max(last - first + 1, 0) };
     },
     async stat(key) {
-      const file = fileOf(key);
-      return await onStorage(async () => {
-        try {
-          return { bytes: (await stat(file)).size };
-        } catch (thrown) {
-          if (isMissing(thrown)) return null;
-          throw thrown;
-        }
-      });
+      try {
+        return { bytes: (await stat(fileOf(key))).size };
+      } catch (thrown) {
+        if (isMissing(thrown)) return null;
+        throw thrown;
+      }
     },
-    async remove(key) {
-      const file = fileOf(key);
-      await onStorage(() => rm(file, { force: true }));
-    },
+    remove: (key) => rm(fileOf(key), { force: true }),
     async ping() {
-      await onStorage(async () => {
-        await mkdir(folder, { recursive: true });
-        await access(folder, constants.W_OK);
-      });
+      await mkdir(folder, { recursive: true });
+      await access(folder, constants.W_OK);
     },
+  });
+}
+
+/** A store each of whose operations runs under {@link onStorage}. */
+export function reportingErrors(blobs: BlobStore): BlobStore {
+  return {
+    folder: blobs.folder,
+    putFile: (...order) => onStorage(async () => blobs.putFile(...order)),
+    read: (...order) => onStorage(async () => blobs.read(...order)),
+    stat: (key) => onStorage(async () => blobs.stat(key)),
+    remove: (key) => onStorage(async () => blobs.remove(key)),
+    ping: () => onStorage(async () => blobs.ping()),
   };
 }
 

@@ -5,7 +5,7 @@ import { AwsClient } from 'aws4fetch';
 import { Agent, errors, request } from 'undici';
 import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
-import { type BlobStore, checkKey, onStorage } from './index';
+import { type BlobStore, checkKey, reportingErrors } from './index';
 
 export type S3Settings = Pick<Config, 'S3_ENDPOINT' | 'S3_REGION' | 'S3_PREFIX'> & {
   readonly S3_BUCKET: string;
@@ -75,15 +75,12 @@ export function s3Blobs(settings: S3Settings, idleMs = idleTimeoutMs): BlobStore
   };
 
   /** {@link send}, once more after a broken connection or a fault of the bucket; a timeout has taken long enough. */
-  const sendTwice = async (order: Order) => {
-    try {
-      return await send(order);
-    } catch (thrown) {
-      const final = thrown instanceof BucketError ? thrown.status < 500 : isTimeout(thrown);
-      if (final) throw thrown;
-      return await send(order);
-    }
-  };
+  const sendTwice = (order: Order) =>
+    send(order).catch((thrown: unknown) => {
+      const isFinal = thrown instanceof BucketError ? thrown.status < 500 : isTimeout(thrown);
+      if (isFinal || thrown instanceof TypeError) throw thrown;
+      return send(order);
+    });
 
   /** Sends a request whose answer has nothing to read. */
   const order = async (wanted: Order) => {
@@ -92,44 +89,34 @@ export function s3Blobs(settings: S3Settings, idleMs = idleTimeoutMs): BlobStore
     return answer;
   };
 
-  return {
+  return reportingErrors({
     folder: null,
     async putFile(key, file, type) {
-      checkKey(key);
-      await onStorage(async () => {
-        const { size: bytes } = await stat(file);
-        const headers = { 'content-type': type };
-        const answer = await order({ method: 'PUT', key, headers, file: { path: file, bytes } });
-        if (!answer) throw new Error('The bucket has no such place.');
-      });
+      const { size: bytes } = await stat(file);
+      const headers = { 'content-type': type };
+      const answer = await order({ method: 'PUT', key, headers, file: { path: file, bytes } });
+      if (!answer) throw new Error('The bucket has no such place.');
     },
     async read(key, range) {
-      checkKey(key);
       const headers: Record<string, string> = range
         ? { range: `bytes=${range.first}-${range.last}` }
         : {};
-      return await onStorage(async () => {
-        const answer = await sendTwice({ method: 'GET', key, headers });
-        if (!answer) throw new ApiError('NOT_FOUND');
-        const body: Readable = answer.body;
-        return { body, bytes: lengthOf(answer.headers) };
-      });
+      const answer = await sendTwice({ method: 'GET', key, headers });
+      if (!answer) throw new ApiError('NOT_FOUND');
+      const body: Readable = answer.body;
+      return { body, bytes: lengthOf(answer.headers) };
     },
     async stat(key) {
-      checkKey(key);
-      return await onStorage(async () => {
-        const answer = await order({ method: 'HEAD', key });
-        return answer && { bytes: lengthOf(answer.headers) };
-      });
+      const answer = await order({ method: 'HEAD', key });
+      return answer && { bytes: lengthOf(answer.headers) };
     },
     async remove(key) {
-      checkKey(key);
-      await onStorage(() => order({ method: 'DELETE', key }));
+      await order({ method: 'DELETE', key });
     },
     async ping() {
-      await onStorage(() => order({ method: 'HEAD', idleMs: pingMs }));
+      await order({ method: 'HEAD', idleMs: pingMs });
     },
-  };
+  });
 }
 
 /** An answer of the bucket that is no success. Its text names the fault, and nothing of ours. */

@@ -18,7 +18,6 @@ import {
   checkImage,
   keepFile,
   linkedUpload,
-  newUpload,
   removeFile,
   type StoredUpload,
   sentenceOf,
@@ -70,13 +69,8 @@ export function createIntake(context: IntakeContext) {
       const column = imageColumns[field];
       const url = job.input[field];
       if (url === undefined || job[column]) continue;
-      const { upload, image } = await fetchImage(
-        context,
-        { jobId: job.id, field },
-        job,
-        url,
-        signal,
-      );
+      const of = { jobId: job.id, field };
+      const { upload, image } = await fetchImage(context, of, job, url, signal);
       if (await jobs.imageStored(job.id, { [column]: image })) continue;
       // Cancelled or deleted meanwhile.
       await removeFile(context, upload);
@@ -223,8 +217,8 @@ async function keepImage(
   if (bytes > maxBytesOf(config)) throw tooLarge(field, config);
   const type = checkImage(content, field);
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
-  const draft = newUpload(owner, { filename, contentType: type, jobId }, config);
-  const upload = await keepFile(context, draft, content, bytes, async () => type);
+  const named = { filename, contentType: type, jobId };
+  const upload = await keepFile(context, owner, named, content, bytes, async () => type);
   return { upload, image: { key: upload.blobKey, type, bytes } };
 }
 

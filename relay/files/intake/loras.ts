@@ -113,12 +113,8 @@ export async function withNeeds(
     loras.map(async (lora) => {
       if (lora.need !== undefined || !isFound(lora)) return lora;
       const read = () => needOf(context, lora).catch(() => null);
-      return {
-        ...lora,
-        need: await (lora.from === 'upload'
-          ? read()
-          : known.get(`${context.config.KINORA_HUB} ${lora.path}`, read)),
-      };
+      const name = `${context.config.KINORA_HUB} ${lora.path}`;
+      return { ...lora, need: await (lora.from === 'upload' ? read() : known.get(name, read)) };
     }),
   );
 }

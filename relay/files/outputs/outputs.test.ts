@@ -11,7 +11,7 @@ import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
 import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
-import { findVideo } from './video';
+import { findVideo, takeVideo } from './video';
 
 const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 const nodes = new Map<string, FilesTest>();
@@ -56,6 +56,8 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     });
     return { status: answer.status, headers: answer.headers, body: await answer.json() };
   };
+  const takeOutput = ({ id, owner, input }: Job, { sha256, bytes }: Completion) =>
+    takeVideo(node.relay.files, { jobId: id, owner, sha256 }, input, bytes);
   const stored = async ({ id, owner }: Job, bytes: Uint8Array) => {
     const name = { jobId: id, owner, sha256: hash(bytes) };
     const upload = await findVideo(node.relay.files, name);
@@ -95,7 +97,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
   const completed = async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     expect((await put(job, bytes)).status).toBe(200);
-    const { key } = await node.relay.files.takeOutput(job, completion(job, bytes));
+    const { key } = await takeOutput(job, completion(job, bytes));
     const { lease_token, ...result } = completion(job, bytes);
     const row = await node.relay.jobs.complete(job.id, lease_token, { ...result, outputKey: key });
     await node.relay.files.rows.give(key, row);
@@ -109,7 +111,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
       expect((await put(job, bytes)).status).toBe(200);
     }
     expect(await stored(job, bytes)).toEqual({ bytes: bytes.length });
-    const taken = await node.relay.files.takeOutput(job, completion(job, bytes));
+    const taken = await takeOutput(job, completion(job, bytes));
     expect(taken.bytes).toBe(bytes.length);
   });
 
@@ -130,7 +132,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     await expect.poll(files, { timeout: 20_000 }).toBe(0);
     expect(await stored(job, bytes)).toBeNull();
     expect((await put(job, bytes)).status).toBe(200);
-    await node.relay.files.takeOutput(job, completion(job, bytes));
+    await takeOutput(job, completion(job, bytes));
   });
 
   it('is refused with another hash, a wrong lease, token or size', async () => {
@@ -162,7 +164,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
   it('is refused at completion when it is missing or not the requested video', async () => {
     const job = await node.claim();
     const take = (bytes: Uint8Array, extra: Partial<Completion> = {}) =>
-      node.relay.files.takeOutput(job, { ...completion(job, bytes), ...extra });
+      takeOutput(job, { ...completion(job, bytes), ...extra });
     const good = await newVideo();
     await expect(take(good)).rejects.toMatchObject({ code: 'CONFLICT' });
     const small = await makeVideo({ width: 640, height: 360, title: kind });

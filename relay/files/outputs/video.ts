@@ -25,7 +25,7 @@ import {
 } from '../requests';
 import { serveBlob } from '../serving';
 import { hasVideo, isUploaded } from '../shares/rows';
-import { keepFile, newUpload, removeFile, type UploadRows } from '../uploads';
+import { keepFile, removeFile, type UploadRows } from '../uploads';
 
 const videoType = 'video/mp4';
 const dayMs = 86_400_000;
@@ -86,12 +86,12 @@ async function receiveVideo(
   await context.requireSpace(bytes);
   const expiresAt = new Date(Date.now() + seconds * 1000);
   const file = { filename: `${name.jobId}.mp4`, contentType: videoType, expiresAt };
-  const draft = newUpload({ owner: name.owner, keyId }, file, context.config);
+  const owner = { owner: name.owner, keyId };
   const check = async (_file: string, sha256: string) => {
     if (sha256 === name.sha256) return videoType;
     throw rejected('The received bytes have another SHA-256.');
   };
-  await keepFile(context, draft, bodyOf(request), maxBytes, check);
+  await keepFile(context, owner, file, bodyOf(request), maxBytes, check);
   return {};
 }
 
@@ -256,8 +256,8 @@ export async function takeOwnVideo(
   }
   // The job comes first: another owner's may have this id.
   if (poster && !(await posterOf(rows, id))) {
-    const draft = newUpload(owner, { ...posterFile, jobId: id }, config);
-    await keepFile(context, draft, poster, poster.length, async () => posterFile.contentType);
+    const file = { ...posterFile, jobId: id };
+    await keepFile(context, owner, file, poster, poster.length, async () => file.contentType);
   }
   return job;
 }

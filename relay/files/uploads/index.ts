@@ -30,7 +30,7 @@ type NewUpload = Omit<UploadRow, 'createdAt'>;
 /** An upload whose bytes are there. */
 export type StoredUpload = UploadRow & { readonly blobKey: string };
 
-export function newUpload(
+function newUpload(
   { owner, keyId }: Pick<Caller, 'owner' | 'keyId'>,
   file: Partial<NewUpload> & Pick<NewUpload, 'filename' | 'contentType'>,
   { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
@@ -53,16 +53,18 @@ function keyOf(id: string, content = ''): string {
  * @throws ApiError `TOO_LARGE`, `STORAGE_DOWN`; what the source or `check` throws
  */
 export async function keepFile(
-  { blobs, rows, temporary }: Pick<FilesContext, 'blobs' | 'rows' | 'temporary'>,
-  draft: NewUpload,
+  { blobs, config, rows, temporary }: Omit<FilesContext, 'shares'>,
+  owner: Pick<Caller, 'owner' | 'keyId'>,
+  named: Parameters<typeof newUpload>[1],
   source: Source,
   maxBytes: number,
   check: (file: string, sha256: string) => Promise<string>,
 ): Promise<StoredUpload> {
   return await withTemporaryFile(temporary, source, maxBytes, async (file, { bytes, sha256 }) => {
     const contentType = await check(file, sha256);
+    const draft = newUpload(owner, { ...named, contentType, bytes, sha256 }, config);
     const blobKey = keyOf(draft.id);
-    const row = await rows.insert({ ...draft, contentType, bytes, sha256, blobKey });
+    const row = await rows.insert({ ...draft, blobKey });
     await blobs.putFile(blobKey, file, contentType).catch(async (thrown: unknown) => {
       // The first error is the one that is reported.
       await rows.remove(row.id).catch(() => undefined);
@@ -278,11 +280,11 @@ export const postUpload: FileHandler = async ({ files }, { request, caller }) =>
   const upload = await receiveForm(request, async (stream, info, formEnd) => {
     const filename = checkFilename(info.filename ?? 'upload');
     const contentType = announcedType(filename, info.mimeType);
-    const draft = newUpload(caller, { filename, contentType }, config);
+    const named = { filename, contentType };
     const maxBytes = maxBytesOf(contentType, config);
-    return await keepFile(files, draft, stream, maxBytes, async (file) => {
+    return await keepFile(files, caller, named, stream, maxBytes, async (file) => {
       await formEnd;
-      return await checkFile(file, draft);
+      return await checkFile(file, named);
     });
   });
   return {

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { submitSchema, variants } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
 import { takesFor } from '../../jobs';
-import type { ConnectedWorker } from '../../jobs/workers';
 import type { Handlers } from './index';
 
 /** JSON Schema of a submission, before defaults. */
@@ -21,10 +20,6 @@ const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
     'As i2v-720p-lora, by the ultra-fast profile of the worker’s model: a few steps with an adapter that was distilled for them and without guidance, decoded by a small decoder. About a twentieth of the work with Wan2.2-TI2V-5B; motion, colours and fine detail may suffer. num_inference_steps, guidance_scale, flow_shift and negative_prompt are checked, but have no effect where an adapter is installed. A worker without one takes at most 20 steps, some of them from a cache.',
 };
 
-function countOf(serving: readonly ConnectedWorker[], model: string): number {
-  return serving.filter(({ declaration }) => model === '*' || declaration.model === model).length;
-}
-
 /** What tools of this API family read. */
 export const catalogueHandlers = {
   /** `GET /api/v3/models`, in the shape that tools of this API family read. */
@@ -35,7 +30,9 @@ export const catalogueHandlers = {
       const models = modelsFor(config, family);
       const jobs = { owner, shared, models, precisions: config.KINORA_SERVING_PRECISIONS };
       const serving = connected.filter((worker) => takesFor(worker, jobs));
-      const served = models.map((model) => ({ model, workers: countOf(serving, model) }));
+      const servedBy = (model: string) =>
+        serving.filter(({ declaration }) => model === '*' || declaration.model === model);
+      const served = models.map((model) => ({ model, workers: servedBy(model).length }));
       return variants.map((variant) => ({
         model_id: `${family}/${variant}`,
         name: `${family}/${variant}`,

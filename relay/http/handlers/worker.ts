@@ -9,6 +9,7 @@ import {
   type WorkerJob,
 } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
+import { takeVideo } from '../../files/outputs/video';
 import type { ClaimedJob } from '../../jobs';
 import type { Relay } from '../../open';
 import { type JobImage, type JobRow, jobs } from '../../store/schema';
@@ -130,14 +131,13 @@ export const workerHandlers = {
     }
     const job = await relay.jobs.lease(id, token, caller.keyId);
     const report = checkReport(job, result);
-    const { key: outputKey } = await relay.files.takeOutput(job, body);
+    const video = { jobId: id, owner: job.owner, sha256: result.sha256 };
+    const { key: outputKey } = await takeVideo(relay.files, video, job.input, result.bytes);
     const stored = { ...result, ...report, outputKey };
     const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
     await relay.files.rows.give(outputKey, completed).catch((err: unknown) => {
-      relay.log.warn(
-        { request_id: requestId, err },
-        'a video still expires with the time of an attempt',
-      );
+      const sentence = 'a video still expires with the time of an attempt';
+      relay.log.warn({ request_id: requestId, err }, sentence);
     });
     return { status: completed.status };
   },
