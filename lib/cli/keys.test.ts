@@ -158,7 +158,7 @@ describe('beside a server', () => {
     const created = await run('create --name Tab --kind worker --shared');
     expect(created.out).toMatch(/^kw_/);
     const caller = await keys.authenticate(`Bearer ${created.out.trim()}`, 'worker');
-    expect(caller).toMatchObject({ owner: 'owner', name: 'Tab', shared: true });
+    expect(caller).toMatchObject({ owner: 'owner', shared: true });
     const id = created.out.slice(3, 11);
     const { out } = await run('list');
     expect(out).toMatch(new RegExp(`^${id} +worker, shared +owner +Tab`, 'm'));

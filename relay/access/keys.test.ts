@@ -171,7 +171,7 @@ function tests(fixture: () => { store: Store }): void {
         'FORBIDDEN',
       );
       const own = await keys.authenticate(`Bearer ${worker}`, 'worker');
-      expect(own).toMatchObject({ kind: 'worker', scopes: [] });
+      expect(own).toMatchObject({ keyId: worker.split('_')[1], owner: 'ada', scopes: [] });
     });
 
     it('ends when it expires', async () => {
