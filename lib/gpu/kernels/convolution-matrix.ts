@@ -6,7 +6,6 @@ import {
   checkConvolutionShape,
   convolutionUniforms,
   firstLines,
-  frameFunction,
   nextLines,
   placeLines,
   resultBindings,
@@ -217,6 +216,22 @@ ${each(
   };
 }
 
+/** A function that reads at `index` of the frame of an age. */
+function frameFunction(
+  name: string,
+  type: string,
+  { frames }: ConvolutionShape,
+  read: (binding: string) => string,
+): string {
+  return `fn ${name}(age: u32, index: u32) -> ${type} {
+${range(frames)
+  .slice(1)
+  .map((age) => `  if (age == ${age}u) { return ${read(`x${age}`)}; }`)
+  .join('\n')}
+  return ${read('x0')};
+}`;
+}
+
 /** The loop over frames, taps and channels. Channels are in groups of four, as those of the exact kernel. */
 function runText(matrix: MatrixTiling, { residual }: ConvolutionShape, read: Read): string {
   const { rows } = matrix;
@@ -275,7 +290,7 @@ ${pixels.map((i) => `    tileX[${slot(i)} * ${rowWords}u + quarter] = fetchedX${
 ${weights.store('0u')}
     workgroupBarrier();
     // The next step's loads are under way while this one is computed.
-${nextLines(matrixStep)}
+${nextLines(matrixStep, residual === 'linear')}
     if (step < uniforms.steps) {${fetch}
     }
 ${productLines(matrix, {

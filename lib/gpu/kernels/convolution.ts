@@ -134,10 +134,10 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
   const vectors = filters / 4;
   const loads = range((pixels * 4) / threads);
   const weightLoads = range(Math.ceil((channelStep * vectors) / threads));
-  const frames = range(shape.frames);
+  const isLinear = residual === 'linear';
 
   const bindings: KernelBinding[] = [
-    ...frames.map((age) => vectorBinding(`x${age}`, 'read', input)),
+    ...range(shape.frames).map((age) => vectorBinding(`x${age}`, 'read', input)),
     weight ? vectorBinding('weights', 'read', weight) : scalar('weights', 'read'),
     ...resultBindings(shape, vectorBinding('side', 'read', side)),
   ];
@@ -148,112 +148,107 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
   const declarations = `${halfFunctions}
 var<workgroup> tileX: array<vec4<f32>, ${4 * pixels}>;
 var<workgroup> tileW: array<vec4<f32>, ${channelStep * vectors}>;
-${frameFunction('frame4', stored(input), shape, (binding) => `${binding}[index]`)}
 ${weight ? '' : filterFunction}
 ${storeFunction(shape)}`;
 
-  /** Loads of a step into registers; what they need is known before the loop. */
-  const fetch = `
-${loads
-  .map(
-    (i) => `    {
-      let c = channel + ${quarter(i)};
-      fetchedX${i} = ${stored(input)}();
-${
-  residual === 'linear'
-    ? `      if (age == uniforms.frames) {
-        if (c < uniforms.sideChannels) {
-          fetchedX${i} = side[((row${i} + uniforms.sideFirst) * uniforms.outputWidth + column${i}) * uniforms.sideChannels + c];
-        }
-      } else {`
-    : '      {'
-}
-        let iy = row${i} * uniforms.stride + phaseRow + dy - uniforms.padTop;
-        let ix = column${i} * uniforms.stride + phaseColumn + dx - uniforms.padLeft;
-        if (iy < uniforms.height && ix < uniforms.width && c < uniforms.channels) {
-          fetchedX${i} = frame4(age, ((iy + uniforms.xFirst) * uniforms.width + ix) * uniforms.channels + c);
-        }
-      }
-    }`,
-  )
-  .join('\n')}
+  const loadX = (binding: string, index: (shift: string) => string) =>
+    loads
+      .map((i) => `        fetchedX${i} = ${binding}[${index(`${(i * threads) / pixels}u`)}];`)
+      .join('\n');
+  // One branch for all loads of a frame: each of them with its own costs twice the instructions.
+  const frameLoads = range(shape.frames)
+    .reverse()
+    .map((age) => {
+      const from = loadX(`x${age}`, (shift) => `min(at + ${shift}, last)`);
+      return `${age ? `if (age == ${age}u) ` : ''}{\n${from}\n      }`;
+    });
+  const sideLoads = `if (age == uniforms.frames) {
+        let sidePixel = (pixel + uniforms.sideFirst * uniforms.outputWidth) * uniforms.sideChannels;
+${loadX('side', (shift) => `sidePixel + min(channel + quarter + ${shift}, uniforms.sideChannels - 1u)`)}
+    } else `;
+
+  /** Loads of a step into registers, and the way to the next step. */
+  const load = `
+    let at = first + (dy * uniforms.width + dx) * uniforms.channels + channel;
+${loads.map((i) => `    fetchedX${i} = ${stored(input)}();`).join('\n')}
+    ${isLinear ? sideLoads : ''}if (row + dy < uniforms.height && column + dx < uniforms.width) {
+      ${frameLoads.join(' else ')}
+    }
 ${weightLoads
   .map((i) => {
-    const item = `(thread + ${i * threads}u)`;
-    const column = `min(firstVector + ${item} % ${vectors}u, filterVectors - 1u)`;
+    const rows = `${(i * threads) / vectors}u`;
     return weight
-      ? `    fetchedW${i} = weights[(weightRow + ${item} / ${vectors}u) * filterVectors + ${column}];`
-      : `    fetchedW${i} = filter4(${column}, 4u * channel + ${item} / ${vectors}u, dy * uniforms.kernelWidth + dx);`;
+      ? `    fetchedW${i} = weights[weightAt + ${rows} * filterVectors];`
+      : `    fetchedW${i} = filter4(vector, 4u * channel + thread / ${vectors}u + ${rows}, dy * uniforms.kernelWidth + dx);`;
   })
-  .join('\n')}`;
-
-  /** The k-group of a load: threads lie along the pixels. */
-  function quarter(i: number): string {
-    return `(thread + ${i * threads}u) / ${pixels}u`;
-  }
+  .join('\n')}
+${nextLines(channelStep, isLinear)}
+    weightAt += ${channelStep}u * filterVectors;
+${isLinear ? '    if (age == uniforms.frames && channel == 0u) { weightAt = uniforms.sideRow * filterVectors + weightPlace; }' : ''}`;
 
   const tiles = (i: number, j: number) => `sum${i}_${j}`;
   const pixelItems = range(threadPixels);
   const vectorItems = range(threadFilters / 4);
+  const store = [
+    ...loads.map((i) => `    tileX[thread + ${i * threads}u] = ${widened(input, `fetchedX${i}`)};`),
+    ...weightLoads.map((i) => {
+      const line = `tileW[thread + ${i * threads}u] = ${widened(weight ?? 'f32', `fetchedW${i}`)};`;
+      const isPartial = (i + 1) * threads > channelStep * vectors;
+      return isPartial
+        ? `    if (thread + ${i * threads}u < ${channelStep * vectors}u) { ${line} }`
+        : `    ${line}`;
+    }),
+  ].join('\n');
+  const productLines = (group: number) => [
+    ...pixelItems.map((i) => `      let a${i} = tileX[threadRow + ${group * pixels + i * rows}u];`),
+    ...['x', 'y', 'z', 'w'].flatMap((component, c) => [
+      '      {',
+      ...vectorItems.map(
+        (j) =>
+          `        let w${j} = tileW[threadColumn + ${(4 * group + c) * vectors + j * columns}u];`,
+      ),
+      ...pixelItems.flatMap((i) =>
+        vectorItems.map((j) => `        ${tiles(i, j)} += a${i}.${component} * w${j};`),
+      ),
+      '      }',
+    ]),
+  ];
+  const sums = range(channelStep / 4)
+    .flatMap((group) => ['    {', ...productLines(group), '    }'])
+    .join('\n');
   const body = `
 ${placeLines(variant, shape)}
   let threadRow = thread / ${columns}u;
   let threadColumn = thread % ${columns}u;
-${loads
-  .map(
-    (
-      i,
-    ) => `  let pixel${i} = uniforms.firstPixel + min(firstTilePixel + (thread + ${i * threads}u) % ${pixels}u, uniforms.pixels - 1u);
-  let row${i} = pixel${i} / uniforms.outputWidth;
-  let column${i} = pixel${i} % uniforms.outputWidth;
-  var fetchedX${i} = ${stored(input)}();`,
-  )
-  .join('\n')}
+  let pixel = uniforms.firstPixel + min(firstTilePixel + thread % ${pixels}u, uniforms.pixels - 1u);
+  let quarter = thread / ${pixels}u;
+  let row = pixel / uniforms.outputWidth * uniforms.stride + phaseRow - uniforms.padTop;
+  let column = pixel % uniforms.outputWidth * uniforms.stride + phaseColumn - uniforms.padLeft;
+  let vector = min(firstVector + thread % ${vectors}u, filterVectors - 1u);
+  let first = ((row + uniforms.xFirst) * uniforms.width + column) * uniforms.channels + quarter;
+  // Behind a tap's channels are those of the next pixel, and their weights are zeros.
+  let last = (uniforms.height + uniforms.xFirst) * uniforms.width * uniforms.channels - 1u;
+  let weightPlace = thread / ${vectors}u * filterVectors + vector;
+  var weightAt = phase * uniforms.phaseRows * filterVectors + weightPlace;
+${loads.map((i) => `  var fetchedX${i} = ${stored(input)}();`).join('\n')}
 ${weightLoads.map((i) => `  var fetchedW${i} = ${stored(weight ?? 'f32')}();`).join('\n')}
 ${pixelItems
   .flatMap((i) => vectorItems.map((j) => `  var ${tiles(i, j)} = vec4<f32>();`))
   .join('\n')}
 ${firstLines}
-  {${fetch}
-  }
-  for (var step = 1u; step <= uniforms.steps; step++) {
-${loads
-  .map((i) => `    tileX[thread + ${i * threads}u] = ${widened(input, `fetchedX${i}`)};`)
-  .join('\n')}
-${weightLoads
-  .map((i) => {
-    const store = `tileW[thread + ${i * threads}u] = ${widened(weight ?? 'f32', `fetchedW${i}`)};`;
-    const partial = (i + 1) * threads > channelStep * vectors;
-    return partial
-      ? `    if (thread + ${i * threads}u < ${channelStep * vectors}u) { ${store} }`
-      : `    ${store}`;
-  })
-  .join('\n')}
+  var step = 0u;
+${load}
+  loop {
+${store}
     workgroupBarrier();
     // The next step's loads are under way while this one is computed.
-${nextLines(channelStep)}
-    if (step < uniforms.steps) {${fetch}
+    step++;
+    let more = step < uniforms.steps;
+    if (more) {
+${load}
     }
-    for (var k = 0u; k < 4u; k++) {
-${pixelItems
-  .map((i) => `      let a${i} = tileX[k * ${pixels}u + threadRow + ${i * rows}u];`)
-  .join('\n')}
-${['x', 'y', 'z', 'w']
-  .map(
-    (component, c) => `      {
-${vectorItems
-  .map(
-    (j) =>
-      `        let w${j} = tileW[(4u * k + ${c}u) * ${vectors}u + threadColumn + ${j * columns}u];`,
-  )
-  .join('\n')}
-${pixelItems
-  .flatMap((i) => vectorItems.map((j) => `        ${tiles(i, j)} += a${i}.${component} * w${j};`))
-  .join('\n')}
-      }`,
-  )
-  .join('\n')}
-    }
+${sums}
+    if (!more) { break; }
     workgroupBarrier();
   }
 ${pixelItems
@@ -311,22 +306,6 @@ export function resultBindings(shape: ConvolutionShape, side: KernelBinding): Ke
   ];
 }
 
-/** A function that reads at `index` of the frame of an age. */
-export function frameFunction(
-  name: string,
-  type: string,
-  { frames }: ConvolutionShape,
-  read: (binding: string) => string,
-): string {
-  return `fn ${name}(age: u32, index: u32) -> ${type} {
-${range(frames)
-  .slice(1)
-  .map((age) => `  if (age == ${age}u) { return ${read(`x${age}`)}; }`)
-  .join('\n')}
-  return ${read('x0')};
-}`;
-}
-
 /** Statements: the phase of a workgroup, the first pixel of its tile, and the first four filters. */
 export function placeLines(
   { pixels, filters }: Pick<ConvolutionVariant, 'pixels' | 'filters'>,
@@ -353,19 +332,22 @@ export const firstLines = `  var age = 0u;
   var channel = 0u;
   var weightRow = phase * uniforms.phaseRows;`;
 
-/** Statements that go on to the next step, of so many channels: `age`, `dy`, `dx`, `channel`, and the row of the weights. */
-export function nextLines(step: number): string {
+/**
+ * Statements that go on to the next step, of so many channels: `age`, `dy`, `dx`, `channel`, and the row of the weights.
+ *
+ * @param linear whether a shortcut follows the frames
+ */
+export function nextLines(step: number, linear: boolean): string {
   // A tap's rows end within a step that is larger than what they are filled up to.
   const back = 'weightRow += (uniforms.channels + 3u) / 4u * 16u - 4u * channel;\n      ';
   return `    channel += ${step / 4}u;
     weightRow += ${step}u;
-    if (channel >= uniforms.channels && age < uniforms.frames) {
+    if (channel >= uniforms.channels${linear ? ' && age < uniforms.frames' : ''}) {
       ${step > channelStep ? back : ''}channel = 0u;
       dx += 1u;
       if (dx == uniforms.kernelWidth) { dx = 0u; dy += 1u; }
       if (dy == uniforms.kernelHeight) { dy = 0u; age += 1u; }
-      if (age == uniforms.frames) { weightRow = uniforms.sideRow; }
-    }`;
+${linear ? '      if (age == uniforms.frames) { weightRow = uniforms.sideRow; }\n' : ''}    }`;
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);

@@ -28,13 +28,16 @@ const plain: FastLinearShape = {
   epilogue: 'none',
 };
 
-/** The dot product as a device without the instruction computes it. */
+/** The dot product as a device without the instruction computes it; a multiply-add that rounds once. */
 const emulated = `
 fn emulatedDot(a: u32, b: u32) -> i32 {
   let shifts = vec4<u32>(24u, 16u, 8u, 0u);
   let left = bitcast<vec4<i32>>(vec4<u32>(a) << shifts) >> vec4<u32>(24u);
   let right = bitcast<vec4<i32>>(vec4<u32>(b) << shifts) >> vec4<u32>(24u);
   return dot(left, right);
+}
+fn roundedOnce(sum: f32, scale: f32, offset: f32) -> f32 {
+  return select((sum + offset / scale) * scale, offset, scale == 0.0);
 }
 `;
 
@@ -99,7 +102,11 @@ describe('fast linear', () => {
         ...(rank > 0 && { t: view(float(numbers.t, rank), rank * 4), up: plainFloat(numbers.up) }),
       });
       const { kernel } = job;
-      const text = emulated + kernel.code.replaceAll('dot4I8Packed(', 'emulatedDot(');
+      const text =
+        emulated +
+        kernel.code
+          .replaceAll('dot4I8Packed(', 'emulatedDot(')
+          .replace('fma(bitcast<f32>(sum)', 'roundedOnce(bitcast<f32>(sum)');
       await backend.compute.dispatch([
         quantiseDispatch(k, 'f16', { rows, source: view(source, k * 2), x, xScales }),
         emulate
@@ -158,6 +165,7 @@ describe('fast linear', () => {
       // Of its 64 threads 32 have a share of the weight's tile.
       const other = { ...small, rows: 64 };
       expect((await run(other, shape, numbers, true)).y).toEqual(y);
+      expect((await run({ ...small, fused: true }, shape, numbers, true)).y).toEqual(y);
     },
   );
 

@@ -43,10 +43,12 @@ const tiles: readonly (readonly [number, number, number, number])[] = [
  */
 export function fastLinearVariants(compute: Pick<Compute, 'features' | 'limits'>): LinearVariant[] {
   if (!compute.features.has(integerDots)) return [];
-  return tiles
-    .map(([rows, columns, threadRows, threadColumns]) => {
-      return { rows, columns, threadRows, threadColumns, shared: 'f32' } as const;
-    })
+  return [true, false]
+    .flatMap((fused) =>
+      tiles.map(([rows, columns, threadRows, threadColumns]) => {
+        return { rows, columns, threadRows, threadColumns, shared: 'f32', fused } as const;
+      }),
+    )
     .filter((variant) =>
       fits(compute, { threads: threadsOf(variant), workgroupBytes: workgroupBytes(variant) }),
     );
@@ -54,7 +56,7 @@ export function fastLinearVariants(compute: Pick<Compute, 'features' | 'limits'>
 
 /** A block of 32 bytes, and its scale, of each row and column. */
 function workgroupBytes({ rows, columns }: LinearVariant): number {
-  return (rows + columns) * 36;
+  return rows * 36 + columns * 40;
 }
 
 /**
@@ -70,7 +72,7 @@ export const fastLinearKernel: (variant: LinearVariant, shape: FastLinearShape) 
     const { rows, columns, threadRows, threadColumns } = variant;
     const fills = [inputFill(shape, variant), weightFill(shape, variant)];
     return defineKernel({
-      name: `fast linear ${weight} →${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${threadRows}×${threadColumns}`,
+      name: `fast linear ${weight} →${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${threadRows}×${threadColumns}${variant.fused ? ' fused' : ''}`,
       mode: 'fast',
       bindings: [
         { name: 'x', access: 'read', element: 'vec4<u32>' },
@@ -88,9 +90,9 @@ export const fastLinearKernel: (variant: LinearVariant, shape: FastLinearShape) 
 var<workgroup> tileX: array<vec4<u32>, ${rows * 2}>;
 var<workgroup> tileW: array<vec4<u32>, ${columns * 2}>;
 var<workgroup> scalesX: array<f32, ${rows}>;
-var<workgroup> scalesW: array<f32, ${columns}>;
+var<workgroup> scalesW: array<${scaleType(variant.fused)}, ${columns}>;
 ${weight === 'q8' ? bytesOfBytes : bytesOfNibbles}
-${dotFunction}
+${dotFunction(variant.fused)}
 ${epilogueDeclarations(shape)}`,
       body: `
 ${tileLines(variant, shape)}
@@ -101,6 +103,7 @@ ${epilogueLines(variant, shape)}`,
 
 type TileFill = Pick<Fill, 'active' | 'setup' | 'load' | 'store'>;
 
+const scaleType = (fused = false) => (fused ? 'vec2<f32>' : 'f32');
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** A row has two vec4 of 16 bytes per step, and a scale, which the thread with the first of them stores. */
@@ -109,7 +112,13 @@ function fill(
   variant: LinearVariant,
   row: (slot: string) => string,
   k: number,
-  source: { word: string; scales: string; scaleRow: (row: string) => string; type: string },
+  source: {
+    word: string;
+    scales: string;
+    scaleRow: (row: string) => string;
+    scale: (register: string) => string;
+    type: string;
+  },
   convert: (register: string) => string,
 ): TileFill {
   const count = name === 'X' ? variant.rows : variant.columns;
@@ -137,7 +146,7 @@ ${each(
 )}`,
     store: `${perTurn(
       (turn) =>
-        `    if (${share.firstQuad} == 0u) { scales${name}[${share.slot(turn)}] = scale${name}${turn}; }`,
+        `    if (${share.firstQuad} == 0u) { scales${name}[${share.slot(turn)}] = ${source.scale(`scale${name}${turn}`)}; }`,
     )}
 ${each(
   (turn, word) =>
@@ -153,6 +162,7 @@ function inputFill({ k }: FastLinearShape, variant: LinearVariant): TileFill {
     word: 'x',
     scales: 'xScales',
     scaleRow: (at: string) => `(${at} - uniforms.xFirst + uniforms.xScalesFirst)`,
+    scale: (register: string) => register,
     type: 'vec4<u32>',
   };
   return fill('X', variant, row, k, source, (register) => register);
@@ -164,6 +174,7 @@ function weightFill({ k, n, weight }: FastLinearShape, variant: LinearVariant): 
     word: 'values',
     scales: 'scales',
     scaleRow: (at: string) => at,
+    scale: (register: string) => `scaleOf(${register})`,
     type: weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>',
   };
   return fill('W', variant, row, k, source, (register) => `levels(${register})`);
@@ -183,7 +194,7 @@ ${range(threadRows)
   .map((i) => {
     const at = `threadRow * ${threadRows}u + ${i}u`;
     const sums = range(threadColumns).map(
-      (j) => `c${i}_${j} = fma(product(a, b, w${j}, v${j}), s * s${j}, c${i}_${j});`,
+      (j) => `c${i}_${j} = fma(product(a, b, w${j}, v${j}, s${j}), s, c${i}_${j});`,
     );
     return `      { let a = tileX[${at}]; let b = tileX[${rows}u + ${at}]; let s = scalesX[${at}];
         ${sums.join('\n        ')} }`;
@@ -196,13 +207,18 @@ ${stepLoop(fills, blocks, sums)}`;
 
 /**
  * A small integer added to 1.5·2²³'s bits is its fraction: no conversion is needed. The constant is the first addend, as
- * an instruction that adds a dot product to a number takes it for nothing.
+ * an instruction that adds a dot product to a number takes it for nothing. A multiply-add that rounds once takes it away
+ * while it scales: with a scale of 22 bits the result is that of a difference and a product.
  */
-const dotFunction = `
-fn product(a: vec4<u32>, b: vec4<u32>, c: vec4<u32>, d: vec4<u32>) -> f32 {
+const dotFunction = (fused = false) => `
+fn product(a: vec4<u32>, b: vec4<u32>, c: vec4<u32>, d: vec4<u32>, scale: ${scaleType(fused)}) -> f32 {
   let sum = 0x4B400000 + dot4I8Packed(a.x, c.x) + dot4I8Packed(a.y, c.y) + dot4I8Packed(a.z, c.z) + dot4I8Packed(a.w, c.w)
     + dot4I8Packed(b.x, d.x) + dot4I8Packed(b.y, d.y) + dot4I8Packed(b.z, d.z) + dot4I8Packed(b.w, d.w);
-  return bitcast<f32>(sum) - 12582912.0;
+  return ${fused ? 'fma(bitcast<f32>(sum), scale.x, scale.y)' : '(bitcast<f32>(sum) - 12582912.0) * scale'};
+}
+fn scaleOf(scale: f32) -> ${scaleType(fused)} {
+  let rounded = bitcast<f32>((bitcast<u32>(scale) + 2u) & 0xFFFFFFFCu);
+  return ${fused ? 'vec2<f32>(rounded, -12582912.0 * rounded)' : 'rounded'};
 }`;
 
 /** From bytes around 128 to signed ones. */

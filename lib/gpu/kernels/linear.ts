@@ -25,6 +25,8 @@ export interface LinearVariant {
   readonly threadColumns: number;
   /** How tiles lie in workgroup memory where x is f16, f32 otherwise; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
+  /** Whether a multiply-add has to round once, which WGSL does not promise: of fast linears. */
+  readonly fused?: boolean;
   /** Invocations of a subgroup; the device chooses when absent. */
   readonly subgroup?: number;
   /** Where matrix units compute the shapes that they can (`linear-matrix.ts`). */

@@ -109,7 +109,7 @@ describe("the 5B's graphs as dispatches", () => {
     [
       'fast',
       fast,
-      { 'self-attention': '160, 97c5ffeb', 'cross-attention-feed-forward': '137, 69b06879' },
+      { 'self-attention': '160, 5e5bf7bc', 'cross-attention-feed-forward': '137, 6eb91cee' },
     ],
     [
       'matrix units, LoRA',
