@@ -51,6 +51,18 @@ test('a decode in tiles shows tiles, else frames', () => {
   );
 });
 
+test('a run that other kernels compute remembers which, beside how the video is made', () => {
+  const replaced = { asked: 'fast', computes: 'exact', reason: null } as const;
+  const events: ProgressEvent[] = [
+    { type: 'sampling', sentence: 'A LoRA has no effect.' },
+    { type: 'kernels', ...replaced },
+  ];
+  expect(events.reduce(advanceProgress, start)).toMatchObject({
+    sampling: 'A LoRA has no effect.',
+    kernels: replaced,
+  });
+});
+
 const full: MemoryReport = {
   ...fullMemory,
   budget: 8 * 2 ** 30,

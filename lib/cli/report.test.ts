@@ -77,6 +77,19 @@ describe('the progress of generate', () => {
     ]);
   });
 
+  it('says what computes in the place of the kernels that were asked for', () => {
+    const reason = 'Kinora’s kernels do not compute this model on this GPU: a layer is too large.';
+    const text = written(false, (report) => {
+      const asked = { type: 'kernels', asked: 'fast', reason: null } as const;
+      report.take({ ...asked, computes: 'exact' });
+      report.take({ ...asked, asked: 'exact', computes: 'runtime', reason });
+    });
+    expect(text).toBe(
+      'This GPU has no kernels for --kernels fast, or is slower with them: exact kernels compute the video.\n' +
+        `${reason} ONNX Runtime does, which is slower.\n`,
+    );
+  });
+
   it('names the clip where there are several', () => {
     const text = written(false, (report) => {
       report.take({ type: 'phase', phase: 'denoise', clip: 1, clips: 2 });

@@ -9,6 +9,7 @@ import {
   type Safety,
   type UnverifiedReason,
 } from '../contract';
+import { generalTexts } from '../contract/errors';
 import { formatMemory, formatPercent, formatSeconds, phaseNames } from '../contract/format';
 import type { HeadlessEvent } from '../contract/headless';
 import type { Screen } from './screen';
@@ -40,6 +41,7 @@ export class ProgressReport {
     else if (event.type === 'check') this.#onCheck(event);
     else if (event.type === 'input-check') this.screen.line(inputLine(event));
     else if (event.type === 'sampling') this.screen.line(event.sentence);
+    else if (event.type === 'kernels') this.screen.line(kernelsLine(event));
     else if (event.type === 'plan') this.screen.line(planLine(event.memory));
     else if (event.type === 'tuning') this.#onTuning(event);
     else if (event.type === 'bytes') this.#draw(`${this.#phase}, ${megabytes(event.bytesDone)}`);
@@ -114,6 +116,16 @@ function coloursRow({ clip, encoding, drift }: ColourCorrection): Row {
     gain.map((g, c) => `${g.toFixed(2)}·v${(offset[c] ?? 0).toFixed(1).replace(/^(?!-)/, '+')}`);
   const of = (change: ColourChange) => text(change).join(', ');
   return ['colours', `clip ${clip + 1}: ${of(encoding)}; half of ${of(drift)} (red, green, blue)`];
+}
+
+/** What computes in the place of the kernels that were asked for. */
+function kernelsLine(event: Extract<HeadlessEvent, { type: 'kernels' }>): string {
+  const { asked, computes, reason } = event;
+  if (computes === 'exact') {
+    return `This GPU has no kernels for --kernels ${asked}, or is slower with them: exact kernels compute the video.`;
+  }
+  const sentence = reason ?? generalTexts('KERNELS_UNAVAILABLE').message;
+  return `${sentence} ONNX Runtime does, which is slower.`;
 }
 
 /** What the safety checker says of the image, before the video is computed. */

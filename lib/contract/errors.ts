@@ -155,7 +155,7 @@ const table = {
   ],
   KERNELS_UNAVAILABLE: [
     'Kinora’s kernels do not compute this model on this GPU.',
-    'Let ONNX Runtime compute: choose “Runtime only” in Settings → GPU, or pass --kernels runtime.',
+    'In Settings → GPU choose “Exact” where it is not chosen, else “Runtime only”; in the terminal --kernels exact, else --kernels runtime.',
   ],
   DEVICE_LOST: [
     'The GPU was lost while it worked.',

@@ -37,6 +37,14 @@ export function usualBackend(software: boolean): Backend {
   return software ? 'wasm' : 'webgpu';
 }
 
+/** What computes a video in the place of the kernels that were asked for, or are usual. */
+export interface KernelReplacement {
+  readonly asked: KernelSetting;
+  readonly computes: 'exact' | 'runtime';
+  /** What exactly no kernel of ours computes, in English; null where the device has no kernels at all for it. */
+  readonly reason: string | null;
+}
+
 /** The kernels that computed a video, so that it can be explained. */
 export interface KernelRecord {
   /** What ran, which is `runtime` where the device could not do what was set. */

@@ -1,5 +1,5 @@
 import type { Applied } from './applied';
-import type { KernelRecord } from './kernel-setting';
+import type { KernelRecord, KernelReplacement } from './kernel-setting';
 import type { ProfileName } from './profile';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Size } from './request';
@@ -73,6 +73,10 @@ export type ProgressEvent =
       /** One line for the user. */
       readonly sentence: string;
     }
+  | ({
+      /** Comes before anything is computed. */
+      readonly type: 'kernels';
+    } & KernelReplacement)
   | {
       /** The kernels are checked and measured on this GPU: at first use, before the model is loaded. */
       readonly type: 'tuning';

@@ -26,11 +26,14 @@ async function used(work: (kernels: EngineKernels, backend: Backend) => Promise<
   const backend = await createBackend('webgpu');
   const events: ProgressEvent[] = [];
   const kernels = new EngineKernels();
-  await kernels.use(backend, 'exact', (event) => events.push(event), signal);
-  const choice = backend.kernels;
-  await work(kernels, backend);
-  await backend.dispose();
-  return { choice, events };
+  try {
+    await kernels.use(backend, 'exact', (event) => events.push(event), signal);
+    const choice = backend.kernels;
+    await work(kernels, backend);
+    return { choice, events };
+  } finally {
+    await backend.dispose();
+  }
 }
 
 /** The first use on this GPU, and its record. */
@@ -48,7 +51,7 @@ beforeAll(async () => {
 }, 400_000);
 beforeEach(() => store(record));
 
-test('a network with a family that the device cannot compile is computed by the runtime, and the record says so', {
+test('kernels with a family that the device cannot compile are refused where they were asked for; without it the runtime computes, and the record says so', {
   timeout: 400_000,
 }, async () => {
   await store(null);
@@ -61,7 +64,23 @@ test('a network with a family that the device cannot compile is computed by the 
     return create.call(this, broken ? { ...descriptor, code: 'no text' } : descriptor);
   });
   try {
-    const { choice } = await used(async (kernels, backend) => {
+    await expect(used(async () => undefined)).rejects.toMatchObject({
+      code: 'KERNELS_UNAVAILABLE',
+    });
+    const { exact } = (await stored())?.modes ?? {};
+    expect(exact?.winners.attention).toBeNull();
+    expect([exact?.winners.linear, exact?.winners.convolution]).not.toContain(null);
+    const reasons = exact?.tried.flatMap(({ family, reason }) =>
+      family === 'attention' ? [reason] : [],
+    );
+    expect(reasons?.length).toBeGreaterThan(1);
+    for (const reason of reasons ?? []) expect(reason).toMatch(/^attention /);
+    vi.restoreAllMocks();
+
+    await store(record);
+    await used(async (kernels, backend) => {
+      if (!backend.kernels) throw new Error('there are no kernels');
+      backend.kernels = { ...backend.kernels, attention: null };
       const { model: folder } = await openGolden(
         httpFolder(new URL('/lib/models/wan22/goldens/', location.href)),
       );
@@ -78,15 +97,6 @@ test('a network with a family that the device cannot compile is computed by the 
         model.dispose();
       }
     });
-    expect(choice).toMatchObject({ mode: 'exact', attention: null });
-    expect([choice?.linear, choice?.convolution]).not.toContain(null);
-    const { exact } = (await stored())?.modes ?? {};
-    expect(exact?.winners.attention).toBeNull();
-    const reasons = exact?.tried.flatMap(({ family, reason }) =>
-      family === 'attention' ? [reason] : [],
-    );
-    expect(reasons?.length).toBeGreaterThan(1);
-    for (const reason of reasons ?? []) expect(reason).toMatch(/^attention /);
   } finally {
     vi.restoreAllMocks();
   }
@@ -118,8 +128,11 @@ test('the first kernels with right numbers are used and remembered; one that los
   });
   expect(third.choice?.linear).not.toEqual(first.choice?.linear);
   expect(third.choice?.attention).toEqual(first.choice?.attention);
-  // The second loss: the runtime computes everything.
-  expect((await used(async () => undefined)).choice).toBeNull();
+  // After the second loss they are not used.
+  await expect(used(async () => undefined)).rejects.toMatchObject({
+    code: 'KERNELS_UNAVAILABLE',
+    message: expect.stringContaining('lost twice'),
+  });
 });
 
 /** Lets the emulated GPU pass for a real one without a name. */
@@ -157,10 +170,25 @@ test('a GPU without a name that is of another speed is measured anew', {
   expect(await stored()).toMatchObject({ modes: {} });
 });
 
-test('a feature that the GPU is wrong with is remembered', { timeout: 400_000 }, async () => {
+test('kernels that nobody asked for and that are not used are reported, and the runtime computes', async () => {
+  withoutName();
+  await store({ ...record, losses: 2 });
+  const backend = await createBackend('webgpu');
+  const events: ProgressEvent[] = [];
+  await new EngineKernels().use(backend, undefined, (event) => events.push(event), signal);
+  expect(events).toEqual([{ type: 'kernels', asked: 'exact', computes: 'runtime', reason: null }]);
+  expect(backend.kernels).toBeNull();
+  await backend.dispose();
+});
+
+test('a feature that the GPU is wrong with is remembered, and that exact kernels compute is reported', {
+  timeout: 400_000,
+}, async () => {
   const backend = await createBackend('webgpu');
   backend.refused = ['subgroups'];
-  await new EngineKernels().use(backend, 'matrix', () => undefined, signal);
+  const events: ProgressEvent[] = [];
+  await new EngineKernels().use(backend, 'matrix', (event) => events.push(event), signal);
+  expect(events).toEqual([{ type: 'kernels', asked: 'matrix', computes: 'exact', reason: null }]);
   expect(await stored()).toMatchObject({ refused: ['subgroups'], modes: { exact: {} } });
   expect(backend.kernels?.mode).toBe('exact');
   await backend.dispose();

@@ -2,6 +2,7 @@ import {
   type DeviceReport,
   type KernelRecord,
   type KernelSetting,
+  KinoraError,
   type ProgressEvent,
   usualKernels,
 } from '../contract';
@@ -23,9 +24,12 @@ import {
   withLoss,
 } from '../gpu/kernels/record';
 import { type TuneOptions, type TuningResult, tune } from '../gpu/kernels/tune';
-import { familiesOf, type KernelChoice, kernelSetOf } from '../gpu/kernels/variants';
+import { familiesOf, type KernelChoice, kernelSetOf, modeOf } from '../gpu/kernels/variants';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';
+
+const unusable =
+  'Kinora’s kernels are not used on this GPU: it was lost twice with them, or some do not compile or compute wrong numbers.';
 
 type Report = (event: ProgressEvent) => void;
 
@@ -41,10 +45,10 @@ export class EngineKernels {
 
   /**
    * Lets a backend compute with the kernels of a setting. At first use on a GPU they are measured, which takes
-   * ten seconds at most; later they are only checked. Where there are none of a mode it is `exact`, and where there
-   * are none at all the runtime computes.
+   * ten seconds at most; later they are only checked. What computes in the place of the setting is reported.
    *
    * @param asked what is usual on the device when absent
+   * @throws KinoraError `KERNELS_UNAVAILABLE` where kernels were asked for and the runtime would compute
    */
   async use(
     backend: Backend,
@@ -66,6 +70,12 @@ export class EngineKernels {
     const known = byMode.get(mode);
     const kernels = known === undefined ? await this.#make(backend, mode, report, signal) : known;
     byMode.set(mode, kernels);
+    const computes = kernels && modeOf(kernels);
+    if (!computes && asked) throw new KinoraError('KERNELS_UNAVAILABLE', unusable);
+    if (computes !== setting) {
+      const instead = computes ? 'exact' : 'runtime';
+      report({ type: 'kernels', asked: setting, computes: instead, reason: null });
+    }
     backend.compute.used.clear();
     backend.kernels = kernels;
     this.#mode = kernels && mode;

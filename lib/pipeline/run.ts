@@ -302,12 +302,13 @@ class Run {
     };
     const planner = await model.planMemory(planned).catch((error: unknown) => {
       const refused = error instanceof KinoraError && error.code === 'KERNELS_UNAVAILABLE';
-      if (!refused || request.kernels !== undefined) throw error;
+      const { kernels } = backend;
+      if (!refused || !kernels || request.kernels !== undefined) throw error;
       backend.kernels = null;
       // What a check of the image ran by them is not what made the video.
       backend.compute?.used.clear();
-      const sentence = `${error.message} ONNX Runtime computes it instead, which is slower.`;
-      hooks.onProgress({ type: 'sampling', sentence });
+      const { message: reason } = error;
+      hooks.onProgress({ type: 'kernels', asked: kernels.mode, computes: 'runtime', reason });
       return model.planMemory(planned);
     });
     const onPlan = (memory: MemoryReport, { decodeWork }: MemoryPlan) =>

@@ -1,4 +1,5 @@
 import type { Continuation } from '../contract/engine';
+import type { KernelReplacement } from '../contract/kernel-setting';
 import type { Prediction } from '../contract/prediction';
 import type { CheckpointInfo, MemoryReport, Phase, ProgressEvent } from '../contract/progress';
 import type { Parameters } from '../contract/request';
@@ -42,6 +43,8 @@ export interface RunProgress {
   readonly preview: Preview | null;
   /** How the video is made, in one line, where that is not what the request says. */
   readonly sampling: string | null;
+  /** What computes in the place of the kernels that were asked for; null where they do. */
+  readonly kernels: KernelReplacement | null;
   /** What the safety checker says of the input image. */
   readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
   /** Whether the safety checker looks at this run's frames. */
@@ -178,6 +181,7 @@ export function initialProgress(
     tile: null,
     preview: null,
     sampling: null,
+    kernels: null,
     inputCheck: null,
     checks: safetyChecker,
     optimises: false,
@@ -233,6 +237,10 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, preview: event };
     case 'sampling':
       return { ...progress, sampling: event.sentence };
+    case 'kernels': {
+      const { asked, computes, reason } = event;
+      return { ...progress, kernels: { asked, computes, reason } };
+    }
     case 'input-check':
       return { ...progress, inputCheck: { score: event.score, flagged: event.flagged } };
     case 'paused':

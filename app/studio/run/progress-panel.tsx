@@ -171,10 +171,15 @@ function Details(props: { progress: RunProgress; size: Size; startedAt: number |
   );
 }
 
-function Hints({ progress: { sampling, memory } }: { progress: RunProgress }) {
+function Hints({ progress: { sampling, kernels, memory } }: { progress: RunProgress }) {
   return (
     <>
       {sampling && <p className="field-hint">{sampling}</p>}
+      {kernels && (
+        <p className="field-hint" title={kernels.reason ?? undefined}>
+          {t(`run.replaced.${kernels.computes}`, { asked: t(`shared.kernels.${kernels.asked}`) })}
+        </p>
+      )}
       {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
     </>
   );

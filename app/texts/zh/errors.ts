@@ -88,7 +88,7 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   GPU_UNRELIABLE: ['GPU 在自检中算出了错误的数。', '更新浏览器和显卡驱动，或选择 CPU。'],
   KERNELS_UNAVAILABLE: [
     'Kinora 的内核无法在这块 GPU 上计算这个模型。',
-    '让 ONNX Runtime 计算：在“设置 → GPU”中选择“仅用运行时”，或使用 --kernels runtime。',
+    '在“设置 → GPU”中选择“精确”；如果已经选择了它，请选择“仅用运行时”。在终端中使用 --kernels exact，否则 --kernels runtime。',
   ],
   DEVICE_LOST: ['GPU 在工作时丢失了。', '关闭其他使用 GPU 的程序后再运行；设置已保留。'],
   OUT_OF_MEMORY: ['GPU 没有足够的空闲内存。', '关闭其他使用 GPU 的程序，或使用更小的模型。'],

@@ -5,7 +5,7 @@ import { fastLinearKernel, integerDots } from './linear-dp4a';
 import { subgroupSizeControl } from './registers';
 import { allKernels, completeDevice, dividingDevice } from './testing/texts';
 import { attentionShape, fastLinearShape, linearShape } from './tuned-shapes';
-import { kernelSetOf, modesOf, resultsOf, variantsOf } from './variants';
+import { defaultChoice, kernelSetOf, modeOf, modesOf, resultsOf, variantsOf } from './variants';
 
 test('a device that has everything has texts of all variants', () => {
   expect(modesOf(completeDevice)).toEqual(['exact', 'fast', 'matrix']);
@@ -20,6 +20,17 @@ test('a device whose integers are no faster than its f32 has no mode of integers
     modesOf({ ...completeDevice, peak: { multiplyAdd: 2e12, integerDot } });
   expect(modesAt(4e12)).toContain('fast');
   for (const slow of [2e12, 0.8e12, null]) expect(modesAt(slow)).toEqual(['exact', 'matrix']);
+});
+
+test('a choice computes in its mode while a family of that mode has a variant, and not at all without a family of exact', () => {
+  for (const mode of modesOf(completeDevice)) {
+    const choice = defaultChoice(completeDevice, mode);
+    expect(modeOf(choice)).toBe(mode);
+    expect(modeOf({ ...choice, convolution: null })).toBeNull();
+  }
+  const fast = defaultChoice(completeDevice, 'fast');
+  expect(modeOf({ ...fast, fastLinear: null })).toBe('fast');
+  expect(modeOf({ ...fast, fastLinear: null, fastAttention: null })).toBe('exact');
 });
 
 test('where subgroups divide the registers, variants that they hold come first, in the smallest subgroups', () => {

@@ -159,6 +159,17 @@ export function modesOf(device: Device): readonly KernelMode[] {
 }
 
 /**
+ * The mode in which a choice computes: `exact` where none of the mode's own families has a variant.
+ *
+ * @returns null where a family has none that every mode needs: then the runtime computes what needs it
+ */
+export function modeOf(choice: KernelChoice): KernelMode | null {
+  const { mode, linear, attention, convolution, fastLinear, fastAttention } = choice;
+  if (!linear || !attention || !convolution) return null;
+  return mode === 'fast' && !fastLinear && !fastAttention ? 'exact' : mode;
+}
+
+/**
  * Names the texts of the kernels: what was measured with others is not valid any more. Those of matrices are always
  * among them, as a device has them in the mode `matrix` only.
  */

@@ -87,10 +87,10 @@ describe('a GPU whose bindings are too small for its kernels', () => {
     const gpu = smallBindings();
     const { events, frames, result } = await makeVideo(gpu, model, base);
     expect(events[0]).toMatchObject({
-      type: 'sampling',
-      sentence: expect.stringMatching(
-        /^Kinora’s kernels do not compute .* ONNX Runtime computes it/,
-      ),
+      type: 'kernels',
+      asked: 'exact',
+      computes: 'runtime',
+      reason: expect.stringMatching(/^Kinora’s kernels do not compute .* a binding at most 4096/),
     });
     expect(gpu.kernels).toBeNull();
     expect(frames).toHaveLength(base.frames);
