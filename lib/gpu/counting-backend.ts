@@ -20,6 +20,13 @@ const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
 /** In graphs of nothing but these the runtime reuses a buffer as soon as it is not read any more. */
 const elementWise = new Set(['Add', 'Sub', 'Mul', 'Div']);
 
+const unlimited: Compute['limits'] = {
+  workgroupBytes: Number.POSITIVE_INFINITY,
+  threads: Number.POSITIVE_INFINITY,
+  bindingBytes: Number.POSITIVE_INFINITY,
+  storageBuffers: Number.POSITIVE_INFINITY,
+};
+
 /**
  * What the runtime allocates for the uniforms of its kernels. Measured for the denoising loop: 52 buffers
  * of 6 kB together, independent of the size of the model.
@@ -55,25 +62,7 @@ export class CountingBackend extends Counted implements Backend {
   readonly convLayout = 'nhwc';
   readonly #pool = new Map<number, { free: number; made: number }>();
   /** Kernels allocate nothing; their uniforms are counted with the runtime's. */
-  readonly compute: Compute = {
-    used: new Set(),
-    clamped: { count: 0 },
-    peak: null,
-    unfinished: [],
-    features: new Set(),
-    limits: {
-      workgroupBytes: Number.POSITIVE_INFINITY,
-      threads: Number.POSITIVE_INFINITY,
-      bindingBytes: Number.POSITIVE_INFINITY,
-      storageBuffers: Number.POSITIVE_INFINITY,
-    },
-    rates: new Map(),
-    compile: async () => [],
-    dispatch: async (jobs) => {
-      for (const job of jobs) checkJob(job, Number.POSITIVE_INFINITY);
-      this.#takeUniforms();
-    },
-  };
+  readonly compute: Compute;
   #releases: (() => void)[] = [];
   /** What the last run gives back with the next one. */
   #pending: number[] = [];
@@ -81,10 +70,28 @@ export class CountingBackend extends Counted implements Backend {
   #staging = 0;
   #releaseStaging: () => void = () => undefined;
 
-  /** @param choice the kernels of our own that compute; null where the runtime does */
-  constructor(choice: KernelChoice | null = null) {
+  /**
+   * @param choice the kernels of our own that compute; null where the runtime does
+   * @param device what compiles them; without limits when absent
+   */
+  constructor(choice: KernelChoice | null = null, device?: Compute | null) {
     super();
     this.kernels = choice;
+    const limits = { ...(device?.limits ?? unlimited) };
+    this.compute = {
+      used: new Set(),
+      clamped: { count: 0 },
+      peak: null,
+      unfinished: [],
+      features: new Set(),
+      limits,
+      rates: new Map(),
+      compile: async (kernels) => (await device?.compile(kernels)) ?? [],
+      dispatch: async (jobs) => {
+        for (const job of jobs) checkJob(job, limits.bindingBytes);
+        this.#takeUniforms();
+      },
+    };
   }
 
   tensor<T extends ElementType>(

@@ -1,6 +1,6 @@
 import type { Precision } from '../../contract';
 import { CountingBackend, type DeviceBytes } from '../../gpu';
-import type { KernelChoice } from '../../gpu/kernels';
+import type { Compute, KernelChoice } from '../../gpu/kernels';
 import { withAliases } from '../../weights';
 import { zeroCheckpoint } from '../layers/shape-checkpoint';
 import type { TextEncoderConfig } from './config';
@@ -13,17 +13,20 @@ import { encodePrompts } from './text-encoder';
  *
  * @param promptTokens tokens of each prompt
  * @param kernels kernels of our own that compute; null where the runtime does
+ * @param compute the device that compiles them; one without limits when absent
+ * @throws Refusal where they are to compute and do not
  */
 export async function countTextEncoder(
   config: TextEncoderConfig,
   precision: Precision,
   promptTokens: readonly number[],
   kernels: KernelChoice | null,
+  compute?: Compute | null,
 ): Promise<DeviceBytes> {
   const one = { ...config, num_layers: 1 };
   const zeros = zeroCheckpoint(textEncoderTensors(one), precision);
   const checkpoint = withAliases(zeros, textEncoderAliases);
-  const backend = new CountingBackend(kernels);
+  const backend = new CountingBackend(kernels, compute);
   const prompts = promptTokens.map((tokens) => new Array<number>(tokens).fill(0));
   await encodePrompts(backend, checkpoint, one, prompts, { precision });
   return backend.measured();

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { relativeRms } from '../../gpu';
+import { type Compute, CountingBackend, relativeRms } from '../../gpu';
 import { openCheckpoint, withAliases } from '../../weights';
 import { openGolden } from '../../weights/testing/files';
+import { planWan, usualChoice } from '../wan/plan';
 import { readModelConfig } from '../wan22/config';
 import { nodeBackend, realFolder, tinyFolder } from '../wan22/testing/model';
+import { countTextEncoder } from './memory';
 import { textEncoderAliases } from './tensors';
 import { encodePrompts, relativeBuckets } from './text-encoder';
 import { loadTokenizer } from './tokenizer';
@@ -56,6 +58,43 @@ describe('relative buckets of UMT5-XXL', async () => {
     ] as const) {
       expect(buckets[query * length + key]).toBe(bucket(key - query));
     }
+  });
+});
+
+describe('on a device with bindings of 128 MiB', () => {
+  const kernels = usualChoice('exact');
+  function device() {
+    const { compute } = new CountingBackend();
+    return { ...compute, limits: { ...compute.limits, bindingBytes: 2 ** 27 } };
+  }
+
+  test('weights of UMT5-XXL that a binding cannot hold are refused with the plan', async () => {
+    const { text_encoder: config } = await readModelConfig(realFolder);
+    // The inner layers have 160 MiB in f32.
+    await expect(countTextEncoder(config, 'f32', [12], kernels, device())).rejects.toMatchObject({
+      code: 'KERNELS_UNAVAILABLE',
+      message: expect.stringMatching(
+        /: text-encoder-layer: linear f32 .* a binding at most 134217728/,
+      ),
+    });
+    const { largest } = await countTextEncoder(config, 'int8', [12], kernels, device());
+    expect(largest).toBeLessThan(2 ** 27);
+  });
+
+  test('the plan of a clip compiles its kernels, too', async () => {
+    const compile: Compute['compile'] = async (all) => {
+      const added = all.filter(({ bindings }) => bindings.some(({ name }) => name === 'bias'));
+      const ofText = added.filter(({ name }) => name.startsWith('attention'));
+      return ofText.map((kernel) => ({ kernel, reason: 'no' }));
+    };
+    const native = { width: 64, height: 32, frames: 9 };
+    const compute = { ...device(), compile };
+    const config = await readModelConfig(tinyFolder);
+    const planned = planWan(config, 'int8', { native, kernels, compute });
+    await expect(planned).rejects.toMatchObject({
+      code: 'KERNELS_UNAVAILABLE',
+      message: expect.stringMatching(/: text-encoder-layer: attention .* fails: no\.$/),
+    });
   });
 });
 

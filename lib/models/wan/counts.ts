@@ -1,5 +1,4 @@
 import type { Precision } from '../../contract';
-import type { KernelChoice } from '../../gpu/kernels';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
@@ -8,7 +7,7 @@ import type { TensorShapes } from '../layers/tensors';
 import { maxPromptTokens } from '../umt5/config';
 import { passFlops } from './flops';
 import type { WanConfig } from './model';
-import { planWan, usualChoice, type WanPlanRequest } from './plan';
+import { type FamilyPlanOptions, planWan, usualChoice } from './plan';
 import { publishedTinyDecoder } from './tiny-decoder/published';
 import { tinyGraphs } from './tiny-decoder/weights';
 import { tokensPerFrame } from './tokens';
@@ -44,7 +43,7 @@ export function countWan(
   config: WanConfig,
   precision: Precision,
   weights: Readonly<Record<'text' | 'denoise', ComponentRecipe>>,
-  options: (kernels: KernelChoice | null) => Promise<Partial<WanPlanRequest>> = async () => ({}),
+  options: FamilyPlanOptions = {},
 ): ModelCounts {
   const { vae } = config;
   const tinyDecoder = publishedTinyDecoder(config);
@@ -63,7 +62,7 @@ export function countWan(
       const chosen = usualChoice(kernels);
       return planWan(config, precision, {
         ...request,
-        ...(await options(chosen)),
+        ...options,
         kernels: chosen,
         ...(decoder === 'tiny' && { tinyDecoder }),
       });

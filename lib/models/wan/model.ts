@@ -1,7 +1,6 @@
 import { type DecoderKind, KinoraError, type ModelManifest, type Precision } from '../../contract';
 import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
-import type { KernelChoice } from '../../gpu/kernels';
 import {
   type Frame,
   type LatentSize,
@@ -21,7 +20,7 @@ import type { WanAdapters } from './adapter';
 import { measureChunkTokens } from './chunk-size';
 import type { TransformerConfig, VaeConfig } from './config';
 import { clipComputation } from './counts';
-import { planWan, usualChoice, type WanPlanRequest } from './plan';
+import { type FamilyPlanOptions, planWan, usualChoice } from './plan';
 import { previewOf } from './preview';
 import { createTinyDecoder } from './tiny-decoder';
 import { tokensPerFrame } from './tokens';
@@ -101,10 +100,8 @@ export abstract class WanModel<Parts extends WanParts> {
   protected abstract readonly transformer: Checkpoint;
   /** The adapters that take most memory; null without any. */
   protected abstract readonly lora: LoraBranches | null;
-  /** What differs between families in a memory plan. @param kernels that compute; null where the runtime does */
-  protected async planOptions(
-    _kernels: KernelChoice | null,
-  ): Promise<Pick<WanPlanRequest, 'given' | 'imageRows' | 'imageEncoder'>> {
+  /** What differs between families in a memory plan. */
+  protected get planOptions(): FamilyPlanOptions {
     return {};
   }
 
@@ -141,7 +138,7 @@ export abstract class WanModel<Parts extends WanParts> {
     const chosen = backend ? backend.kernels : usualChoice(kernels ?? 'exact');
     const request = {
       ...rest,
-      ...(await this.planOptions(chosen)),
+      ...this.planOptions,
       kernels: chosen,
       ...(lora && { lora }),
       ...(decoder === 'tiny' && { tinyDecoder: shapesOf(this.#tinyDecoder) }),

@@ -1,6 +1,6 @@
 import type { KernelSetting, Precision } from '../../contract';
 import { type DeviceBytes, kernelSet, Refusal } from '../../gpu';
-import { integerDots, type KernelChoice } from '../../gpu/kernels';
+import { type Compute, integerDots, type KernelChoice } from '../../gpu/kernels';
 import { defaultChoice } from '../../gpu/kernels/variants';
 import { type ClipSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/plan';
@@ -34,9 +34,15 @@ export interface WanPlanRequest extends Partial<Omit<DenoisePlanOptions, 'precis
   readonly chunkTokens?: number;
   /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
   readonly tinyDecoder?: TensorShapes;
-  /** What an encoder of images takes beside the VAE's; none when absent. */
-  readonly imageEncoder?: DeviceBytes | null;
+  /** Counts what an encoder of images takes beside the VAE's; there is none when absent. */
+  readonly countImageEncoder?: (
+    kernels: KernelChoice | null,
+    compute: Compute | null | undefined,
+  ) => Promise<DeviceBytes>;
 }
+
+/** What differs between families in a memory plan. */
+export type FamilyPlanOptions = Pick<WanPlanRequest, 'given' | 'imageRows' | 'countImageEncoder'>;
 
 /** What every device with WebGPU has. */
 const usualDevice = {
@@ -80,7 +86,7 @@ export async function planWan(
     : queryChunkTokens(config.transformer, tokens, flops);
   const wanted = request.chunkTokens ?? usual;
   const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
-  const { largestBuffer } = request;
+  const { largestBuffer, compute } = request;
   const options = { ...request, precision, promptTokens, kernels };
   const latent = { latentHeight: size.height, latentWidth: size.width };
   const { given = [0] } = request;
@@ -106,8 +112,11 @@ export async function planWan(
       precision,
       tokens,
       blocks: config.transformer.num_layers,
-      text: await countTextEncoder(config.text_encoder, precision, promptTokens, kernels),
-      image: larger(await measureEncoder(config.vae, latent, options), request.imageEncoder),
+      text: await countTextEncoder(config.text_encoder, precision, promptTokens, kernels, compute),
+      image: larger(
+        await measureEncoder(config.vae, latent, options),
+        await request.countImageEncoder?.(kernels, compute),
+      ),
       denoising: [first, ...smaller],
       decoding: tiny
         ? [{ tiles: 'full', bytes: tiny, work: 1 }]
@@ -137,6 +146,6 @@ async function measureTinyDecoder(
 }
 
 /** What two parts of a stage take that run one after the other. */
-function larger(a: DeviceBytes, b: DeviceBytes | null | undefined): DeviceBytes {
+function larger(a: DeviceBytes, b: DeviceBytes | undefined): DeviceBytes {
   return b && b.peak > a.peak ? { ...b, largest: Math.max(a.largest, b.largest) } : a;
 }

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { CountingBackend } from '../../gpu';
 import { diskFolder } from '../../weights/testing/files';
 import { planWan, usualChoice } from '../wan/plan';
 import { readModelConfig } from './config';
@@ -21,7 +22,7 @@ async function plannerOf(id: string, width: number, height: number) {
     promptTokens: [512],
     ...(encoder && {
       imageRows: featureRows(encoder),
-      imageEncoder: await countImageEncoder(encoder, kernels),
+      countImageEncoder: (choice, compute) => countImageEncoder(encoder, choice, compute),
     }),
   });
 }
@@ -37,3 +38,15 @@ test.each(['wan2.2-i2v-a14b', 'wan2.1-i2v-14b-480p'])(
     expect(full.peak).toBeLessThan(12 * gib);
   },
 );
+
+test('an image encoder whose weights a binding cannot hold is refused with the plan', async () => {
+  const { image_encoder: encoder } = await readModelConfig(folderOf('wan2.1-i2v-14b-480p'));
+  if (!encoder) throw new TypeError('the model has an image encoder');
+  const { compute } = new CountingBackend();
+  const limits = { ...compute.limits, bindingBytes: 2 ** 24 };
+  const counted = countImageEncoder(encoder, usualChoice('exact'), { ...compute, limits });
+  await expect(counted).rejects.toMatchObject({
+    code: 'KERNELS_UNAVAILABLE',
+    message: expect.stringMatching(/: image-encoder-.* a binding at most 16777216/),
+  });
+});

@@ -1,6 +1,5 @@
 import { groupPairs, KinoraError, type LoraFile, type ModelManifest } from '../../contract';
 import type { Backend } from '../../gpu';
-import type { KernelChoice } from '../../gpu/kernels';
 import type { KeyFrame } from '../../pipeline/key-frames';
 import type { MemoryPlan } from '../../pipeline/memory/plan';
 import type {
@@ -16,7 +15,7 @@ import { combineLoras, type LoraArchitecture, type LoraBranches, readLoras } fro
 import { scaledAdapters } from '../wan/adapter';
 import { countWan } from '../wan/counts';
 import { WanModel } from '../wan/model';
-import type { WanPlanRequest } from '../wan/plan';
+import type { FamilyPlanOptions } from '../wan/plan';
 import { Transformer } from '../wan/transformer';
 import { encodeCondition } from './condition';
 import { readModelConfig, type VideoConfig } from './config';
@@ -62,8 +61,8 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     return checkpoint;
   }
 
-  protected override planOptions(kernels: KernelChoice | null) {
-    return planOptions(this.parts.config, kernels);
+  protected override get planOptions() {
+    return planOptions(this.parts.config);
   }
 
   async withLoras(files: readonly LoraFile[], scales: AdapterScales = {}): Promise<Wan14b> {
@@ -155,13 +154,13 @@ async function noteOf(
 }
 
 /** What a plan has to know of the images: no frame of the clip is given, and the blocks may attend to features. */
-async function planOptions(
-  { image_encoder: encoder }: VideoConfig,
-  kernels: KernelChoice | null,
-): Promise<Pick<WanPlanRequest, 'given' | 'imageRows' | 'imageEncoder'>> {
+function planOptions({ image_encoder: encoder }: VideoConfig): FamilyPlanOptions {
   if (!encoder) return { given: [] };
-  const imageEncoder = await countImageEncoder(encoder, kernels);
-  return { given: [], imageRows: featureRows(encoder), imageEncoder };
+  return {
+    given: [],
+    imageRows: featureRows(encoder),
+    countImageEncoder: (kernels, compute) => countImageEncoder(encoder, kernels, compute),
+  };
 }
 
 /** The family of image-to-video models of 14 billion parameters. */
@@ -175,6 +174,6 @@ export const wan14bFamily: ModelFamily = {
       text: componentRecipe('text_encoder', config, precision),
       denoise: componentRecipe('transformer', config, precision),
     };
-    return countWan(config, precision, recipes, (kernels) => planOptions(config, kernels));
+    return countWan(config, precision, recipes, planOptions(config));
   },
 };

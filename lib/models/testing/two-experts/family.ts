@@ -323,15 +323,16 @@ const little: DeviceBytes = {
 async function planMemory(
   config: TwoExpertsConfig,
   precision: Precision,
-  { native, promptTokens = [maxPromptTokens, maxPromptTokens] }: PlanRequest,
+  { native, backend, promptTokens = [maxPromptTokens, maxPromptTokens] }: PlanRequest,
 ): Promise<MemoryPlanner> {
+  const { kernels = null, compute } = backend ?? {};
   const denoising = { chunkTokens: 1, largest: little.largest, blockBytes: 0, bytes: () => little };
   return new MemoryPlanner({
     native,
     precision,
     tokens: 1,
     blocks: 1,
-    text: await countTextEncoder(config.text_encoder, precision, promptTokens, null),
+    text: await countTextEncoder(config.text_encoder, precision, promptTokens, kernels, compute),
     image: little,
     denoising: [denoising],
     decoding: [{ tiles: 'full', bytes: little, work: 1 }],

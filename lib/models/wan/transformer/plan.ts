@@ -72,8 +72,8 @@ export async function planDenoising(
   const texts = promptTokens.map((tokens) => textSizes(config, tokens));
   const latents = [clip.tokens - clip.conditioningTokens, tokenWidth(config)] as const;
 
-  const counting = new CountingBackend(kernels);
-  const compute = options.compute ?? counting.compute;
+  const counting = new CountingBackend(kernels, options.compute);
+  const { compute } = counting;
   const graphs = clipGraphs(config, form, reusesBlocks);
   const target = { choice: kernels, limits: compute.limits, maxBufferBytes };
   const compiled = (of: Iterable<Graph>, sizes: GraphSizes) => compileGraphs(target, of, sizes);

@@ -6,7 +6,7 @@ import {
   openExecutor,
   Scope,
 } from '../../../gpu';
-import type { KernelChoice } from '../../../gpu/kernels';
+import type { Compute, KernelChoice } from '../../../gpu/kernels';
 import {
   add,
   affine,
@@ -229,13 +229,19 @@ export async function encodeImage(
   }
 }
 
-/** Counts what {@link encodeImage} takes on a device: one layer tells the peak. */
+/**
+ * Counts what {@link encodeImage} takes on a device: one layer tells the peak.
+ *
+ * @param compute the device that compiles the kernels; one without limits when absent
+ * @throws Refusal where kernels of our own are to compute and do not
+ */
 export async function countImageEncoder(
   config: ImageEncoderConfig,
   kernels: KernelChoice | null,
+  compute?: Compute | null,
 ): Promise<DeviceBytes> {
   const one = { ...config, num_hidden_layers: 2 };
-  const backend = new CountingBackend(kernels);
+  const backend = new CountingBackend(kernels, compute);
   const pixels = new Float32Array(3 * config.image_size ** 2);
   await encodeImage(backend, zeroCheckpoint(imageEncoderTensors(one), 'f32'), one, pixels);
   return backend.measured();
