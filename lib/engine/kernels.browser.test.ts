@@ -64,7 +64,9 @@ test('kernels with a family that the device cannot compile are refused where the
     return create.call(this, broken ? { ...descriptor, code: 'no text' } : descriptor);
   });
   try {
-    await expect(used(async () => undefined)).rejects.toMatchObject({ code: 'KERNELS_UNAVAILABLE' });
+    await expect(used(async () => undefined)).rejects.toMatchObject({
+      code: 'KERNELS_UNAVAILABLE',
+    });
     const { exact } = (await stored())?.modes ?? {};
     expect(exact?.winners.attention).toBeNull();
     expect([exact?.winners.linear, exact?.winners.convolution]).not.toContain(null);
