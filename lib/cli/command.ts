@@ -43,8 +43,8 @@ export class Command {
     const aborted = new Promise<never>((_, reject) => {
       onAbort = () => {
         // The command ends all the same.
-        const asked = stop().catch(() => undefined);
-        void Promise.race([asked, delay(timeoutMs)]).then(() => reject(stopped()));
+        const stopping = stop().catch(() => undefined);
+        void Promise.race([stopping, delay(timeoutMs)]).then(() => reject(stopped()));
       };
       this.signal.addEventListener('abort', onAbort);
     });

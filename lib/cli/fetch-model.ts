@@ -56,11 +56,11 @@ export async function fetchModel(
 export async function openWithModel(
   command: Command,
   home: string,
-  asked: FetchOptions & { readonly model: string; readonly hub: string | undefined },
+  options: FetchOptions & { readonly model: string; readonly hub: string | undefined },
   onProgress: (event: HeadlessEvent) => void,
 ): Promise<LibrarySession & Pick<ModelEntry, 'manifest'>> {
-  const session = await openLibrarySession(command, home, asked.hub, onProgress);
-  const { manifest } = await fetchModel(command, session, asked.model, asked);
+  const session = await openLibrarySession(command, home, options.hub, onProgress);
+  const { manifest } = await fetchModel(command, session, options.model, options);
   return { ...session, manifest };
 }
 
@@ -69,16 +69,16 @@ export async function fetchEntry(
   command: Command,
   session: LibrarySession,
   entry: LibraryEntry,
-  { precision: asked, adapters: named, yes, acceptTerms, withChecker = false }: FetchOptions,
+  { precision: requested, adapters: named, yes, acceptTerms, withChecker = false }: FetchOptions,
 ): Promise<void> {
   const { manifest } = entry;
   const { id } = manifest;
-  const precision = asked ?? entry.precision ?? manifest.precision;
+  const precision = requested ?? entry.precision ?? manifest.precision;
   const isOther = entry.origin !== 'bundled' && precision !== entry.precision;
   const lacksChecker = entry.parts.some(isMissingChecker);
   const adapters = named ? adaptersNamed(manifest, named) : entry.adapters;
-  const isAsked = isOther || (withChecker && lacksChecker) || named !== undefined;
-  if (entry.ready && !isAsked) return;
+  const isRequested = isOther || (withChecker && lacksChecker) || named !== undefined;
+  if (entry.ready && !isRequested) return;
   checkPrecision(entry, precision);
   const { page, home } = session;
   await ensureTerms(command, session, acceptTerms);
@@ -114,8 +114,8 @@ function adaptersNamed(
   if (isNone(named)) return [];
   const names = offers.map(({ adapter }) => adapter.name);
   const chosen = named.map((each) => {
-    const found = offers.find(({ adapter }) => adapter.name.toLowerCase() === each.toLowerCase());
-    if (found) return found.choice;
+    const offer = offers.find(({ adapter }) => adapter.name.toLowerCase() === each.toLowerCase());
+    if (offer) return offer.choice;
     throw refused(
       `${manifest.name} has no adapter "${each}"; it has ${names.join(', ')} and none.`,
     );

@@ -58,9 +58,9 @@ async function answer(
   response.setHeader('Cross-Origin-Embedder-Policy', 'require-corp');
   if (request.method === 'OPTIONS') return void response.writeHead(204).end();
   const { pathname } = new URL(request.url ?? '/', 'http://127.0.0.1');
-  const found = await find(roots, decodeURIComponent(pathname));
-  if (!found) return void response.writeHead(404).end();
-  const { file, facts } = found;
+  const entry = await find(roots, decodeURIComponent(pathname));
+  if (!entry) return void response.writeHead(404).end();
+  const { file, facts } = entry;
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
   const start = first ? Number(first) : 0;
   const end = Math.min(last ? Number(last) : facts.size - 1, facts.size - 1);

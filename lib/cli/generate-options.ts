@@ -49,7 +49,7 @@ export interface GenerateOptions {
   readonly lastImage: { readonly from: string; readonly framing: Framing | undefined } | undefined;
   readonly parameters: Parameters;
   /** Which of them were typed: the others are the model's own defaults, where it has some. */
-  readonly given: readonly (keyof ModelManifest['defaults'])[];
+  readonly explicit: readonly (keyof ModelManifest['defaults'])[];
   readonly model: string;
   readonly profile: ProfileName;
   readonly options: RunOptions;
@@ -178,7 +178,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     image: values.image,
     lastImage: readLastImage(values, parameters),
     parameters,
-    given: givenParameters(values),
+    explicit: explicitParameters(values),
     model: values.model ?? demonstrationModel,
     profile: values.fast ? 'ultra-fast' : 'standard',
     options: { framing: readFraming(values, ''), ...readRunOptions(values) },
@@ -239,14 +239,14 @@ function joinNegative(args: readonly string[]): string[] {
 
 /** The parameters of a run: what was typed, and for the others the model's own defaults, where it has some. */
 export function withModelDefaults(
-  { parameters, given }: Pick<GenerateOptions, 'parameters' | 'given'>,
+  { parameters, explicit }: Pick<GenerateOptions, 'parameters' | 'explicit'>,
   defaults: ModelManifest['defaults'],
 ): Parameters {
-  const typed = Object.fromEntries(given.map((name) => [name, parameters[name]]));
+  const typed = Object.fromEntries(explicit.map((name) => [name, parameters[name]]));
   return parseParameters({ ...parameters, ...defaults, ...typed });
 }
 
-function givenParameters(values: Values): GenerateOptions['given'] {
+function explicitParameters(values: Values): GenerateOptions['explicit'] {
   const names = ['negative_prompt', ...unusedParameters] as const;
   return names.filter((name) => values[parameterOptions[name]] !== undefined);
 }
@@ -260,19 +260,19 @@ function readParameters(values: Values): Parameters {
     const isNumber = numbers.has(name) || Object.hasOwn(ranges, name);
     return [name, isNumber && typeof value === 'string' ? readNumber(value) : value];
   });
-  const given = {
+  const input = {
     ...Object.fromEntries(typed),
     prompt: values.prompt ?? (values.image === undefined ? samplePrompt : ''),
     loras: values.lora?.map(readLora),
   };
   for (const name of switchNames) {
     const { within } = switches[name];
-    if (given[name] === undefined || !within || given[within] === switches[within].on) continue;
+    if (input[name] === undefined || !within || input[within] === switches[within].on) continue;
     const needed = `--${parameterOptions[within]} ${switches[within].on}`;
     throw usageError('generate', `--${parameterOptions[name]} needs ${needed}.`);
   }
   try {
-    return parseParameters(given);
+    return parseParameters(input);
   } catch (error) {
     throw error instanceof KinoraError ? inOptionNames(error) : error;
   }

@@ -58,10 +58,10 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, line, onProgress);
-  const { loras: _, ...asked } = withModelDefaults(line, manifest.defaults);
-  const parameters = { ...asked, seed: resolveSeed(asked.seed) };
-  if (asked.negative_prompt !== line.parameters.negative_prompt) {
-    command.say(`Negative prompt of the model: ${asked.negative_prompt}`);
+  const { loras: _, ...withDefaults } = withModelDefaults(line, manifest.defaults);
+  const parameters = { ...withDefaults, seed: resolveSeed(withDefaults.seed) };
+  if (withDefaults.negative_prompt !== line.parameters.negative_prompt) {
+    command.say(`Negative prompt of the model: ${withDefaults.negative_prompt}`);
   }
   const device = deviceOf(line.device, software);
   if (software) command.say(withoutGpu(device.backend, line.device.backend !== undefined));
@@ -92,9 +92,9 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
 }
 
 /** Where the work is done, on a machine without a GPU. */
-function withoutGpu(backend: Backend, asked: boolean): string {
+function withoutGpu(backend: Backend, isExplicit: boolean): string {
   if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
-  return asked
+  return isExplicit
     ? 'The CPU computes (WebAssembly).'
     : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
 }

@@ -37,14 +37,14 @@ export async function readImage(
 }
 
 async function readLocal(file: string, option: string): Promise<Buffer> {
-  const found = await stat(file).catch((cause: unknown) => {
+  const stats = await stat(file).catch((cause: unknown) => {
     throw new KinoraError('IMAGE_MISSING', `There is no image at ${file}.`, {
       cause,
       remedy: `Check the path given to ${option}.`,
     });
   });
-  if (!found.isFile()) throw new KinoraError('IMAGE_UNREADABLE', `${file} is not a file.`);
-  checkImageBytes(found.size);
+  if (!stats.isFile()) throw new KinoraError('IMAGE_UNREADABLE', `${file} is not a file.`);
+  checkImageBytes(stats.size);
   return await readFile(file).catch((cause: unknown) => {
     throw new KinoraError('FILE_UNREADABLE', `The image ${file} could not be read.`, { cause });
   });
@@ -92,8 +92,8 @@ function reason(error: Error): string {
  * @throws KinoraError `LORA_MISSING`
  */
 export async function checkLora(file: string): Promise<void> {
-  const found = await stat(file).catch(() => undefined);
-  if (!found?.isFile()) throw new KinoraError('LORA_MISSING', `There is no LoRA at ${file}.`);
+  const stats = await stat(file).catch(() => undefined);
+  if (!stats?.isFile()) throw new KinoraError('LORA_MISSING', `There is no LoRA at ${file}.`);
   await new Promise<void>((resolve, reject) => {
     const stream = createReadStream(file, { start: 0, end: 0 });
     stream.once('error', (cause) =>

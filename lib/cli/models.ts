@@ -179,7 +179,7 @@ function interruptible<T>(command: Command, work: () => Promise<T>): Promise<T> 
 
 /** What is there on this machine is meant; everything else is an address. */
 async function kindOf(source: string): Promise<'file' | 'folder' | 'address'> {
-  const found = await stat(fromUser(source)).catch((thrown) => toKinoraError(thrown));
-  if (found instanceof KinoraError) return 'address';
-  return found.isDirectory() ? 'folder' : 'file';
+  const result = await stat(fromUser(source)).catch((thrown) => toKinoraError(thrown));
+  if (result instanceof KinoraError) return 'address';
+  return result.isDirectory() ? 'folder' : 'file';
 }

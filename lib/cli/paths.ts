@@ -42,13 +42,13 @@ export async function makeFolders(file: string): Promise<string[]> {
  */
 export async function checkWritable(file: string): Promise<void> {
   try {
-    const found = await stat(file).catch(() => undefined);
-    if (found?.isDirectory()) throw new Error('it is a folder');
-    if (found) await access(file, constants.W_OK);
-    const made = await makeFolders(file);
+    const stats = await stat(file).catch(() => undefined);
+    if (stats?.isDirectory()) throw new Error('it is a folder');
+    if (stats) await access(file, constants.W_OK);
+    const created = await makeFolders(file);
     await access(path.dirname(file), constants.W_OK);
     const folder = await stat(path.dirname(file));
-    for (const name of made.reverse()) await rmdir(name);
+    for (const name of created.reverse()) await rmdir(name);
     if (!folder.isDirectory()) throw new Error('its folder is a file');
   } catch (cause) {
     throw new KinoraError(

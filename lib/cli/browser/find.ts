@@ -94,8 +94,8 @@ function starts(file: string): boolean {
  * @throws KinoraError `BROWSER_MISSING`
  */
 export async function ensureBrowser(): Promise<string> {
-  const found = findBrowser() ?? installWithApt() ?? installWithPlaywright();
-  if (found) return found;
+  const executable = findBrowser() ?? installWithApt() ?? installWithPlaywright();
+  if (executable) return executable;
   throw new KinoraError('BROWSER_MISSING');
 }
 

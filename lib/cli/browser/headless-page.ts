@@ -49,8 +49,8 @@ export class HeadlessPage {
    *
    * @throws KinoraError the page's own, with its code and remedy
    */
-  async generate(asked: HeadlessRequest): Promise<GenerationResult> {
-    const { image, lastImage, loras, ...request } = asked;
+  async generate(input: HeadlessRequest): Promise<GenerationResult> {
+    const { image, lastImage, loras, ...request } = input;
     await this.page.locator('#image').setInputFiles(image);
     await this.page.locator('#last-image').setInputFiles(lastImage ?? []);
     await this.page.locator('#loras').setInputFiles(loras.map((lora) => lora.path));

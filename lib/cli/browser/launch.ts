@@ -123,14 +123,14 @@ async function hasHardwareAdapter(browser: Pick<BrowserContext, 'newPage'>): Pro
       route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>GPU</title>' }),
     );
     await page.goto(blankPage, { timeout: 10_000 });
-    const asked = page.evaluate(async () => {
+    const adapterInfo = page.evaluate(async () => {
       const adapter = await navigator.gpu?.requestAdapter({ powerPreference: 'high-performance' });
       if (!adapter) return null;
       const { architecture, device, description, isFallbackAdapter } = adapter.info;
       return { architecture, device, description, isFallbackAdapter };
     });
     const late = new Promise<null>((resolve) => setTimeout(resolve, 10_000, null).unref());
-    const info = await Promise.race([asked, late]);
+    const info = await Promise.race([adapterInfo, late]);
     return info !== null && !isSoftware(info);
   } catch {
     // A page that crashes has no adapter.

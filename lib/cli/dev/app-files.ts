@@ -26,13 +26,13 @@ const whenUsed = /^\/(ffmpeg|wllama|models\/tiny)\/|^\/openapi\.json$/;
 export async function finishBuild(folder: string, exported?: string): Promise<AppVersion> {
   const next = path.join(folder, '.next');
   const buildId = (await readFile(path.join(next, 'BUILD_ID'), 'utf8')).trim();
-  const found = exported
+  const entries = exported
     ? (await filesBelow(exported)).map(
-        (file): Found => [exportedPath(file), path.join(exported, file)],
+        (file): FileEntry => [exportedPath(file), path.join(exported, file)],
       )
     : await servedFiles(folder, next);
   const files: AppFile[] = [];
-  for (const [name, file] of found.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [name, file] of entries.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     if (leftOut.test(name)) continue;
     const content = await readFile(file);
     files.push({
@@ -51,29 +51,29 @@ export async function finishBuild(folder: string, exported?: string): Promise<Ap
   return version;
 }
 
-type Found = readonly [path: string, file: string];
+type FileEntry = readonly [path: string, file: string];
 
 /** The files that `npm start` serves: Next's own, its rendered pages and `public/`. */
-async function servedFiles(folder: string, next: string): Promise<Found[]> {
+async function servedFiles(folder: string, next: string): Promise<FileEntry[]> {
   const app = path.join(next, 'server', 'app');
   const statics = path.join(next, 'static');
-  const found: Found[] = [];
+  const entries: FileEntry[] = [];
   for (const file of await filesBelow(statics)) {
-    found.push([`/_next/static/${file}`, path.join(statics, file)]);
+    entries.push([`/_next/static/${file}`, path.join(statics, file)]);
   }
   for (const file of await filesBelow(path.join(folder, 'public'))) {
-    found.push([`/${file}`, path.join(folder, 'public', file)]);
+    entries.push([`/${file}`, path.join(folder, 'public', file)]);
   }
   for (const file of await filesBelow(app)) {
     const [name, ending] = [file.replace(/\.[^./]+$/, ''), path.extname(file)];
     const page = name === 'index' ? '/' : `/${name}`;
-    if (ending === '.html') found.push([page, path.join(app, file)]);
-    if (ending === '.body') found.push([page, path.join(app, file)]);
+    if (ending === '.html') entries.push([page, path.join(app, file)]);
+    if (ending === '.body') entries.push([page, path.join(app, file)]);
     if (ending === '.rsc' && !file.includes('.segments/')) {
-      found.push([page + routePayload, path.join(app, file)]);
+      entries.push([page + routePayload, path.join(app, file)]);
     }
   }
-  return found;
+  return entries;
 }
 
 /** `models/index.html` is the page `/models/`; everything else has its own name. */

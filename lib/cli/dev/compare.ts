@@ -28,9 +28,9 @@ import type { Measures } from './compare/measures';
 import { type Comparison, type SceneEnds, summaryOf, withClip } from './compare/record';
 import { compareScenes, type Scene } from './compare/scenes';
 
-type Asked = Pick<RunRequest, 'profile'> & { readonly options: RunOptions };
+type ComparedProfile = Pick<RunRequest, 'profile'> & { readonly options: RunOptions };
 
-const profiles: Readonly<Record<string, Asked>> = {
+const profiles: Readonly<Record<string, ComparedProfile>> = {
   standard: { profile: 'standard', options: {} },
   cached: { profile: 'standard', options: { cache: true } },
   guidance: { profile: 'standard', options: { guidanceAdapter: true } },
@@ -89,7 +89,7 @@ async function compare(
 ): Promise<void> {
   if (!folder || more.length > 0) throw refused('compare needs one folder.');
   const target = fromUser(folder);
-  const wanted = values.profiles.split(',').map(profileNamed);
+  const chosenProfiles = values.profiles.split(',').map(profileNamed);
   const images = readNumber(values.images) ?? compareScenes.length;
   if (!(Number.isInteger(images) && images >= 1 && images <= compareScenes.length)) {
     throw refused(`--images must be from 1 to ${compareScenes.length}.`);
@@ -120,7 +120,7 @@ async function compare(
   // What is wrong is said before anything is opened.
   for (const scene of compareScenes) parametersOf(scene);
 
-  const asked = readDevice(values);
+  const requestedDevice = readDevice(values);
   const { adapterStrength } = readRunOptions(values);
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
@@ -131,7 +131,7 @@ async function compare(
       ? await openSession(command, onProgress)
       : await openWithModel(command, home, { model, hub, precision, yes, acceptTerms }, onProgress);
   const measuring = await openMeasures(page.page);
-  const device = deviceOf(asked, software);
+  const device = deviceOf(requestedDevice, software);
   const probe = await page.call('probe');
   const { vendor, architecture, description } = probe.adapter;
   const named = device.backend === 'wasm' ? ['CPU'] : [vendor, architecture, description];
@@ -150,7 +150,7 @@ async function compare(
     const image = `clips/${scene.name}.png`;
     const still = await drawn(page.page, scene);
     await writeFile(path.join(target, image), still);
-    for (const { name, profile, options } of wanted) {
+    for (const { name, profile, options } of chosenProfiles) {
       command.say(`\n${scene.name}, ${name}`);
       const usesAdapter = profile === 'ultra-fast' || options.guidanceAdapter;
       const request = {
@@ -205,9 +205,9 @@ async function compare(
   command.say(`\n${path.join(path.relative('', target), 'index.html')}`);
 }
 
-function profileNamed(name: string): Asked & { readonly name: string } {
-  const asked = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
-  if (asked) return { name, ...asked };
+function profileNamed(name: string): ComparedProfile & { readonly name: string } {
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (profile) return { name, ...profile };
   const sentence = `--profiles must name some of ${Object.keys(profiles).join(', ')}, not "${name}".`;
   throw new KinoraError('PARAMETER_INVALID', sentence);
 }
@@ -266,7 +266,7 @@ async function openMeasures(beside: Page): Promise<Page> {
 async function measured(page: Page, [image, video]: readonly string[], loop: boolean) {
   await page.locator('#image').setInputFiles(image ?? []);
   await page.locator('#video').setInputFiles(video ?? []);
-  const measures = await page.evaluate((asked) => window.kinoraMeasure?.(asked), loop);
+  const measures = await page.evaluate((isLoop) => window.kinoraMeasure?.(isLoop), loop);
   return measures as Measures;
 }
 

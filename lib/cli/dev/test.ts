@@ -42,8 +42,8 @@ const results = path.join(root, 'test-results');
 const counts = new Map<string, Counts>();
 process.exitCode = await main(process.argv.slice(2));
 
-async function main([level = 'quick', ...asked]: readonly string[]): Promise<number> {
-  const unknown = asked.filter((name) => !Object.hasOwn(stages, name));
+async function main([level = 'quick', ...stageNames]: readonly string[]): Promise<number> {
+  const unknown = stageNames.filter((name) => !Object.hasOwn(stages, name));
   if (unknown.length > 0 || !isLevel(level)) {
     console.error(`Usage: npm test -- [${Object.keys(stages).join('|')} …]`);
     return 1;
@@ -59,7 +59,7 @@ async function main([level = 'quick', ...asked]: readonly string[]): Promise<num
 
   const inTurn = async (...names: readonly string[]) => {
     for (const name of names) {
-      if (asked.length === 0 || asked.includes(name)) await stage(name, level);
+      if (stageNames.length === 0 || stageNames.includes(name)) await stage(name, level);
     }
   };
   // Types come before the build, which rewrites the declarations that they read. The browser's tests leave a

@@ -85,14 +85,14 @@ function fullLoad(origin: string, request: LoadRequest, duration: number): Promi
 function evenLoad(origin: string, request: LoadRequest, rate: number): Promise<LoadResult> {
   return withPool(origin, request, async (ask) => {
     const start = performance.now();
-    const asked: Promise<void>[] = [];
+    const requests: Promise<void>[] = [];
     for (let n = 0; n < rate * seconds; n += 1) {
       const due = start + (n * 1000) / rate;
       const wait = due - performance.now();
       if (wait > 0) await delay(wait);
-      asked.push(ask(due));
+      requests.push(ask(due));
     }
-    await Promise.all(asked);
+    await Promise.all(requests);
   });
 }
 

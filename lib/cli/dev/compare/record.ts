@@ -87,11 +87,11 @@ export function summaryOf(clips: readonly ComparedClip[]): Comparison['summary']
 }
 
 /** The clips with one more, which takes the place of an earlier one of its scene and column. */
-export function withClip(clips: readonly ComparedClip[], made: ComparedClip): ComparedClip[] {
+export function withClip(clips: readonly ComparedClip[], clip: ComparedClip): ComparedClip[] {
   const others = clips.filter(
-    ({ scene, column }) => scene !== made.scene || column !== made.column,
+    ({ scene, column }) => scene !== clip.scene || column !== clip.column,
   );
-  return [...others, made];
+  return [...others, clip];
 }
 
 /** Medians over the scenes, and which way of making an end image's latent frame is the better one. */
