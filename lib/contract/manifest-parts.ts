@@ -82,8 +82,8 @@ function adapterSources(
     .filter((adapter) => paths.includes(pathOf(adapter)))
     .flatMap(({ guidanceAdapter }) => (guidanceAdapter ? [pathOf(guidanceAdapter)] : []));
   return adapterParts.flatMap((part) => {
-    const wanted = [...paths, ...(beside ?? [])].flatMap((path) => find(path) ?? []);
-    return wanted.find(({ component }) => component === part) ?? [];
+    const chosenSources = [...paths, ...(beside ?? [])].flatMap((path) => find(path) ?? []);
+    return chosenSources.find(({ component }) => component === part) ?? [];
   });
 }
 
@@ -153,14 +153,14 @@ export function licencesOf({
   licence: own,
   sources,
 }: Pick<ModelManifest, 'licence' | 'sources'>): { licence: Licence; repositories: string[] }[] {
-  const found = new Map<string, { licence: Licence; repositories: Set<string> }>();
+  const licences = new Map<string, { licence: Licence; repositories: Set<string> }>();
   for (const { licence = own, files } of [{ files: [] }, ...sources]) {
     const key = JSON.stringify([licence.name, licence.url]);
-    const entry = found.get(key) ?? { licence, repositories: new Set() };
+    const entry = licences.get(key) ?? { licence, repositories: new Set() };
     for (const { repository } of files) entry.repositories.add(repository);
-    found.set(key, entry);
+    licences.set(key, entry);
   }
-  return [...found.values()].map(({ licence, repositories }) => ({
+  return [...licences.values()].map(({ licence, repositories }) => ({
     licence,
     repositories: [...repositories],
   }));

@@ -64,13 +64,13 @@ const nudities = new RegExp(
  * Commas are no end: many prompts are lists of words.
  */
 function hasNakedChild(text: string): boolean {
-  const found = (pattern: RegExp, nude: boolean) =>
+  const termsOf = (pattern: RegExp, nude: boolean) =>
     [...text.matchAll(pattern)].map(({ index, 0: { length } }) => ({
       nude,
       start: index,
       end: index + length,
     }));
-  const terms = [...found(nudities, true), ...found(children, false)];
+  const terms = [...termsOf(nudities, true), ...termsOf(children, false)];
   terms.sort((a, b) => a.start - b.start);
   return terms.some((term, i) => {
     const before = terms[i - 1];

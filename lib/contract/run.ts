@@ -115,8 +115,8 @@ export interface DeviceOptions {
 }
 
 /** What a run is asked, besides image and adapters. */
-export interface RunRequest<Asked = Parameters> {
-  readonly parameters: Asked;
+export interface RunRequest<RunParameters = Parameters> {
+  readonly parameters: RunParameters;
   /** Id of the model's manifest. */
   readonly model: string;
   /** Variant of the model. */

@@ -142,13 +142,13 @@ export class Finisher {
 }
 
 /** A device without room for a network is no reason to lose the video. */
-async function withRemedy<Result>(made: string, work: Promise<Result>): Promise<Result> {
+async function withRemedy<Result>(change: string, work: Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (cause) {
     if (toKinoraError(cause).code !== 'OUT_OF_MEMORY') throw cause;
-    throw new KinoraError('OUT_OF_MEMORY', `The device has no room to make the video ${made}.`, {
-      remedy: `Make the video without that, then make the finished video ${made}, on the CPU if need be.`,
+    throw new KinoraError('OUT_OF_MEMORY', `The device has no room to make the video ${change}.`, {
+      remedy: `Make the video without that, then make the finished video ${change}, on the CPU if need be.`,
       cause,
     });
   }

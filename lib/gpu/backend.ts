@@ -160,11 +160,11 @@ export class Scope {
     category: Category,
     data: { readonly [Name in keyof S]?: Float32Array | undefined } = {},
   ): { readonly [Name in keyof S]: DeviceTensor<'float32'> } {
-    const made = Object.entries(sizes).map(([name, dims]) => [
+    const tensors = Object.entries(sizes).map(([name, dims]) => [
       name,
       this.float32(dims, category, data[name]),
     ]);
-    return Object.fromEntries(made);
+    return Object.fromEntries(tensors);
   }
 
   dispose(): void {

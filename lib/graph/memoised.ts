@@ -3,8 +3,8 @@ export function memoised<A extends readonly unknown[], T>(make: (...of: A) => T)
   const known = new Map<string, { readonly value: T }>();
   return (...of) => {
     const key = JSON.stringify(of);
-    const found = known.get(key) ?? { value: make(...of) };
-    known.set(key, found);
-    return found.value;
+    const entry = known.get(key) ?? { value: make(...of) };
+    known.set(key, entry);
+    return entry.value;
   };
 }

@@ -42,8 +42,8 @@ export async function optimizeWithInstalled(
   let model: OpenLanguageModel | undefined;
   try {
     model = await openLanguageModel(file, { ...named, assets, signal: options.signal });
-    const made = await parts.optimize(prompt, { ...options, model });
-    const record = { ...made, milliseconds: Math.round(now() - begin) };
+    const optimized = await parts.optimize(prompt, { ...options, model });
+    const record = { ...optimized, milliseconds: Math.round(now() - begin) };
     if (!isRefusedPrompt(record.text)) return record;
     return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
   } finally {

@@ -180,8 +180,8 @@ class RepositoryFiles {
 
   file(path: string): SourceFile {
     const { repository } = this.listing;
-    const found = this.listing.files.get(path);
-    if (!found) throw new KinoraError('HUB_NOT_FOUND', `${repository} has no file ${path}.`);
+    if (!this.has(path))
+      throw new KinoraError('HUB_NOT_FOUND', `${repository} has no file ${path}.`);
     return { repository, path, revision: this.revision };
   }
 }

@@ -52,14 +52,14 @@ async function fileAt(
   if (address.kind === 'file')
     return { repository, path: address.path, revision: address.revision };
   const { files } = await client.list(repository, address.revision);
-  const found = [...files.keys()].filter((path) => /\.gguf$/i.test(path));
-  const [only] = found;
-  if (found.length === 1 && only) return { repository, path: only, revision: address.revision };
+  const ggufFiles = [...files.keys()].filter((path) => /\.gguf$/i.test(path));
+  const [only] = ggufFiles;
+  if (ggufFiles.length === 1 && only) return { repository, path: only, revision: address.revision };
   throw new KinoraError(
     'ADDRESS_INVALID',
     only === undefined
       ? `${repository} has no GGUF file.`
-      : `${repository} has ${found.length} GGUF files: name one, such as ${repository}/${only}.`,
+      : `${repository} has ${ggufFiles.length} GGUF files: name one, such as ${repository}/${only}.`,
   );
 }
 

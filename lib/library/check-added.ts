@@ -40,13 +40,13 @@ export async function checkAdded(
     if (!isConverted(component) || local.has(component) || optional) continue;
     if (isOfBase(files, context.base.manifest)) continue;
     const folder = context.models.folder(manifest.id).folder(component);
-    const found = await Promise.all(
+    const byteSources = await Promise.all(
       files.map(async (file, i) => {
         const source = hubByteSource(context.client, await context.client.file(file));
         return precision === manifest.precision ? keepStart(folder, i, source) : source;
       }),
     );
-    const { headers } = await openHeaders(found);
+    const { headers } = await openHeaders(byteSources);
     plan.check(component, headers, precision);
   }
   for (const [component, files] of local) {

@@ -46,15 +46,15 @@ export class Downloads {
       return this.tabs.settled(model);
     }
     await this.tabs.alone(model, async () => {
-      const wanted = components.filter(
+      const requested = components.filter(
         (component) => local.has(component) || !model.has(component, precision),
       );
-      if (wanted.length === 0) return;
-      const fetches = wanted.some((component) => !local.has(component));
+      if (requested.length === 0) return;
+      const fetches = requested.some((component) => !local.has(component));
       if (fetches) await requireTerms(this.environment.terms);
-      if (!(await this.#prepare(model, precision, local, wanted))) return;
-      this.#pick(model, wanted, local);
-      await this.#run(model, precision, local, wanted);
+      if (!(await this.#prepare(model, precision, local, requested))) return;
+      this.#pick(model, requested, local);
+      await this.#run(model, precision, local, requested);
     });
   }
 
@@ -135,9 +135,9 @@ export class Downloads {
     return true;
   }
 
-  #pick(model: ManagedModel, wanted: readonly ComponentId[], local: LocalFiles): void {
+  #pick(model: ManagedModel, requested: readonly ComponentId[], local: LocalFiles): void {
     const picked = new Map(this.#picked.get(model.manifest.id));
-    for (const component of wanted) {
+    for (const component of requested) {
       const files = local.get(component);
       if (files) picked.set(component, files);
       else picked.delete(component);
@@ -149,26 +149,26 @@ export class Downloads {
     model: ManagedModel,
     precision: Precision,
     local: LocalFiles,
-    wanted: readonly ComponentId[],
+    requested: readonly ComponentId[],
   ): Promise<void> {
     const { id } = model.manifest;
     // Local files are not to be had again after a reload.
-    const fetched = wanted.filter((component) => !local.has(component));
+    const fetched = requested.filter((component) => !local.has(component));
     await this.registry.want(model, (before) => [...before, ...fetched]);
     const choose = () => this.#choose(model, precision);
     // As long as a part is kept in another precision, that one is the model's.
-    if (wanted.every((component) => model.part(component).status !== 'complete')) await choose();
+    if (requested.every((component) => model.part(component).status !== 'complete')) await choose();
     const client = this.hubs.client(model);
     const download = new Download(this.environment, client, model, precision, local, choose);
     this.#running.set(id, download);
     try {
-      for (const component of wanted) download.queue(component);
+      for (const component of requested) download.queue(component);
       await download.run();
     } finally {
       this.#running.delete(id);
       const gone = (one: ComponentId) =>
         ['complete', 'absent'].includes(model.part(one).status) && !model.part(one).error;
-      for (const one of wanted.filter(gone)) this.#picked.get(id)?.delete(one);
+      for (const one of requested.filter(gone)) this.#picked.get(id)?.delete(one);
       await this.registry.want(model, (before) => before.filter((one) => !gone(one)));
     }
   }

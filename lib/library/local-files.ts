@@ -87,12 +87,12 @@ function configurationIn(
   files: readonly LocalFile[],
   { configurationFiles, optionalFiles }: ModelInstallation,
 ): LocalFile[] | null {
-  const found = configurationFiles.map((path) => {
+  const matches = configurationFiles.map((path) => {
     // A picked folder's own name comes before the paths inside it.
     const local = files.find((file) => file.path === path || file.path.endsWith(`/${path}`));
     return local && { path, file: local.file };
   });
-  const there = found.filter((file) => file !== undefined);
+  const there = matches.filter((file) => file !== undefined);
   const paths = new Set(there.map(({ path }) => path));
   const needed = configurationFiles.filter((path) => !optionalFiles.includes(path));
   return needed.every((path) => paths.has(path)) ? there : null;

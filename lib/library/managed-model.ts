@@ -69,10 +69,10 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     if (isAdapterPart(component) && stored && adapters) {
       const name = stored.sources[0]?.name ?? '';
       const sources = sourcesFor(this.manifest, precision, adapters);
-      const wanted = sources.find((source) => source.component === component);
+      const offered = sources.find((source) => source.component === component);
       // The chosen one may be a local file, or one that the manifest does not offer any more.
-      const kept = !wanted || !name.includes('@');
-      const paths = wanted ? [...adapters, adapterPath(wanted)] : adapters;
+      const kept = !offered || !name.includes('@');
+      const paths = offered ? [...adapters, adapterPath(offered)] : adapters;
       return kept || paths.some((path) => name.startsWith(`${path}@`));
     }
     const kept = this.#precisionsOf(component);
@@ -174,9 +174,9 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     // A pause by the user and a failure stay visible.
     const keepsStatus = (status === 'paused' && pausedBy !== 'interrupted') || error !== undefined;
     if (stored && status === 'complete') return this.onChange();
-    const found = stored ? null : await installProgress(folder);
+    const progress = stored ? null : await installProgress(folder);
     if (keepsStatus && !stored) {
-      const { bytesDone = before.bytesDone, bytesStored = before.bytesStored } = found ?? {};
+      const { bytesDone = before.bytesDone, bytesStored = before.bytesStored } = progress ?? {};
       return this.#replace({ ...before, bytesDone, bytesStored });
     }
     let part = absentPart(component, bytesTotal);
@@ -184,13 +184,13 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
       const bytes = stored.sources.reduce((sum, source) => sum + source.bytes, 0);
       part = advancePart(part, { type: 'completed', bytes, bytesStored: stored.bytesStored });
     } else {
-      const begun = found !== null && found.bytesDone > 0;
+      const begun = progress !== null && progress.bytesDone > 0;
       if (begun || this.wanted.has(component)) {
-        const size = found?.sources.reduce((sum, source) => sum + source.size, 0);
+        const size = progress?.sources.reduce((sum, source) => sum + source.size, 0);
         part = advancePart(part, {
           type: 'interrupted',
-          bytesDone: found?.bytesDone ?? 0,
-          bytesStored: found?.bytesStored ?? 0,
+          bytesDone: progress?.bytesDone ?? 0,
+          bytesStored: progress?.bytesStored ?? 0,
           bytesTotal: size ?? bytesTotal,
         });
       }

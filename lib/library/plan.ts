@@ -41,11 +41,11 @@ export async function planDownload(
 ): Promise<DownloadPlan> {
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
-  const wanted = model.parts.filter(({ component }) =>
+  const selected = model.parts.filter(({ component }) =>
     only ? only.includes(component) : isWanted(model.manifest, component, adapters),
   );
   const parts = await Promise.all(
-    wanted.map(async ({ component }) => {
+    selected.map(async ({ component }) => {
       const sources = local.has(component)
         ? (local.get(component) ?? []).map(localSource)
         : await remoteFiles(model, component, { precision, adapters, client, signal });

@@ -71,18 +71,18 @@ async function addedTo<M extends ToolManifest>(
   root: StoreFolder,
   parse: (json: unknown) => M,
 ): Promise<readonly M[]> {
-  const found: M[] = [];
+  const manifests: M[] = [];
   for (const id of await root.folders()) {
     const text = await root.folder(id).readText(manifestFile);
     if (text === null) continue;
     try {
       const manifest = parse(JSON.parse(text));
-      if (manifest.id === id) found.push(manifest);
+      if (manifest.id === id) manifests.push(manifest);
     } catch {
       // Written by another version of Kinora, perhaps: it can be added again.
     }
   }
-  return found;
+  return manifests;
 }
 
 /** Lists a model or a tool: {@link addedModels} or {@link addedTools} find its manifest in its folder. */

@@ -181,8 +181,8 @@ export class ModelRegistry {
   ): Promise<void> {
     await this.#note((choices) => {
       const { [id]: before = [], ...others } = choices.wanted;
-      const wanted = [...new Set(change(before))];
-      return { ...choices, wanted: wanted.length > 0 ? { ...others, [id]: wanted } : others };
+      const after = [...new Set(change(before))];
+      return { ...choices, wanted: after.length > 0 ? { ...others, [id]: after } : others };
     });
   }
 
@@ -206,7 +206,7 @@ export class ModelRegistry {
 
   /** The configurations of the models that a LoRA may be made for, as far as they are here. */
   async configurations(): Promise<(LoraBase & { readonly id: string })[]> {
-    const found = [];
+    const configurations = [];
     const bases = new Set(this.bases);
     // The base models first: a LoRA that fits none is compared with them.
     const isBase = ({ listed }: ManagedModel<ModelManifest>) => bases.has(listed);
@@ -218,9 +218,9 @@ export class ModelRegistry {
       const folder = there ? modelFolderOf(stored) : model.listed.base;
       if (!folder) continue;
       const installation = this.#installationOf(model.manifest);
-      found.push({ id, name, installation, configuration: folder });
+      configurations.push({ id, name, installation, configuration: folder });
     }
-    return found;
+    return configurations;
   }
 
   #installationOf(manifest: ModelManifest) {

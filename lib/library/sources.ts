@@ -83,8 +83,8 @@ export async function openFiles(
   return Promise.all(
     files.map(async (file, i) => {
       const onBytes = (bytes: number) => model.received(component, bytes);
-      const found = await client.file(file, signal);
-      const remote = ending(hubByteSource(client, found, { onBytes }), signal);
+      const hubFile = await client.file(file, signal);
+      const remote = ending(hubByteSource(client, hubFile, { onBytes }), signal);
       const announced = file.sha256 !== undefined && remote.sha256 !== null;
       if (announced && file.sha256 !== remote.sha256) {
         const sentence = `${file.path} of ${file.repository} is not the file that is meant.`;

@@ -163,15 +163,15 @@ export class VersionCache {
   async #earlier(): Promise<
     ReadonlyMap<string, { hash: string; read: () => Promise<Response | undefined> }>
   > {
-    const found = new Map<string, { hash: string; read: () => Promise<Response | undefined> }>();
+    const files = new Map<string, { hash: string; read: () => Promise<Response | undefined> }>();
     for (const name of await storedBuilds()) {
       if (name === this.#name) continue;
       const cache = await caches.open(name);
       for (const [path, { hash }] of await storedFiles(cache)) {
-        found.set(path, { hash, read: () => cache.match(path, { ignoreVary: true }) });
+        files.set(path, { hash, read: () => cache.match(path, { ignoreVary: true }) });
       }
     }
-    return found;
+    return files;
   }
 }
 

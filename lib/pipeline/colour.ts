@@ -58,10 +58,10 @@ export function fittedColours(from: Frame, to: Frame): ColourChange {
 
 /** The change that gives pictures the means and deviations of others of other content, within the limits. */
 function matchedColours(from: ColourStatistics, to: ColourStatistics): ColourChange {
-  const wanted = to.read();
+  const targets = to.read();
   return changeOf(
     from.read().map(({ meanX, variance }, c) => {
-      const target = at(wanted, c);
+      const target = at(targets, c);
       const gain = variance > 0 ? Math.sqrt(target.variance / variance) : 1;
       return { from: meanX, to: target.meanX, gain };
     }),

@@ -39,8 +39,8 @@ export async function* decodeClip(clip: ClipDecode): AsyncGenerator<Frame> {
     const { tiles } = memory.plan;
     try {
       let index = 0;
-      const asked = { size, latents, decoder, tiles, signal, onTile };
-      for await (const data of model.decode(backend, asked)) {
+      const decodeOptions = { size, latents, decoder, tiles, signal, onTile };
+      for await (const data of model.decode(backend, decodeOptions)) {
         signal.throwIfAborted();
         requireFinite(data, `Frame ${index + 1} of the decoded clip`);
         index += 1;

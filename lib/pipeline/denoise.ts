@@ -103,11 +103,11 @@ export async function denoise(
     for (const [i, evaluations] of steps.slice(first).entries()) {
       const step = first + i;
       const guided = step < guidedSteps;
-      const wanted = guided ? velocities : velocities.slice(0, 1);
+      const outputs = guided ? velocities : velocities.slice(0, 1);
       for (const evaluation of evaluations) {
         signal?.throwIfAborted();
         const { timestep, predict } = evaluation;
-        await cached.velocity(index++, timestep, solver.sample, wanted, signal);
+        await cached.velocity(index++, timestep, solver.sample, outputs, signal);
         const fresh = predict.noise === 0 ? undefined : clip.pack(noise(step + 1));
         const scale = request.guidanceAt?.(timestep) ?? guidanceScale;
         await solver.apply(evaluation, fresh, guided ? scale : 1);

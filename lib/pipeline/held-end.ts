@@ -37,7 +37,7 @@ export async function measureHeldEnds(
   const last = at(frames, frames.length - 1);
   const size = latentSizeOf(model.latents, { ...last, frames: frames.length });
   const clip = await model.encodeFrames(backend, frames, signal);
-  const wanted = frames.slice(-1 - stride).map(({ data }) => data);
+  const expected = frames.slice(-1 - stride).map(({ data }) => data);
   const measure = async (end: Float32Array): Promise<HeldEnd> => {
     const latents = joinLatents([...clip.slice(0, -1), end], size);
     const shown: Float32Array[] = [];
@@ -52,7 +52,7 @@ export async function measureHeldEnds(
       shown.push(frame);
     }
     await backend.trim();
-    return compared(wanted, shown.slice(-1 - stride));
+    return compared(expected, shown.slice(-1 - stride));
   };
   const still = new Array<Frame>(1 + stride).fill(last);
   return {
@@ -63,8 +63,8 @@ export async function measureHeldEnds(
 }
 
 /** Frames in −1…1; the first one stands before those that are compared. */
-function compared(wanted: readonly Float32Array[], shown: readonly Float32Array[]): HeldEnd {
-  const squares = wanted
+function compared(expected: readonly Float32Array[], shown: readonly Float32Array[]): HeldEnd {
+  const squares = expected
     .slice(1)
     .map((frame, f) =>
       mean(frame.map((value, i) => (value - (at(shown, f + 1)[i] as number)) ** 2)),
@@ -73,7 +73,7 @@ function compared(wanted: readonly Float32Array[], shown: readonly Float32Array[
   return {
     // The values reach over 2.
     psnr: Math.min(100, 10 * Math.log10(4 / mean(squares))),
-    step: Math.abs(stepOf(shown) - stepOf(wanted)) * 127.5,
+    step: Math.abs(stepOf(shown) - stepOf(expected)) * 127.5,
   };
 }
 

@@ -36,7 +36,7 @@ export interface ResolvedSampling {
   readonly sentence: string | null;
 }
 
-type Asked = Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
+type RequestedSampling = Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
 type SampledModel = Pick<VideoModel, 'manifest' | 'decoders' | 'adapters'>;
 /** A model by what is stored of it. */
 export type StoredModel = Pick<ModelEntry, 'manifest' | 'origin' | 'stored'>;
@@ -68,7 +68,7 @@ export function storedModel({ manifest, origin, stored }: StoredModel) {
 export function resolveSampling(
   model: SampledModel,
   name: ProfileName,
-  requested: Asked,
+  requested: RequestedSampling,
   options: SamplingOptions = {},
 ): ResolvedSampling {
   const { manifest } = model;

@@ -29,7 +29,7 @@ export function continuationOf(
 ): RunInput {
   const { id, model, profile, parameters, options } = prediction;
   const { promptOptimizer } = options;
-  const { last_image_at: _, ...asked } = parameters;
+  const { last_image_at: _, ...settings } = parameters;
   // The record of an optimisation belongs to its prompt.
   const keepsPrompt = prompt === parameters.prompt;
   return {
@@ -40,7 +40,7 @@ export function continuationOf(
     model,
     profile,
     continues: id,
-    parameters: { ...asked, prompt, duration, seed: -1 },
+    parameters: { ...settings, prompt, duration, seed: -1 },
     options: {
       ...options,
       framing: undefined,

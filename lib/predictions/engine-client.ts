@@ -38,21 +38,21 @@ export async function runEngine(
   onProgress: (event: ProgressEvent) => void,
   onReplaced: (api: EngineApi) => void = () => undefined,
 ): Promise<GenerationResult> {
-  let asked = request;
+  let current = request;
   /** Finished steps, counted over all clips, and where the GPU was lost last. */
   let [steps, lostAt] = [0, -1];
   const report = (event: ProgressEvent) => {
     if (event.type === 'step') steps = Math.max(steps, event.clip * event.steps + event.step);
     if (event.type === 'checkpoint') {
       const { checkpoint } = event;
-      asked = { ...asked, continuation: asked.continuation ?? 'resume', checkpoint };
+      current = { ...current, continuation: current.continuation ?? 'resume', checkpoint };
     }
     onProgress(event);
   };
   for (;;) {
     try {
       return await withEngine(client, signal, (api) => {
-        const result = api.generate(asked, report);
+        const result = api.generate(current, report);
         if (lostAt >= 0) onReplaced(api);
         return result;
       });

@@ -413,7 +413,7 @@ export class Runner {
     if (run.status !== 'running') return;
     const { ending, progress } = run;
     // It rejects if that run has ended as well, which is reported otherwise.
-    const ask = (asked: Promise<void>) => void asked.catch(() => {});
+    const ask = (call: Promise<void>) => void call.catch(() => {});
     if (ending === 'finish') ask(api.finishEarly());
     else if (ending === 'suspend') ask(api.suspend());
     else if (ending === null && progress.pausing) ask(api.pause());

@@ -125,8 +125,8 @@ export class PredictionStore {
   async remove(ids: readonly string[]): Promise<string[]> {
     const { predictions, sources, trash } = this.database;
     return this.#write(async () => {
-      const found = (await predictions.bulkGet([...ids])).filter((row) => row !== undefined);
-      const rows = found.map((row) => this.#latest(row)).filter(isAtRest);
+      const stored = (await predictions.bulkGet([...ids])).filter((row) => row !== undefined);
+      const rows = stored.map((row) => this.#latest(row)).filter(isAtRest);
       const moved = rows.map(({ id }) => id);
       const files = await sources.bulkGet(moved);
       const removedAt = Date.now();

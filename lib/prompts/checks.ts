@@ -73,18 +73,19 @@ const content: Check = ({ prompt, body }) => {
   const length = lengthOf(body, lexicon);
   const [least, most] = lexicon.language === 'zh' ? [20, 200] : [15, 120];
   if (length < least || length > most) return `length ${length}`;
-  const wanted = [...new Set(contentWords(without(prompt.source, prompt.inPlace), lexicon))];
+  const words = [...new Set(contentWords(without(prompt.source, prompt.inPlace), lexicon))];
   const there = contentWords(without(body, prompt.inPlace), lexicon);
-  const missing = wanted.filter((word) => !hasWord(there, word));
-  return missing.length > wanted.length * 0.2 ? `missing ${missing.slice(0, 5).join(' ')}` : null;
+  const missing = words.filter((word) => !hasWord(there, word));
+  return missing.length > words.length * 0.2 ? `missing ${missing.slice(0, 5).join(' ')}` : null;
 };
 
 function numbersIn(text: string, prompt: ParsedPrompt): string {
-  const found = [...text.matchAll(/\p{N}+(?:[.,]\p{N}+)*/gu)].map((m) => [m.index, m[0]] as const);
+  const digits = text.matchAll(/\p{N}+(?:[.,]\p{N}+)*/gu);
+  const numbers = [...digits].map((m) => [m.index, m[0]] as const);
   for (const [value, pattern] of prompt.lexicon.numbers) {
-    for (const { index } of folded(text).matchAll(pattern)) found.push([index, value]);
+    for (const { index } of folded(text).matchAll(pattern)) numbers.push([index, value]);
   }
-  return found
+  return numbers
     .sort((a, b) => a[0] - b[0])
     .map(([, value]) => value)
     .join(' ');
@@ -135,22 +136,22 @@ const directionsAndCamera: Check = ({ prompt, body }) => {
       )
       .sort((a, b) => a.at - b.at)
       .map(({ id }) => id);
-  const wanted = sequence(source);
+  const expected = sequence(source);
   const there = sequence(own);
   let next = 0;
-  for (const id of there) if (id === wanted[next]) next++;
-  if (next < wanted.length) return 'directions';
+  for (const id of there) if (id === expected[next]) next++;
+  if (next < expected.length) return 'directions';
   const opposite = (id: string) => id.slice(0, -1) + (id.endsWith('0') ? '1' : '0');
-  if (wanted.some((id) => there.includes(opposite(id)) && !wanted.includes(opposite(id)))) {
+  if (expected.some((id) => there.includes(opposite(id)) && !expected.includes(opposite(id)))) {
     return 'opposite direction';
   }
   const moves = (text: string) =>
     lexicon.moves.filter(([, pattern]) => matches(text, pattern).length > 0).map(([name]) => name);
   const lost = moves(source).find((name) => !moves(own).includes(name));
   if (lost !== undefined) return `camera move ${lost}`;
-  const given = moves(prompt.original);
-  const added = moves(own).filter((name) => !given.includes(name));
-  if (added.some((name) => name !== 'static' || given.length > 0)) return 'second camera move';
+  const userMoves = moves(prompt.original);
+  const added = moves(own).filter((name) => !userMoves.includes(name));
+  if (added.some((name) => name !== 'static' || userMoves.length > 0)) return 'second camera move';
   const speaksOfCamera = matches(own, lexicon.camera).length > 0;
   const knowsCamera = matches(prompt.original, lexicon.camera).length > 0;
   return speaksOfCamera && !knowsCamera && moves(own).length === 0 ? 'unknown camera move' : null;

@@ -107,17 +107,17 @@ function triggerSpans(
   triggerWords: readonly string[],
   taken: readonly Span[],
 ): Span[] {
-  const found: Span[] = [];
+  const spans: Span[] = [];
   const words = [...new Set(triggerWords.map((word) => word.trim()))].filter((word) => word !== '');
   words.sort((a, b) => b.length - a.length);
   for (const word of words) {
     for (const { index: start, 0: text } of prompt.matchAll(wholeWord(word, 'giu'))) {
       const end = start + text.length;
-      if ([...taken, ...found].some((span) => span.start < end && start < span.end)) continue;
-      found.push({ kind: 'trigger', start, end, text });
+      if ([...taken, ...spans].some((span) => span.start < end && start < span.end)) continue;
+      spans.push({ kind: 'trigger', start, end, text });
     }
   }
-  return found;
+  return spans;
 }
 
 /** The text with these spans replaced by the same number of other characters. */
@@ -262,15 +262,15 @@ export function positions(
   text: string,
   pieces: readonly string[],
 ): { start: number; end: number }[] | null {
-  const found: { start: number; end: number }[] = [];
+  const spans: { start: number; end: number }[] = [];
   let from = 0;
   for (const piece of pieces) {
     const start = text.indexOf(piece, from);
     if (start < 0) return null;
     from = start + piece.length;
-    found.push({ start, end: from });
+    spans.push({ start, end: from });
   }
-  return found;
+  return spans;
 }
 
 /** A text without its spans: what the checks of words look at. */

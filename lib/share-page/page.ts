@@ -81,7 +81,7 @@ export function sharePage(shown: Shown, links: PageLinks, texts: PageTexts): str
   const settings = settingsOf(shown, texts);
   const still = (name: PictureName, heading: string, alt: string) =>
     html`<h2>${heading}</h2>${covered(shown, html`<img class="still" src="${id}/${name}" alt="${alt}">`, texts)}`;
-  const made = shown.createdAt.toISOString().slice(0, 10);
+  const date = shown.createdAt.toISOString().slice(0, 10);
   const [before, after] = texts.facts(`${shown.width}×${shown.height}`, shown.duration);
   return document(
     texts,
@@ -92,7 +92,7 @@ ${tags(shown, links, texts)}`,
 <main>
 ${covered(shown, videoElement(shown, `${id}/`, texts), texts)}
 <h1>${title}</h1>
-<p class="soft">${before}<time datetime="${made}">${made}</time>${after}</p>
+<p class="soft">${before}<time datetime="${date}">${date}</time>${after}</p>
 ${shown.canRestore ? html`<a class="open" href="../?share=${id}">${texts.open}</a>` : null}
 ${prompt !== null && prompt !== title ? html`<h2>${texts.prompt}</h2><p>${prompt}</p>` : null}
 ${negativePrompt === null ? null : html`<h2>${texts.negativePrompt}</h2><p>${negativePrompt}</p>`}

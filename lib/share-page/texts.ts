@@ -75,7 +75,7 @@ const chinese: PageTexts = {
 
 /** The texts for a visitor: of the languages that there are the most wanted one, by the order of the header. */
 export function textsFor(acceptLanguage: string | null): PageTexts {
-  const wanted = (acceptLanguage ?? '')
+  const preferences = (acceptLanguage ?? '')
     .split(',')
     .map((entry) => {
       const [tag = '', quality] = entry
@@ -86,5 +86,5 @@ export function textsFor(acceptLanguage: string | null): PageTexts {
     })
     .filter(({ language, quality }) => (language === 'en' || language === 'zh') && quality > 0)
     .sort((a, b) => b.quality - a.quality);
-  return wanted[0]?.language === 'zh' ? chinese : english;
+  return preferences[0]?.language === 'zh' ? chinese : english;
 }

@@ -36,15 +36,15 @@ function pictureOf(still: Uint8Array): { readonly name: string; readonly bytes: 
   const view = new DataView(still.buffer, still.byteOffset, still.byteLength);
   const nameAt = (at: number) => String.fromCharCode(...still.subarray(at, at + 4));
   const isWebp = still.length > 20 && nameAt(0) === 'RIFF' && nameAt(8) === 'WEBP';
-  const found = [];
+  const chunks = [];
   for (let at = 12; isWebp && at + 8 <= still.length; ) {
     const [name, size] = [nameAt(at), view.getUint32(at + 4, true)];
     const bytes = still.subarray(at + 8, at + 8 + size);
-    if (pictureChunks.has(name)) found.push({ name, bytes });
+    if (pictureChunks.has(name)) chunks.push({ name, bytes });
     at += 8 + size + (size % 2);
   }
-  if (found.length === 0) throw new TypeError('A frame is not a WebP picture.');
-  return found;
+  if (chunks.length === 0) throw new TypeError('A frame is not a WebP picture.');
+  return chunks;
 }
 
 /** A chunk of RIFF: its name, its length, its bytes, and one more where their number is odd. */

@@ -57,7 +57,7 @@ export class Attempt {
   #progress: RunProgress;
   #refused: unknown = null;
   /** What became of the checks of a finished video. */
-  #found: Pick<ServedJob, 'safety' | 'prompt'> = { safety: null, prompt: null };
+  #checkResults: Pick<ServedJob, 'safety' | 'prompt'> = { safety: null, prompt: null };
   #failure: unknown = null;
 
   /**
@@ -105,11 +105,11 @@ export class Attempt {
     const signal = AbortSignal.any([this.#stop, this.#lost.signal]);
     onLease({ id: this.id, token: this.#token });
     try {
-      const asked = parseParameters(job.parameters);
+      const parsed = parseParameters(job.parameters);
       const { image, lastImage, loras } = await fetchInputs(client, adapters, job, signal);
       // An address may be that of a pair: then each file is one of them.
       const files = loras.map(({ name, scale }) => ({ path: name, scale }));
-      const parameters = { ...asked, loras: files };
+      const parameters = { ...parsed, loras: files };
       const { model, device } = options;
       const videoFile = servedVideo(this.id);
       const request = {
@@ -161,7 +161,7 @@ export class Attempt {
   async deliver(finished: FinishedJob): Promise<void> {
     const { client, onEvent } = this.#dependencies;
     const { completion, videoFile } = finished;
-    this.#found = {
+    this.#checkResults = {
       safety: completion.safety.status,
       prompt: completion.prompt_optimization?.status ?? null,
     };
@@ -233,7 +233,7 @@ export class Attempt {
     const { id, attempt, startedAt } = this.#job;
     const seconds = (endedAt - startedAt) / 1000;
     const record = error?.toRecord() ?? null;
-    const served = { id, attempt, outcome, error: record, ...this.#found, seconds, endedAt };
+    const served = { id, attempt, outcome, error: record, ...this.#checkResults, seconds, endedAt };
     onEvent({ type: 'ended', job: served });
     const refusal = this.#refused ?? (isUnauthorized(failure) ? failure : null);
     if (refusal) throw refusal;

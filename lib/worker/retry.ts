@@ -12,8 +12,8 @@ export function isTransient(thrown: unknown): boolean {
 /** `Retry-After` of a refusal in milliseconds, at most a minute; 0 without one. */
 export function retryAfterOf(thrown: unknown): number {
   if (!(thrown instanceof ApiError)) return 0;
-  const asked = retryAfterMs(thrown.headers['Retry-After'] ?? null, Date.now());
-  return Math.min(asked ?? 0, longestAskedMs);
+  const waitMs = retryAfterMs(thrown.headers['Retry-After'] ?? null, Date.now());
+  return Math.min(waitMs ?? 0, longestAskedMs);
 }
 
 /** Growing waits between attempts, half of each by chance so that many workers do not come at once. */

@@ -101,14 +101,14 @@ export type SharedRequest = z.output<typeof sharedRequestSchema>;
 /**
  * The request of a video as far as it is shown.
  *
- * @param made with the seed that was used
+ * @param run with the seed that was used
  */
 export function sharedRequestOf(
-  made: { readonly parameters: Omit<Parameters, 'loras'>; readonly profile: ProfileName },
+  run: { readonly parameters: Omit<Parameters, 'loras'>; readonly profile: ProfileName },
   include: ShareInclude,
 ): SharedRequest {
   // The second belongs to the end image.
-  const { prompt, negative_prompt, last_image_at, ...settings } = made.parameters;
+  const { prompt, negative_prompt, last_image_at, ...settings } = run.parameters;
   return {
     // Without what is none of them.
     parameters: sharedRequestSchema.shape.parameters.parse({
@@ -116,7 +116,7 @@ export function sharedRequestOf(
       ...(include.settings && settings),
       ...(include.image && last_image_at !== undefined && { last_image_at }),
     }),
-    ...(include.settings && { profile: made.profile }),
+    ...(include.settings && { profile: run.profile }),
     image: include.image,
   };
 }

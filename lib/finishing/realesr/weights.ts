@@ -45,7 +45,7 @@ export function compactConfig(checkpoint: Checkpoint): CompactConfig {
 }
 
 /** A tensor that is made of the file's. */
-interface Made {
+interface DerivedTensor {
   readonly shape: readonly number[];
   readonly data: () => Promise<Float32Array>;
 }
@@ -58,7 +58,7 @@ export function compactWeights(
 ): VaeCheckpoint {
   const filters = 3 * factor ** 2;
   const last = layerName(convolutions - 1);
-  const made = new Map<string, Made>([
+  const derived = new Map<string, DerivedTensor>([
     [
       'body.0.weight',
       {
@@ -83,10 +83,10 @@ export function compactWeights(
     [`${nearestLayer}.weight`, { shape: [filters, 4, 1, 1], data: async () => copies(factor) }],
     [`${nearestLayer}.bias`, { shape: [filters], data: async () => new Float32Array(filters) }],
   ]);
-  const read = (name: string) => made.get(name)?.data() ?? checkpoint.read(name);
+  const read = (name: string) => derived.get(name)?.data() ?? checkpoint.read(name);
   return {
-    has: (name) => made.has(name) || checkpoint.has(name),
-    shape: (name) => made.get(name)?.shape ?? checkpoint.shape(name),
+    has: (name) => derived.has(name) || checkpoint.has(name),
+    shape: (name) => derived.get(name)?.shape ?? checkpoint.shape(name),
     bytes: () => 0,
     read,
     readRows: () => Promise.reject(new TypeError('the layers have one tap each')),

@@ -66,16 +66,16 @@ type Float = Value<'float32'>;
  * Channels of x that a convolution is given. ONNX Runtime 1.30 computes wrong numbers on a GPU where they are 6, 9, 15 or
  * another multiple of 3 that is none of 4, but for 3: then one is given twice, the second time with weights of zero.
  */
-export function givenChannels(channels: number): number {
+export function paddedChannels(channels: number): number {
   return channels > 3 && channels % 3 === 0 && channels % 4 !== 0 ? channels + 1 : channels;
 }
 
 /** A 3×3 convolution. */
 function conv(x: Float, name: string, filters: number, stride: 1 | 2 = 1): Float {
   const channels = Number(at(x.dims, 1));
-  const given = givenChannels(channels);
-  const input = given === channels ? x : concat([x, slice(x, 1, 0, 1)], 1);
-  const weight = x.graph.input(`${name}.weight`, 'float32', [filters, given, 3, 3]);
+  const padded = paddedChannels(channels);
+  const input = padded === channels ? x : concat([x, slice(x, 1, 0, 1)], 1);
+  const weight = x.graph.input(`${name}.weight`, 'float32', [filters, padded, 3, 3]);
   const bias = x.graph.input(`${name}.bias`, 'float32', [filters]);
   return conv2d(input, weight, bias, 'nchw', { stride, pads: [1, 1, 1, 1] });
 }

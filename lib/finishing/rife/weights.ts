@@ -4,7 +4,7 @@ import { type Checkpoint, checkTensors, withAliases } from '../../weights';
 import {
   blockInputs,
   blockOutputs,
-  givenChannels,
+  paddedChannels,
   type RifeConfig,
   residualLayers,
 } from './network';
@@ -73,13 +73,13 @@ export async function loadRife(
 ): Promise<RifeWeights> {
   const tensors = (name: string, weight: Float32Array, bias: Float32Array): Bindings => {
     const size = weight.length / bias.length;
-    const given = givenChannels(size / 9);
-    const filters = new Float32Array(bias.length * given * 9);
+    const padded = paddedChannels(size / 9);
+    const filters = new Float32Array(bias.length * padded * 9);
     for (let i = 0; i < bias.length; i++) {
-      filters.set(weight.subarray(i * size, (i + 1) * size), i * given * 9);
+      filters.set(weight.subarray(i * size, (i + 1) * size), i * padded * 9);
     }
     return {
-      [`${name}.weight`]: scope.float32([bias.length, given, 3, 3], 'weights', filters),
+      [`${name}.weight`]: scope.float32([bias.length, padded, 3, 3], 'weights', filters),
       [`${name}.bias`]: scope.float32([bias.length], 'weights', bias),
     };
   };

@@ -210,7 +210,7 @@ export class KernelImages implements ImageExecutor {
 }
 
 function weightsOf(weights: ImageWeights, key: string): Bindings {
-  const found = weights.get(key);
-  if (!found) throw new TypeError(`${key} has no weights`);
-  return found;
+  const bindings = weights.get(key);
+  if (!bindings) throw new TypeError(`${key} has no weights`);
+  return bindings;
 }

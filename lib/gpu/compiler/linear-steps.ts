@@ -188,16 +188,16 @@ function roundedRows(scope: GraphScope, x: Value, source: Place): RoundedRows {
   const k = columns(x);
   return scope.rounded(x, () => {
     const bytes = scope.mostRows(x) * k;
-    const made = { x: scope.lifetimes.take(bytes), xScales: scope.lifetimes.take(bytes / 8) };
-    scope.step(x, slotsOf(source), [made.x, made.xScales], (listing) => {
+    const rounded = { x: scope.lifetimes.take(bytes), xScales: scope.lifetimes.take(bytes / 8) };
+    scope.step(x, slotsOf(source), [rounded.x, rounded.xScales], (listing) => {
       const rows = rowsOf(x, listing);
       const operands = {
         source: viewOf(x, source, listing),
-        ...roundedViews(made, rows, k, listing),
+        ...roundedViews(rounded, rows, k, listing),
       };
       return [quantiseDispatch(k, source.storage, { rows, ...operands })];
     });
-    return made;
+    return rounded;
   });
 }
 

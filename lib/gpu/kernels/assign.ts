@@ -15,13 +15,13 @@ import { defaultChoice, modesOf } from './variants';
 export async function modeFor(
   backend: Backend,
   compute: Compute,
-  asked: KernelMode,
+  requested: KernelMode,
   software: boolean,
 ): Promise<KernelMode> {
-  if (asked === 'fast' && !software) {
+  if (requested === 'fast' && !software) {
     compute.peak ??= await measurePeak(backend, compute, quickPeak);
   }
-  return modesOf(compute).find((mode) => mode === asked) ?? 'exact';
+  return modesOf(compute).find((mode) => mode === requested) ?? 'exact';
 }
 
 /**

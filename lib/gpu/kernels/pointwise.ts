@@ -94,7 +94,7 @@ export const headRowsKernel = memoised((shape: HeadRowsShape): Kernel => {
     output === null
       ? `source + ${i}`
       : `(${i} / ${perHead}u - uniforms.firstHead) * uniforms.headStride + (uniforms.yFirst + group) * uniforms.rowStride + ${i} % ${perHead}u`;
-  const wanted = (i: string) =>
+  const headCondition = (i: string) =>
     output === null ? '' : ` && ${i} / ${perHead}u - uniforms.firstHead < uniforms.heads`;
   const turned = (v: string, i: string) => `
     let angle = (uniforms.angleFirst + group) * ${headSize / 2}u + (${i} % ${perHead}u) * 2u;
@@ -126,7 +126,7 @@ export const headRowsKernel = memoised((shape: HeadRowsShape): Kernel => {
 ${row.each((v, i) => `  var ${v} = vec4<f32>(0.0); if (${row.inside(i)}) { ${v} = ${load4('x', input, `source + ${i}`)}; }`)}
 ${normed}
 ${row.each(
-  (v, i) => `  if (${row.inside(i)}${wanted(i)}) {
+  (v, i) => `  if (${row.inside(i)}${headCondition(i)}) {
     ${norm ? `${v} = ${v} * factor * weight[${i}];` : ''}${rotary ? turned(v, i) : ''}
     ${store4(output === null ? 'x' : 'y', output ?? input, place(i), v)}
   }`,

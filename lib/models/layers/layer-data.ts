@@ -42,12 +42,12 @@ export async function readLayer(
   options.signal?.throwIfAborted();
   const data = new Map<string, TensorData>();
   for (const name of names) {
-    const found = stored.get(name);
-    if (!found) throw new KinoraError('TENSOR_MISSING', `The tensor ${name} was not read.`);
+    const tensor = stored.get(name);
+    if (!tensor) throw new KinoraError('TENSOR_MISSING', `The tensor ${name} was not read.`);
     options.onBytes?.(checkpoint.bytes(name));
     const precision = weights.has(name) ? options.precision : 'f32';
     const delta = options.lora?.deltas.get(name);
-    data.set(name, convert(name, found, checkpoint.shape(name), precision, delta));
+    data.set(name, convert(name, tensor, checkpoint.shape(name), precision, delta));
   }
   return data;
 }

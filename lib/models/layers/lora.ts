@@ -327,11 +327,11 @@ function checkShapes(
   ] as const;
   for (const [key, tensor] of tensors) {
     if (key === undefined) continue;
-    const found = checkpoint.shape(key);
+    const shape = checkpoint.shape(key);
     const expected = shapeOfTensor(shapes, tensor);
-    const squeezed = found.filter((n) => n !== 1).join();
+    const squeezed = shape.filter((n) => n !== 1).join();
     if (squeezed !== expected.filter((n) => n !== 1).join()) {
-      throw wrongBase(name, architecture, tensor, found, expected);
+      throw wrongBase(name, architecture, tensor, shape, expected);
     }
   }
 }
@@ -346,14 +346,14 @@ function wrongBase(
   name: string,
   { baseOf }: LoraArchitecture,
   target: string,
-  found: readonly number[],
+  shape: readonly number[],
   expected: readonly number[],
 ): KinoraError {
-  const base = baseOf?.(found);
-  const made = base === undefined ? 'another base model' : `another base model (${base})`;
+  const base = baseOf?.(shape);
+  const otherBase = base === undefined ? 'another base model' : `another base model (${base})`;
   return new KinoraError(
     'LORA_WRONG_BASE',
-    `The LoRA "${name}" was made for ${made}: for ${target} it has the shape [${found}], this model has [${expected}].`,
+    `The LoRA "${name}" was made for ${otherBase}: for ${target} it has the shape [${shape}], this model has [${expected}].`,
   );
 }
 

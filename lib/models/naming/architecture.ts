@@ -30,22 +30,22 @@ export function checkArchitecture(
 ): void {
   const { name } = component;
   for (const [tensor, shape] of component.tensors((own) => located.get(own)?.entry.shape)) {
-    const found = located.get(tensor);
-    if (!found) {
+    const match = located.get(tensor);
+    if (!match) {
       throw new KinoraError(
         'TENSOR_MISSING',
         `${located.label} lacks the tensor ${located.storedName(tensor)} [${shape}] of the ${name}.`,
       );
     }
-    if (!same(found.entry.shape, shape)) {
+    if (!same(match.entry.shape, shape)) {
       throw new KinoraError(
         'TENSOR_SHAPE',
-        `${found.storedName} of the ${name} is [${found.entry.shape}], ` +
+        `${match.storedName} of the ${name} is [${match.entry.shape}], ` +
           `but its configuration needs [${shape}].`,
       );
     }
-    elementType(found.entry.dtype, found.storedName);
-    if (found.scale) elementType(found.scale.entry.dtype, `the scale of ${found.storedName}`);
+    elementType(match.entry.dtype, match.storedName);
+    if (match.scale) elementType(match.scale.entry.dtype, `the scale of ${match.storedName}`);
   }
   const known = [...harmless, ...(component.harmless ?? [])];
   for (const [extra, { storedName }] of located.extras) {

@@ -41,11 +41,11 @@ export function canonicalise(
   const extras = new Map(located);
   for (const [name, shape] of component.tensors((own) => located.get(stored(own))?.entry.shape)) {
     const storedName = names.get(name) ?? stored(name);
-    const found = located.get(storedName);
-    if (!found) continue;
+    const match = located.get(storedName);
+    if (!match) continue;
     extras.delete(storedName);
-    const restored = isGguf(files, found) ? restoredShape(found.entry.shape, shape) : null;
-    tensors.set(name, restored ? { ...found, entry: { ...found.entry, shape: restored } } : found);
+    const restored = isGguf(files, match) ? restoredShape(match.entry.shape, shape) : null;
+    tensors.set(name, restored ? { ...match, entry: { ...match.entry, shape: restored } } : match);
   }
   if (tensors.size === 0) {
     const [first = 'nothing'] = located.keys();
@@ -77,8 +77,8 @@ function bestNaming(
       for (const name of tensors((own) => located.get(stored(own))?.entry.shape).keys()) {
         const alias = aliases?.get(name);
         const candidates = alias === undefined ? [name] : [name, alias];
-        const found = candidates.map(stored).find((candidate) => located.has(candidate));
-        if (found !== undefined) names.set(name, found);
+        const storedName = candidates.map(stored).find((candidate) => located.has(candidate));
+        if (storedName !== undefined) names.set(name, storedName);
       }
       if (names.size > best.names.size) best = { prefix, naming, names };
     }

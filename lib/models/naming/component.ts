@@ -31,7 +31,7 @@ export interface ComponentArchitecture {
 /** Parts of a name and what replaces them, in order. */
 export type Renames = readonly (readonly [
   from: string | RegExp,
-  to: string | ((found: string, ...groups: string[]) => string),
+  to: string | ((match: string, ...groups: string[]) => string),
 ])[];
 
 /** A name after some replacements, each of the first occurrence. */

@@ -20,8 +20,8 @@ export function recogniseBy(
 ): FileKind {
   const contents = contentsOf(files);
   for (const recogniser of recognisers) {
-    const found = recogniser(contents);
-    if (found) return found;
+    const kind = recogniser(contents);
+    if (kind) return kind;
   }
   return { name: '', component: null };
 }
@@ -78,6 +78,6 @@ const marks: readonly (readonly [RegExp, string])[] = [
 
 /** Models of other kinds. */
 export function byMark(contents: Contents): FileKind | null {
-  const found = marks.find(([pattern]) => contents.has(pattern));
-  return found ? foreign(found[1]) : null;
+  const mark = marks.find(([pattern]) => contents.has(pattern));
+  return mark ? foreign(mark[1]) : null;
 }

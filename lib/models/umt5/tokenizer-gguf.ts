@@ -26,8 +26,8 @@ export function tokenizerFilesFromGguf(header: GgufHeader): TokenizerFiles {
   const { metadata } = header;
   const model = metadata.get('tokenizer.ggml.model');
   if (model !== 't5') {
-    const found = typeof model === 'string' ? `a tokenizer of the kind "${model}"` : 'no tokenizer';
-    throw invalid(`The GGUF file has ${found}, but a Unigram one ("t5") is needed.`);
+    const kind = typeof model === 'string' ? `a tokenizer of the kind "${model}"` : 'no tokenizer';
+    throw invalid(`The GGUF file has ${kind}, but a Unigram one ("t5") is needed.`);
   }
   const pieces = piecesOf(metadata);
   const textOf = (key: string, otherwise: string) => {

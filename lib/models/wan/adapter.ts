@@ -70,12 +70,12 @@ export function storedAdapters(
 async function adaptersOf(
   open: (part: AdapterPart) => Promise<WanAdapter | null>,
 ): Promise<WanAdapters> {
-  const found: Partial<Record<AdapterPart, WanAdapter>> = {};
+  const adapters: Partial<Record<AdapterPart, WanAdapter>> = {};
   for (const part of adapterParts) {
     const adapter = await open(part);
-    if (adapter) found[part] = adapter;
+    if (adapter) adapters[part] = adapter;
   }
-  return found;
+  return adapters;
 }
 
 /** An adapter as a run uses it. */
@@ -176,7 +176,7 @@ export function checkAdapter(
       const located = locateTensors(own);
       const name = own.map(({ file }) => file.name).join(', ');
       checkLora(checkpointOf(name, located), architecture, name);
-      return [...located].map(([tensor, found]) => [part + tensor, found] as const);
+      return [...located].map(([tensor, locatedTensor]) => [part + tensor, locatedTensor] as const);
     }),
   );
   const shapes = [...tensors].map(([tensor, { entry }]) => [tensor, entry] as const);

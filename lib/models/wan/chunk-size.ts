@@ -60,8 +60,8 @@ export async function measureChunkTokens(
   const known = measured.get(backend) ?? new Map<string, Promise<number>>();
   measured.set(backend, known);
   const key = [config.num_attention_heads, config.attention_head_dim, keys].join();
-  const found = known.get(key);
-  if (found) return found;
+  const cached = known.get(key);
+  if (cached) return cached;
   const measuring = measure(backend, config, keys);
   known.set(key, measuring);
   // A measurement that failed tells nothing: the next run tries again.

@@ -71,9 +71,9 @@ export function locateAs(
   files: readonly TensorFile[],
   model: string,
 ): ComponentTensors {
-  const { name, component: found } = recogniseBy(kinds, files);
+  const { name, component: actual } = recogniseBy(kinds, files);
   // What is not recognised passes.
-  if (name !== '' && found !== component) {
+  if (name !== '' && actual !== component) {
     const label = files.map(({ file }) => file.name).join(', ');
     throw new KinoraError(
       'MODEL_WRONG_KIND',

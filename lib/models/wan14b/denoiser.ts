@@ -196,8 +196,8 @@ class ExpertsClip implements ClipDenoiser {
   }
 
   /** What another transformer's blocks have added is not reused. */
-  #work(branch: number, asked: BlockWork = 'compute'): BlockWork {
-    const work = asked === 'reuse' && !this.#kept.has(branch) ? 'keep' : asked;
+  #work(branch: number, requested: BlockWork = 'compute'): BlockWork {
+    const work = requested === 'reuse' && !this.#kept.has(branch) ? 'keep' : requested;
     if (work === 'keep') this.#kept.add(branch);
     return work;
   }

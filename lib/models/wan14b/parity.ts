@@ -99,8 +99,8 @@ class Golden {
   /** What a clip is conditioned by, made by ourselves from pictures. @param last the picture of its last frame */
   async conditions(last?: Frame): Promise<NamedTensors> {
     const key = last ? 'first and last' : 'first';
-    const found = this.#conditions.get(key);
-    if (found) return found;
+    const cached = this.#conditions.get(key);
+    if (cached) return cached;
     const { backend, config, settings } = this;
     const image = await goldenImage(this.tensors, 'image_rgb_u8');
     const images: KeyFrame[] = [{ frame: 0, image }];
@@ -115,7 +115,7 @@ class Golden {
       {},
     );
     const encoder = await this.imageEncoder();
-    const made =
+    const conditions =
       config.image_encoder && encoder
         ? {
             [conditionName]: condition,
@@ -127,8 +127,8 @@ class Golden {
             ),
           }
         : { [conditionName]: condition };
-    this.#conditions.set(key, made);
-    return made;
+    this.#conditions.set(key, conditions);
+    return conditions;
   }
 
   async texts(): Promise<[Float32Array, Float32Array]> {
@@ -297,8 +297,8 @@ async function* imageEncoder(golden: Golden): AsyncGenerator<ParityLine> {
 }
 
 async function* condition(golden: Golden): AsyncGenerator<ParityLine> {
-  const { [conditionName]: made = [] } = await golden.conditions();
-  yield compare('condition', made, await golden.tensors.read('condition'), golden.tolerance);
+  const { [conditionName]: actual = [] } = await golden.conditions();
+  yield compare('condition', actual, await golden.tensors.read('condition'), golden.tolerance);
 }
 
 async function* transformer(golden: Golden): AsyncGenerator<ParityLine> {
@@ -320,11 +320,11 @@ async function* transformer(golden: Golden): AsyncGenerator<ParityLine> {
 async function* latents(golden: Golden): AsyncGenerator<ParityLine> {
   const { tensors, tolerance } = golden;
   const expected = await tensors.read('final_latents');
-  const made = await golden.latents();
-  yield compare('latents', made, expected, tolerance);
+  const actual = await golden.latents();
+  yield compare('latents', actual, expected, tolerance);
   if (tensors.has('video')) {
     const reference = await tensors.read('video');
-    yield compare('video, from image', await golden.video(made), reference, tolerance);
+    yield compare('video, from image', await golden.video(actual), reference, tolerance);
   }
   const rounded = await golden.latents({ precision: 'int8' });
   yield compare('latents, 8-bit weights', rounded, expected, int8Tolerance);
@@ -362,9 +362,9 @@ async function* lora(golden: Golden): AsyncGenerator<ParityLine> {
     if (choices.length === 0) yield failure(name, tolerance, 'no file in loras/ fits its name');
     for (const choice of choices) {
       const adapters = await adaptersFrom(golden, choice);
-      const made = await golden.latents({ adapters });
+      const actual = await golden.latents({ adapters });
       const stage = `latents, ${choice.map(labelOf).join(' + ')}`;
-      yield compare(stage, made, await tensors.read(name), tolerance);
+      yield compare(stage, actual, await tensors.read(name), tolerance);
     }
   }
 }

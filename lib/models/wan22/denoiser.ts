@@ -19,7 +19,7 @@ export function givenName(frame: number): string {
 }
 
 /** The given latent frames of a clip in ascending order, each [C, 1, h, w]. */
-function givenFrames(images: NamedTensors): { frame: number; latent: Float32Array }[] {
+function conditioningFrames(images: NamedTensors): { frame: number; latent: Float32Array }[] {
   return Object.entries(images)
     .map(([name, latent]) => ({ frame: Number(name.slice(prefix.length)), latent }))
     .sort((a, b) => a.frame - b.frame);
@@ -43,22 +43,22 @@ export class Wan22Denoiser implements Denoiser {
     const { config, backend } = transformer;
     const { size } = clip;
     const width = tokenWidth(config);
-    const given = givenFrames(clip.image);
+    const keyFrames = conditioningFrames(clip.image);
     const one = { ...size, frames: 1 };
-    const parts = given.map(({ latent }) =>
+    const parts = keyFrames.map(({ latent }) =>
       latentsToTokens(latent, config.in_channels, one, config),
     );
     const conditioning = joined(parts); // [P, width]
     const order = tokenOrder(
       size.frames,
-      given.map(({ frame }) => frame),
+      keyFrames.map(({ frame }) => frame),
     );
     const scope = new Scope(backend);
     // Whatever was made is freed where the device has no memory for the rest.
     const resources: { dispose(): void }[] = [scope];
     try {
       const memory = await transformer.createClip(size, {
-        given: order.slice(0, given.length),
+        given: order.slice(0, keyFrames.length),
         maxChunkTokens,
         guided: clip.texts.length > 1,
         reusesBlocks: clip.reusesBlocks ?? false,

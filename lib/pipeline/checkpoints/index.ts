@@ -108,13 +108,13 @@ export async function openCheckpoints(
   const sentence = reasons[problem ?? 'missing'];
   const decodes = continuation === 'finish' || continuation === 'refine';
   const state = continuation === 'refine' ? null : (saved?.state ?? null);
-  const found = saved !== null && (saved.clips.length > 0 || state !== null);
-  if (decodes && !found) {
+  const isUsable = saved !== null && (saved.clips.length > 0 || state !== null);
+  if (decodes && !isUsable) {
     const isWhole = problem === 'model' || problem === 'request';
     throw new KinoraError(isWhole ? 'CHECKPOINT_MISMATCH' : 'CHECKPOINT_INVALID', sentence);
   }
   // Without a problem its texts may be there, and save some time.
-  const used = found || problem === null ? saved : null;
+  const used = isUsable || problem === null ? saved : null;
   if (!used) await removeSaved(storage, clips, true);
   const finished = used?.clips.length ?? 0;
   const { steps } = request;

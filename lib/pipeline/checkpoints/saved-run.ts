@@ -96,13 +96,13 @@ export async function readSavedRun(
   clips: number,
 ): Promise<{ readonly saved: SavedRun | null; readonly problem: UnusableReason | null }> {
   let problem: UnusableReason | null = null;
-  let found = false;
+  let hasValidFile = false;
   async function read<Values>(name: string): Promise<SavedFile<Values> | null> {
     const blob = await storage.read(name);
     if (!blob) return null;
     try {
       const file = await decodeFile<Values>(blob, identity);
-      found = true;
+      hasValidFile = true;
       return file;
     } catch (thrown) {
       if (!(thrown instanceof UnusableFile)) throw thrown;
@@ -126,7 +126,7 @@ export async function readSavedRun(
     state = { denoise: stateOf(file), file: name };
   }
   const conditions = await read<ConditionsValues>(fileNames.conditions);
-  if (!found) return { saved: null, problem };
+  if (!hasValidFile) return { saved: null, problem };
   return {
     saved: {
       resumes: run?.values.resumes ?? 0,

@@ -54,9 +54,9 @@ export class MemoryFit {
     budget: number | 'probe' | undefined,
     onPlan: (memory: MemoryReport, plan: MemoryPlan) => void,
   ): Promise<MemoryFit> {
-    const wanted = planner.full.peak;
-    let most = wanted;
-    if (budget === 'probe') most = await probeBudget(backend, wanted);
+    const fullPeak = planner.full.peak;
+    let most = fullPeak;
+    if (budget === 'probe') most = await probeBudget(backend, fullPeak);
     else if (budget !== undefined) most = budget;
     return new MemoryFit(backend, planner, most, typeof budget === 'number', onPlan);
   }
@@ -125,7 +125,7 @@ export class MemoryFit {
 }
 
 function stageOf(plan: MemoryPlan, stage: StageName) {
-  const found = plan.stages.find((each) => each.stage === stage);
-  if (!found) throw new TypeError(`the plan lacks ${stage}`);
-  return found;
+  const stagePlan = plan.stages.find((each) => each.stage === stage);
+  if (!stagePlan) throw new TypeError(`the plan lacks ${stage}`);
+  return stagePlan;
 }

@@ -150,25 +150,32 @@ export class Solver {
     try {
       const form = { guided, stochastic, evaluations };
       const sizes = solverSizes([first.length / width, width], form);
-      const made = scope.all(sizes, 'latents', {
+      const tensors = scope.all(sizes, 'latents', {
         sample: first,
         last: state?.last,
         previous: state?.previous,
         before: state?.before,
       });
-      const { sample, last, corrected, next, previous, before, prediction } = made;
-      this.#samples = present(sample, last, corrected, next, made.spare_corrected, made.spare_next);
+      const { sample, last, corrected, next, previous, before, prediction } = tensors;
+      this.#samples = present(
+        sample,
+        last,
+        corrected,
+        next,
+        tensors.spare_corrected,
+        tensors.spare_next,
+      );
       this.#predictions = present(
         previous,
         before,
         prediction,
-        made.spare_prediction,
-        made.spare_before,
+        tensors.spare_prediction,
+        tensors.spare_before,
       );
       this.#state = { sample, last, previous, before };
-      this.conditional = made.conditional;
-      this.unconditional = made.unconditional ?? null;
-      this.#noise = made.noise ?? null;
+      this.conditional = tensors.conditional;
+      this.unconditional = tensors.unconditional ?? null;
+      this.#noise = tensors.noise ?? null;
     } catch (error) {
       this.dispose();
       throw error;

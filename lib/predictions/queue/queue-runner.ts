@@ -124,11 +124,11 @@ export class QueueRunner {
       return makeThumbnail(image, options.framing, parameters.size).catch(() => null);
     };
     // Variations have the same image.
-    const made = new Map<Blob, Promise<Blob | null>>();
+    const thumbnails = new Map<Blob, Promise<Blob | null>>();
     return Promise.all(
       inputs.map((input) => {
-        const thumbnail = made.get(input.image) ?? thumbnailOf(input);
-        made.set(input.image, thumbnail);
+        const thumbnail = thumbnails.get(input.image) ?? thumbnailOf(input);
+        thumbnails.set(input.image, thumbnail);
         return thumbnail;
       }),
     );

@@ -112,9 +112,9 @@ export class RequestQueue {
   /** Removes entries. @returns those that were still there, for {@link restore} */
   async remove(ids: readonly string[]): Promise<readonly QueueEntry[]> {
     return this.#write(async () => {
-      const found = await this.database.queue.where('id').anyOf(ids).toArray();
+      const entries = await this.database.queue.where('id').anyOf(ids).toArray();
       await this.database.queue.bulkDelete([...ids]);
-      return found;
+      return entries;
     });
   }
 

@@ -90,8 +90,8 @@ function checkColumns(columns: number): void {
   }
 }
 
-function checkLength(name: string, found: number, expected: number): void {
-  if (found !== expected) {
-    throw new TypeError(`${name} has ${found} elements, expected ${expected}.`);
+function checkLength(name: string, actual: number, expected: number): void {
+  if (actual !== expected) {
+    throw new TypeError(`${name} has ${actual} elements, expected ${expected}.`);
   }
 }

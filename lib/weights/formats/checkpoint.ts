@@ -141,9 +141,9 @@ async function openShards(folder: ModelFolder, dir: string, index: string): Prom
  */
 export function checkpointOf(label: string, tensors: LocatedTensors): Checkpoint {
   function find(name: string): LocatedTensor {
-    const found = tensors.get(name);
-    if (!found) throw missing(label, name);
-    return found;
+    const tensor = tensors.get(name);
+    if (!tensor) throw missing(label, name);
+    return tensor;
   }
   async function read(name: string): Promise<Float32Array> {
     const { file, entry, scale } = find(name);
@@ -159,9 +159,9 @@ export function checkpointOf(label: string, tensors: LocatedTensors): Checkpoint
     read,
     readStored: (names) =>
       readEach(names, (name) => {
-        const found = find(name);
-        const bits = storedBits(found);
-        return bits === null ? read(name) : readBlocks(found, bits, name);
+        const tensor = find(name);
+        const bits = storedBits(tensor);
+        return bits === null ? read(name) : readBlocks(tensor, bits, name);
       }),
     async readRows(name, rows) {
       const { file, entry, scale } = find(name);
@@ -241,9 +241,9 @@ export function withAliases(
       const data = await checkpoint.readStored(names.map(stored));
       return new Map(
         names.map((name) => {
-          const found = data.get(stored(name));
-          if (!found) throw new TypeError(`${name} was not read`);
-          return [name, found];
+          const tensor = data.get(stored(name));
+          if (!tensor) throw new TypeError(`${name} was not read`);
+          return [name, tensor];
         }),
       );
     },
@@ -265,11 +265,11 @@ export function checkTensors(
 ): void {
   for (const [name, shape] of expected) {
     if (!checkpoint.has(name)) throw missing(componentName, name, shape);
-    const found = checkpoint.shape(name);
-    if (found.length !== shape.length || found.some((n, axis) => n !== shape[axis])) {
+    const actual = checkpoint.shape(name);
+    if (actual.length !== shape.length || actual.some((n, axis) => n !== shape[axis])) {
       throw new KinoraError(
         'TENSOR_SHAPE',
-        `${name} of the ${componentName} is [${found}], but its configuration needs [${shape}].`,
+        `${name} of the ${componentName} is [${actual}], but its configuration needs [${shape}].`,
       );
     }
   }

@@ -129,20 +129,20 @@ async function placeOf(file: WeightFile, record: ZipRecord | undefined) {
 
 /** The tensors of a table and of the tables in it. */
 function tensorsOf(file: WeightFile, table: Value): Map<string, Tensor> {
-  const found = new Map<string, Tensor>();
+  const tensors = new Map<string, Tensor>();
   const seen = new Set<Value>();
   const take = (name: string, value: Value) => {
     if (!(value instanceof Tensor)) return;
     if (seen.has(value)) throw invalid(file, `${name} is another tensor again`);
     seen.add(value);
-    found.set(name, value);
+    tensors.set(name, value);
   };
   for (const [name, value] of table instanceof Map ? table : []) {
     take(name, value);
     if (value instanceof Map) for (const [inner, one] of value) take(`${name}.${inner}`, one);
   }
-  if (found.size === 0) throw invalid(file, 'it has no tensors');
-  return found;
+  if (tensors.size === 0) throw invalid(file, 'it has no tensors');
+  return tensors;
 }
 
 /**
@@ -209,7 +209,7 @@ function unpickle(file: WeightFile, bytes: Uint8Array): Value {
     j: () => push(known(memo.get(u32()))),
     c: () => push(new Global(`${line()} ${line()}`)),
     Q: () => push(storageOf(pop())),
-    R: () => push(made(pop(), pop())),
+    R: () => push(reduce(pop(), pop())),
     s: () => setItems(many(2)),
     u: () => setItems(sinceMark()),
     b: () => void pop(), // BUILD
@@ -241,7 +241,7 @@ function storageOf(id: Value): Storage {
 }
 
 /** What a class makes of its arguments: an empty table, or a tensor. */
-function made(args: Value, type: Value): Value {
+function reduce(args: Value, type: Value): Value {
   const name = type instanceof Global ? type.name : '';
   if (!Array.isArray(args)) throw new RangeError('no arguments');
   if (name === orderedDict && args.length === 0) return new Map();

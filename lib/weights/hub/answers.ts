@@ -39,9 +39,9 @@ export async function request(
 }
 
 /** Whether the answer comes from another server than the one that was asked. */
-function isElsewhere(response: Response, asked: string | URL): boolean {
+function isElsewhere(response: Response, url: string | URL): boolean {
   if (!response.redirected || response.url === '') return false;
-  return new URL(response.url).origin !== new URL(asked).origin;
+  return new URL(response.url).origin !== new URL(url).origin;
 }
 
 function refusal(

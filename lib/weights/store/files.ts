@@ -153,8 +153,8 @@ async function fetchFile(
     throw corrupt(name, `the SHA-256 ${sha256}`, source.sha256);
   }
   const { gitSha1 } = source;
-  const found = gitSha1 ? await gitHash(data) : null;
-  if (gitSha1 && found !== gitSha1) throw corrupt(name, `git's SHA-1 ${found}`, gitSha1);
+  const actualSha1 = gitSha1 ? await gitHash(data) : null;
+  if (gitSha1 && actualSha1 !== gitSha1) throw corrupt(name, `git's SHA-1 ${actualSha1}`, gitSha1);
   return { data, sha256 };
 }
 

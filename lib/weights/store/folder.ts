@@ -79,9 +79,9 @@ export function modelFolderOf(folder: StoreFolder): ModelFolder {
   const missing = (path: string) =>
     new KinoraError('MODEL_FILE_MISSING', `${folder.name}/${path} is missing.`);
   async function text(path: string): Promise<string> {
-    const found = await folder.readText(checkPath(path));
-    if (found === null) throw missing(path);
-    return found;
+    const content = await folder.readText(checkPath(path));
+    if (content === null) throw missing(path);
+    return content;
   }
   return {
     async open(path) {

@@ -25,7 +25,7 @@ export interface InstalledLanguageModel {
 export async function findLanguageModel(
   tools: StoreFolder = opfsFolder(toolFolder),
 ): Promise<InstalledLanguageModel | null> {
-  const found: (InstalledLanguageModel & { readonly completedAt: string })[] = [];
+  const installed: (InstalledLanguageModel & { readonly completedAt: string })[] = [];
   for (const id of await tools.folders()) {
     const folder = tools.folder(id).folder('language_model');
     const manifest = await readManifest(folder);
@@ -34,9 +34,9 @@ export async function findLanguageModel(
     if (!manifest || !file || !source?.sha256 || file.size !== source.bytes) continue;
     const name = source.name.replace(/@[^@/]*$/, '');
     const { completedAt } = manifest.stored;
-    found.push({ file, name, sha256: source.sha256, completedAt });
+    installed.push({ file, name, sha256: source.sha256, completedAt });
   }
-  found.sort((a, b) => (a.completedAt < b.completedAt ? 1 : -1));
-  const [last] = found;
+  installed.sort((a, b) => (a.completedAt < b.completedAt ? 1 : -1));
+  const [last] = installed;
   return last ? { file: last.file, name: last.name, sha256: last.sha256 } : null;
 }

@@ -105,7 +105,7 @@ export async function streamFile(streamed: StreamedFile): Promise<string> {
 }
 
 /** The error for a file that is not what was announced. */
-export function corrupt(name: string, found: string, announced: string): KinoraError {
-  const sentence = `${name} has ${found}, but ${announced} was announced.`;
+export function corrupt(name: string, actual: string, announced: string): KinoraError {
+  const sentence = `${name} has ${actual}, but ${announced} was announced.`;
   return new KinoraError('DOWNLOAD_CORRUPT', sentence);
 }

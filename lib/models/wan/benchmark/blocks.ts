@@ -84,8 +84,8 @@ export async function openBlocks(
   try {
     const conditioned = conditionWidth(transformer) > 0;
     const imageRows = transformer.image_dim ? imageFeatureRows : undefined;
-    const given = conditioned ? [] : [0];
-    const clipOptions = { given, maxChunkTokens, guided: false, imageRows };
+    const conditioningFrames = conditioned ? [] : [0];
+    const clipOptions = { given: conditioningFrames, maxChunkTokens, guided: false, imageRows };
     const clip = await model.createClip(clipOfTokens(transformer, tokens), clipOptions);
     owned.push(clip);
     const width = tokenWidth(transformer);

@@ -37,16 +37,16 @@ class BufferSet {
         const own = category !== 'lora';
         const known = own ? this.#tensors : this.adapters;
         const key = own ? name.slice(prefix.length) : name;
-        const found = known.get(key);
-        if (!found) {
-          const made = this.scope.tensor(dtype, dims, category, data);
-          known.set(key, made);
-          return made;
+        const existing = known.get(key);
+        if (!existing) {
+          const created = this.scope.tensor(dtype, dims, category, data);
+          known.set(key, created);
+          return created;
         }
-        if (found.dtype !== dtype || found.dims.join() !== dims.join()) {
+        if (existing.dtype !== dtype || existing.dims.join() !== dims.join()) {
           throw new TypeError(`${name} is not alike in all blocks`);
         }
-        const tensor = found as DeviceTensor<typeof dtype>;
+        const tensor = existing as DeviceTensor<typeof dtype>;
         if (own) this.backend.write(tensor, data);
         return tensor;
       },

@@ -82,11 +82,11 @@ export async function kernelWeights(
   match: ImageMatch,
   storage: Storage,
 ): Promise<Bindings> {
-  const made: Record<string, DeviceTensor> = {};
+  const bindings: Record<string, DeviceTensor> = {};
   const make = (name: string, data?: Float32Array) => {
     const { dtype, dims } = kernelWeightSizes(match, storage)[name] ?? unknown(name);
     const tensor = scope.tensor(dtype, dims, 'weights');
-    made[name] = tensor;
+    bindings[name] = tensor;
     if (data) {
       const padded = new Float32Array(dims.reduce((product, size) => product * size, 1));
       padded.set(data);
@@ -103,13 +103,13 @@ export async function kernelWeights(
       make(`weight${index}`, all.subarray(part.index * size, (part.index + 1) * size));
       make(`bias${index}`, await reader.bias(layer));
     }
-    return made;
+    return bindings;
   }
 
   const { layer, residual, upsample, shuffle, activation } = match;
   if (layer.depthwise) {
     make('weights', transposed(await reader.taps(layer), layer.filters, layer.kernel ** 2));
-    return made;
+    return bindings;
   }
   const sources = [
     upsample
@@ -139,7 +139,7 @@ export async function kernelWeights(
     }
     row += packedRows(order);
   }
-  return made;
+  return bindings;
 }
 
 function unknown(name: string): never {

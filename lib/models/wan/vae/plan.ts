@@ -181,9 +181,9 @@ function emptyCheckpoint(config: VaeConfig): VaeCheckpoint {
     shapes.set(derived.transposed(convolution), [inputs, filters]);
   }
   const shape = (name: string): readonly number[] => {
-    const found = shapes.get(name);
-    if (!found) throw new KinoraError('TENSOR_MISSING', `The VAE has no tensor ${name}.`);
-    return found;
+    const dims = shapes.get(name);
+    if (!dims) throw new KinoraError('TENSOR_MISSING', `The VAE has no tensor ${name}.`);
+    return dims;
   };
   return {
     has: (name) => shapes.has(name),
@@ -270,11 +270,11 @@ export async function decodeOptions(
   const key = JSON.stringify([config, latentHeight, latentWidth, kernels]);
   // What a device limits and compiles is asked anew.
   const isKnown = !imageKernels(kernels) || (!compute && !largestBuffer);
-  const found =
+  const measured =
     (isKnown ? known.get(key) : undefined) ??
     (await measureOptions(config, size, tilings(size), options));
-  if (isKnown) known.set(key, found);
-  return found;
+  if (isKnown) known.set(key, measured);
+  return measured;
 }
 
 async function measureOptions(
@@ -295,14 +295,14 @@ async function measureOptions(
   const latentPart = planner
     ? (await Promise.all(groups.map(measure))).reduce(larger)
     : await countGraphs(groups, checkpoint);
-  const found: DecodeOption[] = [];
+  const measured: DecodeOption[] = [];
   for (const tiles of ways) {
     const bytes =
       tiles === 'full'
         ? await measure(decoderGraphs(config, size))
         : larger(latentPart, await measure(tileGraphs(config, tileSize(height, width, tiles))));
-    found.push({ tiles, bytes, work: decodeWork({ height, width }, tiles) });
+    measured.push({ tiles, bytes, work: decodeWork({ height, width }, tiles) });
   }
   await planner?.compileKernels();
-  return found;
+  return measured;
 }

@@ -139,10 +139,10 @@ async function forward(
     await model.embedTime(clip, steps.at(-1) ?? Number.NaN, times.noisy);
     const input = await golden.tensors.read('dit_input');
     const tokens = latentsToTokens(input, config.in_channels, size, config);
-    const given = clip.conditioningTokens * width;
+    const split = clip.conditioningTokens * width;
     const rows = (data?: Float32Array) => ({
-      conditioning: scope.float32([given / width, width], 'latents', data?.subarray(0, given)),
-      free: scope.float32([clip.tokens - given / width, width], 'latents', data?.subarray(given)),
+      conditioning: scope.float32([split / width, width], 'latents', data?.subarray(0, split)),
+      free: scope.float32([clip.tokens - split / width, width], 'latents', data?.subarray(split)),
     });
     const velocity = rows();
     await model.velocity(clip, rows(tokens), times, [{ text: prepared, velocity }], {
@@ -152,7 +152,7 @@ async function forward(
     });
     const result = new Float32Array(tokens.length);
     result.set(await backend.read(velocity.conditioning));
-    result.set(await backend.read(velocity.free), given);
+    result.set(await backend.read(velocity.free), split);
     return tokensToLatents(result, config.out_channels, size, config);
   } finally {
     prepared.dispose();
@@ -288,14 +288,14 @@ async function* keyFrames(context: ParityContext): AsyncGenerator<ParityLine> {
   const last = await encodeGoldenImage(context, references, 'last_rgb_u8');
   yield compare('keyframes.last_latent', last, await references.read('last_latent'), tolerance);
   const size = latentSize(context);
-  const made = await tensors.read('final_latents');
+  const finalLatents = await tensors.read('final_latents');
   const latentOf: Readonly<Record<string, () => Promise<Float32Array>>> = {
     first: () => goldenLatent(context),
     last: async () => last,
     ...Object.fromEntries(
       Array.from({ length: size.frames }, (_, f) => [
         `final_latents[${f}]`,
-        async () => latentFrame(made, size, f),
+        async () => latentFrame(finalLatents, size, f),
       ]),
     ),
   };
@@ -303,9 +303,9 @@ async function* keyFrames(context: ParityContext): AsyncGenerator<ParityLine> {
   const negativePrompt = await goldenEmbeds(context, 'negative_prompt_embeds');
   const model = await openTransformer(context, context.precision);
   try {
-    for (const [name, given] of Object.entries(cases)) {
+    for (const [name, sources] of Object.entries(cases)) {
       const image: Record<string, Float32Array> = {};
-      for (const [frame, source] of Object.entries(given)) {
+      for (const [frame, source] of Object.entries(sources)) {
         const latent = await latentOf[source]?.();
         if (latent) image[givenName(Number(frame))] = latent;
       }

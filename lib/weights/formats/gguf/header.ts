@@ -189,8 +189,8 @@ function shapeOf(
   const count = (dims: readonly number[]) => dims.reduce((product, n) => product * n, 1);
   const valid = restored.length > 0 && restored.length <= maxDimensions;
   if (!valid || restored.some((n) => n < 0) || count(restored) !== count(shape)) {
-    const found = String(original).slice(0, 60);
-    throw invalid(window, `the original shape of ${name}, [${found}], is not [${shape}]`);
+    const originalText = String(original).slice(0, 60);
+    throw invalid(window, `the original shape of ${name}, [${originalText}], is not [${shape}]`);
   }
   return restored;
 }

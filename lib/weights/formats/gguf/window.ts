@@ -54,8 +54,8 @@ export class HeaderWindow {
     this.expect(count, 1, `bytes of ${what}`);
     const rest = this.#bytes.subarray(this.#at);
     const start = this.#origin + this.#bytes.length;
-    const wanted = Math.max(count - rest.length, this.#nextRead);
-    const end = Math.min(start + wanted, this.file.size, maxHeaderBytes);
+    const readLength = Math.max(count - rest.length, this.#nextRead);
+    const end = Math.min(start + readLength, this.file.size, maxHeaderBytes);
     const next = await this.file.read(start, end);
     this.#nextRead = Math.min(this.#nextRead * 4, largestRead);
     const joined = new Uint8Array(rest.length + next.length);
