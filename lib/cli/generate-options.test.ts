@@ -30,7 +30,7 @@ describe('the options of generate', () => {
       image: undefined,
       lastImage: undefined,
       parameters: parseParameters({ prompt: samplePrompt }),
-      given: [],
+      explicit: [],
       model: 'mini',
       profile: 'standard',
       options: { safetyChecker: true },
@@ -70,7 +70,7 @@ describe('the options of generate', () => {
         flow_shift: 2.5,
         seed: 9_999_999_999,
       },
-      given: ['negative_prompt', 'num_inference_steps', 'guidance_scale', 'flow_shift'],
+      explicit: ['negative_prompt', 'num_inference_steps', 'guidance_scale', 'flow_shift'],
       model: 'other',
       profile: 'ultra-fast',
       options: {
