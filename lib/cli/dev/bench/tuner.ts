@@ -1,4 +1,4 @@
-import { readArguments, usageError } from '../../arguments';
+import { oneOf, readArguments, usageError } from '../../arguments';
 import { HeadlessPage } from '../../browser/headless-page';
 import { launchBrowser } from '../../browser/launch';
 import { servePages } from '../../browser/page-bundle';
@@ -26,8 +26,7 @@ export async function benchTuner(args: readonly string[]): Promise<void> {
     process.stdout.write(help);
     return;
   }
-  const mode = modes.find((name) => name === values.kernels);
-  if (!mode) throw refuse(`--kernels must be one of ${modes.join(', ')}.`);
+  const mode = oneOf('--kernels', modes, values.kernels);
   const pages = await servePages();
   try {
     const { browser } = await launchBrowser();
