@@ -76,7 +76,7 @@ export function LibraryView(props: {
             />
           ))}
           <FinisherSection about={about} actions={actions} tools={library.tools} />
-          <LoraLibrary library={library} actions={actions} {...about(subjects.addLora)} />
+          <LoraLibrary library={library} actions={actions} about={about(subjects.addLora)} />
           <ToolSection
             about={about}
             actions={actions}
@@ -90,7 +90,7 @@ export function LibraryView(props: {
               {t('models.whatTakesIt')}
             </Link>
           </StorageBar>
-          <AddModel {...about(subjects.addModel)} onAdd={actions.addModel} />
+          <AddModel about={about(subjects.addModel)} actions={actions} />
           <HubSetting
             library={library}
             {...about(subjects.hub)}
