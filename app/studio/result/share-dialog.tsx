@@ -13,6 +13,7 @@ import { downloadFile } from '../../shared/browser';
 import { HelpLink } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { forgetSession, mayBeSignedIn } from '../../shared/session';
+import { Switch } from '../../shared/fields';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/share';
 import { formatDate } from '../../texts/format';
@@ -121,14 +122,11 @@ interface Inclusion {
 /** Whether one part is told. */
 function Part({ name, include, onInclude }: Inclusion & { name: keyof ShareInclude }) {
   return (
-    <label className="check">
-      <input
-        type="checkbox"
-        checked={include[name]}
-        onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
-      />
-      {t(`share.showPart.${name}`)}
-    </label>
+    <Switch
+      name={t(`share.showPart.${name}`)}
+      checked={include[name]}
+      onChange={(shown) => onInclude({ ...include, [name]: shown })}
+    />
   );
 }
 
