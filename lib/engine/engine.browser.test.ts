@@ -149,7 +149,7 @@ describe('a second model family', () => {
     expect(shares).toEqual(shares.toSorted((a, b) => a - b));
     expect(shares.at(-1)).toBeGreaterThan(0.9);
     // What was measured is remembered for the next run.
-    const key = pacesKey({ options: { backend: 'wasm' }, gpu: null }, model);
+    const key = pacesKey(null, { backend: 'wasm' }, model);
     const paces = (await loadSetting(new KinoraDatabase(), key)) as Paces;
     expect(paces.denoise).toBeGreaterThan(0);
     const { counting } = result.findings ?? {};

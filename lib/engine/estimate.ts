@@ -27,31 +27,25 @@ import { modelFolderOf, openModelStore } from '../weights/store';
 
 const database = new KinoraDatabase();
 
-/** A device that computes a run. */
-interface Device {
-  readonly options: DeviceOptions;
-  /** Null for the CPU. */
-  readonly gpu: DeviceReport | null;
-}
-
-/** The setting that keeps what was measured on a device with a model. */
-export function pacesKey({ options, gpu }: Device, model: string): string {
+/** The setting that keeps what was measured on a device with a model. @param gpu null for the CPU */
+export function pacesKey(gpu: DeviceReport | null, { kernels }: DeviceOptions, model: string) {
   const device = gpu
-    ? ['webgpu', ...Object.values(gpu.adapter), options.kernels ?? usualKernels(gpu.software)]
+    ? ['webgpu', ...Object.values(gpu.adapter), kernels ?? usualKernels(gpu.software)]
     : ['wasm', navigator.hardwareConcurrency];
   return ['paces', ...device, model].join('|');
 }
 
 /** The estimator of a run on a device, by what was measured there before. */
 async function estimatorOf(
-  { gpu, options }: Device,
+  gpu: DeviceReport | null,
+  device: DeviceOptions,
   checks: boolean | undefined,
   run: Omit<CountedRun, 'checkedFrames'>,
   finishing?: () => boolean,
 ): Promise<RunEstimator> {
   const checkedFrames = checks ? sampledFrames(run.frames).length : 0;
   const kind = !gpu ? 'cpu' : gpu.software ? 'emulated' : 'gpu';
-  const key = pacesKey({ gpu, options }, run.manifest.id);
+  const key = pacesKey(gpu, device, run.manifest.id);
   // A browser without storage measures each time.
   const kept = (await loadSetting(database, key).catch(() => undefined)) as Paces | undefined;
   return new RunEstimator(stagesOf({ ...run, checkedFrames }, kind), kept ?? {}, finishing);
@@ -78,8 +72,7 @@ export async function followRun(
     decodesOnly: continuation === 'finish' || continuation === 'refine',
   };
   const finishing = () => control.finishing || continuation === 'finish';
-  const on = { gpu, options: device };
-  const estimator = await estimatorOf(on, options.safetyChecker, counted, finishing);
+  const estimator = await estimatorOf(gpu, device, options.safetyChecker, counted, finishing);
   // Until it is known what an earlier run has done nothing is said.
   let knowsStart = continuation !== 'resume';
   const say = () => {
@@ -99,7 +92,8 @@ export async function followRun(
     /** Remembers what was measured. A full disk loses no video: then it is measured again. */
     async keep(): Promise<void> {
       const paces = { ...estimator.known, ...estimator.measured() };
-      await saveSetting(database, pacesKey(on, manifest.id), paces).catch(() => undefined);
+      const key = pacesKey(gpu, device, manifest.id);
+      await saveSetting(database, key, paces).catch(() => undefined);
     },
     end: () => clearInterval(timer),
   };
@@ -145,7 +139,7 @@ export async function forecast(
     const frames = frameCount(manifest, duration);
     const run = { manifest, counts, sampling, size, frames, finishing: parameters };
     const checks = hasSafetyChecker(model) && options.safetyChecker;
-    const estimator = await estimatorOf({ gpu, options: device }, checks, run);
+    const estimator = await estimatorOf(gpu, device, checks, run);
     if (withMemory) {
       memory = await forecastMemory(counts, run, {
         kernels: gpu ? (device.kernels ?? usualKernels(gpu.software)) : 'runtime',
