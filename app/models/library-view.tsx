@@ -54,8 +54,8 @@ export function LibraryView(props: {
   return (
     <>
       <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
-      <div className="models-columns">
-        <div className="models-main">
+      <div className="columns models-columns">
+        <div className="column">
           {listed.length > 1 && (
             <Suspense>
               <ModelChoice
@@ -84,7 +84,7 @@ export function LibraryView(props: {
             adding={about(subjects.addTool)}
           />
         </div>
-        <div className="models-side">
+        <div className="column">
           <StorageBar storage={library.storage} onPersist={actions.persist}>
             <Link href="/settings" prefetch={false}>
               {t('models.whatTakesIt')}
