@@ -1,6 +1,6 @@
 import type { StoredComponent } from '../../contract';
 import { at } from '../../contract/at';
-import type { ByteSource } from '../formats/source';
+import type { ByteSource, WeightFile } from '../formats/source';
 import type { KeptFile } from './folder';
 import type { Checksum } from './hashes';
 import type { InstallOptions } from './installation';
@@ -19,10 +19,11 @@ export function fingerprint(
   files: readonly SummedFile[],
   checksum: Checksum,
 ): string {
+  const weights: readonly WeightFile[] = sources;
   const made = conversions.map(({ place, located, rowsPerPiece, recipe }) => [
     place,
     recipe.source,
-    sources.findIndex((source) => source === located.file),
+    weights.indexOf(located.file),
     located.entry,
     located.scale?.entry,
     rowsPerPiece,
