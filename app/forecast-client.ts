@@ -1,4 +1,4 @@
-import type { Forecast, ForecastRequest } from '../lib/engine/forecast';
+import type { Forecast, ForecastRequest } from '../lib/engine/estimate';
 import { createWorkerClient } from '../lib/predictions/worker-client';
 
 type Ask = (requests: readonly ForecastRequest[], withMemory?: boolean) => Promise<Forecast>;

@@ -6,7 +6,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { Client } from 'wavespeed';
 import { WaveSpeed } from 'wavespeed-0.0.15';
-import { quickStarts } from '../app/docs/quick-starts';
+import { quickStarts } from '../app/docs/testing/quick-starts';
 import { type ApiServer, startServer } from '../lib/cli/dev/app-server';
 import { exitCode, outputOf, startChild } from '../lib/cli/process';
 import { quickChecker } from '../lib/contract';

@@ -1,6 +1,6 @@
 import { expose } from 'comlink';
 import { installTransferHandlers } from '../lib/contract/transfer-handlers';
-import { forecast } from '../lib/engine/forecast';
+import { forecast } from '../lib/engine/estimate';
 import { modelFamilies } from '../lib/models';
 
 // Beside the engine, which may be busy.

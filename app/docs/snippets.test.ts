@@ -9,8 +9,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { errorExample, webhookExample } from '../../lib/contract/v3/openapi-examples';
-import { type QuickStart, quickStarts } from './quick-starts';
 import { snippetNames } from './snippet';
+import { type QuickStart, quickStarts } from './testing/quick-starts';
 
 /** The tests load the files that the page shows, as a reader would run them. */
 const folder = fileURLToPath(new URL('./snippets', import.meta.url));

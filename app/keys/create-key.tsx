@@ -1,6 +1,6 @@
 import Link from 'next/link';
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
-import { Choice } from '../shared/fields';
+import { Choice, Switch } from '../shared/fields';
 import { t } from '../texts';
 import '../texts/en/keys';
 import type { CreatedKey } from './keys-state';
@@ -60,19 +60,12 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
           </select>
         </div>
         <div className="field">
-          <label className="keys-check" htmlFor="key-shared">
-            <input
-              id="key-shared"
-              type="checkbox"
-              aria-describedby="key-shared-hint"
-              checked={form.shared}
-              onChange={(event) => fill({ shared: event.target.checked })}
-            />
-            {t('keys.shared')}
-          </label>
-          <p className="field-hint" id="key-shared-hint">
-            {sharedSentence(form)}
-          </p>
+          <Switch
+            name={t('keys.shared')}
+            hint={sharedSentence(form)}
+            checked={form.shared}
+            onChange={(shared) => fill({ shared })}
+          />
         </div>
         <button type="submit" className="primary" disabled={props.busy}>
           {form.kind === 'api' ? t('keys.createKey') : t('keys.createToken')}

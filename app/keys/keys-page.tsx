@@ -20,7 +20,7 @@ export function KeysPage() {
   return (
     <>
       <SiteHeader here="/keys" />
-      <main id="main" tabIndex={-1} className="keys">
+      <main id="main" tabIndex={-1} className="page keys">
         <h1>{t('common.keys')}</h1>
         {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
         {state.status === 'signed-out' && (
@@ -123,8 +123,8 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
           }}
         />
       )}
-      <div className="keys-columns">
-        <div className="keys-main">
+      <div className="columns keys-columns">
+        <div className="column">
           <KeyList
             heading={list}
             keys={keys}
@@ -143,7 +143,7 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
             }
           />
         </div>
-        <div className="keys-side">
+        <div className="column">
           <WorkersPanel workers={workers} />
           <CreateKey busy={busy} onCreate={(form) => void actions.create(form)} />
         </div>

@@ -9,8 +9,7 @@ import { readDropped, readPicked } from './local-files';
 /** The types of React do not have this attribute. */
 const wholeFolder = { webkitdirectory: '' };
 
-/** Takes files from this computer: a folder, single files, or whatever is dropped here. */
-export function FilePicker(props: {
+export interface FilePickerProps {
   /** What is wanted, for screen readers: "of the model". */
   what: string;
   accept: string;
@@ -19,7 +18,10 @@ export function FilePicker(props: {
   disabled?: boolean;
   children: ReactNode;
   onFiles: (files: LocalFile[]) => void;
-}) {
+}
+
+/** Takes files from this computer: a folder, single files, or whatever is dropped here. */
+export function FilePicker(props: FilePickerProps) {
   const { what, accept, folders = false, multiple = false, disabled, children, onFiles } = props;
   const [over, setOver] = useState(false);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);

@@ -54,8 +54,8 @@ export function LibraryView(props: {
   return (
     <>
       <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
-      <div className="models-columns">
-        <div className="models-main">
+      <div className="columns models-columns">
+        <div className="column">
           {listed.length > 1 && (
             <Suspense>
               <ModelChoice
@@ -76,7 +76,7 @@ export function LibraryView(props: {
             />
           ))}
           <FinisherSection about={about} actions={actions} tools={library.tools} />
-          <LoraLibrary library={library} actions={actions} {...about(subjects.addLora)} />
+          <LoraLibrary library={library} actions={actions} about={about(subjects.addLora)} />
           <ToolSection
             about={about}
             actions={actions}
@@ -84,13 +84,13 @@ export function LibraryView(props: {
             adding={about(subjects.addTool)}
           />
         </div>
-        <div className="models-side">
+        <div className="column">
           <StorageBar storage={library.storage} onPersist={actions.persist}>
             <Link href="/settings" prefetch={false}>
               {t('models.whatTakesIt')}
             </Link>
           </StorageBar>
-          <AddModel {...about(subjects.addModel)} onAdd={actions.addModel} />
+          <AddModel about={about(subjects.addModel)} actions={actions} />
           <HubSetting
             library={library}
             {...about(subjects.hub)}

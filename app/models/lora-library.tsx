@@ -1,31 +1,21 @@
-import { type FormEvent, useState } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LibrarySnapshot } from '../../lib/contract/library';
 import { groupPairs } from '../../lib/contract/lora-files';
 import { t } from '../texts';
 import '../texts/en/models';
-import { FilePicker } from './file-picker';
+import { type About, AddSource } from './add-source';
 import { LoraCard } from './lora-card';
 import { fractionOf } from './model-view';
-import { Outcome } from './outcome';
 import type { LibraryActions } from './use-library-actions';
 import { amountOf } from './wording';
 
 /** The adapters that are kept in this browser, and the ways to add one. */
 export function LoraLibrary(props: {
   library: LibrarySnapshot;
-  doing: string | undefined;
-  done: string | undefined;
-  problem: ErrorRecord | undefined;
+  about: About;
   actions: LibraryActions;
 }) {
-  const { library, doing, done, problem, actions } = props;
+  const { library, about, actions } = props;
   const { loras, loraDownloads } = library;
-  const [address, setAddress] = useState('');
-  const add = (event: FormEvent) => {
-    event.preventDefault();
-    actions.addLora({ address: address.trim() });
-  };
   return (
     <section className="panel loras-panel" id="loras" aria-labelledby="loras-title">
       <h2 id="loras-title">{t('models.loraLibrary')}</h2>
@@ -59,36 +49,23 @@ export function LoraLibrary(props: {
           </div>
         );
       })}
-      <form className="field" onSubmit={add}>
-        <label htmlFor="lora-address">{t('models.addressOrLink')}</label>
-        <div className="row">
-          <input
-            id="lora-address"
-            type="text"
-            inputMode="url"
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-            placeholder={t('models.addressExample')}
-            required
-            value={address}
-            onChange={(event) => setAddress(event.target.value)}
-          />
-          <button type="submit" disabled={doing !== undefined}>
-            {t('models.add')}
-          </button>
-        </div>
-      </form>
-      <FilePicker
+      <AddSource
+        id="lora-address"
+        label={t('models.addressOrLink')}
+        placeholder={t('models.addressExample')}
+        submit={t('models.add')}
         what={t('models.filesOfLora')}
         accept=".safetensors"
         multiple
-        disabled={doing !== undefined}
-        onFiles={(files) => actions.addLora({ files: files.map(({ file }) => file) })}
+        about={about}
+        onAdd={(source) =>
+          actions.addLora(
+            'files' in source ? { files: source.files.map(({ file }) => file) } : source,
+          )
+        }
       >
         {t('models.orDropLora')}
-      </FilePicker>
-      <Outcome doing={doing} done={done} problem={problem} />
+      </AddSource>
     </section>
   );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { PartState, PauseReason } from '../../lib/contract/library';
 import { viewModel } from './model-view';
-import { entry, part, storedPart } from './testing';
+import { entry, part, storedPart } from './testing/entries';
 import {
   announce,
   downloadSizes,

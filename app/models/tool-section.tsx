@@ -1,23 +1,14 @@
-import { type FormEvent, useState } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatBytes } from '../../lib/contract/format';
-import { type LocalFile, languageModelsOf, type ToolEntry } from '../../lib/contract/library';
+import { languageModelsOf, type ToolEntry } from '../../lib/contract/library';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/settings';
-import { FilePicker } from './file-picker';
+import { type About, AddSource } from './add-source';
 import { Licence } from './licence';
 import { viewModel } from './model-view';
 import { Outcome } from './outcome';
 import { PartRow } from './part-row';
 import type { LibraryActions } from './use-library-actions';
-
-/** What the page knows about one subject. */
-export interface About {
-  readonly doing: string | undefined;
-  readonly done: string | undefined;
-  readonly problem: ErrorRecord | undefined;
-}
 
 /** The language models that reword prompts, and the ways to add one. */
 export function ToolSection(props: {
@@ -28,11 +19,6 @@ export function ToolSection(props: {
   actions: LibraryActions;
 }) {
   const { tools, about, adding, actions } = props;
-  const [address, setAddress] = useState('');
-  const add = (event: FormEvent) => {
-    event.preventDefault();
-    actions.addTool({ address: address.trim() });
-  };
   return (
     <section className="panel" id="optimiser" aria-labelledby="optimiser-title">
       <h2 id="optimiser-title">{t('models.optimizer')}</h2>
@@ -47,36 +33,19 @@ export function ToolSection(props: {
       ))}
       <details className="more">
         <summary>{t('models.otherTool')}</summary>
-        <form className="field" onSubmit={add}>
-          <label htmlFor="tool-address">{t('models.toolAddress')}</label>
-          <div className="row">
-            <input
-              id="tool-address"
-              type="text"
-              inputMode="url"
-              autoComplete="off"
-              autoCapitalize="none"
-              spellCheck={false}
-              placeholder={t('models.toolExample')}
-              required
-              value={address}
-              onChange={(event) => setAddress(event.target.value)}
-            />
-            <button type="submit" disabled={adding.doing !== undefined}>
-              {t('models.add')}
-            </button>
-          </div>
-        </form>
-        <FilePicker
+        <AddSource
+          id="tool-address"
+          label={t('models.toolAddress')}
+          placeholder={t('models.toolExample')}
+          submit={t('models.add')}
           what={t('models.filesOfTool')}
           accept=".gguf"
-          disabled={adding.doing !== undefined}
-          onFiles={(files: LocalFile[]) => actions.addTool({ files })}
+          about={adding}
+          onAdd={actions.addTool}
         >
           {t('models.orDropTool')}
-        </FilePicker>
+        </AddSource>
       </details>
-      <Outcome {...adding} />
     </section>
   );
 }

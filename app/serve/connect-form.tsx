@@ -1,7 +1,7 @@
 import Link from 'next/link';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { ModelEntry } from '../../lib/contract/library';
-import { BackendField, describedBy, FieldNotes } from '../shared/fields';
+import { BackendField, describedBy, FieldNotes, Switch } from '../shared/fields';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
 import { errorSentences, t } from '../texts';
@@ -54,14 +54,11 @@ export function ConnectForm(props: {
               ),
             })}
           />
-          <label className="check">
-            <input
-              type="checkbox"
-              checked={values.remember}
-              onChange={(event) => change({ remember: event.target.checked })}
-            />
-            {t('serve.remember')}
-          </label>
+          <Switch
+            name={t('serve.remember')}
+            checked={values.remember}
+            onChange={(remember) => change({ remember })}
+          />
         </div>
         <div className="field">
           <label htmlFor="name">{t('serve.workerName')}</label>

@@ -50,9 +50,9 @@ export function ServePage() {
           {gpuActions}
         </GpuBadge>
       </SiteHeader>
-      <main id="main" tabIndex={-1} className="serve" data-ready={ready}>
+      <main id="main" tabIndex={-1} className="page serve" data-ready={ready}>
         <h1>{t('common.serve')}</h1>
-        <div className="serve-columns" data-connected={connected}>
+        <div className="columns serve-columns" data-connected={connected}>
           <ConnectForm
             values={values}
             change={change}
@@ -62,7 +62,7 @@ export function ServePage() {
             tokenError={form.tokenError}
             onConnect={() => void form.connect()}
           />
-          <div className="serve-main">
+          <div className="column">
             {!connected && problem && !isEmulated(problem) && (
               <GpuNotice error={problem} backend={backend}>
                 {gpuActions}

@@ -1,16 +1,8 @@
 import { KinoraError } from '../../lib/contract/errors';
 
-/** Web Lock of the tab that serves. */
+/** Web Lock of the tab that serves, and where it notes who it is for the others. */
 const servingLock = 'kinora:serving';
-/** Time limit for the other tab's answer, in milliseconds. */
-const answerTimeoutMs = 500;
-
-/** The serving tab's answer to another tab. */
-interface Holder {
-  readonly name: string;
-  /** Milliseconds since the epoch. */
-  readonly since: number;
-}
+const holderKey = 'kinora:serving-tab';
 
 /**
  * Acquires the serving lock of this browser and holds it until `signal` aborts. Browsers do not freeze a
@@ -22,46 +14,36 @@ export async function acquireServingLock(name: string, signal: AbortSignal): Pro
   await new Promise<void>((resolve, reject) => {
     navigator.locks
       .request(servingLock, { ifAvailable: true }, async (lock) => {
-        if (!lock) throw await describeOther();
+        if (!lock) throw inUse();
+        const since = new Date().toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+        noteHolder(`, as “${name}” since ${since}`);
         resolve();
-        await answerOthers({ name, since: Date.now() }, signal);
+        await new Promise<void>((end) => {
+          if (signal.aborted) end();
+          signal.addEventListener('abort', () => end());
+        });
       })
       .catch(reject);
   });
 }
 
-/** Answers other tabs until `signal` aborts. */
-function answerOthers(holder: Holder, signal: AbortSignal): Promise<void> {
-  const channel = new BroadcastChannel(servingLock);
-  channel.addEventListener('message', ({ data }) => {
-    if (data === 'who') channel.postMessage(holder);
-  });
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => {
-      channel.close();
-      resolve();
-    });
-    if (signal.aborted) resolve();
-  });
+/** A browser that stores nothing says only that there is another tab. */
+function noteHolder(text: string): void {
+  try {
+    localStorage.setItem(holderKey, text);
+  } catch {
+    // The other tabs have no name for this one then.
+  }
 }
 
-async function describeOther(): Promise<KinoraError> {
-  const channel = new BroadcastChannel(servingLock);
-  const answer = new Promise<Holder | null>((resolve) => {
-    channel.addEventListener('message', ({ data }: MessageEvent<Holder | 'who'>) => {
-      if (data !== 'who') resolve(data);
-    });
-    setTimeout(resolve, answerTimeoutMs, null);
-  });
-  channel.postMessage('who');
-  const holder = await answer;
-  channel.close();
-  const since = holder ? `, as “${holder.name}” since ${timeOf(holder.since)}` : '';
-  return new KinoraError('BUSY', `Another tab of this browser already serves${since}.`, {
+function inUse(): KinoraError {
+  let holder = '';
+  try {
+    holder = localStorage.getItem(holderKey) ?? '';
+  } catch {
+    // Storage is blocked.
+  }
+  return new KinoraError('BUSY', `Another tab of this browser already serves${holder}.`, {
     remedy: 'Use that tab, or disconnect it first: both would use the same GPU.',
   });
-}
-
-function timeOf(ms: number): string {
-  return new Date(ms).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
 }

@@ -4,6 +4,7 @@ import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract
 import { databaseError } from '../../lib/predictions/database';
 import { askToWrite, mayWrite, type VideoFolder } from '../../lib/predictions/video-folder';
 import { getRunner } from '../runner';
+import { Switch } from '../shared/fields';
 import { changeFinished, type FinishedSettings, loadFinished } from '../shared/finished';
 import { Problem } from '../shared/messages';
 import { hasNotifications } from '../shared/notification';
@@ -33,56 +34,37 @@ export function FinishedSection() {
     <section className="panel" aria-labelledby="finished-title">
       <h2 id="finished-title">{t('settings.finished')}</h2>
       <div className="field">
-        <label className="check">
-          <input
-            type="checkbox"
-            disabled={!settings}
-            checked={settings?.notification === true && allowed}
-            aria-describedby="notification-hint"
-            onChange={({ target: { checked } }) =>
-              run(async () => {
-                if (checked) await askForNotifications();
-                await change({ notification: checked });
-              })
-            }
-          />
-          {t('settings.notification')}
-        </label>
-        <p className="field-hint" id="notification-hint">
-          {t('settings.notificationHint')}
-        </p>
-      </div>
-      <div className="field">
-        <label className="check">
-          <input
-            type="checkbox"
-            disabled={!settings}
-            checked={settings?.sound === true}
-            onChange={({ target: { checked } }) =>
-              run(async () => {
-                // The browser may forbid sound.
-                if (checked) playSound().catch(() => {});
-                await change({ sound: checked });
-              })
-            }
-          />
-          {t('settings.sound')}
-        </label>
-      </div>
-      <div className="field">
-        <label className="check">
-          <input
-            type="checkbox"
-            disabled={!settings}
-            checked={settings?.imageInFile === true}
-            aria-describedby="image-in-file-hint"
-            onChange={({ target: { checked } }) => run(() => change({ imageInFile: checked }))}
-          />
-          {t('settings.imageInFile')}
-        </label>
-        <p className="field-hint" id="image-in-file-hint">
-          {t('settings.imageInFileHint')}
-        </p>
+        <Switch
+          name={t('settings.notification')}
+          hint={t('settings.notificationHint')}
+          disabled={!settings}
+          checked={settings?.notification === true && allowed}
+          onChange={(notification) =>
+            run(async () => {
+              if (notification) await askForNotifications();
+              await change({ notification });
+            })
+          }
+        />
+        <Switch
+          name={t('settings.sound')}
+          disabled={!settings}
+          checked={settings?.sound === true}
+          onChange={(sound) =>
+            run(async () => {
+              // The browser may forbid it.
+              if (sound) playSound().catch(() => {});
+              await change({ sound });
+            })
+          }
+        />
+        <Switch
+          name={t('settings.imageInFile')}
+          hint={t('settings.imageInFileHint')}
+          disabled={!settings}
+          checked={settings?.imageInFile === true}
+          onChange={(imageInFile) => run(() => change({ imageInFile }))}
+        />
       </div>
       {settings && (
         <FolderField

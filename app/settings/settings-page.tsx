@@ -30,16 +30,16 @@ export function SettingsPage() {
   return (
     <>
       <SiteHeader here="/settings" />
-      <main id="main" tabIndex={-1} className="models settings">
+      <main id="main" tabIndex={-1} className="page models settings">
         <h1>{t('settings.title')}</h1>
-        <div className="models-columns">
-          <div className="models-main">
+        <div className="columns models-columns">
+          <div className="column">
             <Appearance />
             <Computing gpu={gpu} />
             <GpuSection gpu={gpu} />
             <FinishedSection />
           </div>
-          <div className="models-side">
+          <div className="column">
             <LibraryStatus library={library} />
             {library.status === 'ready' && (
               <>

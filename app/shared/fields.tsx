@@ -51,7 +51,7 @@ export function Choice(props: {
 /** A choice that is made or not, with what it means. */
 export function Switch(props: {
   name: string;
-  hint: ReactNode;
+  hint?: ReactNode;
   disabled?: boolean;
   checked: boolean;
   onChange: (checked: boolean) => void;
@@ -66,7 +66,7 @@ export function Switch(props: {
       />
       <span>
         {props.name}
-        <small>{props.hint}</small>
+        {props.hint && <small>{props.hint}</small>}
       </span>
     </label>
   );

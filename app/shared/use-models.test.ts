@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { entry } from '../models/testing';
-import { pickModel, profileChoices } from './use-models';
+import { entry } from '../models/testing/entries';
+import { pickModel } from './use-models';
 
 const { manifest } = entry();
 const tiny = entry({ manifest: { ...manifest, id: 'tiny' }, origin: 'bundled', ready: true });
@@ -18,13 +18,4 @@ test('without a selection, a ready model is used, preferably a downloaded one', 
   expect(pickModel([tiny, downloaded], 'of another server')).toBe(downloaded);
   expect(pickModel([real], '')).toBe(real);
   expect(pickModel([], '')).toBeUndefined();
-});
-
-test('a profile can be chosen only if the profiles of the model differ', () => {
-  const { standard, 'ultra-fast': fast } = manifest.profiles;
-  expect(profileChoices(undefined)).toEqual(['standard']);
-  expect(profileChoices(real)).toEqual(['standard']);
-  const profiles = { standard, 'ultra-fast': { ...fast, guidance: 1 } };
-  const both = entry({ manifest: { ...manifest, profiles } });
-  expect(profileChoices(both)).toEqual(['standard', 'ultra-fast']);
 });

@@ -1,7 +1,6 @@
 import { useMemo } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LoraEntry, ModelEntry } from '../../lib/contract/library';
-import { type ProfileName, profileNames, profilesDiffer } from '../../lib/contract/profile-names';
 import { getLibrary, useLibrary } from '../library';
 
 export type ModelList =
@@ -46,11 +45,6 @@ export function pickModel(models: readonly ModelEntry[], id: string): ModelEntry
     ready[0] ??
     models[0]
   );
-}
-
-/** The profiles that a user can choose from: all if they compute differently, else only `standard`. */
-export function profileChoices(model: ModelEntry | undefined): readonly ProfileName[] {
-  return model && profilesDiffer(model.manifest.profiles) ? profileNames : ['standard'];
 }
 
 /** The models of a list that are shown, ready ones first. */

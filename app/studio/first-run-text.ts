@@ -1,6 +1,6 @@
 import type { DeviceReport } from '../../lib/contract/engine';
 import type { Backend } from '../../lib/contract/prediction';
-import type { Forecast } from '../../lib/engine/forecast';
+import type { Forecast } from '../../lib/engine/estimate';
 import type { GpuState } from '../shared/gpu';
 import { t } from '../texts';
 import '../texts/en/form';

@@ -66,10 +66,38 @@ export function readHelpOnly(command: string, help: string): void {
     process.stdout.write(help);
     process.exit(0);
   } catch (thrown) {
-    const error = toKinoraError(thrown);
-    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-    process.exit(1);
+    process.exit(printError(thrown));
   }
+}
+
+/**
+ * Runs a command that has nothing to clean up: reads its options, prints its help or its error.
+ *
+ * @param command as in `npm run {command}`
+ * @param work gives the exit code
+ */
+export async function runCommand<T extends Options>(
+  command: string,
+  help: string,
+  options: T,
+  work: (given: Arguments<T>) => Promise<number>,
+): Promise<number> {
+  try {
+    const refuse = (sentence: string) => usageError(command, sentence);
+    const given = readArguments(process.argv.slice(2), options, refuse);
+    if (!('help' in given.values && given.values.help)) return await work(given);
+    process.stdout.write(help);
+    return 0;
+  } catch (thrown) {
+    return printError(thrown);
+  }
+}
+
+/** Prints what has failed, and what can be done. @returns the exit code */
+export function printError(thrown: unknown): number {
+  const error = toKinoraError(thrown);
+  process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
+  return 1;
 }
 
 /** What is to compute; without a backend, WebGPU where there is a GPU, else the CPU. */
@@ -104,13 +132,13 @@ export function readPrecision(text: string | undefined): Precision | undefined {
  *
  * @throws KinoraError `PARAMETER_INVALID` naming them
  */
-export function oneOf<T extends string>(
+export function oneOf<T extends string, Text extends string | undefined>(
   option: string,
   words: readonly T[],
-  text: string | undefined,
-): T | undefined {
-  if (text === undefined) return undefined;
-  const word = words.find((one) => one === text);
+  text: Text,
+): T | Extract<Text, undefined> {
+  if (text === undefined) return text as Extract<Text, undefined>;
+  const word = words.find((one) => one === String(text));
   if (word !== undefined) return word;
   throw new KinoraError('PARAMETER_INVALID', `${option} must be one of ${words.join(', ')}.`);
 }

@@ -3,12 +3,12 @@ import {
   type KernelSetting,
   KinoraError,
   kernelSettings,
+  type Precision,
   type ProfileName,
   precisions,
   profileNames,
   type Size,
   sizes,
-  toKinoraError,
 } from '../contract';
 import { modelFamilies } from '../models';
 import { latentSizeOf } from '../pipeline/latents';
@@ -19,7 +19,7 @@ import {
   memoryReport,
 } from '../pipeline/memory/plan';
 import { familyOf } from '../pipeline/open';
-import { readArguments, usageError } from './arguments';
+import { oneOf, readGibibytes, readPrecision, runCommand } from './arguments';
 import { diskFolder } from './disk-folder';
 import { readManifest } from './inputs';
 import { root } from './paths';
@@ -61,60 +61,32 @@ const expectedRates: Readonly<Record<string, readonly [exact: number, fastest: n
   'M3 Max': [7.8e12, 7.8e12],
 };
 
-process.exitCode = await main();
-
-async function main(): Promise<number> {
-  try {
-    const refuse = (sentence: string) => usageError('plan', sentence);
-    const { values, positionals } = readArguments(process.argv.slice(2), optionTypes, refuse);
-    if (values.help) {
-      process.stdout.write(help);
-      return 0;
-    }
-    const id = positionals[0] ?? 'wan2.2-ti2v-5b';
-    const size = sizes.find((name) => name === values.size);
-    if (!size) {
-      throw new KinoraError('PARAMETER_INVALID', `--size must be one of ${sizes.join(', ')}.`);
-    }
-    const kernels = kernelSettings.find((setting) => setting === values.kernels);
-    if (!kernels) {
-      const sentence = `--kernels must be one of ${kernelSettings.join(', ')}.`;
-      throw new KinoraError('PARAMETER_INVALID', sentence);
-    }
-    const profile = values.fast ? 'ultra-fast' : 'standard';
-    const { precision, frames } = values;
-    const asked: Asked = { size, kernels, profile, precision, frames };
-    if (values.table) {
-      process.stdout.write(await table(id, asked));
-      return 0;
-    }
-    const { planner } = await count(id, asked);
-    const budget = budgetOf(values.budget);
-    process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
-    process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
+process.exitCode = await runCommand('plan', help, optionTypes, async ({ values, positionals }) => {
+  const id = positionals[0] ?? 'wan2.2-ti2v-5b';
+  const asked: Asked = {
+    size: oneOf('--size', sizes, values.size),
+    kernels: oneOf('--kernels', kernelSettings, values.kernels),
+    profile: values.fast ? 'ultra-fast' : 'standard',
+    precision: readPrecision(values.precision),
+    frames: values.frames,
+  };
+  if (values.table) {
+    process.stdout.write(await table(id, asked));
     return 0;
-  } catch (thrown) {
-    const error = toKinoraError(thrown);
-    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-    return 1;
   }
-}
-
-function budgetOf(text: string | undefined): number | null {
-  if (text === undefined) return null;
-  const gibibytes = Number(text);
-  if (!(gibibytes > 0)) {
-    throw new KinoraError('PARAMETER_INVALID', '--budget must be a number of GiB, such as 8.');
-  }
-  return gibibytes * 2 ** 30;
-}
+  const { planner } = await count(id, asked);
+  const budget = readGibibytes('--budget', values.budget);
+  process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
+  process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
+  return 0;
+});
 
 /** What is asked of a model. */
 interface Asked {
   readonly size: Size;
   readonly kernels: KernelSetting;
   readonly profile: ProfileName;
-  readonly precision: string | undefined;
+  readonly precision: Precision | undefined;
   readonly frames: string | undefined;
 }
 
@@ -123,10 +95,6 @@ async function count(
   id: string,
   { size, kernels, profile, precision, frames: wantedFrames }: Asked,
 ): Promise<{ readonly planner: MemoryPlanner; readonly blockFlops: number }> {
-  const wanted = precisions.find((name) => name === precision);
-  if (precision !== undefined && !wanted) {
-    throw new KinoraError('PARAMETER_INVALID', `--precision must be ${precisions.join(' or ')}.`);
-  }
   const manifest = await readManifest(id);
   const { frameStride, maxClipFrames } = manifest;
   const frames = Number(wantedFrames ?? maxClipFrames);
@@ -137,7 +105,7 @@ async function count(
   const models = path.join(root, 'public/models');
   const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
   const family = familyOf(modelFamilies, manifest);
-  const counts = await family.count(wanted ?? manifest.precision, configuration);
+  const counts = await family.count(precision ?? manifest.precision, configuration);
   const native = longestClip(manifest, size, frames, manifest.profiles[profile]);
   const planner = await counts.planMemory({ native, kernels });
   const { pass } = counts.computation(latentSizeOf(counts.latents, native), 'full');

@@ -12,10 +12,13 @@ import { sha256 } from '../contract/sha256';
 import { failureOf } from '../contract/testing/failure';
 import { installTransferHandlers } from '../contract/transfer-handlers';
 import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
+import type { Paces } from '../pipeline/estimate/estimator';
+import { KinoraDatabase } from '../predictions/database';
 import { listRuns, removeRun } from '../predictions/run-files';
+import { loadSetting } from '../predictions/settings';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../video';
-import { knownPaces } from './run-estimate';
+import { pacesKey } from './estimate';
 import { fetchBlob, fetchStill, generate as generateWith, makeRequest } from './testing/runs';
 
 installTransferHandlers();
@@ -146,7 +149,8 @@ describe('a second model family', () => {
     expect(shares).toEqual(shares.toSorted((a, b) => a - b));
     expect(shares.at(-1)).toBeGreaterThan(0.9);
     // What was measured is remembered for the next run.
-    const { paces } = await knownPaces(null, {}, model);
+    const key = pacesKey(null, { backend: 'wasm' }, model);
+    const paces = (await loadSetting(new KinoraDatabase(), key)) as Paces;
     expect(paces.denoise).toBeGreaterThan(0);
     const { counting } = result.findings ?? {};
     // What was framed is what the model was given.

@@ -50,11 +50,11 @@ import {
 } from '../video';
 import type { EngineDevice } from './device';
 import { endOfEarlier } from './earlier-video';
+import { followRun } from './estimate';
 import { Finisher, openFinishers } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
-import { RunEstimate } from './run-estimate';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
@@ -76,7 +76,7 @@ export class Generation {
   readonly #clock = new PhaseClock();
   /** Of its saved files. */
   readonly #runId: string;
-  #estimate: RunEstimate | undefined;
+  #estimate: Awaited<ReturnType<typeof followRun>> | undefined;
 
   constructor(
     readonly request: EngineRequest,
@@ -145,7 +145,7 @@ export class Generation {
     const decoded = framesInFile(frames, { loop });
     const { control } = context;
     const counted = { model, sampling, frames, optimises: optimising };
-    const estimate = await RunEstimate.open(request, counted, control, context.report);
+    const estimate = await followRun(request, counted, control, context.report);
     this.#estimate = estimate;
     const { optimizer } = context.tools;
     const optimisation =

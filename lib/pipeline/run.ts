@@ -22,7 +22,7 @@ import {
   splitLatents,
 } from './latents';
 import { MemoryFit } from './memory/fit';
-import type { MemoryPlan } from './memory/plan';
+import { type MemoryPlan, planRequestOf } from './memory/plan';
 import type { ClipConditions, Loading, NamedTensors, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { Previews } from './preview';
@@ -292,13 +292,9 @@ class Run {
     const { width, height } = request.image;
     const frames = Math.max(...this.#clips.map((clip) => clip.frames));
     const planned = {
-      native: { width, height, frames },
+      ...planRequestOf(request, { width, height, frames }),
       backend,
       promptTokens: prompts.map(({ length }) => length),
-      decoder: request.decoder,
-      reusesBlocks: request.cache?.kind === 'magcache',
-      stochastic: this.#scheduler.stochastic,
-      evaluations: this.#scheduler.evaluations,
     };
     const planner = await model.planMemory(planned).catch((error: unknown) => {
       const refused = error instanceof KinoraError && error.code === 'KERNELS_UNAVAILABLE';

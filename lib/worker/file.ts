@@ -1,3 +1,4 @@
+import { untilStalled } from '../contract/until-stalled';
 import type { Clock } from '../weights/hub/retry';
 import { Backoff, isTransient, retryAfterOf } from './retry';
 import { checkResponse, TransportError, toTransportError } from './transport-error';
@@ -38,7 +39,8 @@ export async function fetchFile(
   let furthest = 0;
   for (;;) {
     try {
-      return await withStall(stallMs, signal, async (abort, came) => {
+      const stall = new TransportError('the server sends nothing more');
+      return await untilStalled(stallMs, stall, signal, async (abort, { came }) => {
         const response = await send(url, { signal: abort });
         await checkResponse(response);
         return bodyOf(response, (bytes) => {
@@ -70,34 +72,4 @@ async function bodyOf(response: Response, came: (bytes: number) => void): Promis
     parts.push(new Blob([new Uint8Array(piece.value)]));
   }
   return new Blob(parts, { type: response.headers.get('content-type') ?? '' });
-}
-
-/**
- * Work that ends where nothing comes any more.
- *
- * @param stallMs how long it may bring nothing, in milliseconds
- * @param work calls `came` whenever something has come
- * @throws TransportError after that time; what the work throws
- */
-async function withStall<T>(
-  stallMs: number,
-  signal: AbortSignal | undefined,
-  work: (signal: AbortSignal, came: () => void) => Promise<T>,
-): Promise<T> {
-  const stalled = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const came = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => stalled.abort(), stallMs);
-  };
-  came();
-  try {
-    return await work(AbortSignal.any([stalled.signal, ...(signal ? [signal] : [])]), came);
-  } catch (thrown) {
-    signal?.throwIfAborted();
-    if (stalled.signal.aborted) throw new TransportError('the server sends nothing more');
-    throw thrown;
-  } finally {
-    clearTimeout(timer);
-  }
 }

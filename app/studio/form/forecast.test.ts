@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import { deviceSentence } from '../first-run-text';
-import { durationText, memoryText } from './forecast';
+import { durationText } from './forecast';
+import { memoryText } from './generate-bar';
 
 test.each([
   [{ seconds: 0.4, measured: true }, 'about 1 s'],
@@ -14,11 +15,11 @@ test.each([
 
 test('memory is spoken of where a limit or the card makes it short', () => {
   const [full, least] = [10 * 2 ** 30, 4 * 2 ** 30];
-  expect(memoryText({ full, least, planned: full })).toBeNull();
-  const limited = memoryText({ full, least, planned: 6 * 2 ** 30 });
+  expect(memoryText({ full, least, plan: { peak: full, decodeWork: 1 } })).toBeNull();
+  const limited = memoryText({ full, least, plan: { peak: 6 * 2 ** 30, decodeWork: 1 } });
   expect(limited?.text).toBe('6.0 GiB of 10.0 GiB memory');
   expect(limited?.title).toContain('10.0 GiB');
-  expect(memoryText({ full, least, planned: null })?.text).toBe('Needs 4.0 GiB of memory');
+  expect(memoryText({ full, least, plan: null })?.text).toBe('Needs 4.0 GiB of memory');
 });
 
 test('the sentence on the device says first what it can do', () => {

@@ -1,10 +1,9 @@
 import { useEffect, useState } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
-import { formatMemory, timeParts } from '../../../lib/contract/format';
 import type { ModelEntry } from '../../../lib/contract/library';
 import type { Backend } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
-import type { Forecast, ForecastRequest, MemoryForecast } from '../../../lib/engine/forecast';
+import type { Forecast, ForecastRequest } from '../../../lib/engine/estimate';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
 import { deviceOptions } from '../../shared/device';
 import { t } from '../../texts';
@@ -91,34 +90,8 @@ export function durationText({ seconds, measured }: Omit<Forecast, 'memory'>): s
   if (seconds > 24 * 3600) return t('form.moreThanDay');
   // To a precision that a forecast has: seconds, then tens of seconds, then minutes, then quarters of an hour.
   const unit = seconds < 60 ? 1 : seconds < 600 ? 10 : seconds < 7200 ? 60 : 900;
-  const time = withoutZeros(Math.max(1, Math.round(seconds / unit)) * unit);
-  return measured ? t('form.about', { time }) : t('form.roughly', { time });
-}
-
-/** The time without `00 s` or `00 min` at its end. */
-function withoutZeros(seconds: number): string {
-  const [unit, first, second] = timeParts(seconds);
-  if (unit === 's' || second !== '00') return formatTime(seconds);
-  return unit === 'min'
-    ? t('form.wholeMinutes', { minutes: first })
-    : t('form.wholeHours', { hours: first });
-}
-
-/** The memory of a request in a few words, where it is short; null where all of the model stays in it. */
-export function memoryText({ full, least, planned }: MemoryForecast): {
-  readonly text: string;
-  readonly title: string;
-} | null {
-  if (planned === null) {
-    return {
-      text: t('form.needsMemory', { amount: formatMemory(least) }),
-      title: t('form.needsMemoryHint'),
-    };
-  }
-  if (planned >= full) return null;
-  const [amount, total] = [formatMemory(planned), formatMemory(full)];
-  return {
-    text: t('form.memoryOf', { amount, total }),
-    title: t('form.memoryLimited', { amount: total }),
-  };
+  const rounded = Math.max(1, Math.round(seconds / unit)) * unit;
+  // `3 min`, not `3 min 00 s`.
+  const time = formatTime(rounded).replace(/(?<=\D) ?00 \D+$/, '');
+  return t(measured ? 'form.about' : 'form.roughly', { time });
 }

@@ -1,10 +1,12 @@
 import type { ReactNode } from 'react';
-import type { Forecast } from '../../../lib/engine/forecast';
+import { formatMemory } from '../../../lib/contract/format';
+import type { Forecast } from '../../../lib/engine/estimate';
+import type { MemoryForecast } from '../../../lib/pipeline/memory/forecast';
 import { Choice } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/studio';
-import { durationText, memoryText } from './forecast';
+import { durationText } from './forecast';
 import type { FormFields } from './parameter-fields';
 import { hasValues, qualities, qualityValues } from './quality';
 
@@ -56,10 +58,29 @@ function Cost({ forecast }: { forecast: Forecast }) {
         {t('form.takes', { time: durationText(forecast) })}
       </p>
       {short && (
-        <p title={short.title} data-short={memory.planned === null || undefined}>
+        <p title={short.title} data-short={memory.plan === null || undefined}>
           {short.text}
         </p>
       )}
     </>
   );
+}
+
+/** The memory of a request in a few words, where it is short; null where all of the model stays in it. */
+export function memoryText({ full, least, plan }: MemoryForecast): {
+  readonly text: string;
+  readonly title: string;
+} | null {
+  if (plan === null) {
+    return {
+      text: t('form.needsMemory', { amount: formatMemory(least) }),
+      title: t('form.needsMemoryHint'),
+    };
+  }
+  if (plan.peak >= full) return null;
+  const [amount, total] = [formatMemory(plan.peak), formatMemory(full)];
+  return {
+    text: t('form.memoryOf', { amount, total }),
+    title: t('form.memoryLimited', { amount: total }),
+  };
 }

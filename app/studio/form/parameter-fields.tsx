@@ -11,7 +11,14 @@ import {
 } from '../../../lib/contract/parameters';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { CheckerDownload, useChecker } from '../../shared/checker';
-import { BackendField, Choice, describedBy, FieldNotes, MemoryField } from '../../shared/fields';
+import {
+  BackendField,
+  Choice,
+  describedBy,
+  FieldNotes,
+  MemoryField,
+  Switch,
+} from '../../shared/fields';
 import { FinisherDownload } from '../../shared/finisher';
 import { DiceIcon } from '../../shared/icons';
 import { type TextKey, t } from '../../texts';
@@ -241,19 +248,15 @@ function SafetyField({ fields: { values, model, set } }: { fields: FormFields })
   return (
     <fieldset className="field">
       <legend>{t('form.safety')}</legend>
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={wanted}
-          aria-describedby="safety-hint"
-          onChange={(event) => set({ safetyChecker: event.target.checked })}
-        />
-        {t('form.safetyCheck')}
-      </label>
-      <p className="field-hint" id="safety-hint">
-        {t('form.safetyHint')}
-        {wanted && checker.status === 'absent' && ` ${t('form.checkerAbsent')}`}
-      </p>
+      <Switch
+        name={t('form.safetyCheck')}
+        hint={
+          t('form.safetyHint') +
+          (wanted && checker.status === 'absent' ? ` ${t('form.checkerAbsent')}` : '')
+        }
+        checked={wanted}
+        onChange={(safetyChecker) => set({ safetyChecker })}
+      />
       {wanted && <CheckerDownload checker={checker} />}
     </fieldset>
   );

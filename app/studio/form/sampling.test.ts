@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type AdapterPart, parseManifest } from '../../../lib/contract/manifest';
-import { entry } from '../../models/testing';
+import { entry } from '../../models/testing/entries';
 import { emptyForm, type FormValues } from './form-state';
 import { profileText } from './profile-text';
 import { chosenSampling, samplingOf, unusedNote } from './sampling';

@@ -1,6 +1,7 @@
 import { type Dispatch, useId, useState } from 'react';
 import { type Size, sizes } from '../../../lib/contract/parameters';
 import type { Prediction } from '../../../lib/contract/prediction';
+import { Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import {
@@ -102,14 +103,11 @@ export function Toolbar(props: {
           />
         )}
         {hasFavourites && (
-          <label className="check">
-            <input
-              type="checkbox"
-              checked={filter.favourites}
-              onChange={(event) => change({ favourites: event.target.checked })}
-            />
-            {t('gallery.favourites')}
-          </label>
+          <Switch
+            name={t('gallery.favourites')}
+            checked={filter.favourites}
+            onChange={(favourites) => change({ favourites })}
+          />
         )}
       </div>
     </search>

@@ -10,6 +10,7 @@ import type { VideoMetadata } from '../../../lib/video/metadata';
 import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
+import { Switch } from '../../shared/fields';
 import { HelpLink } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { forgetSession, mayBeSignedIn } from '../../shared/session';
@@ -121,14 +122,11 @@ interface Inclusion {
 /** Whether one part is told. */
 function Part({ name, include, onInclude }: Inclusion & { name: keyof ShareInclude }) {
   return (
-    <label className="check">
-      <input
-        type="checkbox"
-        checked={include[name]}
-        onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
-      />
-      {t(`share.showPart.${name}`)}
-    </label>
+    <Switch
+      name={t(`share.showPart.${name}`)}
+      checked={include[name]}
+      onChange={(shown) => onInclude({ ...include, [name]: shown })}
+    />
   );
 }
 

@@ -1,5 +1,4 @@
-import { toKinoraError } from '../../contract';
-import { usageError } from '../arguments';
+import { printError, usageError } from '../arguments';
 
 /** A benchmark, loaded when it is asked for; `args` is what follows its name. */
 interface Bench {
@@ -43,17 +42,11 @@ async function main([name = '--help', ...args]: readonly string[]): Promise<numb
     return 0;
   }
   const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
-  if (!bench) {
-    const error = usageError('bench', `There is no benchmark "${name}".`);
-    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-    return 1;
-  }
   try {
+    if (!bench) throw usageError('bench', `There is no benchmark "${name}".`);
     await bench.run(args);
     return 0;
   } catch (thrown) {
-    const error = toKinoraError(thrown);
-    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-    return 1;
+    return printError(thrown);
   }
 }

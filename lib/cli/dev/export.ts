@@ -1,7 +1,6 @@
 /** `npm run export`: the app without the API, in `out-static/`. */
 import path from 'node:path';
-import { toKinoraError } from '../../contract';
-import { readArguments, refuseMore, usageError } from '../arguments';
+import { refuseMore, runCommand } from '../arguments';
 import { root } from '../paths';
 import { basePathOf, exportApp } from './export-app';
 
@@ -17,19 +16,9 @@ const optionTypes = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-try {
-  const refuse = (sentence: string) => usageError('export', sentence);
-  const { values, positionals } = readArguments(process.argv.slice(2), optionTypes, refuse);
-  refuseMore('export', positionals);
-  if (values.help) process.stdout.write(help);
-  else await run(basePathOf(values['base-path']));
-} catch (thrown) {
-  const error = toKinoraError(thrown);
-  process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-  process.exitCode = 1;
-}
-
-async function run(basePath: string): Promise<void> {
+process.exitCode = await runCommand('export', help, optionTypes, async (given) => {
+  refuseMore('export', given.positionals);
+  const basePath = basePathOf(given.values['base-path']);
   const bytes = await exportApp(path.join(root, 'out-static'), basePath);
   const size = `${(bytes / 1e6).toFixed(0)} MB`;
   process.stdout.write(
@@ -37,4 +26,5 @@ async function run(basePath: string): Promise<void> {
       ? `out-static/ has the app, ${size}, for any static host: npx serve out-static\n`
       : `out-static/ has the app, ${size}, for a static host that serves it at ${basePath}/\n`,
   );
-}
+  return 0;
+});

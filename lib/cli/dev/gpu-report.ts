@@ -3,8 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { version } from '../../../package.json';
-import { toKinoraError } from '../../contract';
-import { readArguments, usageError } from '../arguments';
+import { runCommand, usageError } from '../arguments';
 import { fromUser, root } from '../paths';
 import { reportMarkdown, reportSteps, runSteps, type StepResult } from './gpu-report-steps';
 
@@ -39,47 +38,35 @@ const optionTypes = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-process.exitCode = await main();
+const refused = (sentence: string) => usageError('gpu-report', sentence);
 
-async function main(): Promise<number> {
-  try {
-    const refuse = (sentence: string) => usageError('gpu-report', sentence);
-    const { values } = readArguments(process.argv.slice(2), optionTypes, refuse);
-    if (values.help) {
-      process.stdout.write(help);
-      return 0;
-    }
-    const { out, all, help: _, ...sizes } = values;
-    for (const [name, text] of Object.entries(sizes)) {
-      if (!/^[1-9]\d*$/.test(text)) throw refuse(`--${name} must be a whole number of at least 1.`);
-    }
-    if (Number(sizes.tokens ?? 2) % 2 !== 0) throw refuse('--tokens must be even.');
-    const folder = fromUser(out);
-    const files = ['json', 'md'].map((type) => path.join(folder, `gpu-report.${type}`));
-    await mkdir(folder, { recursive: true });
-    const results: StepResult[] = [];
-    const system = `${os.type()} ${os.release()} ${os.arch()}, Node ${process.versions.node}`;
-    const date = new Date().toISOString();
-    const kinora = [version, commit()].filter(Boolean).join(', commit ');
-    const steps = reportSteps({ all, ...sizes });
-    // Written after each step: a step may take the machine down.
-    await runSteps(steps, async (result) => {
-      results.push(result);
-      const { name, seconds, outcome } = result;
-      const took = outcome === 'left out' ? '' : ` after ${seconds.toFixed(0)} s`;
-      process.stdout.write(`${results.length} of ${steps.length}: ${name}: ${outcome}${took}\n`);
-      const report = { date, kinora, system, steps: results };
-      const texts = [`${JSON.stringify(report, null, 2)}\n`, reportMarkdown(report)];
-      await Promise.all(files.map((file, i) => writeFile(file, texts[i] ?? '')));
-    });
-    process.stdout.write(`${files.join('\n')}\n`);
-    return results.every(({ outcome }) => outcome !== 'failed') ? 0 : 1;
-  } catch (thrown) {
-    const error = toKinoraError(thrown);
-    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-    return 1;
+process.exitCode = await runCommand('gpu-report', help, optionTypes, async ({ values }) => {
+  const { out, all, help: _, ...sizes } = values;
+  for (const [name, text] of Object.entries(sizes)) {
+    if (!/^[1-9]\d*$/.test(text)) throw refused(`--${name} must be a whole number of at least 1.`);
   }
-}
+  if (Number(sizes.tokens ?? 2) % 2 !== 0) throw refused('--tokens must be even.');
+  const folder = fromUser(out);
+  const files = ['json', 'md'].map((type) => path.join(folder, `gpu-report.${type}`));
+  await mkdir(folder, { recursive: true });
+  const results: StepResult[] = [];
+  const system = `${os.type()} ${os.release()} ${os.arch()}, Node ${process.versions.node}`;
+  const date = new Date().toISOString();
+  const kinora = [version, commit()].filter(Boolean).join(', commit ');
+  const steps = reportSteps({ all, ...sizes });
+  // Written after each step: a step may take the machine down.
+  await runSteps(steps, async (result) => {
+    results.push(result);
+    const { name, seconds, outcome } = result;
+    const took = outcome === 'left out' ? '' : ` after ${seconds.toFixed(0)} s`;
+    process.stdout.write(`${results.length} of ${steps.length}: ${name}: ${outcome}${took}\n`);
+    const report = { date, kinora, system, steps: results };
+    const texts = [`${JSON.stringify(report, null, 2)}\n`, reportMarkdown(report)];
+    await Promise.all(files.map((file, i) => writeFile(file, texts[i] ?? '')));
+  });
+  process.stdout.write(`${files.join('\n')}\n`);
+  return results.every(({ outcome }) => outcome !== 'failed') ? 0 : 1;
+});
 
 /** Of the checkout; nothing where it is none. */
 function commit(): string {

@@ -1,11 +1,11 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
-import { type KernelSetting, KinoraError, kernelSettings, toKinoraError } from '../../contract';
+import { type KernelSetting, KinoraError, kernelSettings } from '../../contract';
 import { parityFamilies } from '../../engine/parity';
 import { createBackend, type Runtime } from '../../gpu';
 import { type ParityLine, runParity } from '../../pipeline/parity';
-import { readArguments, usageError } from '../arguments';
+import { type Arguments, oneOf, runCommand } from '../arguments';
 import { diskFolder } from '../disk-folder';
 import { serveFolders } from '../file-server';
 import { fromUser, root } from '../paths';
@@ -40,47 +40,27 @@ const optionTypes = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-process.exitCode = await main();
+process.exitCode = await runCommand('parity', help, optionTypes, async (given) => {
+  const options = await readOptions(given);
+  const lines: ParityLine[] = [];
+  const onLine = (line: ParityLine) => {
+    lines.push(line);
+    process.stdout.write(`${format(line)}\n`);
+  };
+  process.stdout.write(`${header()}\n`);
+  await (options.backend === 'wasm' ? inNode(options, onLine) : inChromium(options, onLine));
+  const failed = lines.filter((line) => !line.ok).length;
+  process.stdout.write(`${lines.length - failed} passed, ${failed} failed\n`);
+  return failed > 0 || lines.length === 0 ? 1 : 0;
+});
 
-async function main(): Promise<number> {
-  try {
-    const options = await readOptions(process.argv.slice(2));
-    if (options === 'help') {
-      process.stdout.write(help);
-      return 0;
-    }
-    const lines: ParityLine[] = [];
-    const onLine = (line: ParityLine) => {
-      lines.push(line);
-      process.stdout.write(`${format(line)}\n`);
-    };
-    process.stdout.write(`${header()}\n`);
-    await (options.backend === 'wasm' ? inNode(options, onLine) : inChromium(options, onLine));
-    const failed = lines.filter((line) => !line.ok).length;
-    process.stdout.write(`${lines.length - failed} passed, ${failed} failed\n`);
-    return failed > 0 || lines.length === 0 ? 1 : 0;
-  } catch (thrown) {
-    const error = toKinoraError(thrown);
-    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-    return 1;
-  }
-}
-
-async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
-  const refuse = (sentence: string) => usageError('parity', sentence);
-  const { values, positionals } = readArguments(args, optionTypes, refuse);
-  if (values.help) return 'help';
-  const backend = values.backend;
+async function readOptions(given: Arguments<typeof optionTypes>): Promise<Options> {
+  const { values, positionals } = given;
+  const { backend } = values;
   if (backend !== 'wasm' && backend !== 'webgpu') {
     throw new KinoraError('PARAMETER_INVALID', '--backend must be wasm or webgpu.');
   }
-  const kernels = kernelSettings.find((name) => name === values.kernels);
-  if (!kernels) {
-    throw new KinoraError(
-      'PARAMETER_INVALID',
-      `--kernels must be one of ${kernelSettings.join(', ')}.`,
-    );
-  }
+  const kernels = oneOf('--kernels', kernelSettings, values.kernels);
   if (kernels !== 'runtime' && backend === 'wasm') {
     throw new KinoraError('PARAMETER_INVALID', `--kernels ${kernels} needs --backend webgpu.`);
   }

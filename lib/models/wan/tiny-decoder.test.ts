@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { diskFolder, openGolden, goldens as root } from '../../weights/testing/files';
 import { nodeBackend } from '../wan22/testing/model';
 import { createTinyDecoder } from './tiny-decoder';
-import { decodeAll, openGoldens } from './vae/testing';
+import { decodeAll, openGoldens } from './vae/testing/goldens';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
 const backend = nodeBackend();

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { relativeRms } from '../../gpu';
 import { longestClip } from '../../pipeline/memory/plan';
 import { diskFolder, goldens, openGolden, patchedFolder } from '../../weights/testing/files';
-import { collect, openGoldens } from '../wan/vae/testing';
+import { collect, openGoldens } from '../wan/vae/testing/goldens';
 import { nodeBackend, openTiny, tinyFolder } from './testing/model';
 import { makeVideo, smoothImage } from './testing/video';
 import { Wan22 } from './wan22';

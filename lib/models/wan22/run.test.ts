@@ -16,7 +16,7 @@ import { usualChoice } from '../wan/plan';
 import { latentsToTokens, tokensToLatents } from '../wan/tokens';
 import { Transformer } from '../wan/transformer';
 import { createVaeDecoder, encodeFirstFrame } from '../wan/vae';
-import { collect } from '../wan/vae/testing';
+import { collect } from '../wan/vae/testing/goldens';
 import { loraArchitecture } from './lora';
 import type { Wan22Parts } from './parts';
 import { denoiseTokens } from './testing/denoise';

@@ -4,28 +4,26 @@ import { type Cost, type Stage, sum } from './stages';
 /** What work takes on a device with a model, as a multiple of the seconds of a usual device of its class. */
 export type Paces = Partial<Record<Cost, number>>;
 
-/** Least share of a stage that is measured as one piece: a decoder hands out four frames at a time. */
-const leastPiece = 1 / 32;
-/** Pieces of which the median is taken: a few, so that a device that becomes slower is seen. */
-const latest = 5;
+/** A stage, and how many of its pieces are done. */
+type RunStage = Stage & { done: number };
 
-/** Something that was measured: the seconds that it took, and those that are usual. */
-interface Piece {
-  readonly seconds: number;
-  readonly usual: number;
-}
+/** Least share of a stage that is measured: a decoder hands out four frames at a time. */
+const leastShare = 1 / 32;
+/** Measured pieces of which the median is taken: a few, so that a device that becomes slower is seen. */
+const latest = 5;
 
 /**
  * One estimate over all phases of a run. Which work is done follows from the events of the engine; what is
- * ahead is counted work (`Stage.seconds`) times a pace: the median of what this run has measured, else what an
+ * ahead is counted work (`Stage.pieces`) times a pace: the median of what this run has measured, else what an
  * earlier run has, else that of a usual device. Between events it moves with the clock.
  */
 export class RunEstimator {
   /** Work of the decode as a multiple of that of whole frames. */
   decodeWork = 1;
-  /** With the share of each that is done. */
-  readonly #stages: (Stage & { done: number })[];
-  readonly #pieces = new Map<Cost, readonly Piece[]>();
+  readonly #stages: RunStage[];
+  /** What was measured: the seconds that work took, and those that are usual. */
+  readonly #measured: { readonly cost: Cost; readonly seconds: number; readonly usual: number }[] =
+    [];
   /** Index of the stage that is under way, −1 before the first; and when it was last measured. */
   #index = -1;
   #at: number;
@@ -50,52 +48,26 @@ export class RunEstimator {
 
   /** Applies an event of the run. */
   take(event: ProgressEvent): void {
-    switch (event.type) {
-      case 'phase':
-        this.#enter(event.phase, event.clip);
-        break;
-      case 'plan':
-        this.decodeWork = event.decodeWork;
-        break;
-      case 'paused':
-        if (!event.paused) this.#at += this.now() - (this.#pausedAt ?? this.now());
-        this.#pausedAt = event.paused ? (this.#pausedAt ?? this.now()) : null;
-        break;
-      case 'checkpoint':
-        for (const stage of this.#stages) {
-          const { clip, step } = event.checkpoint;
-          const reached = stage.clip < clip ? 1 : stage.clip === clip ? stage.marks[step - 1] : 0;
-          // Where it is ahead of what this run has done, an earlier run has done the difference.
-          if (stage.phase === 'denoise') stage.done = Math.max(stage.done, reached ?? 0);
-        }
-        break;
-      case 'step':
-        this.#reach(['denoise'], ({ marks }) => marks[event.step - 1] ?? 1);
-        break;
-      case 'frame': {
-        const earlier = sum(this.#stages.slice(0, this.#index).map(({ frames }) => frames));
-        // Frames that were decoded in tiles are handed out at the end.
-        this.#reach(['decode'], ({ done, frames }) =>
-          Math.max(done, (event.frame - earlier) / frames),
-        );
-        break;
+    if (event.type === 'phase') this.#enter(event.phase, event.clip);
+    else if (event.type === 'plan') this.decodeWork = event.decodeWork;
+    else if (event.type === 'paused') {
+      const since = this.#pausedAt ?? this.now();
+      if (!event.paused) this.#at += this.now() - since;
+      this.#pausedAt = event.paused ? since : null;
+    } else if (event.type === 'checkpoint') {
+      const { clip, step } = event.checkpoint;
+      for (const stage of this.#stages.filter(({ phase }) => phase === 'denoise')) {
+        const reached = stage.clip < clip ? stage.pieces.length : stage.clip === clip ? step : 0;
+        // Where it is ahead of what this run has done, an earlier run has done the difference.
+        stage.done = Math.max(stage.done, reached);
       }
-      case 'tile':
-        this.#reach(['decode'], () => (event.tile - 1 + event.frame / event.frames) / event.tiles);
-        break;
-      case 'bytes':
-        this.#reach(['text', 'load'], () => event.bytesDone / event.bytesTotal);
-        break;
-      case 'check':
-        this.#reach(['check'], () => event.done / event.total);
-        break;
-    }
+    } else if (this.#present) this.#reach(doneAfter(event, this.#present));
   }
 
   /** What is to be said now: the share of the expected time that has passed, which never falls. */
   current(): { readonly share: number; readonly secondsRemaining: number } {
     const secondsRemaining = this.secondsLeft();
-    const whole = sum(this.#stages.map((stage) => this.#workOf(stage) * this.#paceOf(stage.cost)));
+    const whole = sum(this.#stages.map((stage) => this.#secondsOf(stage, 0)));
     this.#share = Math.max(this.#share, 1 - secondsRemaining / whole);
     return { share: this.#share, secondsRemaining };
   }
@@ -103,31 +75,34 @@ export class RunEstimator {
   /** Seconds until the run ends. */
   secondsLeft(): number {
     const finishing = this.finishing();
-    const present = this.#stages[this.#index];
+    const present = this.#present;
     const left = this.#stages.slice(Math.max(0, this.#index)).map((stage) => {
-      const whole = this.#workOf(stage) * this.#paceOf(stage.cost);
-      const ofRun = stage.phase === 'check' || stage.phase === 'finish';
-      const leftOut = finishing && !ofRun && stage.clip !== (present?.clip ?? 0);
-      if (stage !== present) {
-        return leftOut || (finishing && stage.phase === 'denoise') ? 0 : (1 - stage.done) * whole;
-      }
-      const end = endOfPiece(stage);
-      const later = finishing && stage.phase === 'denoise' ? 0 : 1 - end;
-      return Math.max(0, (end - stage.done) * whole - this.#passed) + later * whole;
+      // The piece under way is finished in any case.
+      const next = stage === present ? Math.floor(stage.done) + 1 : stage.done;
+      const piece = Math.max(0, this.#secondsOf(stage, stage.done, next) - this.#passed);
+      const later = stage.phase === 'denoise' || stage.clip > (present?.clip ?? 0);
+      return piece + (finishing && later ? 0 : this.#secondsOf(stage, next));
     });
     return sum(left);
   }
 
   /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
   get isMeasured(): boolean {
-    return this.known.denoise !== undefined || this.#pieces.has('denoise');
+    return 'denoise' in { ...this.known, ...this.measured() };
   }
 
   /** The paces that this run has measured, to be remembered: of whole stages, with the kernels that are compiled. */
   measured(): Paces {
-    const mean = (pieces: readonly Piece[]) =>
-      sum(pieces.map(({ seconds }) => seconds)) / sum(pieces.map(({ usual }) => usual));
-    return Object.fromEntries([...this.#pieces].map(([cost, pieces]) => [cost, mean(pieces)]));
+    const paces = this.#measured.map(({ cost }) => {
+      const pieces = this.#measured.filter((piece) => piece.cost === cost);
+      const seconds = sum(pieces.map((piece) => piece.seconds));
+      return [cost, seconds / sum(pieces.map(({ usual }) => usual))];
+    });
+    return Object.fromEntries(paces);
+  }
+
+  get #present(): RunStage | undefined {
+    return this.#stages[this.#index];
   }
 
   /** Seconds since the last measurement. */
@@ -135,22 +110,30 @@ export class RunEstimator {
     return (this.#pausedAt ?? this.now()) - this.#at;
   }
 
-  #workOf({ phase, seconds }: Stage): number {
+  /** Usual seconds of pieces, or of parts of them. */
+  #usualOf({ phase, pieces }: Stage, from: number, to = pieces.length): number {
+    const overlap = (i: number) => Math.max(0, Math.min(i + 1, to) - Math.max(i, from));
+    const seconds = sum(pieces.map((piece, i) => piece * overlap(i)));
     return phase === 'decode' ? this.decodeWork * seconds : seconds;
   }
 
+  #secondsOf(stage: Stage, from: number, to?: number): number {
+    return this.#paceOf(stage.cost) * this.#usualOf(stage, from, to);
+  }
+
   #paceOf(cost: Cost): number {
-    // The first piece has the kernels in it that are compiled.
-    const [first, ...pieces] = (this.#pieces.get(cost) ?? []).map((of) => of.seconds / of.usual);
-    const sorted = pieces.slice(-latest).sort((a, b) => a - b);
+    const measured = this.#measured.filter((piece) => piece.cost === cost);
+    // The first one has the kernels in it that are compiled.
+    const [first, ...paces] = measured.map(({ seconds, usual }) => seconds / usual);
+    const sorted = paces.slice(-latest).sort((a, b) => a - b);
     const known = sorted[Math.floor((sorted.length - 1) / 2)] ?? this.known[cost] ?? first;
     if (known !== undefined) return known;
     // Until anything was decoded, a decode is as much slower than usual as denoising is.
     const pace = cost === 'decode' || cost === 'tiny-decode' ? this.#paceOf('denoise') : 1;
-    const present = this.#stages[this.#index];
+    const present = this.#present;
     if (present?.cost !== cost) return pace;
     // A first piece that takes longer than expected tells of the others.
-    const usual = (endOfPiece(present) - present.done) * this.#workOf(present);
+    const usual = this.#usualOf(present, present.done, Math.floor(present.done) + 1);
     return usual > 0 ? Math.max(pace, this.#passed / usual) : pace;
   }
 
@@ -160,33 +143,44 @@ export class RunEstimator {
     // After the memory ran out, weights are loaded again.
     const next = ahead < 0 ? this.#stages.findLastIndex(matches) : ahead;
     if (next < 0 || next === this.#index) return;
+    const present = this.#present;
     // What no event told of is done now; a denoising or a decode that ended before was cut short.
-    if (ahead >= 0) this.#reach(['optimise', 'load', 'text', 'image', 'check'], () => 1);
-    for (const [i, stage] of this.#stages.entries()) {
-      if (i < next) stage.done = 1;
-      else if (i === next && ahead < 0) stage.done = 0;
-    }
+    const cut = present?.phase === 'denoise' || present?.phase === 'decode';
+    if (present && ahead >= 0 && !cut) this.#reach(present.pieces.length);
+    for (const stage of this.#stages.slice(0, next)) stage.done = stage.pieces.length;
     this.#index = next;
+    if (ahead < 0 && this.#present) this.#present.done = 0;
     this.#at = this.now();
   }
 
-  /** The stage under way, if it is of these phases, is done up to a share: what was done since the last piece is one. */
-  #reach(phases: readonly Stage['phase'][], shareOf: (stage: Stage & { done: number }) => number) {
-    const stage = this.#stages[this.#index];
-    if (!stage || !phases.includes(stage.phase)) return;
-    const share = Math.min(1, shareOf(stage));
-    const progress = share - stage.done;
+  /** So many pieces of the stage under way are done: what was done since the last measurement is measured. */
+  #reach(done: number): void {
+    const stage = this.#present;
+    if (!stage) return;
+    const { length } = stage.pieces;
     // A decode that begins again has done less than before.
-    if (progress >= 0 && progress < Math.min(leastPiece, endOfPiece(stage) - stage.done)) return;
-    const piece = { seconds: this.#passed, usual: progress * this.#workOf(stage) };
-    const earlier = this.#pieces.get(stage.cost) ?? [];
-    if (progress > 0) this.#pieces.set(stage.cost, [...earlier, piece]);
-    stage.done = share;
+    const least = Math.min(leastShare * length, 1, length - stage.done);
+    if (done >= stage.done && done - stage.done < least) return;
+    const usual = this.#usualOf(stage, stage.done, done);
+    if (usual > 0) this.#measured.push({ cost: stage.cost, seconds: this.#passed, usual });
+    stage.done = done;
     this.#at = this.now();
   }
 }
 
-/** Share of a stage that is done when its step under way ends. */
-function endOfPiece({ marks, done }: Stage & { readonly done: number }): number {
-  return marks.find((mark) => mark > done + 1e-9) ?? 1;
+/** How many pieces of a stage are done with an event. */
+function doneAfter(event: ProgressEvent, stage: RunStage): number {
+  const { phase, pieces, done, frames, framesBefore } = stage;
+  const piecesIn = (share: number) => Math.min(1, share) * pieces.length;
+  if (event.type === 'step') return event.step;
+  // Frames that were decoded in tiles are handed out at the end.
+  if (event.type === 'frame')
+    return Math.max(done, piecesIn((event.frame - framesBefore) / frames));
+  if (event.type === 'tile') {
+    return piecesIn((event.tile - 1 + event.frame / event.frames) / event.tiles);
+  }
+  if (event.type === 'check') return piecesIn(event.done / event.total);
+  // Weights that are read while denoising are no phase of their own.
+  const reads = event.type === 'bytes' && (phase === 'text' || phase === 'load');
+  return reads ? piecesIn(event.bytesDone / event.bytesTotal) : done;
 }

@@ -7,12 +7,11 @@ import {
   type Phase,
   type Size,
 } from '../../contract';
-import { easyCacheLimits, magCacheSkips } from '../caches';
+import { passesOfSteps } from '../caches/passes';
 import { type ClipJoin, joinOf, planClips } from '../clips';
 import { latentSizeOf } from '../latents';
-import type { Computation, ModelCounts } from '../model';
+import type { ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
-import { createScheduler } from '../schedulers';
 
 /** Kinds of work; each has a pace of its own on a device. `open` is the first part of the phase `load`. */
 export type Cost = Phase | 'open' | 'tiny-decode';
@@ -29,18 +28,22 @@ export const usualRates = {
 };
 /** The same of any device: to rewrite the prompt, to open a model, a byte of weights, a frame checked and written. */
 const usual = { optimise: 20, open: 2, byte: 5e-9, check: 0.5, frame: 1e-3 };
+/** Operations a pixel and graphs of a frame between two and of a larger one (lib/finishing/README.md). */
+const finisherWork = {
+  interpolator: { flops: 44_400, calls: 7 },
+  upscaler: { flops: 2_375_000, calls: 1 },
+};
 
 /** One stage of a run. */
 export interface Stage {
   readonly phase: Phase;
   readonly clip: number;
   readonly cost: Cost;
-  /** What a usual device of the class takes for it. */
-  readonly seconds: number;
-  /** The share that is done after each of its steps, up to 1. */
-  readonly marks: readonly number[];
-  /** Frames that it hands out. */
+  /** What a usual device of the class takes for each of its pieces. */
+  readonly pieces: readonly number[];
+  /** Frames that it hands out, and those that stages before it do. */
   readonly frames: number;
+  readonly framesBefore: number;
 }
 
 /** A run whose work is counted. */
@@ -63,28 +66,31 @@ export interface CountedRun {
 
 /** The stages of a run with their work, in order. */
 export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stage[] {
-  const { manifest, counts, sampling, size, frames, decodesOnly, checkedFrames } = run;
-  const { join = joinOf(manifest) } = run;
+  const { manifest, counts, sampling, size, frames, decodesOnly, join = joinOf(manifest) } = run;
   const rates = usualRates[device];
   const native = nativeSizeOf(manifest, sampling, size);
   const pixels = native.width * native.height;
   const format = formatOfFile({ ...run.finishing, size }, manifest.framesPerSecond);
   const perFrame = format.frameRate / manifest.framesPerSecond;
   const finishing = finishersOf(run.finishing).map((part) => {
-    const { flops, calls, perDecoded } = finisherWork[part];
-    return (perDecoded ? 1 : perFrame) * (rates.operation * flops * pixels + rates.decode * calls);
+    const { flops, calls } = finisherWork[part];
+    // A frame between two is made once for each decoded one, a larger one for each of the file.
+    const times = part === 'upscaler' ? perFrame : 1;
+    return times * (rates.operation * flops * pixels + rates.decode * calls);
   });
   const ofFrame = rates.encoded * perFrame * format.width * format.height + sum(finishing);
   const passes = passesOfSteps(sampling);
-  const marks = passes.map((_, step) => sum(passes.slice(0, step + 1)) / sum(passes));
 
   const stages: Stage[] = [];
-  const add = (phase: Phase, clip: number, seconds: number, more: Partial<Stage> = {}) => {
-    if (seconds > 0)
-      stages.push({ phase, clip, cost: phase, seconds, marks: [1], frames: 0, ...more });
+  let framesBefore = 0;
+  /** Work in pieces of these sizes. */
+  const add = (cost: Cost, clip: number, seconds: number, sizes = [1], frames = 0) => {
+    const phase = cost === 'open' ? 'load' : cost === 'tiny-decode' ? 'decode' : cost;
+    const pieces = sizes.map((size) => (seconds * size) / sum(sizes));
+    if (seconds > 0) stages.push({ phase, clip, cost, pieces, frames, framesBefore });
   };
-  add('optimise', 0, run.optimises ? usual.optimise : 0);
-  add('load', 0, usual.open, { cost: 'open' });
+  if (run.optimises) add('optimise', 0, usual.optimise);
+  add('open', 0, usual.open);
   if (!decodesOnly) add('text', 0, usual.byte * counts.weightBytes('text'));
   const clips = planClips(frames, manifest.maxClipFrames, counts.latents.strides.time, join);
   for (const [clip, { frames: ofClip, shared }] of clips.entries()) {
@@ -96,61 +102,18 @@ export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stag
     if (!decodesOnly) {
       add('image', clip, rates.pixel * pixels);
       add('load', clip, usual.byte * counts.weightBytes('denoise'));
-      add('denoise', clip, sum(passes) * secondsOf('pass', ofClip), { marks });
+      add('denoise', clip, sum(passes) * secondsOf('pass', ofClip), passes);
     }
     // Clips that keep the motion are decoded as one, with the last of them.
     if (join.keepsMotion && clip < clips.length - 1) continue;
     const [decoded, given] = join.keepsMotion ? [frames, frames] : [ofClip, ofClip - shared];
     const cost = sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode';
-    add('decode', clip, secondsOf('decode', decoded) + given * ofFrame, { cost, frames: given });
+    add(cost, clip, secondsOf('decode', decoded) + given * ofFrame, [1], given);
+    framesBefore += given;
   }
-  add('check', 0, usual.check * checkedFrames);
+  add('check', 0, usual.check * run.checkedFrames);
   add('finish', 0, usual.frame * frames * perFrame);
   return stages;
-}
-
-/**
- * Of a frame between two and of a larger one (lib/finishing/README.md): operations a pixel, graphs, and whether it
- * is made once for each decoded frame or for each of the file.
- */
-const finisherWork = {
-  interpolator: { flops: 44_400, calls: 7, perDecoded: true },
-  upscaler: { flops: 2_375_000, calls: 1, perDecoded: false },
-} satisfies Record<string, Computation & { perDecoded: boolean }>;
-
-/** What a pass costs whose blocks are not run. */
-const reusedPass = 0.03;
-/** Passes that EasyCache computes where it may reuse; how many it does depends on the video. */
-const easyCachePass = 0.5;
-
-/** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */
-export function passesOfSteps({
-  scheduler,
-  steps,
-  flowShift,
-  cache,
-  ...sampling
-}: Sampling): number[] {
-  const { guidanceScale, guidedSteps = steps } = sampling;
-  const schedule = createScheduler({ ...scheduler, steps, flowShift });
-  const evaluations = Array.from({ length: steps }, (_, step) => schedule.step(step).length);
-  // Each evaluation of the model is a step to a cache.
-  const all = sum(evaluations);
-  const skips = cache?.kind === 'magcache' ? magCacheSkips(all, cache.settings) : null;
-  const reuses = cache?.kind === 'easycache' ? Math.ceil(easyCacheLimits.computedShare * all) : all;
-  const passOf = (branch: 0 | 1, at: number) => {
-    if (skips?.[branch][at]) return reusedPass;
-    return at >= reuses && at < all - 1 ? easyCachePass : 1;
-  };
-  let at = 0;
-  return evaluations.map((count, step) => {
-    const guided = guidanceScale > 1 && step < guidedSteps;
-    let passes = 0;
-    for (const end = at + count; at < end; at++) {
-      passes += passOf(0, at) + (guided ? passOf(1, at) : 0);
-    }
-    return passes;
-  });
 }
 
 export function sum(values: readonly number[]): number {

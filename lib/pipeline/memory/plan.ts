@@ -9,6 +9,9 @@ import {
 } from '../../contract';
 import type { DeviceBytes } from '../../gpu';
 import type { ClipSize } from '../latents';
+import type { PlanRequest } from '../model';
+import type { Sampling } from '../profiles';
+import { createScheduler } from '../schedulers';
 
 export type StageName = 'text' | 'image' | 'denoise' | 'decode';
 
@@ -284,6 +287,13 @@ export function longestClip(
   profile: { readonly nativeSizes?: NativeSizes | undefined } = manifest.profiles.standard,
 ): ClipSize {
   return { ...nativeSizeOf(manifest, profile, size), frames };
+}
+
+/** What a model is asked to plan the memory for, of a run's longest clip and how it is sampled. */
+export function planRequestOf(sampling: Sampling, native: ClipSize): PlanRequest {
+  const { scheduler, steps, flowShift, decoder, cache } = sampling;
+  const { stochastic, evaluations } = createScheduler({ ...scheduler, steps, flowShift });
+  return { native, decoder, reusesBlocks: cache?.kind === 'magcache', stochastic, evaluations };
 }
 
 /** A plan as it is reported to the user. */

@@ -2,6 +2,7 @@ import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
 import { groupPairs, KinoraError, type SourceFile } from '../../contract';
 import { untilAborted } from '../../contract/until-aborted';
+import { untilStalled } from '../../contract/until-stalled';
 import { SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
 import {
@@ -282,21 +283,9 @@ export class HubClient {
   }
 
   /** Small answers come soon or count as lost. */
-  async #inTime<T>(
-    signal: AbortSignal | undefined,
-    work: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const stalled = new AbortController();
+  #inTime<T>(signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>) {
     const stall = new Transient('HUB_UNREACHABLE', 'it does not answer');
-    const timer = setTimeout(() => stalled.abort(stall), this.policy.stallMs);
-    try {
-      return await work(AbortSignal.any([stalled.signal, ...(signal ? [signal] : [])]));
-    } catch (failure) {
-      signal?.throwIfAborted();
-      throw stalled.signal.aborted ? stall : failure;
-    } finally {
-      clearTimeout(timer);
-    }
+    return untilStalled(this.policy.stallMs, stall, signal, work);
   }
 
   async #ask(url: string, signal?: AbortSignal): Promise<{ size: number; identity: string }> {

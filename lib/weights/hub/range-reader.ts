@@ -1,4 +1,5 @@
 import { KinoraError } from '../../contract';
+import { untilStalled } from '../../contract/until-stalled';
 import { SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request, sizeOfRefusedRange } from './answers';
 import type { HubClient, RemoteFile } from './client';
@@ -116,20 +117,13 @@ export class RangeReader {
   /** One request, read as far as it goes. */
   async #attempt(signal: AbortSignal): Promise<void> {
     const { client, file } = this;
-    const stalled = new AbortController();
     const stall = new Transient('HUB_UNREACHABLE', 'nothing came any more');
-    const either = AbortSignal.any([signal, stalled.signal]);
-    let timer = setTimeout(() => stalled.abort(stall), client.policy.stallMs);
-    const alive = () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => stalled.abort(stall), client.policy.stallMs);
-    };
-    try {
+    await untilStalled(client.policy.stallMs, stall, signal, async (either, pulse) => {
       const headers = { Range: `bytes=${this.#position}-${this.end - 1}` };
       const init = { headers, signal: either };
       const { name, page } = file;
       const response = await request(client.fetch, client.clock, name, file.url(), page, init);
-      alive();
+      pulse.came();
       let skip: number;
       try {
         skip = this.#check(response);
@@ -138,13 +132,8 @@ export class RangeReader {
         await response.body?.cancel().catch(() => undefined);
         throw reason;
       }
-      await this.#readBody(response, skip, either, alive, () => clearTimeout(timer));
-    } catch (failure) {
-      signal.throwIfAborted();
-      throw stalled.signal.aborted ? stall : failure;
-    } finally {
-      clearTimeout(timer);
-    }
+      await this.#readBody(response, skip, either, pulse.came, pulse.rest);
+    });
   }
 
   /** What an answer is; gives the bytes of its body that are not wanted. */

@@ -15,15 +15,8 @@ const commitMs = 1000;
 /** Units that the hash may lag behind in its thread. */
 const mostHashing = 8;
 
-/**
- * Brings all that is left to do from the sources to the packs and the journal.
- *
- * @param onSource called with the index of each source that is begun
- */
-export async function convertSources(
-  installation: Installation,
-  onSource: (index: number) => void,
-): Promise<void> {
+/** Brings all that is left to do from the sources to the packs and the journal. */
+export async function convertSources(installation: Installation): Promise<void> {
   const { options, plan, journal } = installation;
   const { sources, signal, onProgress } = options;
   const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
@@ -41,7 +34,6 @@ export async function convertSources(
       const done = underway(journal).units.length;
       const left = plan.units.filter((unit, number) => number >= done && unit.source === index);
       if (left.length === 0) continue;
-      onSource(index);
       await convertSource(installation, source, left, batch);
     }
   } finally {

@@ -7,16 +7,16 @@ import type { InstallOptions } from './installation';
 import { Journal } from './journal';
 import { checkRecipe, layoutOf } from './layout';
 import { readManifest, writeManifest } from './manifest';
-import { forget, prepare, removeTraces } from './resume';
+import { prepare, removeTraces } from './resume';
 import { readPartial } from './streamed-file';
-import { describe, fingerprint, sourcePrints } from './summary';
+import { describe, fingerprint } from './summary';
 import { locatedTensor, planUnits, unitBytes } from './units';
 
 /**
  * Installs a component: streams its files, converts each unit and writes it to its place, and notes it in
  * the journal once it is safe, at least every second. What ends early, by whatever cause, goes on at the
- * unit where it stopped, given the same sources and recipe; where a file changed, the files before it
- * stay. Only the manifest, written last, makes the component count.
+ * unit where it stopped, given the same sources and recipe. Only the manifest, written last, makes the
+ * component count.
  *
  * Holds about 15 units of memory (15 MB), or 7 times the largest tensor that is reordered.
  *
@@ -37,8 +37,7 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     ...file,
     checksum: checksum([file.bytes]),
   }));
-  const prints = sourcePrints(plan, sources, checksum);
-  const print = fingerprint(prints, files, checksum);
+  const print = fingerprint(plan, sources, files, checksum);
 
   const complete = await readManifest(folder);
   if (complete?.plan === print) {
@@ -46,13 +45,10 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     return complete.stored;
   }
   const journal = await Journal.open(folder, checksum);
-  const installation = { options, plan, layout, prints, print, journal, hash, checksum };
-  let current: number | null = null; // The source that is being read.
+  const installation = { options, plan, layout, print, journal, hash, checksum };
   try {
     await prepare(installation, complete !== null);
-    await convertSources(installation, (source) => {
-      current = source;
-    });
+    await convertSources(installation);
     for (const { name, bytes } of files) await writeFile(folder, name, bytes);
     const manifest = describe(options, plan, layout, files, print, journal.state);
     await writeManifest(folder, manifest);
@@ -61,7 +57,7 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     return manifest.stored;
   } catch (thrown) {
     await journal.close();
-    if (isLost(thrown) && current !== null) await forget(installation, current);
+    if (isLost(thrown)) await folder.clear();
     throw thrown;
   }
 }

@@ -53,8 +53,7 @@ export interface Installation {
   readonly options: InstallOptions;
   readonly plan: Plan;
   readonly layout: Layout;
-  /** Fingerprints of the sources, and of the whole. */
-  readonly prints: readonly string[];
+  /** Fingerprint of the whole. */
   readonly print: string;
   readonly journal: Journal;
   readonly hash: SourceHash;

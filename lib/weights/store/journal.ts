@@ -14,14 +14,12 @@ const sourceSchema = z.object({
   name: z.string(),
   identity: z.string(),
   size: z.int().min(0),
-  /** Fingerprint of what is made of this source and of those before it. */
-  print: z.string(),
 });
 export type SourceRecord = z.output<typeof sourceSchema>;
 
 /** One line of the journal. */
 const recordSchema = z.discriminatedUnion('type', [
-  /** A new installation: of these sources, by this plan. Later: what is there serves this one. */
+  /** A new installation: of these sources, by this plan. */
   z.object({ type: z.literal('begin'), plan: z.string(), sources: z.array(sourceSchema) }),
   /** Some units, of one source, are in their packs and would survive a crash. */
   z.object({
@@ -63,7 +61,6 @@ export type JournalState =
 export function advance(journal: JournalState, record: JournalRecord): JournalState {
   if (record.type === 'begin') {
     const { plan, sources } = record;
-    if (journal.state === 'underway' && journal.hash === null) return { ...journal, plan, sources };
     if (journal.state !== 'none') return { state: 'broken' };
     const nothing = { units: [], bytesDone: 0, bytesStored: 0, hash: null, digests: [] };
     return { state: 'underway', plan, sources, ...nothing };
@@ -107,21 +104,6 @@ export class Journal {
     return new Journal(folder, checksum, ...(await replay(folder, checksum)));
   }
 
-  /** Forgets every unit from this one on, and what follows the last one before it. */
-  async rewind(units: number): Promise<void> {
-    await this.close();
-    const [state, end] = await replay(this.folder, this.checksum, units);
-    const writer = await this.folder.write(fileName);
-    try {
-      await writer.truncate(end);
-      await writer.flush();
-    } finally {
-      await writer.close();
-    }
-    this.state = state;
-    this.end = end;
-  }
-
   /** Appends a record; it would survive a crash when this returns. */
   async append(record: JournalRecord): Promise<void> {
     if (!this.#writer) {
@@ -153,11 +135,10 @@ export class Journal {
   }
 }
 
-/** The state after all lines, or after those that tell of no unit beyond the first so many. */
+/** The state after all lines. */
 async function replay(
   folder: StoreFolder,
   checksum: Checksum,
-  most = Number.POSITIVE_INFINITY,
 ): Promise<[state: JournalState, end: number]> {
   const file = await folder.open(fileName);
   const bytes = file ? await file.read(0, file.size) : new Uint8Array();
@@ -167,9 +148,7 @@ async function replay(
     const next = bytes.indexOf(newline, end);
     const record = next < 0 ? null : parseLine(bytes.subarray(end, next), checksum);
     if (!record) break;
-    const after = advance(state, record);
-    if (after.state === 'underway' && after.units.length > most) break;
-    state = after;
+    state = advance(state, record);
     end = next + 1;
   }
   if (state.state === 'none' && bytes.length > 0) state = { state: 'broken' };

@@ -1,6 +1,6 @@
 import type { StoredComponent } from '../../contract';
 import { at } from '../../contract/at';
-import type { ByteSource } from '../formats/source';
+import type { ByteSource, WeightFile } from '../formats/source';
 import type { KeptFile } from './folder';
 import type { Checksum } from './hashes';
 import type { InstallOptions } from './installation';
@@ -12,43 +12,26 @@ import type { Plan } from './units';
 /** A file that is kept as it is, with the checksum of its bytes. */
 type SummedFile = KeptFile & { readonly checksum: string };
 
-/**
- * For each source, what identifies every byte that is made of it and of those before it: equal when they
- * are.
- */
-export function sourcePrints(
+/** Identifies every byte of a component: what is made of which sources, and the files that are kept with it. */
+export function fingerprint(
   { conversions, units }: Plan,
   sources: readonly ByteSource[],
-  checksum: Checksum,
-): readonly string[] {
-  const prints: string[] = [];
-  for (const [index, source] of sources.entries()) {
-    const { identity, size } = source;
-    const own = conversions.filter(({ located }) => located.file === source);
-    const count = units.filter((unit) => unit.source === index).length;
-    const made = own.map(({ place, located, rowsPerPiece, recipe }) => [
-      place,
-      recipe.source,
-      located.entry,
-      located.scale?.entry,
-      rowsPerPiece,
-    ]);
-    prints.push(checksumOf([prints.at(-1), identity, size, made, count], checksum));
-  }
-  return prints;
-}
-
-/** Identifies a whole component: its sources and the files that are kept with it. */
-export function fingerprint(
-  prints: readonly string[],
   files: readonly SummedFile[],
   checksum: Checksum,
 ): string {
-  return checksumOf([prints.at(-1), files.map(({ name, checksum: sum }) => [name, sum])], checksum);
-}
-
-function checksumOf(value: unknown, checksum: Checksum): string {
-  return checksum([new TextEncoder().encode(JSON.stringify(value))]);
+  const weights: readonly WeightFile[] = sources;
+  const made = conversions.map(({ place, located, rowsPerPiece, recipe }) => [
+    place,
+    recipe.source,
+    weights.indexOf(located.file),
+    located.entry,
+    located.scale?.entry,
+    rowsPerPiece,
+  ]);
+  const from = sources.map(({ identity, size }) => [identity, size]);
+  const kept = files.map(({ name, checksum: sum }) => [name, sum]);
+  const all = JSON.stringify([from, made, units.length, kept]);
+  return checksum([new TextEncoder().encode(all)]);
 }
 
 /** The manifest of a component of which every unit is done. */

@@ -4,6 +4,7 @@ import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { useObjectUrl } from '../../../shared/browser';
+import { Switch } from '../../../shared/fields';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
@@ -30,14 +31,11 @@ export function TrimDialog(props: {
     <Modal titleId="trim-title" className="player-dialog" onClose={onClose}>
       <h2 id="trim-title">{earlier > 0 ? t('result.joinAndTrim') : t('result.trim')}</h2>
       {earlier > 0 && (
-        <label className="check">
-          <input
-            type="checkbox"
-            checked={joins}
-            onChange={(event) => setJoins(event.target.checked)}
-          />
-          {t('result.beginWith', { count: earlier })}
-        </label>
+        <Switch
+          name={t('result.beginWith', { count: earlier })}
+          checked={joins}
+          onChange={setJoins}
+        />
       )}
       <Trimmer
         key={String(joins)}

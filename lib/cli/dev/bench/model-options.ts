@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { KinoraError, kernelSettings, type Precision, precisions } from '../../../contract';
 import type { BenchmarkOptions } from '../../../pipeline/benchmark';
+import { oneOf, readPrecision } from '../../arguments';
 
 export const modelHelp = `npm run bench -- model --synthetic MODEL [options]
 
@@ -61,15 +62,11 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
   if (backend !== 'wasm' && backend !== 'webgpu')
     throw invalid('--backend must be wasm or webgpu.');
   const wanted = values.kernels ?? (backend === 'webgpu' ? 'exact' : 'runtime');
-  const kernels = kernelSettings.find((name) => name === wanted);
-  if (!kernels) throw invalid(`--kernels must be one of ${kernelSettings.join(', ')}.`);
+  const kernels = oneOf('--kernels', kernelSettings, wanted);
   if (kernels !== 'runtime' && backend === 'wasm') {
     throw invalid(`--kernels ${kernels} needs --backend webgpu.`);
   }
-  const precision = precisions.find((name) => name === values.precision);
-  if (values.precision !== undefined && !precision) {
-    throw invalid(`--precision must be one of ${precisions.join(', ')}.`);
-  }
+  const precision = readPrecision(values.precision);
   const tokens = whole('--tokens', values.tokens ?? defaultTokens[backend], 2);
   if (tokens % 2 !== 0) throw invalid('--tokens must be even: a clip has two frames or more.');
   const most = 512;

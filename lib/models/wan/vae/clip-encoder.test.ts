@@ -6,7 +6,7 @@ import { diskFile, diskFolder, goldens } from '../../../weights/testing/files';
 import { readVideoConfig } from '../../wan14b/config';
 import { nodeBackend, tinyFolder } from '../../wan22/testing/model';
 import { encodeClip, encodeFirstFrame } from './encoder';
-import { openGoldens, videoFrames } from './testing';
+import { openGoldens, videoFrames } from './testing/goldens';
 
 const model = diskFolder(
   fileURLToPath(new URL('../../wan14b/goldens/tiny-wan22-a14b/model/', import.meta.url)),

@@ -25,7 +25,7 @@ import {
   openGoldens,
   ownBytes,
   videoFrames,
-} from './testing';
+} from './testing/goldens';
 
 const root = new URL('/lib/models/wan22/goldens/', location.href);
 

@@ -5,7 +5,7 @@ import { createDawnBackend } from '../../../gpu/kernels/testing/dawn';
 import { variantsOf } from '../../../gpu/kernels/variants';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
 import { createVaeDecoder } from './';
-import { clipOf, decodeAll, openGoldens } from './testing';
+import { clipOf, decodeAll, openGoldens } from './testing/goldens';
 
 test('the golden video, decoded on matrix units in both forms', {
   timeout: 900_000,

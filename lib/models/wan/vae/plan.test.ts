@@ -19,7 +19,7 @@ import {
   measureDecoder,
   measureEncoder,
 } from './';
-import { collect, decodeAll, latentsOf, openGoldens } from './testing';
+import { collect, decodeAll, latentsOf, openGoldens } from './testing/goldens';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
 const { config: tiny, checkpoint, size, image } = goldens;

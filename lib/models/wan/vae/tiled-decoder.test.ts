@@ -7,7 +7,7 @@ import { gaussianNoise } from '../../../pipeline/noise';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
 import { nodeBackend } from '../../wan22/testing/model';
 import { createTiledVaeDecoder, createVaeDecoder, exactOverlap, tiledClipBytes } from './';
-import { clipOf, collect, latentsOf, openGoldens } from './testing';
+import { clipOf, collect, latentsOf, openGoldens } from './testing/goldens';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
 const backend = nodeBackend();

@@ -8,7 +8,7 @@ import {
   measureDecoder,
   measureEncoder,
 } from './';
-import { clipOf, collect, type Goldens, latentsOf, openGoldens, ownBytes } from './testing';
+import { clipOf, collect, type Goldens, latentsOf, openGoldens, ownBytes } from './testing/goldens';
 
 const root = new URL('/lib/models/wan22/goldens/', location.href);
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
 import { nodeBackend } from '../../wan22/testing/model';
 import { createVaeDecoder, encodeFirstFrame } from './';
-import { collect, latentsOf, openGoldens } from './testing';
+import { collect, latentsOf, openGoldens } from './testing/goldens';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
 const backend = nodeBackend();

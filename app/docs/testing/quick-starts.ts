@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { snippetNames } from './snippet';
+import { snippetNames } from '../snippet';
 
 /** A quick start of the documentation with the program that runs it. */
 export interface QuickStart {

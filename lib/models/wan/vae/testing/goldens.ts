@@ -1,9 +1,9 @@
 /* Goldens for the tests of the VAE and the tiny decoders, in Node and in the browser. */
-import type { Backend } from '../../../gpu';
-import { type ModelFolder, openCheckpoint, openSafetensors } from '../../../weights';
-import { readModelConfig } from '../../wan22/config';
-import type { ClipDecoder } from './decoder';
-import type { PlanarImage } from './encoder';
+import type { Backend } from '../../../../gpu';
+import { type ModelFolder, openCheckpoint, openSafetensors } from '../../../../weights';
+import { readModelConfig } from '../../../wan22/config';
+import type { ClipDecoder } from '../decoder';
+import type { PlanarImage } from '../encoder';
 
 /** Opens what these tests need of a folder laid out like the goldens. */
 export async function openGoldens(folder: ModelFolder, model: ModelFolder) {

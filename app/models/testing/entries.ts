@@ -1,6 +1,6 @@
-import type { ModelEntry, PartState, StoredComponent } from '../../lib/contract/library';
-import type { ComponentId } from '../../lib/contract/manifest';
-import { testManifest } from '../../lib/contract/testing/manifest';
+import type { ModelEntry, PartState, StoredComponent } from '../../../lib/contract/library';
+import type { ComponentId } from '../../../lib/contract/manifest';
+import { testManifest } from '../../../lib/contract/testing/manifest';
 
 /** A part of a model for tests of what is derived from it. */
 export function part(component: ComponentId, changes: Partial<PartState> = {}): PartState {

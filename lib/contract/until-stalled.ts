@@ -1,0 +1,39 @@
+/** What work tells of itself. */
+interface Pulse {
+  /** Something has come: the time begins anew. */
+  readonly came: () => void;
+  /** Nothing is asked for until something has come again. */
+  readonly rest: () => void;
+}
+
+/**
+ * Work that ends where nothing comes any more.
+ *
+ * @param stallMs how long it may bring nothing, in milliseconds
+ * @param stall what is thrown after that time
+ * @throws the signal's reason; what the work throws
+ */
+export async function untilStalled<T>(
+  stallMs: number,
+  stall: Error,
+  signal: AbortSignal | undefined,
+  work: (signal: AbortSignal, pulse: Pulse) => Promise<T>,
+): Promise<T> {
+  const stalled = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const rest = () => clearTimeout(timer);
+  const came = () => {
+    rest();
+    timer = setTimeout(() => stalled.abort(stall), stallMs);
+  };
+  came();
+  try {
+    const either = AbortSignal.any([stalled.signal, ...(signal ? [signal] : [])]);
+    return await work(either, { came, rest });
+  } catch (thrown) {
+    signal?.throwIfAborted();
+    throw stalled.signal.aborted ? stall : thrown;
+  } finally {
+    rest();
+  }
+}
