@@ -379,5 +379,6 @@ export function textOf(variant: object): string {
   const values = Object.values(variant);
   const numbers = values.filter((value) => typeof value === 'number');
   const words = values.filter((value) => typeof value === 'string');
-  return [numbers.join('×'), ...words].join(' ');
+  const flags = Object.entries(variant).flatMap(([name, value]) => (value === true ? [name] : []));
+  return [numbers.join('×'), ...words, ...flags].join(' ');
 }
