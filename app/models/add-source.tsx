@@ -1,7 +1,6 @@
 import { useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LocalFile } from '../../lib/contract/library';
-import '../texts/en/models';
 import { FilePicker, type FilePickerProps } from './file-picker';
 import { Outcome } from './outcome';
 
