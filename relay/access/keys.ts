@@ -242,8 +242,8 @@ export function createKeys(options: {
         // Nodes that start together ask one after the other.
         await tx.execute(sql`select pg_advisory_xact_lock(${firstStartLock})`);
         // A revoked key counts.
-        const found = await tx.selectDistinct({ kind: keys.kind }).from(keys);
-        const known = new Set(found.map(({ kind }) => kind));
+        const existing = await tx.selectDistinct({ kind: keys.kind }).from(keys);
+        const known = new Set(existing.map(({ kind }) => kind));
         const accepted = termsVersion !== null;
         const [hasApi, hasWorker] = [known.has('api'), known.has('worker')];
         if (accepted ? hasApi && hasWorker : hasApi || hasWorker) return null;
@@ -307,10 +307,10 @@ async function insertKey(db: Database, input: NewKey): Promise<{ key: string; ro
   return { key, row };
 }
 
-function scopesOf({ kind, scopes: asked }: NewKey): Scope[] {
+function scopesOf({ kind, scopes: requested }: NewKey): Scope[] {
   if (kind === 'worker') return [];
   if (kind === 'sign-in') return [...scopes];
-  return asked ? [...new Set(asked)] : scopes.filter((scope) => scope !== 'admin');
+  return requested ? [...new Set(requested)] : scopes.filter((scope) => scope !== 'admin');
 }
 
 async function ensureOwner(db: Database, name: string): Promise<void> {

@@ -34,8 +34,8 @@ export function createRetention(context: FilesContext) {
     for (const name of names) {
       const file = path.join(context.temporary, name);
       // Another node of this folder, or its own request, may have removed it.
-      const found = await stat(file).catch(() => null);
-      const isOld = found && Date.now() - found.mtimeMs > config.KINORA_ATTEMPT_SECONDS * 1000;
+      const stats = await stat(file).catch(() => null);
+      const isOld = stats && Date.now() - stats.mtimeMs > config.KINORA_ATTEMPT_SECONDS * 1000;
       if (isOld) await rm(file, { force: true });
     }
   }

@@ -45,9 +45,9 @@ export function bytesContent(bytes: Uint8Array): Content {
 
 /** The content of a blob. @throws ApiError `NOT_FOUND`, `STORAGE_DOWN` */
 export async function blobContent(blobs: BlobStore, key: string): Promise<Content> {
-  const found = await blobs.stat(key);
-  if (!found) throw new ApiError('NOT_FOUND');
-  return { ...found, read: async (range) => (await blobs.read(key, range)).body };
+  const stats = await blobs.stat(key);
+  if (!stats) throw new ApiError('NOT_FOUND');
+  return { ...stats, read: async (range) => (await blobs.read(key, range)).body };
 }
 
 /**

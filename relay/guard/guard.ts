@@ -84,7 +84,7 @@ export function createGuard(options: GuardOptions) {
     headers.set('accept-encoding', 'identity');
     for (let hop = 0; ; hop += 1) {
       deadline.signal.throwIfAborted();
-      const asked = agent.request({
+      const pending = agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method,
@@ -94,8 +94,8 @@ export function createGuard(options: GuardOptions) {
         headersTimeout: request.answerMs ?? idleMs,
       });
       // The loser of the race may still reject.
-      asked.catch(() => undefined);
-      const answer = await Promise.race([asked, deadline.ended]);
+      pending.catch(() => undefined);
+      const answer = await Promise.race([pending, deadline.ended]);
       const location = answer.headers.location;
       if (hops === 0 || !redirectStatuses.includes(answer.statusCode) || location === undefined) {
         return accepted(answer, url, maxBytes, deadline);

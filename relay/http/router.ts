@@ -69,9 +69,9 @@ export function findRoute(method: string, path: string): Match {
   });
   const [first] = fitting;
   if (!first) return { kind: 'nothing' };
-  const withMethod = (wanted: string) => fitting.find(({ route }) => route.method === wanted);
-  const found = withMethod(method) ?? (method === 'HEAD' ? withMethod('GET') : undefined);
-  if (found) return { kind: 'found', ...found };
+  const withMethod = (requested: string) => fitting.find(({ route }) => route.method === requested);
+  const match = withMethod(method) ?? (method === 'HEAD' ? withMethod('GET') : undefined);
+  if (match) return { kind: 'found', ...match };
   const allow = new Set(fitting.map(({ route }) => route.method));
   if (allow.has('GET')) allow.add('HEAD');
   return { kind: 'method', allow: [...allow.add('OPTIONS')], route: first.route };

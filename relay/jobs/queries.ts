@@ -166,7 +166,7 @@ export function createJobReader(db: Database) {
       setImmediate(() => {
         next = null;
         const read = statement.execute({ ids: [...ids] });
-        read.then((found) => resolve(new Map(found.map((job) => [job.id, job]))), reject);
+        read.then((jobRows) => resolve(new Map(jobRows.map((job) => [job.id, job]))), reject);
       });
     });
     return { ids, rows };

@@ -36,8 +36,8 @@ export async function sweepJobs(
   const counts = { requeued: 0, failed: 0 };
   for (const [overdue, event] of kinds) {
     if (which && (which === 'leases') !== (event.type === 'lease-expired')) continue;
-    const found = await store.db.select({ id: jobs.id }).from(jobs).where(overdue).limit(batch);
-    for (const { id } of found) {
+    const rows = await store.db.select({ id: jobs.id }).from(jobs).where(overdue).limit(batch);
+    for (const { id } of rows) {
       const { job } = await apply(and(eq(jobs.id, id), overdue), event);
       if (!job) continue;
       counts[job.status === 'created' ? 'requeued' : 'failed'] += 1;

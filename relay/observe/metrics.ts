@@ -73,9 +73,9 @@ export function createMetrics(sources: MetricSources) {
 
   /** Exists from the start, at 0, so that the first event is seen as an increase. */
   const counter = (name: string, help: string, outcomes: readonly string[]) => {
-    const made = new Counter({ name, help, labelNames: ['outcome'], registers });
-    for (const outcome of outcomes) made.inc({ outcome }, 0);
-    return made;
+    const metric = new Counter({ name, help, labelNames: ['outcome'], registers });
+    for (const outcome of outcomes) metric.inc({ outcome }, 0);
+    return metric;
   };
   const attempts = counter(
     'kinora_attempts_total',

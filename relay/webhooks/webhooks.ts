@@ -73,8 +73,8 @@ export function afterAttempt(
   }
   const spread = delay * (1 + jitter * (2 * random - 1));
   // Never sooner than scheduled.
-  const asked = retryAfter !== null && retryAfter <= longestRetryAfter ? retryAfter : 0;
-  return { ...tried, status: 'due', delayMs: Math.round(Math.max(spread, asked) * 1000) };
+  const requestedDelay = retryAfter !== null && retryAfter <= longestRetryAfter ? retryAfter : 0;
+  return { ...tried, status: 'due', delayMs: Math.round(Math.max(spread, requestedDelay) * 1000) };
 }
 
 /** How an attempt ended. */

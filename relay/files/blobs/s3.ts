@@ -83,8 +83,8 @@ export function s3Blobs(settings: S3Settings, idleMs = idleTimeoutMs): BlobStore
     });
 
   /** Sends a request whose answer has nothing to read. */
-  const order = async (wanted: Order) => {
-    const answer = await sendTwice(wanted);
+  const order = async (blobOrder: Order) => {
+    const answer = await sendTwice(blobOrder);
     await answer?.body.dump();
     return answer;
   };

@@ -58,9 +58,9 @@ export function createIntake(context: IntakeContext) {
   }
 
   async function processFiles(job: JobRow, signal: AbortSignal): Promise<void> {
-    const found = await findMissing(context, job.owner, job.loras);
-    const loras = typeof found === 'string' ? [] : await withNeeds(context, found);
-    const refusal = typeof found === 'string' ? found : misfitOf(loras);
+    const resolved = await findMissing(context, job.owner, job.loras);
+    const loras = typeof resolved === 'string' ? [] : await withNeeds(context, resolved);
+    const refusal = typeof resolved === 'string' ? resolved : misfitOf(loras);
     if (refusal !== null) {
       await jobs.intakeFailed(job, refusal);
       return;
@@ -97,10 +97,10 @@ export function createIntake(context: IntakeContext) {
       const { enable_sync_mode: _sync, webhook: _webhook, ...kept } = submission;
       const { enable_base64_output: base64, last_image: sentLast, ...input } = kept;
       // Adapters first: what is refused for them leaves no image behind.
-      const found = await Promise.all(
+      const resolved = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
       );
-      const loras = await withNeeds(context, found);
+      const loras = await withNeeds(context, resolved);
       const misfit = misfitOf(loras);
       if (misfit !== null) throw invalidField('loras', misfit);
       const accept = (field: ImageField, sent: string) =>

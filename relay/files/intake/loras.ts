@@ -79,14 +79,14 @@ export async function findMissing(
   owner: string,
   loras: readonly JobLora[],
 ): Promise<readonly JobLora[] | string> {
-  const found: JobLora[] = [];
+  const resolved: JobLora[] = [];
   for (const lora of loras) {
     const { path, scale } = lora;
     const upload = isFound(lora) ? null : await rows.newest(owner, path.normalize('NFC'));
     if (!upload && !isFound(lora)) return `The LoRA ${shortened(path)} is not among your uploads.`;
-    found.push(upload ? { path, scale, from: 'upload', uploadId: upload.id } : lora);
+    resolved.push(upload ? { path, scale, from: 'upload', uploadId: upload.id } : lora);
   }
-  return found;
+  return resolved;
 }
 
 function isUploadName(path: string): boolean {
@@ -123,8 +123,8 @@ export async function withNeeds(
 export function misfitOf(loras: readonly JobLora[]): string | null {
   const needs = new Set(loras.flatMap(({ need }) => need ?? []));
   if (needs.size < 2) return null;
-  const made = loras.flatMap(({ path, need }) => (need ? `${path} for ${sizes[need]}` : []));
-  return `The LoRAs are for different models: ${made.join(', ')}.`;
+  const targets = loras.flatMap(({ path, need }) => (need ? `${path} for ${sizes[need]}` : []));
+  return `The LoRAs are for different models: ${targets.join(', ')}.`;
 }
 const sizes: Readonly<Record<LoraNeed, string>> = { lora_5b: 'the 5B', lora_14b: 'the 14B' };
 

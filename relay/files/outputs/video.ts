@@ -98,14 +98,14 @@ async function receiveVideo(
 /**
  * An uploaded video, checked. One that does not fit the request is removed.
  *
- * @param asked the request
+ * @param request what the job asks for
  * @param declared length of the video by its sender
  * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not there
  */
 export async function takeVideo(
   context: FilesContext,
   name: VideoName,
-  asked: Asked,
+  request: VideoRequest,
   declared?: number,
 ): Promise<{ key: string; bytes: number }> {
   const upload = await findVideo(context, name);
@@ -115,7 +115,7 @@ export async function takeVideo(
     if (declared !== undefined && bytes !== declared) {
       throw rejected(`It has ${bytes} bytes and not ${declared}.`);
     }
-    await withLocalFile(context, key, (file) => checkVideo(file, asked));
+    await withLocalFile(context, key, (file) => checkVideo(file, request));
   } catch (thrown) {
     if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') {
       await removeFile(context, upload);
@@ -150,7 +150,7 @@ export const getVideo: FileHandler = async ({ files }, { request, query, params 
   });
 };
 
-export type Asked = Pick<PredictionInput, 'size' | 'duration' | 'upscale' | 'smooth'>;
+export type VideoRequest = Pick<PredictionInput, 'size' | 'duration' | 'upscale' | 'smooth'>;
 
 const toleranceSeconds = 0.5;
 
@@ -160,10 +160,10 @@ const toleranceSeconds = 0.5;
  *
  * @throws ApiError `OUTPUT_REJECTED` with what is wrong
  */
-export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts> {
+export async function checkVideo(file: string, request: VideoRequest): Promise<VideoFacts> {
   const blob = await openAsBlob(file);
-  const { width, height, frameRate } = formatOfFile(asked, mostFramesPerSecond);
-  const mostFrames = 1 + (asked.duration + toleranceSeconds) * frameRate;
+  const { width, height, frameRate } = formatOfFile(request, mostFramesPerSecond);
+  const mostFrames = 1 + (request.duration + toleranceSeconds) * frameRate;
   const read = async () => {
     const { samples } = await followSamples(blob, mostFrames);
     // Loaded with the first video: the MP4 reader would cost a start 0.2 s.
@@ -179,7 +179,7 @@ export async function checkVideo(file: string, asked: Asked): Promise<VideoFacts
     throw rejected(`It is ${facts.width}×${facts.height} and not ${width}×${height}.`);
   }
   if (facts.frames !== samples) throw rejected('Its samples do not each have a time.');
-  const seconds = asked.duration + 1 / facts.frameRate;
+  const seconds = request.duration + 1 / facts.frameRate;
   if (!(Math.abs(facts.durationSeconds - seconds) <= toleranceSeconds)) {
     throw rejected(`It lasts ${facts.durationSeconds} s and not ${seconds.toFixed(2)} s.`);
   }

@@ -37,10 +37,10 @@ const maxAgeSeconds = 60;
 
 /** @throws ApiError `NOT_FOUND`, `SHARE_ENDED` */
 async function open({ shares }: FilesContext, id = ''): Promise<OpenShare> {
-  const found = await shares.find(id);
-  if (found.kind === 'unknown') throw new ApiError('NOT_FOUND');
-  if (found.kind === 'ended') throw new ApiError('SHARE_ENDED');
-  return found;
+  const lookup = await shares.find(id);
+  if (lookup.kind === 'unknown') throw new ApiError('NOT_FOUND');
+  if (lookup.kind === 'ended') throw new ApiError('SHARE_ENDED');
+  return lookup;
 }
 
 /** The page of a link, or the video alone for frames of other sites. */
@@ -49,17 +49,17 @@ const pageHandler =
   async ({ files }, { request, params: { id = '' } }) => {
     const { links, config, shares } = files;
     const texts = textsFor(request.headers.get('accept-language'));
-    const found = await shares.find(id);
+    const lookup = await shares.find(id);
     const page = (status: number, styles: string, text: string, allowIndex = false) => {
       const policy = policyOf(styles, kind === 'page' ? "'none'" : '*');
       return pageOf(status, text, policy, allowIndex);
     };
-    if (found.kind !== 'open') {
+    if (lookup.kind !== 'open') {
       // The styles of the whole page, in a frame too: it has text to show.
-      const status = found.kind === 'ended' ? 410 : 404;
-      return page(status, pageStyles, absentPage(found.kind, texts));
+      const status = lookup.kind === 'ended' ? 410 : 404;
+      return page(status, pageStyles, absentPage(lookup.kind, texts));
     }
-    const shown = await showing(files, found);
+    const shown = await showing(files, lookup);
     if (kind === 'embed') return page(200, embedStyles, embedPage(shown, texts));
     const address = links.share(shown.id);
     const oembed = `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(address)}`;
@@ -68,20 +68,20 @@ const pageHandler =
   };
 
 const getSharedVideo: FileHandler = async ({ files }, { request, params }) => {
-  const found = await open(files, params.id);
-  const original = await blobContent(files.blobs, found.job.outputKey);
-  const { content, tag } = await publicVideo(original, sharedRequest(found));
-  return await serveContent(request, content, presentationOf(found, 'video/mp4', tag));
+  const openShare = await open(files, params.id);
+  const original = await blobContent(files.blobs, openShare.job.outputKey);
+  const { content, tag } = await publicVideo(original, sharedRequest(openShare));
+  return await serveContent(request, content, presentationOf(openShare, 'video/mp4', tag));
 };
 
 const pictureHandler =
   (name: PictureName): FileHandler =>
   async ({ files }, { request, params }) => {
-    const found = await open(files, params.id);
-    if (name !== 'poster' && !found.share.withImage) throw new ApiError('NOT_FOUND');
-    const { type, bytes } = await picture(files, found, name);
+    const openShare = await open(files, params.id);
+    if (name !== 'poster' && !openShare.share.withImage) throw new ApiError('NOT_FOUND');
+    const { type, bytes } = await picture(files, openShare, name);
     const tag = createHash('sha256').update(bytes).digest('hex');
-    return await serveContent(request, bytesContent(bytes), presentationOf(found, type, tag));
+    return await serveContent(request, bytesContent(bytes), presentationOf(openShare, type, tag));
   };
 
 const getSharedRequest: FileHandler = async ({ files }, { params }) =>
@@ -98,13 +98,13 @@ const getOembed: FileHandler = async ({ files }, { request, query }) => {
     const sentence = 'url must be the address of a shared page of this server.';
     throw invalidField('url', sentence, { code: 'NOT_FOUND' });
   }
-  const found = await open(files, id);
-  const shown = await showing(files, found);
+  const openShare = await open(files, id);
+  const shown = await showing(files, openShare);
   const { width, height } = fitted(shown, query);
   const address = links.share(id);
   /** Unless it is larger than the caller takes: it may not be made smaller. */
   const thumbnail = async (name: PictureName) => {
-    const { width, height } = sniffImage((await picture(files, found, name)).bytes);
+    const { width, height } = sniffImage((await picture(files, openShare, name)).bytes);
     if (fitted({ width, height }, query).width < width) return null;
     const size = { thumbnail_width: width, thumbnail_height: height };
     return { thumbnail_url: `${address}/${name}`, ...size };

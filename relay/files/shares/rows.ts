@@ -134,13 +134,13 @@ export function createShares({ store: { db }, links }: Pick<FilesDependencies, '
     },
     async find(id: string): Promise<FoundShare> {
       if (!idForm.test(id)) return { kind: 'unknown' };
-      const [found] = await db
+      const [row] = await db
         .select({ share: shares, job: jobs })
         .from(shares)
         .leftJoin(jobs, eq(jobs.id, shares.jobId))
         .where(eq(shares.id, id));
-      if (!found) return { kind: 'unknown' };
-      const { share, job } = found;
+      if (!row) return { kind: 'unknown' };
+      const { share, job } = row;
       if (share.revokedAt !== null || job === null || !hasVideo(job)) return { kind: 'ended' };
       const endsAt = endOf(share, job);
       if (endsAt.getTime() <= Date.now()) return { kind: 'ended' };

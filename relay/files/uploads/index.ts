@@ -168,12 +168,12 @@ export function uploadRows({ db }: Pick<Store, 'db'>) {
         and(hasVideo, or(eq(jobs.outputKey, blobKey), asImage)),
         and(unfinished, or(asImage, asLora)),
       );
-      const [found] = await db
+      const [row] = await db
         .select({ id: jobs.id })
         .from(jobs)
         .where(and(eq(jobs.owner, owner), ofVideo, uses))
         .limit(1);
-      return found !== undefined;
+      return row !== undefined;
     },
   };
 }

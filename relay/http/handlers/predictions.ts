@@ -48,10 +48,10 @@ export async function waitForEnd(
   }
 }
 
-async function pageOf(relay: Relay, asked: z.output<typeof listBodySchema>, caller: Caller) {
-  const { jobs, total, next } = await relay.jobs.list(caller.owner, asked);
+async function pageOf(relay: Relay, query: z.output<typeof listBodySchema>, caller: Caller) {
+  const { jobs, total, next } = await relay.jobs.list(caller.owner, query);
   const items = await Promise.all(jobs.map((job) => describeJob(relay, job)));
-  return { page: asked.page, ...(total !== null && { total }), items, next_cursor: next };
+  return { page: query.page, ...(total !== null && { total }), items, next_cursor: next };
 }
 
 /** Deletes finished jobs of the caller with their files. @returns how many */
@@ -137,12 +137,12 @@ export const predictionHandlers = {
 
   /** `DELETE /api/admin/shares/{id}`: ends any link of the owner. */
   revokeShare: async (relay, call) => {
-    const found = await relay.files.shares.find(call.params.id);
+    const lookup = await relay.files.shares.find(call.params.id);
     // Another owner's is not found, like one that does not exist; one that has ended is no error.
-    if (found.kind === 'ended') return { revoked: false };
-    if (found.kind === 'unknown' || found.job.owner !== call.caller.owner)
+    if (lookup.kind === 'ended') return { revoked: false };
+    if (lookup.kind === 'unknown' || lookup.job.owner !== call.caller.owner)
       throw new ApiError('NOT_FOUND');
-    const { job } = found;
+    const { job } = lookup;
     if (!isUploaded(job)) return { revoked: await relay.files.shares.revoke(job.id) };
     return { revoked: (await removeJobs(relay, [job.id], call)) > 0 };
   },

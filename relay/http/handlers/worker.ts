@@ -172,10 +172,10 @@ type Report = Pick<Completion, 'safety' | 'prompt_optimization'>;
  * @throws ApiError `INVALID_PARAMETER` where the report contradicts the job or itself
  */
 export function checkReport(
-  { input, seed: given }: Pick<JobRow, 'input' | 'seed'>,
+  { input, seed: jobSeed }: Pick<JobRow, 'input' | 'seed'>,
   { seed, safety, prompt_optimization }: Report & Pick<Completion, 'seed'>,
 ): Report {
-  if (seed !== given) throw refused('seed', `${given}, the seed of the job.`);
+  if (seed !== jobSeed) throw refused('seed', `${jobSeed}, the seed of the job.`);
   const { enable_safety_checker: isAsked, enable_prompt_optimizer: isOptimized, prompt } = input;
   const problem = isAsked ? verdictProblem(safety) : unaskedProblem(safety);
   if (problem !== null) throw refused('safety.status', problem);
@@ -202,8 +202,8 @@ function verdictProblem(safety: Report['safety']): string | null {
   if (status === 'unverified') return reason === 'failed' ? null : 'unverified because it failed.';
   if (model === null || sha256 === null) return `${status} with the checker and its SHA-256.`;
   if (score === null || frames.length === 0) return `${status} with a score and those of frames.`;
-  const found = score >= threshold ? 'flagged' : 'clear';
-  return status === found ? null : `${found}, as the score ${score} says.`;
+  const expected = score >= threshold ? 'flagged' : 'clear';
+  return status === expected ? null : `${expected}, as the score ${score} says.`;
 }
 
 function unaskedProblem({ status }: Report['safety']): string | null {
