@@ -8,7 +8,7 @@ import {
 import type { OptimizerApi, OptimizerRequest, PromptLength } from '../contract/optimizer';
 import { appUrl } from '../contract/site';
 import { installTransferHandlers } from '../contract/transfer-handlers';
-import { type OptimizerParts, optimizeWithInstalled } from '../language-model';
+import { type OptimizerDependencies, optimizeWithInstalled } from '../language-model';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
 import { blobFile, openSafetensors } from '../weights';
@@ -16,7 +16,7 @@ import { triggerWords } from '../weights/lora-metadata';
 import { openModelStore } from '../weights/store';
 
 /** What an optimizer is made of. */
-export interface OptimizerWorkerParts extends OptimizerParts {
+export interface OptimizerWorkerDependencies extends OptimizerDependencies {
   readonly families: ModelFamilies;
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */
   readonly manifests?: URL;
@@ -24,21 +24,21 @@ export interface OptimizerWorkerParts extends OptimizerParts {
 
 /** The prompt optimiser of the studio, behind the interface that the page speaks. */
 export class Optimizer implements OptimizerApi {
-  readonly #parts: OptimizerWorkerParts;
+  readonly #dependencies: OptimizerWorkerDependencies;
   /** The last tokenizer, by the id of its model. */
   #meter:
     | { readonly model: string; readonly measure: Promise<(text: string) => PromptLength> }
     | undefined;
 
-  constructor(parts: OptimizerWorkerParts) {
-    this.#parts = parts;
+  constructor(dependencies: OptimizerWorkerDependencies) {
+    this.#dependencies = dependencies;
   }
 
   async optimize(
     { prompt, model, loras, seed, timeLimitMs }: OptimizerRequest,
     onText?: (soFar: string) => void,
   ): Promise<PromptOptimization> {
-    return optimizeWithInstalled(this.#parts, prompt, {
+    return optimizeWithInstalled(this.#dependencies, prompt, {
       triggerWords: await triggerWordsOf(loras),
       seed,
       countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
@@ -59,8 +59,8 @@ export class Optimizer implements OptimizerApi {
 
   async #open(id: string): Promise<VideoModel> {
     const sources = {
-      families: this.#parts.families,
-      manifests: this.#parts.manifests ?? appUrl('/models/'),
+      families: this.#dependencies.families,
+      manifests: this.#dependencies.manifests ?? appUrl('/models/'),
       store: await openModelStore(),
     };
     try {
@@ -83,7 +83,7 @@ async function triggerWordsOf(loras: readonly LoraFile[]): Promise<readonly stri
 }
 
 /** Starts an optimizer in this worker; the page speaks to it over Comlink. */
-export function startOptimizer(parts: OptimizerWorkerParts): void {
+export function startOptimizer(dependencies: OptimizerWorkerDependencies): void {
   installTransferHandlers();
-  Comlink.expose(new Optimizer(parts));
+  Comlink.expose(new Optimizer(dependencies));
 }

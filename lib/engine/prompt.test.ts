@@ -7,7 +7,7 @@ import {
   parseParameters,
   type RunOptions,
 } from '../contract';
-import type { OptimizerParts } from '../language-model';
+import type { OptimizerDependencies } from '../language-model';
 import type { VideoModel } from '../pipeline/model';
 import { optimisationOf } from './prompt';
 
@@ -26,7 +26,7 @@ const model = {
   triggerWords: ['sks'],
   promptMeter: async () => (text: string) => ({ tokens: text.length, limit: 512, kept: 0 }),
 } as unknown as VideoModel;
-const none: OptimizerParts = {
+const none: OptimizerDependencies = {
   find: async () => null,
   optimize: () => Promise.reject(new Error('not called')),
 };
@@ -61,7 +61,7 @@ test('without a language model, or with one that fails, the prompt stays as it i
 
 test('a cancelled optimisation ends the run', async () => {
   const abort = new AbortController();
-  const aborting: OptimizerParts = {
+  const aborting: OptimizerDependencies = {
     ...none,
     find: async () => {
       abort.abort();

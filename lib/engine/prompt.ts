@@ -5,7 +5,7 @@ import {
   type PromptOptimization,
 } from '../contract';
 import { isRefusedPrompt, namesChild } from '../contract/prompt-refusal';
-import { type OptimizerParts, optimiserStep } from '../language-model';
+import { type OptimizerDependencies, optimiserStep } from '../language-model';
 import type { VideoModel } from '../pipeline/model';
 
 /**
@@ -19,7 +19,7 @@ import type { VideoModel } from '../pipeline/model';
 export async function optimisationOf(
   { parameters, options: { promptOptimizer = false } }: EngineRequest,
   model: VideoModel,
-  optimizer: OptimizerParts,
+  optimizer: OptimizerDependencies,
   signal: AbortSignal,
   report: (event: ProgressEvent) => void,
 ): Promise<PromptOptimization | null> {

@@ -8,7 +8,7 @@ import {
 } from '../contract';
 import { appUrl } from '../contract/site';
 import { isLoraNeed, type LoraNeed, type Need, needs } from '../contract/v3/worker';
-import type { OptimizerParts } from '../language-model';
+import type { OptimizerDependencies } from '../language-model';
 import type { ModelInstallations } from '../pipeline/installation';
 import { fetchManifest } from '../pipeline/open';
 import { optimizePrompt } from '../prompts';
@@ -33,7 +33,7 @@ export interface EngineTools {
   /** The file of a network that finishes videos; null where it was not downloaded. */
   finisher(part: FinisherPart): Promise<WeightFile | null>;
   /** The language model that optimises prompts, and how it is asked. */
-  readonly optimizer: OptimizerParts;
+  readonly optimizer: OptimizerDependencies;
 }
 
 /** What is installed in this browser. */

@@ -1,1 +1,1 @@
-export { type OptimizerParts, optimiserStep, optimizeWithInstalled } from './optimize';
+export { type OptimizerDependencies, optimiserStep, optimizeWithInstalled } from './optimize';

@@ -10,7 +10,7 @@ import type { OptimizeOptions } from '../prompts';
 import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
 
 /** What an optimisation with the installed language model rests on. */
-export interface OptimizerParts {
+export interface OptimizerDependencies {
   /** The installed model; null where there is none. */
   readonly find: () => Promise<{ file: File; name: string; sha256: string } | null>;
   /** `optimizePrompt` of lib/prompts. */
@@ -29,20 +29,20 @@ type RunOptions = Omit<OptimizeOptions, 'model'>;
  * @throws KinoraError as {@link openLanguageModel}; what `optimize` throws
  */
 export async function optimizeWithInstalled(
-  parts: OptimizerParts,
+  dependencies: OptimizerDependencies,
   prompt: string,
   options: RunOptions,
 ): Promise<PromptOptimization> {
   const now = options.now ?? (() => performance.now());
   const begin = now();
-  const installed = await parts.find();
+  const installed = await dependencies.find();
   if (!installed) return original(prompt, 'unavailable', 'no language model is installed');
   const { file, ...named } = installed;
-  const assets = parts.assets ?? appUrl('/wllama/');
+  const assets = dependencies.assets ?? appUrl('/wllama/');
   let model: OpenLanguageModel | undefined;
   try {
     model = await openLanguageModel(file, { ...named, assets, signal: options.signal });
-    const optimized = await parts.optimize(prompt, { ...options, model });
+    const optimized = await dependencies.optimize(prompt, { ...options, model });
     const record = { ...optimized, milliseconds: Math.round(now() - begin) };
     if (!isRefusedPrompt(record.text)) return record;
     return { ...record, status: 'failed', text: prompt, reasons: [...record.reasons, 'refused'] };
@@ -60,14 +60,14 @@ export async function optimizeWithInstalled(
  * @throws KinoraError `CANCELLED` once `signal` is aborted
  */
 export async function optimiserStep(
-  parts: OptimizerParts,
+  dependencies: OptimizerDependencies,
   prompt: string,
   run: RunOptions & { readonly report: (event: ProgressEvent) => void },
 ): Promise<PromptOptimization> {
   const { report, ...options } = run;
   report({ type: 'phase', phase: 'optimise', clip: 0, clips: 1 });
   try {
-    return await optimizeWithInstalled(parts, prompt, options);
+    return await optimizeWithInstalled(dependencies, prompt, options);
   } catch (thrown) {
     if (options.signal.aborted) throw new KinoraError('CANCELLED', undefined, { cause: thrown });
     const { code, message } = toKinoraError(thrown);
