@@ -21,18 +21,18 @@ export function installHeadlessApi(): HeadlessApi {
 }
 
 async function generate(run: HeadlessRun): Promise<GenerationResult> {
-  const { loraScales, libraryLoras = [], ...asked } = run;
+  const { loraScales, libraryLoras = [], ...request } = run;
   const [image] = filesOf('image');
   const [lastImage] = filesOf('last-image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, libraryLoras);
   const parameters = {
     loras: loras.map(({ name, scale }) => ({ path: name, scale })),
-    ...asked.parameters,
+    ...request.parameters,
   };
-  const options = { ...asked.options, imageInFile: true };
+  const options = { ...request.options, imageInFile: true };
   const files = { image, imageName: image.name, lastImage, loras };
-  const input = { ...asked, options, parameters, ...files };
+  const input = { ...request, options, parameters, ...files };
   const started = await getRunner().start(input, report);
   const ended = await started.ended;
   if (ended.status === 'completed') return ended.result;

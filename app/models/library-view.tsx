@@ -106,9 +106,9 @@ export function LibraryView(props: {
           onMeasure={measure}
           entry={offered}
           hub={library.hub}
-          onWanted={(wanted) => actions.openSheet(offered, wanted)}
-          onDownload={(wanted) => {
-            actions.download(sheet.model, wanted);
+          onWanted={(scope) => actions.openSheet(offered, scope)}
+          onDownload={(scope) => {
+            actions.download(sheet.model, scope);
             // The button that opened the sheet goes away; its model stays.
             requestAnimationFrame(() => document.getElementById(`${sheet.model}-title`)?.focus());
           }}

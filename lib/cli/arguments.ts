@@ -80,12 +80,12 @@ export async function runCommand<T extends Options>(
   command: string,
   help: string,
   options: T,
-  work: (given: Arguments<T>) => Promise<number>,
+  work: (args: Arguments<T>) => Promise<number>,
 ): Promise<number> {
   try {
     const refuse = (sentence: string) => usageError(command, sentence);
-    const given = readArguments(process.argv.slice(2), options, refuse);
-    if (!('help' in given.values && given.values.help)) return await work(given);
+    const args = readArguments(process.argv.slice(2), options, refuse);
+    if (!('help' in args.values && args.values.help)) return await work(args);
     process.stdout.write(help);
     return 0;
   } catch (thrown) {
@@ -118,8 +118,8 @@ export function readDevice(values: {
 }
 
 /** The device of a run on this machine. @param software whether it has no GPU */
-export function deviceOf(asked: AskedDevice, software: boolean): DeviceOptions {
-  return { backend: usualBackend(software), ...asked };
+export function deviceOf(requested: AskedDevice, software: boolean): DeviceOptions {
+  return { backend: usualBackend(software), ...requested };
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */

@@ -63,7 +63,7 @@ const expectedRates: Readonly<Record<string, readonly [exact: number, fastest: n
 
 process.exitCode = await runCommand('plan', help, optionTypes, async ({ values, positionals }) => {
   const id = positionals[0] ?? 'wan2.2-ti2v-5b';
-  const asked: Asked = {
+  const request: PlanRequest = {
     size: oneOf('--size', sizes, values.size),
     kernels: oneOf('--kernels', kernelSettings, values.kernels),
     profile: values.fast ? 'ultra-fast' : 'standard',
@@ -71,10 +71,10 @@ process.exitCode = await runCommand('plan', help, optionTypes, async ({ values, 
     frames: values.frames,
   };
   if (values.table) {
-    process.stdout.write(await table(id, asked));
+    process.stdout.write(await table(id, request));
     return 0;
   }
-  const { planner } = await count(id, asked);
+  const { planner } = await count(id, request);
   const budget = readGibibytes('--budget', values.budget);
   process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
   process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
@@ -82,7 +82,7 @@ process.exitCode = await runCommand('plan', help, optionTypes, async ({ values, 
 });
 
 /** What is asked of a model. */
-interface Asked {
+interface PlanRequest {
   readonly size: Size;
   readonly kernels: KernelSetting;
   readonly profile: ProfileName;
@@ -93,11 +93,11 @@ interface Asked {
 /** The plan of a clip, and the floating-point operations of one block in one pass over it. */
 async function count(
   id: string,
-  { size, kernels, profile, precision, frames: wantedFrames }: Asked,
+  { size, kernels, profile, precision, frames: requestedFrames }: PlanRequest,
 ): Promise<{ readonly planner: MemoryPlanner; readonly blockFlops: number }> {
   const manifest = await readManifest(id);
   const { frameStride, maxClipFrames } = manifest;
-  const frames = Number(wantedFrames ?? maxClipFrames);
+  const frames = Number(requestedFrames ?? maxClipFrames);
   if (!(Number.isInteger(frames) && frames > 0 && (frames - 1) % frameStride === 0)) {
     const sentence = `--frames must be one more than a multiple of ${frameStride}, such as ${maxClipFrames}.`;
     throw new KinoraError('PARAMETER_INVALID', sentence);
@@ -113,16 +113,16 @@ async function count(
 }
 
 /** One line for each size and precision of a model. */
-async function table(id: string, asked: Asked): Promise<string> {
+async function table(id: string, request: PlanRequest): Promise<string> {
   const { choices, precision, profiles } = await readManifest(id);
   const offered = choices.length > 0 ? choices.map((choice) => choice.precision) : [precision];
-  const wanted = asked.precision === undefined ? offered : [asked.precision];
+  const selected = request.precision === undefined ? offered : [request.precision];
   const lines: string[] = [];
   // A profile without sizes of its own has those of the other one.
   const own = profileNames.filter((name) => name === 'standard' || profiles[name].nativeSizes);
   for (const profile of own) {
-    for (const each of wanted) {
-      const { planner, blockFlops } = await count(id, { ...asked, profile, precision: each });
+    for (const each of selected) {
+      const { planner, blockFlops } = await count(id, { ...request, profile, precision: each });
       const { width, height, frames } = planner.costs.native;
       const { blockBytes } = planner.costs.denoising[0];
       const read = blockBytes / diskRate;

@@ -47,12 +47,12 @@ export class EngineKernels {
    * Lets a backend compute with the kernels of a setting. At first use on a GPU they are measured, which takes
    * ten seconds at most; later they are only checked. What computes in the place of the setting is reported.
    *
-   * @param asked what is usual on the device when absent
+   * @param requested what is usual on the device when absent
    * @throws KinoraError `KERNELS_UNAVAILABLE` where kernels were asked for and the runtime would compute
    */
   async use(
     backend: Backend,
-    asked: KernelSetting | undefined,
+    requested: KernelSetting | undefined,
     report: Report,
     signal: AbortSignal,
   ): Promise<void> {
@@ -62,7 +62,7 @@ export class EngineKernels {
     if (backend.compute) backend.compute.clamped.count = 0;
     if (!backend.compute) return;
     const device = await probeDevice();
-    const setting = asked ?? usualKernels(device.software);
+    const setting = requested ?? usualKernels(device.software);
     if (setting === 'runtime') return;
     const mode = await this.#modeFor(backend, backend.compute, setting, device);
     const byMode = this.#kernels.get(backend) ?? new Map<KernelMode, KernelChoice | null>();
@@ -71,7 +71,7 @@ export class EngineKernels {
     const kernels = known === undefined ? await this.#make(backend, mode, report, signal) : known;
     byMode.set(mode, kernels);
     const computes = kernels && modeOf(kernels);
-    if (!computes && asked) throw new KinoraError('KERNELS_UNAVAILABLE', unusable);
+    if (!computes && requested) throw new KinoraError('KERNELS_UNAVAILABLE', unusable);
     if (computes !== setting) {
       const instead = computes ? 'exact' : 'runtime';
       report({ type: 'kernels', asked: setting, computes: instead, reason: null });
@@ -99,11 +99,11 @@ export class EngineKernels {
   }
 
   /** A peak that is stored is not measured again, unless it may be that of another GPU. */
-  async #modeFor(backend: Backend, compute: Compute, asked: KernelMode, device: DeviceReport) {
-    if (asked === 'fast' && !isNameless(device)) {
+  async #modeFor(backend: Backend, compute: Compute, mode: KernelMode, device: DeviceReport) {
+    if (mode === 'fast' && !isNameless(device)) {
       compute.peak ??= peakOf(await this.#open(backend));
     }
-    return modeFor(backend, compute, asked, device.software);
+    return modeFor(backend, compute, mode, device.software);
   }
 
   skip(): void {

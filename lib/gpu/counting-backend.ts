@@ -60,7 +60,7 @@ export class CountingBackend extends Counted implements Backend {
   readonly kind = 'webgpu';
   readonly lost = false;
   readonly convLayout = 'nhwc';
-  readonly #pool = new Map<number, { free: number; made: number }>();
+  readonly #pool = new Map<number, { free: number; allocated: number }>();
   /** Kernels allocate nothing; their uniforms are counted with the runtime's. */
   readonly compute: Compute;
   #releases: (() => void)[] = [];
@@ -234,11 +234,11 @@ export class CountingBackend extends Counted implements Backend {
   }
 
   #take(bytes: number): void {
-    const entry = this.#pool.get(bytes) ?? { free: 0, made: 0 };
+    const entry = this.#pool.get(bytes) ?? { free: 0, allocated: 0 };
     if (entry.free > 0) {
       entry.free -= 1;
     } else {
-      entry.made += 1;
+      entry.allocated += 1;
       this.#releases.push(this.ledger.take('runtime', bytes));
     }
     this.#pool.set(bytes, entry);

@@ -161,13 +161,13 @@ class Run {
     let { texts } = this.#checkpoints;
     if (!texts && this.#checkpoints.denoises) texts = await this.#encodeText(prompts, memory);
     const { time: stride } = model.latents.strides;
-    const wanted = framesInFile(request.frames, { loop: request.loop });
+    const frameCount = framesInFile(request.frames, { loop: request.loop });
     const { framesPerSecond: second } = model.manifest;
     const { keepsMotion } = this.#join;
     const { before, keepsColours = true } = request;
     const earlier = before?.latents.length ?? 0;
     const lastClip = this.#clips.length - 1;
-    const found: ColourCorrection[] = [];
+    const corrections: ColourCorrection[] = [];
     let start = request.image;
     let framesDone = 0;
     /** Latent frames [C, h, w] that are decoded as one sequence: of a clip, or of all where the motion is kept. */
@@ -221,19 +221,19 @@ class Run {
         if (index >= decodedFrames - second) lastSecond?.add(frame);
         index += 1;
         // The clip before has it as well; or it closes the loop.
-        if (isRepeated || framesDone === wanted) continue;
+        if (isRepeated || framesDone === frameCount) continue;
         await hooks.onFrame(frame);
         framesDone += 1;
-        hooks.onProgress({ type: 'frame', frame: framesDone, frames: wanted });
+        hooks.onProgress({ type: 'frame', frame: framesDone, frames: frameCount });
       }
       if (colours) {
-        found.push({ clip, ...colours.found });
+        corrections.push({ clip, ...colours.found });
         change = colours.found.encoding;
       }
       if (isEnd || hooks.control.finishing) break;
     }
     // A request to finish that comes after the last step still gets the whole video.
-    const finishedEarly = this.#cutShort || framesDone < wanted;
+    const finishedEarly = this.#cutShort || framesDone < frameCount;
     const { resumes } = this.#checkpoints;
     // What ends in a given picture shows that, and not what its latents show.
     const isOpen = !this.#pictures.changes(framesDone - 1);
@@ -241,8 +241,8 @@ class Run {
       isOpen && model.manifest.continuation.latents > 0
         ? { latents: sequence.slice(-keptLatents), colours: change }
         : null;
-    const made = { frames: framesDone, finishedEarly, resumes, memory: memory.report };
-    return { ...made, colours: found, end: last };
+    const result = { frames: framesDone, finishedEarly, resumes, memory: memory.report };
+    return { ...result, colours: corrections, end: last };
   }
 
   /** Latents [C, F, h, w] of a clip that is not to be denoised any more. */

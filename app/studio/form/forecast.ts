@@ -65,15 +65,15 @@ export function useForecast(
   const key = JSON.stringify([revision, requests]);
   useEffect(() => {
     let current = true;
-    const show: typeof setForecast = (found) => current && setForecast(found);
-    const [, asked] = JSON.parse(key) as [string, ForecastRequest[]];
+    const show: typeof setForecast = (update) => current && setForecast(update);
+    const [, parsedRequests] = JSON.parse(key) as [string, ForecastRequest[]];
     const ask = async () => {
-      if (asked.length === 0) return show(null);
+      if (parsedRequests.length === 0) return show(null);
       // Its worker is no part of what a page needs first.
       const { askForecast } = await import('../../forecast-client');
-      const time = await askForecast(asked);
+      const time = await askForecast(parsedRequests);
       show((before) => ({ ...time, memory: before?.memory ?? null }));
-      if (withMemory && current) show(await askForecast(asked, true));
+      if (withMemory && current) show(await askForecast(parsedRequests, true));
     };
     // The run itself will say what is wrong with the model.
     const timer = setTimeout(() => void ask().catch(() => show(null)), settleMs);

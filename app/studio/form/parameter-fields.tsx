@@ -244,7 +244,7 @@ export function AdvancedFields({ fields }: { fields: FormFields }) {
 /** The switch of the safety check, and whether this browser has the checker. */
 function SafetyField({ fields: { values, model, set } }: { fields: FormFields }) {
   const checker = useChecker(model?.manifest.id ?? '');
-  const wanted = values.safetyChecker;
+  const isEnabled = values.safetyChecker;
   return (
     <fieldset className="field">
       <legend>{t('form.safety')}</legend>
@@ -252,12 +252,12 @@ function SafetyField({ fields: { values, model, set } }: { fields: FormFields })
         name={t('form.safetyCheck')}
         hint={
           t('form.safetyHint') +
-          (wanted && checker.status === 'absent' ? ` ${t('form.checkerAbsent')}` : '')
+          (isEnabled && checker.status === 'absent' ? ` ${t('form.checkerAbsent')}` : '')
         }
-        checked={wanted}
+        checked={isEnabled}
         onChange={(safetyChecker) => set({ safetyChecker })}
       />
-      {wanted && <CheckerDownload checker={checker} />}
+      {isEnabled && <CheckerDownload checker={checker} />}
     </fieldset>
   );
 }

@@ -151,10 +151,10 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
   useEffect(() => {
     let current = true;
     publicFile(prediction, include, file, name).then(
-      (made) => {
+      (prepared) => {
         if (!current) return;
-        setCopy(made.copy);
-        setHasImage(made.hasImage);
+        setCopy(prepared.copy);
+        setHasImage(prepared.hasImage);
       },
       (thrown: unknown) => current && setCopy(toKinoraError(thrown).toRecord()),
     );
@@ -163,7 +163,7 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
       setCopy(null);
     };
   }, [prediction, include, file, name]);
-  const [made, problem] = copy instanceof File ? [copy, null] : [null, copy];
+  const [readyFile, problem] = copy instanceof File ? [copy, null] : [null, copy];
   const hasSheet = navigator.canShare?.({ files: [file] }) === true;
   const save = (shared: File) => {
     if (!hasSheet) return downloadFile(shared, name);
@@ -174,7 +174,7 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
     <section>
       <h3>{t('share.asFile')}</h3>
       {hasImage && <Part name="image" include={include} onInclude={onInclude} />}
-      <button type="button" disabled={!made} onClick={() => made && save(made)}>
+      <button type="button" disabled={!readyFile} onClick={() => readyFile && save(readyFile)}>
         {hasSheet ? t('share.shareFile') : t('share.downloadFile')}
       </button>
       {problem && (
@@ -201,11 +201,11 @@ async function publicFile(
   );
   const last = last_image !== undefined && { last_image, last_framing };
   const image = start_image === undefined ? null : { start_image, framing, ...last };
-  const made = {
+  const run = {
     parameters: { ...parameters, seed: result.seed },
     profile: result.profile ?? profile,
   };
-  const copy = await publicCopy(file, sharedRequestOf(made, include), include.image ? image : null);
+  const copy = await publicCopy(file, sharedRequestOf(run, include), include.image ? image : null);
   return { copy: new File([copy], name, { type: 'video/mp4' }), hasImage: image !== null };
 }
 

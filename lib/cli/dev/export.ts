@@ -16,9 +16,9 @@ const optionTypes = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-process.exitCode = await runCommand('export', help, optionTypes, async (given) => {
-  refuseMore('export', given.positionals);
-  const basePath = basePathOf(given.values['base-path']);
+process.exitCode = await runCommand('export', help, optionTypes, async (args) => {
+  refuseMore('export', args.positionals);
+  const basePath = basePathOf(args.values['base-path']);
   const bytes = await exportApp(path.join(root, 'out-static'), basePath);
   const size = `${(bytes / 1e6).toFixed(0)} MB`;
   process.stdout.write(

@@ -158,13 +158,13 @@ async function runStep({ name, command, figures, limitMinutes }: Step): Promise<
     await stopTree(child);
     const seconds = (performance.now() - start) / 1000;
     // A step that has figures may have failed before the first.
-    const found = await readFile(file, 'utf8').catch(() => '');
+    const figuresText = await readFile(file, 'utf8').catch(() => '');
     return {
       name,
       command,
       seconds,
       outcome: code === 0 ? 'done' : code === 'late' ? 'out of time' : 'failed',
-      output: parsed(found) ?? anonymous(said()).trimEnd().split('\n'),
+      output: parsed(figuresText) ?? anonymous(said()).trimEnd().split('\n'),
       reason:
         code === 'late'
           ? `It was ended after ${limitMinutes} min; the figures are those until then.`

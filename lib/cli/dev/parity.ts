@@ -40,8 +40,8 @@ const optionTypes = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-process.exitCode = await runCommand('parity', help, optionTypes, async (given) => {
-  const options = await readOptions(given);
+process.exitCode = await runCommand('parity', help, optionTypes, async (args) => {
+  const options = await readOptions(args);
   const lines: ParityLine[] = [];
   const onLine = (line: ParityLine) => {
     lines.push(line);
@@ -54,8 +54,8 @@ process.exitCode = await runCommand('parity', help, optionTypes, async (given) =
   return failed > 0 || lines.length === 0 ? 1 : 0;
 });
 
-async function readOptions(given: Arguments<typeof optionTypes>): Promise<Options> {
-  const { values, positionals } = given;
+async function readOptions(args: Arguments<typeof optionTypes>): Promise<Options> {
+  const { values, positionals } = args;
   const { backend } = values;
   if (backend !== 'wasm' && backend !== 'webgpu') {
     throw new KinoraError('PARAMETER_INVALID', '--backend must be wasm or webgpu.');

@@ -84,16 +84,20 @@ export async function planWan(
   const usual = kernelSet(kernels)
     ? mostTokens
     : queryChunkTokens(config.transformer, tokens, flops);
-  const wanted = request.chunkTokens ?? usual;
+  const preferred = request.chunkTokens ?? usual;
   const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
   const { largestBuffer, compute } = request;
   const options = { ...request, precision, promptTokens, kernels };
   const latent = { latentHeight: size.height, latentWidth: size.width };
   const { given = [0] } = request;
-  const cut = (most: number) => largestChunk(size.frames, perFrame, given.length, most);
+  // Tokens of the largest chunk of the clip; as a bound it cuts alike.
+  const cut = (most: number) => {
+    const chunks = cutTokens(size.frames, perFrame, given.length, most);
+    return Math.max(...chunks.map(({ count }) => count));
+  };
   const denoising: DenoiseCosts[] = [];
   let refused: Refusal | undefined;
-  for (const chunkTokens of new Set([wanted, ...chunkLadder(wanted)].map(cut))) {
+  for (const chunkTokens of new Set([preferred, ...chunkLadder(preferred)].map(cut))) {
     try {
       denoising.push(await planDenoising(config.transformer, size, chunkTokens, options));
     } catch (error) {
@@ -126,11 +130,6 @@ export async function planWan(
     },
     largestBuffer,
   );
-}
-
-/** Tokens of the largest chunk of a clip; as a bound it cuts alike. */
-function largestChunk(frames: number, perFrame: number, given: number, most: number): number {
-  return Math.max(...cutTokens(frames, perFrame, given, most).map(({ count }) => count));
 }
 
 /** The tiny decoder takes whole frames only. */

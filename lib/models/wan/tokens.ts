@@ -11,11 +11,11 @@ export function tokensPerFrame(config: TransformerConfig, size: LatentSize): num
  * The frames of a clip in the order of their tokens: first those that are given, so that no chunk has tokens of both
  * timesteps. Attention knows no order: where a token belongs is in its rotary angles.
  *
- * @param given frames that are given, in ascending order
+ * @param conditioning frames that are given, in ascending order
  */
-export function tokenOrder(frames: number, given: readonly number[]): number[] {
-  const free = Array.from({ length: frames }, (_, f) => f).filter((f) => !given.includes(f));
-  return [...given, ...free];
+export function tokenOrder(frames: number, conditioning: readonly number[]): number[] {
+  const free = Array.from({ length: frames }, (_, f) => f).filter((f) => !conditioning.includes(f));
+  return [...conditioning, ...free];
 }
 
 /**

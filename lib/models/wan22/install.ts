@@ -33,8 +33,8 @@ export const wan22Installation: ModelInstallation = {
 
 async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const config = await readModelConfig(configuration);
-  const found = await Promise.all(tokenizerFiles.map((path) => configuration.exists(path)));
-  const hasTokenizer = found.every(Boolean);
+  const present = await Promise.all(tokenizerFiles.map((path) => configuration.exists(path)));
+  const hasTokenizer = present.every(Boolean);
   return {
     check(id, files, precision) {
       if (isAdapterPart(id)) return checkAdapter(id, files, loraArchitecture(config.transformer));

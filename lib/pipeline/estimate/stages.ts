@@ -106,10 +106,10 @@ export function stagesOf(run: CountedRun, device: keyof typeof usualRates): Stag
     }
     // Clips that keep the motion are decoded as one, with the last of them.
     if (join.keepsMotion && clip < clips.length - 1) continue;
-    const [decoded, given] = join.keepsMotion ? [frames, frames] : [ofClip, ofClip - shared];
+    const [decoded, newFrames] = join.keepsMotion ? [frames, frames] : [ofClip, ofClip - shared];
     const cost = sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode';
-    add(cost, clip, secondsOf('decode', decoded) + given * ofFrame, [1], given);
-    framesBefore += given;
+    add(cost, clip, secondsOf('decode', decoded) + newFrames * ofFrame, [1], newFrames);
+    framesBefore += newFrames;
   }
   add('check', 0, usual.check * run.checkedFrames);
   add('finish', 0, usual.frame * frames * perFrame);

@@ -145,8 +145,8 @@ export class RangeReader {
       throw new Transient('HUB_ANSWER_INVALID', 'the server says that the file has no such part');
     }
     const range = status === 206 ? contentRange(headers) : null;
-    const found = status === 206 ? range?.size : bodyLength(headers);
-    if (found !== undefined && found !== null && found !== size)
+    const reported = status === 206 ? range?.size : bodyLength(headers);
+    if (reported !== undefined && reported !== null && reported !== size)
       throw this.#mismatch('another size');
     const etag = plainEtag(headers.get('etag'));
     if (etag !== null) {

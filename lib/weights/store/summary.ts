@@ -20,7 +20,7 @@ export function fingerprint(
   checksum: Checksum,
 ): string {
   const weights: readonly WeightFile[] = sources;
-  const made = conversions.map(({ place, located, rowsPerPiece, recipe }) => [
+  const converted = conversions.map(({ place, located, rowsPerPiece, recipe }) => [
     place,
     recipe.source,
     weights.indexOf(located.file),
@@ -30,7 +30,7 @@ export function fingerprint(
   ]);
   const from = sources.map(({ identity, size }) => [identity, size]);
   const kept = files.map(({ name, checksum: sum }) => [name, sum]);
-  const all = JSON.stringify([from, made, units.length, kept]);
+  const all = JSON.stringify([from, converted, units.length, kept]);
   return checksum([new TextEncoder().encode(all)]);
 }
 

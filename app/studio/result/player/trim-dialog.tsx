@@ -71,10 +71,10 @@ function Trimmer(props: {
 
   useEffect(() => {
     run(async (signal) => {
-      const found = await openVideo(videos, id, signal);
+      const openedVideo = await openVideo(videos, id, signal);
       if (signal.aborted) return;
-      setOpened(found);
-      setRange({ from: 0, to: found.frames });
+      setOpened(openedVideo);
+      setRange({ from: 0, to: openedVideo.frames });
     });
   }, [videos, id, run]);
 

@@ -62,12 +62,12 @@ export async function benchKernels(args: readonly string[]): Promise<void> {
     throw refuse('--block must be an even number of tokens, or 0.');
   }
   const block = values.block === undefined ? {} : { blockTokens };
-  const wanted = { ...whole('variants'), ...whole('rounds'), ...tune, ...block };
+  const options = { ...whole('variants'), ...whole('rounds'), ...tune, ...block };
   const { json } = values;
   const silent = json === '-';
   const print = (text: string) => silent || process.stdout.write(`${text}\n`);
   const tables: string[] = [];
-  const report = await measureKernels(wanted, (soFar) => {
+  const report = await measureKernels(options, (soFar) => {
     if (tables.length === 0) print(deviceLine(soFar));
     tables.splice(0, tables.length, ...reportTables(soFar).map(tableText));
     // At once: what follows may take the machine down.
@@ -109,7 +109,7 @@ export async function measureKernels(
       await page.goto(`${files.base}index.html`);
       await page.locator('body[data-ready="true"]').waitFor();
       const failure = await page.evaluate(
-        (wanted) => window.kinoraKernels?.(wanted) ?? 'The page is not ready.',
+        (pageOptions) => window.kinoraKernels?.(pageOptions) ?? 'The page is not ready.',
         options,
       );
       if (failure !== null) throw new KinoraError('INTERNAL', failure);

@@ -61,8 +61,8 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
   if (!model) throw invalid('--synthetic must name a model, such as wan2.2-ti2v-5b.');
   if (backend !== 'wasm' && backend !== 'webgpu')
     throw invalid('--backend must be wasm or webgpu.');
-  const wanted = values.kernels ?? (backend === 'webgpu' ? 'exact' : 'runtime');
-  const kernels = oneOf('--kernels', kernelSettings, wanted);
+  const setting = values.kernels ?? (backend === 'webgpu' ? 'exact' : 'runtime');
+  const kernels = oneOf('--kernels', kernelSettings, setting);
   if (kernels !== 'runtime' && backend === 'wasm') {
     throw invalid(`--kernels ${kernels} needs --backend webgpu.`);
   }

@@ -263,8 +263,8 @@ export class Clip {
 
   /** The tensors of tokens with the chunks whose rows they have; those that are left out are not among them. */
   #parts(rows: TokenRows) {
-    const part = (tensor: Tensor, first: number, wanted: number) =>
-      [{ tensor, first }, this.of.chunks.filter((chunk) => chunk.class === wanted)] as const;
+    const part = (tensor: Tensor, first: number, chunkClass: number) =>
+      [{ tensor, first }, this.of.chunks.filter((chunk) => chunk.class === chunkClass)] as const;
     return [
       ...(rows.conditioning ? [part(rows.conditioning, 0, conditioning)] : []),
       part(rows.free, this.conditioningTokens, noisy),

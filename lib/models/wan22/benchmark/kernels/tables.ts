@@ -41,11 +41,11 @@ export function reportText(report: KernelReport, kinora: string): string {
 function capabilities({ device, modes, languageFeatures, refused }: KernelReport): string {
   const { features, limits } = device;
   const mebibytes = (name: string) => `${Math.round((limits[name] ?? 0) / 2 ** 20)} MiB`;
-  const wanted = [
+  const reported = [
     ...['shader-f16', 'subgroups', 'chromium-experimental-subgroup-matrix'],
     ...['packed_4x8_integer_dot_product', 'immediate_address_space'],
   ];
-  const has = wanted.filter((name) => [...features, ...languageFeatures].includes(name));
+  const has = reported.filter((name) => [...features, ...languageFeatures].includes(name));
   const workgroup = Math.round((limits.maxComputeWorkgroupStorageSize ?? 0) / 1024);
   return (
     `Modes: ${modes.join(', ')}. Workgroup memory ${workgroup} KiB, ` +
