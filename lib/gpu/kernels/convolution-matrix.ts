@@ -283,6 +283,7 @@ ${pixels
 ${weights.setup}
 ${partLines(matrix)}
 ${firstLines}
+  var weightRow = phase * uniforms.phaseRows;
   {${fetch}
   }
   for (var step = 1u; step <= uniforms.steps; step++) {
@@ -290,7 +291,11 @@ ${pixels.map((i) => `    tileX[${slot(i)} * ${rowWords}u + quarter] = fetchedX${
 ${weights.store('0u')}
     workgroupBarrier();
     // The next step's loads are under way while this one is computed.
-${nextLines(matrixStep, residual === 'linear')}
+${nextLines(matrixStep, {
+  next: `weightRow += ${matrixStep}u;`,
+  behindTap: 'weightRow += (uniforms.channels + 3u) / 4u * 16u - 4u * channel;',
+  ...(residual === 'linear' && { toSide: 'weightRow = uniforms.sideRow;' }),
+})}
     if (step < uniforms.steps) {${fetch}
     }
 ${productLines(matrix, {

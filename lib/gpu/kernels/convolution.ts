@@ -182,9 +182,10 @@ ${weightLoads
       : `    fetchedW${i} = filter4(vector, 4u * channel + thread / ${vectors}u + ${rows}, dy * uniforms.kernelWidth + dx);`;
   })
   .join('\n')}
-${nextLines(channelStep, isLinear)}
-    weightAt += ${channelStep}u * filterVectors;
-${isLinear ? '    if (age == uniforms.frames && channel == 0u) { weightAt = uniforms.sideRow * filterVectors + weightPlace; }' : ''}`;
+${nextLines(channelStep, {
+  next: `weightAt += ${channelStep}u * filterVectors;`,
+  ...(isLinear && { toSide: 'weightAt = uniforms.sideRow * filterVectors + weightPlace;' }),
+})}`;
 
   const tiles = (i: number, j: number) => `sum${i}_${j}`;
   const pixelItems = range(threadPixels);
@@ -329,25 +330,27 @@ export function placeLines(
 export const firstLines = `  var age = 0u;
   var dy = 0u;
   var dx = 0u;
-  var channel = 0u;
-  var weightRow = phase * uniforms.phaseRows;`;
+  var channel = 0u;`;
 
-/**
- * Statements that go on to the next step, of so many channels: `age`, `dy`, `dx`, `channel`, and the row of the weights.
- *
- * @param linear whether a shortcut follows the frames
- */
-export function nextLines(step: number, linear: boolean): string {
-  // A tap's rows end within a step that is larger than what they are filled up to.
-  const back = 'weightRow += (uniforms.channels + 3u) / 4u * 16u - 4u * channel;\n      ';
+/** Statements that lead to the weights of the next step. */
+interface WeightLines {
+  readonly next: string;
+  /** Behind the last step of a tap, where that is larger than what a tap's rows are filled up to. */
+  readonly behindTap?: string;
+  /** To those of the shortcut, where one follows the frames. */
+  readonly toSide?: string;
+}
+
+/** Statements that go on to the next step, of so many channels: `age`, `dy`, `dx`, `channel`, and the weights. */
+export function nextLines(step: number, { next, behindTap, toSide }: WeightLines): string {
   return `    channel += ${step / 4}u;
-    weightRow += ${step}u;
-    if (channel >= uniforms.channels${linear ? ' && age < uniforms.frames' : ''}) {
-      ${step > channelStep ? back : ''}channel = 0u;
+    ${next}
+    if (channel >= uniforms.channels${toSide ? ' && age < uniforms.frames' : ''}) {
+      ${behindTap ? `${behindTap}\n      ` : ''}channel = 0u;
       dx += 1u;
       if (dx == uniforms.kernelWidth) { dx = 0u; dy += 1u; }
       if (dy == uniforms.kernelHeight) { dy = 0u; age += 1u; }
-${linear ? '      if (age == uniforms.frames) { weightRow = uniforms.sideRow; }\n' : ''}    }`;
+${toSide ? `      if (age == uniforms.frames) { ${toSide} }\n` : ''}    }`;
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
