@@ -1,10 +1,5 @@
 import { KinoraError } from '../contract';
-
-/** Milliseconds. An error event is a task of its own and comes after the promise of its work. */
-const eventDelay = 5;
-
-/** Resolves when the error events of what is done have come. */
-export const afterEvents = () => new Promise<void>((resolve) => setTimeout(resolve, eventDelay));
+import { handleMessages } from './messages';
 
 /**
  * The errors of a device. It reports them late, by events, and often several times for one cause: first
@@ -82,7 +77,8 @@ export class DeviceFaults {
   async reported(): Promise<void> {
     this.device.pushErrorScope('validation');
     await this.race(this.device.popErrorScope());
-    await this.race(afterEvents());
+    // An error event is a task of its own.
+    await this.race(handleMessages());
   }
 
   /**

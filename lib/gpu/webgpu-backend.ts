@@ -14,6 +14,7 @@ import {
 import { gpuCanHold } from './budget';
 import { type Gpu, type GpuOptions, requestDevice } from './device';
 import { DeviceFaults } from './faults';
+import { InFlight } from './in-flight';
 import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
 import { type Category, Counted } from './ledger';
@@ -55,6 +56,7 @@ export class WebGpuBackend extends Counted implements Backend {
   readonly compute: KernelRunner;
   /** Every wait also ends with the loss of the device: a run on a lost device never returns. */
   readonly #faults: DeviceFaults;
+  readonly #inFlight = new InFlight();
   #disposed = false;
 
   /**
@@ -86,6 +88,7 @@ export class WebGpuBackend extends Counted implements Backend {
     this.#faults = new DeviceFaults(device);
     this.compute = new KernelRunner({
       ...gpu,
+      inFlight: this.#inFlight,
       bufferOf: (tensor) => this.#own(tensor).buffer,
       queued: (task) => this.#queued(task),
       race: (work) => this.#faults.race(work),
@@ -252,6 +255,7 @@ export class WebGpuBackend extends Counted implements Backend {
   async #submit(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     const session = await this.#sessions.get(graph);
     await session.run(this.#bind(inputs), this.#bind(outputs));
+    await this.#inFlight.add(this.device.queue.onSubmittedWorkDone());
   }
 
   #bind(bindings: Bindings): Record<string, Ort.Tensor> {

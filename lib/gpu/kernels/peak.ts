@@ -2,7 +2,7 @@ import type { Backend } from '../backend';
 import type { Compute, Dispatch } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import type { Peak } from './peak-rate';
-import { type TimeOptions, timeWork } from './time';
+import { measureDelay, type TimeOptions, timeWork } from './time';
 
 const threads = 128;
 /** Independent chains of four numbers: enough for the latency of a GPU's units. */
@@ -47,9 +47,6 @@ ${body.join('\n')}
 /** Measures within a second. */
 export const quickPeak: TimeOptions = { atLeast: 0.1, rounds: 2 };
 
-/** Until it is known how fast a device is. */
-const first: TimeOptions = { atLeast: 0.02, rounds: 1 };
-
 /** What is timed for a {@link Peak}. */
 export const peakKernels = { multiplyAdd: loop('multiply-add'), integerDot: loop('integer dot') };
 
@@ -61,7 +58,7 @@ export const peakKernels = { multiplyAdd: loop('multiply-add'), integerDot: loop
  */
 export async function measurePeak(
   backend: Pick<Backend, 'tensor' | 'settle'>,
-  compute: Compute,
+  compute: Pick<Compute, 'compile' | 'dispatch' | 'rates'>,
   options: TimeOptions = {},
 ): Promise<Peak> {
   const y = backend.tensor('float32', [threads], 'activations');
@@ -82,16 +79,22 @@ export async function measurePeak(
       await compute.dispatch(Array.from({ length: times }, job));
       await backend.settle();
     };
-    // What a kernel is known to reach decides how much of it is submitted at a time: until it is known, waits count.
-    for (const each of [first, first, options]) {
-      const { least } = await timeWork(run, each);
-      const rate = flopsOf(work) / least;
-      compute.rates.set(kernel.key, rate);
-      // Enough groups for every unit of a large GPU, as soon as the device is known not to be slow.
-      if (rate > 1e11) work = { loops: 256, groups: 4096 };
-    }
+    const measure = async (each: TimeOptions) => {
+      const flops = flopsOf(work);
+      // What a kernel is known to reach decides how much of it is submitted at a time: until it is known, waits count.
+      const onMeasured = (_: number, seconds: number) => {
+        compute.rates.set(kernel.key, flops / seconds);
+      };
+      const { truest } = await timeWork(run, { ...options, ...each, delay, onMeasured });
+      onMeasured(0, truest);
+      return flops / truest;
+    };
+    // Enough groups for every unit of a large GPU, as soon as the device is known not to be slow.
+    if ((await measure({ atLeast: 0.02, rounds: 1 })) > 1e11) work = { loops: 256, groups: 4096 };
+    await measure({ warm: true });
     return compute.rates.get(kernel.key) ?? null;
   };
+  const delay = await measureDelay(() => backend.settle(), options.clock);
   try {
     return {
       multiplyAdd: (await rateOf(peakKernels.multiplyAdd, 2)) ?? Number.NaN,

@@ -1,6 +1,7 @@
 import { KinoraError } from '../../contract';
 import type { DeviceTensor } from '../backend';
-import { afterEvents } from '../faults';
+import type { InFlight } from '../in-flight';
+import { handleMessages } from '../messages';
 import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
 import { familyOf, isFloatUniform, type Kernel, uniformName } from './kernel';
 import type { Peak } from './peak-rate';
@@ -32,6 +33,8 @@ export interface Host {
   readonly matrices?: Compute['matrices'] | null;
   /** As of {@link Compute}; null where the browser does not tell. */
   readonly subgroupSizes?: Compute['subgroupSizes'] | null;
+  /** With the runtime's submissions. */
+  readonly inFlight: InFlight;
   /** The buffer of a tensor of this backend. */
   bufferOf(tensor: DeviceTensor): GPUBuffer;
   /** Runs a task when everything before it, the runtime's runs included, is submitted. */
@@ -63,12 +66,10 @@ export class KernelRunner implements Compute {
   peak: Peak | null = null;
   readonly used = new Set<string>();
   readonly clamped = { count: 0 };
-  /** FLOP/s that kernels without a measured rate have reached, by their keys: at least so fast they are. */
+  /** FLOP/s that kernels have reached in runs, by their keys: at least so fast they are, whatever was measured. */
   readonly #reached = new Map<string, number>();
   readonly #prepared = new Map<string, Promise<Prepared>>();
   #uniforms: GPUBuffer | undefined;
-  /** The submissions that may not be done. */
-  #pending: Promise<unknown>[] = [];
   /** The kernels of submissions that may have lost the device. */
   readonly #suspects = new Set<readonly Kernel[]>();
 
@@ -113,7 +114,7 @@ export class KernelRunner implements Compute {
       let batch: [Step, Prepared][] = [];
       let seconds = 0;
       const submit = async () => {
-        await this.#submit(batch);
+        await this.#submit(batch, seconds);
         batch = [];
         seconds = 0;
       };
@@ -219,7 +220,7 @@ export class KernelRunner implements Compute {
 
   #rateOf(kernel: Kernel): number {
     const measured = this.rates.get(kernel.key) ?? this.rates.get(familyOf(kernel));
-    return measured ?? Math.max(unknownRate, this.#reached.get(kernel.key) ?? 0);
+    return Math.max(measured ?? unknownRate, this.#reached.get(kernel.key) ?? 0);
   }
 
   /** The parts of a job. Each is as large as the rate allows that is known when its turn comes. */
@@ -234,19 +235,20 @@ export class KernelRunner implements Compute {
     }
   }
 
-  /** Notes how fast a kernel was that had a submission of its own; what was waited for before it counts as well. */
+  /** Notes how fast kernels were at least: each took no longer than its submission, and what was waited for before. */
   #learn(batch: readonly (readonly [Step, Prepared])[], seconds: number): void {
-    const [first] = batch;
-    if (!first || batch.some(([{ job }]) => job.kernel !== first[0].job.kernel)) return;
-    const { key } = first[0].job.kernel;
-    const flops = batch.reduce(
-      (sum, [{ job, groups }]) => sum + (job.flops * groups) / job.groups,
-      0,
-    );
-    this.#reached.set(key, Math.max(this.#reached.get(key) ?? 0, flops / Math.max(seconds, 1e-3)));
+    const flops = new Map<string, number>();
+    for (const [{ job, groups }] of batch) {
+      const { key } = job.kernel;
+      flops.set(key, (flops.get(key) ?? 0) + (job.flops * groups) / job.groups);
+    }
+    for (const [key, sum] of flops) {
+      this.#reached.set(key, Math.max(this.#reached.get(key) ?? 0, sum / Math.max(seconds, 1e-3)));
+    }
   }
 
-  async #submit(batch: readonly (readonly [Step, Prepared])[]): Promise<void> {
+  /** @param predicted seconds that it takes */
+  async #submit(batch: readonly (readonly [Step, Prepared])[], predicted: number): Promise<void> {
     const { device } = this.host;
     this.#uniforms ??= device.createBuffer({
       label: 'uniforms',
@@ -287,20 +289,18 @@ export class KernelRunner implements Compute {
     const kernels = [...new Set(batch.map(([{ job }]) => job.kernel))];
     for (const { key } of kernels) this.used.add(key);
     const done = device.queue.onSubmittedWorkDone();
-    this.#pending.push(done);
     this.#suspects.add(kernels);
-    const forget = () => {
-      this.#learn(batch, (performance.now() - submitted) / 1000);
-      this.#pending = this.#pending.filter((each) => each !== done);
-    };
-    done.then(forget, () => undefined);
+    done.then(
+      () => this.#learn(batch, (performance.now() - submitted) / 1000),
+      () => undefined,
+    );
     // A device that is lost calls what it has given up done, and says only then that it is lost.
-    const right = this.host.race(done.then(afterEvents));
+    const right = this.host.race(done.then(handleMessages));
     right.then(
       () => this.#suspects.delete(kernels),
       () => undefined,
     );
-    while (this.#pending.length > 2) await this.host.race(this.#pending[0] ?? Promise.resolve());
+    await this.host.race(this.host.inFlight.add(done, predicted));
   }
 }
 

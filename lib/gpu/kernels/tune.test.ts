@@ -6,9 +6,9 @@ import { tunedFamilies } from './candidates';
 import { defineKernel } from './kernel';
 import { emptyRecord, isOfOther, mostLosses, openRecord, recordId, withLoss } from './record';
 import { completeDevice } from './testing/texts';
+import type { Clock } from './time';
 import {
   type Candidate,
-  type Clock,
   type Family,
   type Tried,
   type TunedFamily,

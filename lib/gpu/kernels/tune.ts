@@ -1,7 +1,15 @@
 import { KinoraError } from '../../contract';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
-import { type Timing, timeInTurns, timeWork } from './time';
+import {
+  browserClock,
+  type Clock,
+  longEnough,
+  measureDelay,
+  type ReportDelay,
+  timeInTurns,
+  timeWork,
+} from './time';
 import { type KernelChoice, smallestFirst } from './variants';
 
 /** A family of kernels whose variants are compared, as `KernelChoice` names it. */
@@ -35,7 +43,7 @@ export interface TunedFamily<V = unknown> {
   /** Floating point operations of a timed run. */
   readonly flops: number;
   /**
-   * Runs the timed work, `times` one after another, and waits until it is done.
+   * Runs the timed work, `times` one after another, and waits until it is done; 0 only waits.
    *
    * @param share of the work, 0 … 1
    */
@@ -85,7 +93,7 @@ export interface TuneOptions {
   readonly excluded?: Readonly<Record<string, string>>;
   /** Once aborted, nothing more is timed. */
   readonly skip?: AbortSignal;
-  /** Milliseconds; for tests. */
+  /** For tests. */
   readonly clock?: Clock;
   readonly onProgress?: (progress: TuningProgress) => void;
   /** Called with a variant before it runs, and with null when it is done. */
@@ -93,16 +101,6 @@ export interface TuneOptions {
   /** Called as soon as it is known how fast a kernel is, in FLOP/s. */
   readonly onRate?: (kernel: Kernel, rate: number) => void;
 }
-
-export interface Clock {
-  now(): number;
-  wait(milliseconds: number): Promise<void>;
-}
-
-const browserClock: Clock = {
-  now: () => performance.now(),
-  wait: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)),
-};
 
 /** Milliseconds. */
 const budget = 10_000;
@@ -112,7 +110,7 @@ const longestCompile = 3000;
 const longestRun = 5000;
 /** A device clocks up under load. */
 const warmUp = 150;
-/** Seconds of one measurement; of work that takes longer a share is timed. */
+/** Seconds of one measurement, or more where the device tells late; of work that takes longer a share is timed. */
 const atLeast = 0.03;
 const rounds = 3;
 /** The first runs are so small, since their time is not known. */
@@ -121,6 +119,8 @@ const firstShare = 1 / 64;
 const margin = 0.03;
 /** A variant that is slower by more than this is not timed further, and two in a row end their class. */
 const clearLoss = 0.15;
+/** Until they are timed, variants count as fast as this part of the fastest: they are hardly slower. */
+const slowest = 1 / 4;
 
 /**
  * Finds the fastest variant of each family on this device. A variant is compiled, its numbers are checked,
@@ -167,6 +167,7 @@ class Tuner {
   readonly #shares = new Map<TunedFamily, number>();
   /** Variants of the families before. */
   #before = 0;
+  #delay: ReportDelay | undefined;
 
   constructor(
     readonly options: TuneOptions,
@@ -179,12 +180,13 @@ class Tuner {
     const { candidates } = tuned;
     const classes = classesOf(candidates);
     const rates = new Map<Candidate, number>();
-    let best: Candidate | null = null;
+    let best = null as Candidate | null;
     const open = () => timing && !skip?.aborted && this.clock.now() < deadline;
     /** @returns whether it is clearly slower than the fastest */
     const compare = async (candidate: Candidate): Promise<boolean> => {
       if (!(await this.#isUsable(tuned, candidate, true))) return false;
-      const { rate, fastestRate } = await this.#time(tuned, candidate, best);
+      const fastestSoFar = best && { candidate: best, rate: rates.get(best) ?? 0 };
+      const [rate, fastestRate] = await this.#compare(tuned, candidate, fastestSoFar);
       this.#note(tuned, candidate, { rate });
       rates.set(candidate, rate);
       if (rate > fastestRate * (1 + margin)) best = candidate;
@@ -201,6 +203,11 @@ class Tuner {
         if (!open() || losses === 2) break;
         losses = (await compare(candidate)) ? losses + 1 : 0;
       }
+    }
+    if (best !== null && open()) {
+      // It may have been measured once.
+      const [rate = 0] = await this.#time(tuned, [best], rates.get(best) ?? 0, rounds);
+      rates.set(best, rate);
     }
     best ??= await this.#untimed(tuned);
     this.#before += candidates.length;
@@ -262,49 +269,95 @@ class Tuner {
     return reason === null;
   }
 
-  /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 where there is no fastest yet */
-  async #time(tuned: TunedFamily, candidate: Candidate, fastest: Candidate | null) {
+  /**
+   * Times a variant, in turns with the fastest so far.
+   *
+   * @returns FLOP/s of both; 0 for the fastest where there is none yet
+   */
+  async #compare(
+    tuned: TunedFamily,
+    candidate: Candidate,
+    fastest: { readonly candidate: Candidate; readonly rate: number } | null,
+  ): Promise<readonly [number, number]> {
     await this.options.onTrying?.(candidate.key);
-    const runOf = (of: Candidate, share: number) => async (times: number) => {
-      await this.#limited(of, tuned.run(of, share, times));
-    };
-    /** The same once more, to tell how fast it is: that decides how much is submitted at a time. */
-    const rateAt = async (share: number, warm = true) => {
-      const once = { now, atLeast: 0, rounds: 1, warm };
-      const timing = await timeWork(runOf(candidate, share), once);
-      return this.#tell(candidate, tuned.flops * share, timing);
-    };
-    const { now } = this.clock;
-    const guess = await rateAt(firstShare, false);
-    const share = this.#shares.get(tuned) ?? (await this.#warmUp(tuned, rateAt, guess));
-    this.#shares.set(tuned, share);
-    await rateAt(share);
-    const pair = [candidate, ...(fastest ? [fastest] : [])];
-    const decided = ([own = 0, other = own]: readonly number[]) => other < own * (1 - clearLoss);
-    const timings = await timeInTurns(
-      pair.map((each) => runOf(each, share)),
-      { now, atLeast, rounds, warm: true, decided },
-    );
+    let rates: readonly number[];
+    if (fastest) {
+      // The first run compiles. What is told decides how much is submitted at a time.
+      await this.#run(tuned, candidate, firstShare, 1);
+      this.#tell(candidate, fastest.rate * slowest);
+      rates = await this.#time(tuned, [candidate, fastest.candidate], fastest.rate, rounds);
+    } else {
+      rates = await this.#time(tuned, [candidate], await this.#warmUp(tuned, candidate), 1);
+    }
     await this.options.onTrying?.(null);
-    const [rate = 0, fastestRate = 0] = timings.map((timing, index) =>
-      this.#tell(pair[index] ?? candidate, tuned.flops * share, timing),
-    );
-    return { rate, fastestRate };
+    const [own = 0, other = 0] = rates;
+    return [own, other];
   }
 
-  /** Keeps the device at work until its clocks are up. @returns the share of the work that is timed */
-  async #warmUp(
+  /** Times variants in turns until one of two is clearly faster. @returns FLOP/s */
+  async #time(
     tuned: TunedFamily,
-    rateAt: (share: number) => Promise<number>,
-    guess: number,
-  ): Promise<number> {
-    const shareOf = (rate: number) =>
-      Math.max(firstShare, Math.min(1, (atLeast * rate) / tuned.flops));
-    let share = shareOf(guess);
-    const begin = this.clock.now();
-    // A small share may not fill the device: a larger one tells its rate.
-    while (this.clock.now() - begin < warmUp) share = shareOf(await rateAt(share));
-    return share;
+    candidates: readonly Candidate[],
+    expectedRate: number,
+    rounds: number,
+  ): Promise<readonly number[]> {
+    const { clock } = this;
+    const share = this.#shares.get(tuned) ?? firstShare;
+    const delay = await this.#delayOf(tuned, candidates[0] as Candidate);
+    const flops = tuned.flops * share;
+    const tell = (index: number, seconds: number) =>
+      this.#tell(candidates[index] as Candidate, flops / seconds);
+    const timings = await timeInTurns(
+      candidates.map((each) => (times) => this.#run(tuned, each, share, times)),
+      {
+        clock,
+        delay,
+        atLeast,
+        rounds,
+        warm: true,
+        times: Math.max(1, Math.floor((this.#wanted(delay) * expectedRate) / flops)),
+        decided: ([own = 0, other = own]) =>
+          Math.abs(own - other) > clearLoss * Math.max(own, other),
+        onMeasured: tell,
+      },
+    );
+    return timings.map(({ truest }, index) => tell(index, truest));
+  }
+
+  /** Measured once. */
+  async #delayOf(tuned: TunedFamily, candidate: Candidate): Promise<ReportDelay> {
+    const idle = () => this.#run(tuned, candidate, firstShare, 0);
+    this.#delay ??= await measureDelay(idle, this.clock);
+    return this.#delay;
+  }
+
+  #wanted = (delay: ReportDelay) => Math.max(atLeast, longEnough(delay));
+
+  /**
+   * Keeps the device at work until its clocks are up, and notes the share of the work that is timed.
+   *
+   * @returns FLOP/s, or less where the delay of reports hides the work
+   */
+  async #warmUp(tuned: TunedFamily, candidate: Candidate): Promise<number> {
+    const { clock } = this;
+    const delay = await this.#delayOf(tuned, candidate);
+    const once = { clock, delay, atLeast: 0, rounds: 1, warm: true };
+    let share = firstShare;
+    let rate = 0;
+    const begin = clock.now();
+    do {
+      const run = (times: number) => this.#run(tuned, candidate, share, times);
+      const { truest } = await timeWork(run, once);
+      rate = this.#tell(candidate, (tuned.flops * share) / truest);
+      // A small share may not fill the device: a larger one tells its rate.
+      share = Math.max(firstShare, Math.min(1, (this.#wanted(delay) * rate) / tuned.flops));
+    } while (clock.now() - begin < warmUp);
+    this.#shares.set(tuned, share);
+    return rate;
+  }
+
+  #run(tuned: TunedFamily, of: Candidate, share: number, times: number): Promise<void> {
+    return this.#limited(of, tuned.run(of, share, times));
   }
 
   /** Compiles what a variant runs; `late` where one of the kernels takes too long, and the time is limited. */
@@ -334,8 +387,8 @@ class Tuner {
     return Promise.race([work, hung]);
   }
 
-  #tell({ kernels }: Candidate, flops: number, { least }: Timing): number {
-    const rate = flops / Math.max(least, 1e-9);
+  /** @returns the rate, FLOP/s */
+  #tell({ kernels }: Candidate, rate: number): number {
     for (const kernel of kernels) this.options.onRate?.(kernel, rate);
     return rate;
   }

@@ -127,7 +127,7 @@ export async function benchmarkKernels(
     await assignKernels(backend, mode);
     const seconds = await timeBlock(backend, config, tokens, measured.rounds);
     const flops = passFlops({ ...config.transformer, num_layers: 1 }, tokens, textTokens);
-    const line = { mode, tokens, flops, seconds, rate: flops / seconds.least };
+    const line = { mode, tokens, flops, seconds, rate: flops / seconds.truest };
     const blocks = [...report.blocks, line];
     add({ blocks, projections: project(config, report.lines, blocks) });
   }

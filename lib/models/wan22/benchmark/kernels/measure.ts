@@ -48,8 +48,8 @@ export interface KernelLine {
   readonly key: string | null;
   readonly flops: number;
   /** Of one execution. Null where the kernel could not be used. */
-  readonly seconds: { readonly median: number; readonly least: number } | null;
-  /** Operations per second, of the least time. */
+  readonly seconds: { readonly median: number; readonly truest: number } | null;
+  /** Operations per second, of the truest time. */
   readonly rate: number | null;
   /** Of the measured peak of the arithmetic that it uses; null for matrix units, whose peak is not measured. */
   readonly share: number | null;
@@ -100,7 +100,7 @@ export async function measureCase(
       seconds: KernelLine['seconds'],
       reason: string | null = null,
     ): KernelLine => {
-      const rate = seconds && flops / seconds.least;
+      const rate = seconds && flops / seconds.truest;
       const most = what.mode === 'matrix' ? null : peakRate(peak, family, what.mode === 'fast');
       const share = rate !== null && most !== null ? rate / most : null;
       return { family, case: name, size, flops, ...what, seconds, rate, share, reason };

@@ -60,7 +60,7 @@ test('the error of a projection is that of the block that was measured in its mo
     line('linear', caseNames.projection, 'fast', 2 * rate),
   ];
   const flops = passFlops({ ...config.transformer, num_layers: 1 }, 4096, 512);
-  const slower = { median: 2, least: flops / rate / 0.8 };
+  const slower = { median: 2, truest: flops / rate / 0.8 };
   const block = { mode: 'exact', tokens: 4096, flops, seconds: slower, rate: 1 } as const;
   const [exact, fast] = project(config, lines, [block]);
   expect(exact?.error).toBeCloseTo(-0.2, 6);

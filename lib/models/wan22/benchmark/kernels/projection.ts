@@ -80,7 +80,7 @@ export function project(
         fourStepsSeconds: 4 * passSeconds,
         thirtyStepsSeconds: 60 * passSeconds,
         decodeSeconds: convolution && decode / convolution,
-        error: block ? secondsOf(block.tokens) / block.seconds.least - 1 : null,
+        error: block ? secondsOf(block.tokens) / block.seconds.truest - 1 : null,
       },
     ];
   });
