@@ -152,4 +152,6 @@ export interface EngineCounters {
   readonly allocations: number;
   /** Number of copies from the device to the CPU so far. */
   readonly readbacks: number;
+  /** How often the device's work was waited for: 100 ms each in Firefox. */
+  readonly waits: number;
 }

@@ -10,6 +10,7 @@ export type { Executor, RowChunk } from './executor';
 export type { ImageExecutor } from './images';
 export type { Compute } from './kernels';
 export type { Category } from './ledger';
+export { handleMessages } from './messages';
 export { countGraphs } from './runtime/count';
 export { RuntimeExecutor } from './runtime/executor';
 export { joinsTaps } from './runtime/image-graphs';

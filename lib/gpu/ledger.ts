@@ -23,6 +23,7 @@ export class Ledger {
   #totalPeak = 0;
   #allocations = 0;
   #readbacks = 0;
+  #waits = 0;
   #largest = 0;
 
   /** Counts an allocation; the function that it returns counts its release, once. */
@@ -40,6 +41,11 @@ export class Ledger {
 
   countReadback(): void {
     this.#readbacks += 1;
+    this.#waits += 1;
+  }
+
+  countWait(): void {
+    this.#waits += 1;
   }
 
   get liveBytes(): number {
@@ -71,6 +77,7 @@ export class Ledger {
       liveBytes: this.#total,
       allocations: this.#allocations,
       readbacks: this.#readbacks,
+      waits: this.#waits,
     };
   }
 

@@ -12,6 +12,7 @@ import {
 } from './backend';
 import { fromHalf } from './kernels/half';
 import { type Category, Counted, type Ledger } from './ledger';
+import { handleMessages } from './messages';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 
 class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
@@ -171,8 +172,8 @@ export class WasmBackend extends Counted implements Backend {
   }
 
   async settle(): Promise<void> {
-    // A run has finished when its promise resolves; a macrotask lets messages (cancel) come in.
-    await new Promise((resolve) => setTimeout(resolve));
+    // A run has finished when its promise resolves; a cancellation may come in.
+    await handleMessages();
   }
 
   releaseSessions(): Promise<void> {

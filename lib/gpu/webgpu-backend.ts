@@ -169,20 +169,28 @@ export class WebGpuBackend extends Counted implements Backend {
     return null;
   }
 
-  read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
+  async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     const { buffer, bytes } = this.#own(tensor);
-    return this.#queued(async () => {
+    const { size } = buffer;
+    const staging = await this.#queued(async () => {
       this.ledger.countReadback();
-      const staging = this.#stagingOf(buffer.size);
+      const target = this.#takeStaging(size);
       const encoder = this.device.createCommandEncoder();
-      encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
+      encoder.copyBufferToBuffer(buffer, 0, target, 0, size);
       this.device.queue.submit([encoder.finish()]);
-      await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, buffer.size));
-      const content = staging.getMappedRange(0, buffer.size).slice(0, bytes);
+      return target;
+    });
+    // Outside of the queue, so that reads which were begun together wait together.
+    return this.#explained(async () => {
+      await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, size));
+      const content = staging.getMappedRange(0, size).slice(0, bytes);
       const data =
         tensor.dtype === 'float16' ? fromHalf(new Uint16Array(content)) : new Float32Array(content);
       staging.unmap();
       await this.#faults.confirmRead();
+      // One buffer for all readbacks that come one after another, grown to the largest so far.
+      if (this.#staging || this.#disposed) staging.destroy();
+      else this.#staging = staging;
       return data;
     });
   }
@@ -194,6 +202,7 @@ export class WebGpuBackend extends Counted implements Backend {
 
   async settle(): Promise<void> {
     await this.#queued(async () => {
+      this.ledger.countWait();
       await this.#faults.race(this.device.queue.onSubmittedWorkDone());
       await this.#faults.reported();
       this.#faults.check();
@@ -243,13 +252,17 @@ export class WebGpuBackend extends Counted implements Backend {
   #queued<T>(task: () => Promise<T>): Promise<T> {
     return this.#queue.run(async () => {
       this.#faults.check();
-      try {
-        return await task();
-      } catch (error) {
-        // Without memory, or on a lost device, a task fails in many ways; the fault is the reason.
-        throw await this.#faults.reasonOf(error);
-      }
+      return this.#explained(task);
     });
+  }
+
+  /** Without memory, or on a lost device, a task fails in many ways; the fault is the reason. */
+  async #explained<T>(task: () => Promise<T>): Promise<T> {
+    try {
+      return await task();
+    } catch (error) {
+      throw await this.#faults.reasonOf(error);
+    }
   }
 
   async #submit(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
@@ -270,16 +283,15 @@ export class WebGpuBackend extends Counted implements Backend {
     return tensor as GpuTensor<T>;
   }
 
-  /** One buffer for all readbacks, grown to the largest so far. */
-  #stagingOf(bytes: number): GPUBuffer {
-    if (!this.#staging || this.#staging.size < bytes) {
-      this.#staging?.destroy();
-      this.#staging = this.device.createBuffer({
-        size: bytes,
-        usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
-      });
-    }
-    return this.#staging;
+  #takeStaging(bytes: number): GPUBuffer {
+    const kept = this.#staging;
+    this.#staging = undefined;
+    if (kept && kept.size >= bytes) return kept;
+    kept?.destroy();
+    return this.device.createBuffer({
+      size: bytes,
+      usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+    });
   }
 
   /** Counts every buffer of the device, ONNX Runtime's included. */

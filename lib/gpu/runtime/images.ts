@@ -10,6 +10,7 @@ import {
 } from '../../graph';
 import type { Backend, DeviceTensor } from '../backend';
 import type { ImageExecutor, ImageWeights } from '../images';
+import { handleMessages } from '../messages';
 import { TensorPool } from '../pool';
 import { imageGraph } from './image-graphs';
 
@@ -61,8 +62,8 @@ export class RuntimeImages implements ImageExecutor {
         const tensor = tensors.get(image);
         if (lastReads.get(image) === match && tensor) this.#images.give(tensor);
       }
-      // Waiting bounds the work that is submitted, so that cancelling works within a frame.
-      if (match.kind === 'convolution' && (match.upsample || match.shuffle)) await backend.settle();
+      // A cancellation may come in.
+      await handleMessages();
       const data = results.has(value) ? await backend.read(y) : null;
       // What is read again is freed by its last reader.
       if (!lastReads.has(value)) this.#images.give(y);

@@ -115,6 +115,11 @@ export class BlockStore {
     return this.config.num_layers;
   }
 
+  /** Whether a block is read in each pass. */
+  isStreamed(index: number): boolean {
+    return !this.#resident.has(index);
+  }
+
   /**
    * The weights of a block. They are valid until {@link get} is called for the next block: all work that reads
    * them must be submitted before.

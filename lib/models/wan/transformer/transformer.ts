@@ -1,4 +1,11 @@
-import { type Backend, type DeviceTensor, elementCount, openExecutor, Scope } from '../../../gpu';
+import {
+  type Backend,
+  type DeviceTensor,
+  elementCount,
+  handleMessages,
+  openExecutor,
+  Scope,
+} from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
@@ -268,8 +275,9 @@ export class Transformer {
       for (const [stream, { text }] of runs.entries()) {
         if (index > 0) await clip.selfAttention(stream, block, times);
         await clip.crossFeedForward(stream, block, times, text);
-        // Waiting bounds the submitted work, so that cancelling works within a block.
-        await this.backend.settle();
+        // Data that is written to streamed blocks takes memory until the device has done what is before it.
+        if (this.blocks.isStreamed(index)) await this.backend.settle();
+        else await handleMessages();
         options.signal?.throwIfAborted();
         if (stream === 0) await options.afterBlock?.(index);
       }

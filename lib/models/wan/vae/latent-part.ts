@@ -37,7 +37,6 @@ export async function runLatentPart(
     try {
       for (const [f, x] of frames.entries()) {
         for await (const y of images.frames(graph, { x })) frames[f] = y;
-        await backend.settle();
       }
     } finally {
       images.dispose();
