@@ -61,7 +61,7 @@ let checkpoint: Checkpoint;
 let config: TransformerConfig;
 /** Of a run that nothing disturbs, in chunks of one frame: conditioning and noisy ones of several kinds. */
 let expected: Float32Array;
-const counts: { allocations: number; readbacks: number }[] = [];
+const counts: { allocations: number; readbacks: number; waits: number }[] = [];
 
 beforeAll(async () => {
   backend = await WebGpuBackend.create(await browserRuntime());
@@ -70,10 +70,11 @@ beforeAll(async () => {
   const before = backend.counters();
   expected = await run({
     afterStep: () => {
-      const { allocations, readbacks } = backend.counters();
+      const { allocations, readbacks, waits } = backend.counters();
       counts.push({
         allocations: allocations - before.allocations,
         readbacks: readbacks - before.readbacks,
+        waits: waits - before.waits,
       });
       return false;
     },
@@ -91,11 +92,12 @@ async function run(more: Partial<TokenDenoising> = {}): Promise<Float32Array> {
   }
 }
 
-test('no GPU allocation after the first step, and no readback but the latents', () => {
+test('no GPU allocation after the first step, no readback but the latents, and no other wait', () => {
   const [first] = counts;
   expect(first?.allocations).toBeGreaterThan(0);
   expect(counts.map(({ allocations }) => allocations)).toEqual(Array(4).fill(first?.allocations));
   expect(counts.map(({ readbacks }) => readbacks)).toEqual([1, 2, 3, 4]);
+  expect(counts.map(({ waits }) => waits)).toEqual([1, 2, 3, 4]);
 });
 
 test('one large chunk gives the same latents, and the conditioning frame stays', async () => {
