@@ -1,17 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { followParent, isRunByNpm } from '../../relay/http/process';
 import { type ErrorCode, KinoraError, toKinoraError } from '../contract';
-import { Screen } from './screen';
+import { type Output, Screen } from './screen';
 
 /** Exit codes other than 1. */
 const exitCodes: Partial<Record<ErrorCode, number>> = { CANCELLED: 130, TERMS_NOT_ACCEPTED: 2 };
 
 /** A running command: its output, the signals that end it, and its cleanup. */
 export class Command {
-  readonly screen = new Screen(process.stdout);
+  readonly screen: Screen;
   readonly #abort = new AbortController();
   /** Run in reverse order. */
   readonly #cleanups: (() => Promise<unknown>)[] = [];
+
+  constructor(output: Output = process.stdout) {
+    this.screen = new Screen(output);
+  }
 
   /** Aborted by Ctrl-C. */
   get signal(): AbortSignal {

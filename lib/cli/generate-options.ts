@@ -94,6 +94,7 @@ const optionTypes = {
   yes: { type: 'boolean', short: 'y' },
   'accept-terms': { type: 'boolean' },
   out: { type: 'string' },
+  json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -148,11 +149,12 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --memory GIB            most GPU memory to use (default: what the device gives)
   --encoder NAME          webcodecs or ffmpeg (default webcodecs where the browser has it); ffmpeg
                           is slower and makes the same video of the same frames every time
+  --json                  prints how it was made and what each phase and step took, as JSON
   --out FILE              where to write the MP4 (default out/<id>.mp4)
   --help                  this text
 
-Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone;
-KINORA_HOME is the folder for models (default .kinora in the project).
+Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone,
+KINORA_GPU=hardware ends where there is none; KINORA_HOME is the folder for models (default .kinora in the project).
 `;
 
 function between(field: keyof typeof ranges): string {

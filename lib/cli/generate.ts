@@ -15,6 +15,7 @@ import {
 import type { HeadlessEvent } from '../contract/headless';
 import { inspectVideo, type VideoFacts } from '../video/inspect';
 import { deviceOf } from './arguments';
+import { emulated } from './browser/launch';
 import { Command } from './command';
 import { openWithModel } from './fetch-model';
 import {
@@ -27,13 +28,18 @@ import { addedIds, kinoraHome, notedSafetyChecker } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
 import { checkWritable, fromUser, makeFolders } from './paths';
 import { ProgressReport, summary } from './report';
+import { RunTimes } from './run-times';
 import { openSession } from './session';
 
-process.exitCode = await new Command().run(async (command) => {
-  const options = parseGenerateOptions(process.argv.slice(2));
-  if (options === 'help') process.stdout.write(generateHelp);
-  else await generate(command, options);
-});
+// With --json the standard output is one document.
+const json = process.argv.includes('--json');
+process.exitCode = await new Command(json ? process.stderr : process.stdout).run(
+  async (command) => {
+    const options = parseGenerateOptions(process.argv.slice(2));
+    if (options === 'help') process.stdout.write(generateHelp);
+    else await generate(command, options);
+  },
+);
 
 async function generate(command: Command, line: GenerateOptions): Promise<void> {
   const { model, profile, options } = line;
@@ -50,7 +56,11 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   await checkWritable(out ?? path.resolve('out', 'video.mp4'));
 
   const report = new ProgressReport(command.screen);
-  const onProgress = (event: HeadlessEvent) => report.take(event);
+  const times = new RunTimes();
+  const onProgress = (event: HeadlessEvent) => {
+    report.take(event);
+    times.take(event);
+  };
   // A browser that forgets everything has no language model, safety checker or network that finishes videos.
   const checked = options.safetyChecker && (await notedSafetyChecker(home));
   const network = finishersOf(line.parameters).length > 0;
@@ -82,6 +92,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
     () => page.cancel(),
   );
 
+  times.end();
   const file = out ?? path.resolve('out', result.videoFile);
   await makeFolders(file);
   await page.save(result.videoFile, file);
@@ -89,11 +100,17 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   await verify(file, { ...formatOfFile(parameters, manifest.framesPerSecond), frames });
   if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);
+  if (!json) return;
+  const { adapter, features } = await page.call('probe');
+  const { peakBytes, waits } = await page.counters();
+  const { phases, steps } = times;
+  const made = { file, ...result, adapter, software, features, phases, steps, peakBytes, waits };
+  process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
 }
 
 /** Where the work is done, on a machine without a GPU. */
 function withoutGpu(backend: Backend, isExplicit: boolean): string {
-  if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+  if (backend === 'webgpu') return emulated;
   return isExplicit
     ? 'The CPU computes (WebAssembly).'
     : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';

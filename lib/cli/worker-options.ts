@@ -58,8 +58,8 @@ export const workerHelp = `Serves jobs of a Kinora server with this machine's GP
 Ctrl-C hands the current job back and ends; a second one ends at once. Whoever runs a worker can see
 the prompts and images of its jobs.
 
-Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone;
-KINORA_HOME is the folder for models (default .kinora in the project).
+Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone,
+KINORA_GPU=hardware ends where there is none; KINORA_HOME is the folder for models (default .kinora in the project).
 `;
 
 const optionTypes = {

@@ -162,7 +162,7 @@ async function serveOnPage(
 
 /** What whoever reads the log should know about where the work is done. */
 function withoutGpu(backend: Backend, isExplicit: boolean): string {
-  if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+  if (backend === 'webgpu') return emulated;
   return isExplicit
     ? 'The CPU computes (WebAssembly).'
     : 'There is no GPU here: the CPU computes (WebAssembly), which is slow.';

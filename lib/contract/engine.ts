@@ -148,6 +148,8 @@ export interface EngineCounters {
   readonly categories: Readonly<Record<string, MemoryCount>>;
   /** Sum of the live bytes of all categories. */
   readonly liveBytes: number;
+  /** Its highest value since kernels were tuned. */
+  readonly peakBytes: number;
   /** Number of buffers created on the device so far, including those of ONNX Runtime. */
   readonly allocations: number;
   /** Number of copies from the device to the CPU so far. */

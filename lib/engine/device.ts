@@ -59,7 +59,14 @@ export class EngineDevice {
   }
 
   async counters(): Promise<EngineCounters> {
-    const nothing = { categories: {}, liveBytes: 0, allocations: 0, readbacks: 0, waits: 0 };
+    const nothing = {
+      categories: {},
+      liveBytes: 0,
+      peakBytes: 0,
+      allocations: 0,
+      readbacks: 0,
+      waits: 0,
+    };
     return (await this.#current())?.counters() ?? nothing;
   }
 

@@ -1,8 +1,8 @@
 import * as Comlink from 'comlink';
-import type { KernelSetting } from '../contract';
+import type { DeviceReport, EngineCounters, KernelSetting } from '../contract';
 import { installTransferHandlers } from '../contract/transfer-handlers';
 import { finishingParity } from '../finishing/parity';
-import { createTestedBackend } from '../gpu';
+import { createTestedBackend, probeDevice } from '../gpu';
 import { assignKernels } from '../gpu/kernels/assign';
 import { modelChecks } from '../models/checks';
 import { type ParityLine, type ParityOptions, runParity } from '../pipeline/parity';
@@ -21,6 +21,10 @@ export interface ParityRequest extends ParityOptions {
   readonly kernels: KernelSetting;
 }
 
+/** What a check ran on; `ran` are the keys of kernels. */
+export type ParityDevice = Pick<DeviceReport, 'adapter' | 'software' | 'features'> &
+  Pick<EngineCounters, 'peakBytes' | 'waits'> & { readonly ran: readonly string[] };
+
 /** The parity check in a browser: the worker of `npm run parity -- DIR --backend webgpu`. */
 const parity = {
   /**
@@ -32,6 +36,7 @@ const parity = {
     base: string,
     { kernels, ...options }: ParityRequest,
     onLine: (line: ParityLine) => void,
+    onDevice: (device: ParityDevice) => void,
   ): Promise<void> {
     const { backend } = await createTestedBackend({ matrices: kernels === 'matrix' });
     try {
@@ -45,6 +50,10 @@ const parity = {
         ...options,
         onLine: mode === kernels ? onLine : named,
       });
+      const { adapter, software, features } = await probeDevice();
+      const { peakBytes, waits } = backend.counters();
+      const ran = [...(backend.compute?.used ?? [])].sort();
+      onDevice({ adapter, software, features, ran, peakBytes, waits });
     } finally {
       await backend.dispose();
     }

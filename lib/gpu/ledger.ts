@@ -75,6 +75,7 @@ export class Ledger {
     return {
       categories: Object.fromEntries(entries),
       liveBytes: this.#total,
+      peakBytes: this.#totalPeak,
       allocations: this.#allocations,
       readbacks: this.#readbacks,
       waits: this.#waits,

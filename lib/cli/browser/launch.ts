@@ -1,4 +1,6 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type LaunchOptions } from 'playwright';
+import { KinoraError } from '../../contract/errors';
 import { isSoftware } from '../../contract/kernel-setting';
 import { ensureBrowser } from './find';
 
@@ -51,6 +53,9 @@ export async function testLaunchOptions(): Promise<LaunchOptions> {
   return { executablePath: await ensureBrowser(), args: [...softwareFlags] };
 }
 
+/** What a command says where no GPU is used. */
+export const emulated = 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+
 /** A running browser and whether its WebGPU is computed on the CPU. */
 export interface StartedBrowser {
   readonly browser: Browser;
@@ -68,9 +73,9 @@ const withoutSignals = { handleSIGINT: false, handleSIGTERM: false, handleSIGHUP
 
 /**
  * Starts headless Chromium on the machine's GPU where a page is given one, else on SwiftShader.
- * `KINORA_GPU=software` skips the attempt.
+ * `KINORA_GPU=software` skips the attempt, `KINORA_GPU=hardware` insists on it.
  *
- * @throws KinoraError `BROWSER_MISSING`
+ * @throws KinoraError `BROWSER_MISSING`; `ADAPTER_MISSING` where there is no GPU and it is insisted on
  */
 export async function launchBrowser(): Promise<StartedBrowser> {
   const executablePath = await ensureBrowser();
@@ -103,20 +108,56 @@ export async function launchProfile(
 async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>(
   launch: (flags: readonly string[]) => Promise<T>,
 ): Promise<{ browser: T; software: boolean }> {
-  if (process.env.KINORA_GPU !== 'software') {
+  const wanted = process.env.KINORA_GPU ?? '';
+  if (!['', 'software', 'hardware'].includes(wanted)) {
+    const sentence = `KINORA_GPU is software or hardware, not "${wanted}".`;
+    throw new KinoraError('PARAMETER_INVALID', sentence);
+  }
+  if (wanted !== 'software') {
     // Where it does not start with them it starts without.
     const browser = await launch(hardwareFlags).catch(() => undefined);
-    if (browser && (await hasHardwareAdapter(browser))) return { browser, software: false };
+    const adapter = browser ? await adapterOf(browser) : 'no browser that starts with a GPU';
+    if (browser && adapter === null) return { browser, software: false };
     await browser?.close();
+    if (wanted === 'hardware') throw noHardware(adapter ?? '');
   }
   return { browser: await launch(softwareFlags), software: true };
+}
+
+/** @param found what there is in place of a GPU */
+function noHardware(found: string): KinoraError {
+  const missing = process.platform === 'linux' ? missingOnLinux() : [];
+  const sentences = [`KINORA_GPU=hardware: the browser found ${found}.`, ...missing];
+  return new KinoraError('ADAPTER_MISSING', sentences.join(' '), {
+    remedy:
+      'Install the driver of the graphics card, with Vulkan on Linux, or run without KINORA_GPU.',
+  });
+}
+
+/** What Chromium needs of the system, as far as files tell. */
+function missingOnLinux(): string[] {
+  const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+  const devices = [...list('/dev/dri'), ...list('/dev')].some((name) =>
+    /^(renderD|nvidia)\d+$/.test(name),
+  );
+  const drivers = ['/usr/share/vulkan/icd.d', '/etc/vulkan/icd.d'].flatMap(list);
+  return [
+    ...(devices ? [] : ['The system has no device of a graphics card (/dev/dri, /dev/nvidia).']),
+    drivers.length > 0
+      ? `Its Vulkan drivers: ${drivers.join(', ')}.`
+      : 'It has no Vulkan driver (/usr/share/vulkan/icd.d, /etc/vulkan/icd.d).',
+  ];
 }
 
 /** WebGPU exists in secure contexts only; nothing has to be there, as all requests are answered here. */
 const blankPage = 'http://127.0.0.1/';
 
-/** Asks a blank page for an adapter; a driver that hangs counts as none. */
-async function hasHardwareAdapter(browser: Pick<BrowserContext, 'newPage'>): Promise<boolean> {
+/**
+ * Asks a blank page for an adapter; a driver that hangs counts as none.
+ *
+ * @returns null for that of a GPU, otherwise what there is
+ */
+async function adapterOf(browser: Pick<BrowserContext, 'newPage'>): Promise<string | null> {
   const page = await browser.newPage();
   try {
     await page.route('**/*', (route) =>
@@ -126,15 +167,17 @@ async function hasHardwareAdapter(browser: Pick<BrowserContext, 'newPage'>): Pro
     const adapterInfo = page.evaluate(async () => {
       const adapter = await navigator.gpu?.requestAdapter({ powerPreference: 'high-performance' });
       if (!adapter) return null;
-      const { architecture, device, description, isFallbackAdapter } = adapter.info;
-      return { architecture, device, description, isFallbackAdapter };
+      const { vendor, architecture, device, description, isFallbackAdapter } = adapter.info;
+      return { vendor, architecture, device, description, isFallbackAdapter };
     });
     const late = new Promise<null>((resolve) => setTimeout(resolve, 10_000, null).unref());
     const info = await Promise.race([adapterInfo, late]);
-    return info !== null && !isSoftware(info);
+    if (info === null) return 'no adapter';
+    if (!isSoftware(info)) return null;
+    const names = [info.vendor, info.architecture, info.description].filter(Boolean);
+    return `an emulated GPU only (${names.join(' ')})`;
   } catch {
-    // A page that crashes has no adapter.
-    return false;
+    return 'no adapter: its page crashed';
   } finally {
     // It may have crashed.
     await page.close().catch(() => undefined);

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright';
-import { launchBrowser } from '../browser/launch';
+import { emulated, launchBrowser } from '../browser/launch';
 import { type BarePage, servePages } from '../browser/page-bundle';
 
 /**
@@ -14,8 +14,9 @@ export async function withBarePage<T>(
 ): Promise<T> {
   const pages = await servePages();
   try {
-    const { browser } = await launchBrowser();
+    const { browser, software } = await launchBrowser();
     try {
+      if (software) process.stderr.write(`${emulated}\n`);
       const page = await browser.newPage();
       page.on('pageerror', (error) => process.stderr.write(`${error}\n`));
       await prepare(page);

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import { type KernelSetting, KinoraError, kernelSettings } from '../../contract';
-import { parityFamilies } from '../../engine/parity';
+import { type ParityDevice, parityFamilies } from '../../engine/parity';
 import { createBackend, type Runtime } from '../../gpu';
 import { type ParityLine, runParity } from '../../pipeline/parity';
 import { type Arguments, oneOf, runCommand } from '../arguments';
@@ -20,6 +20,7 @@ lib/safety/goldens for an image classifier, or like the folders of lib/finishing
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
   --kernels SETTING  with webgpu: ${kernelSettings.join(', ')} (default: runtime, ONNX Runtime's kernels)
+  --json             prints one JSON document instead of a table
   --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for other networks, or 3e-3
                      with exact kernels and 5e-2 with others of our own; weights in f32 only
 `;
@@ -37,6 +38,7 @@ const optionTypes = {
   backend: { type: 'string', default: 'wasm' },
   kernels: { type: 'string', default: 'runtime' },
   tolerance: { type: 'string' },
+  json: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
@@ -45,11 +47,22 @@ process.exitCode = await runCommand('parity', help, optionTypes, async (args) =>
   const lines: ParityLine[] = [];
   const onLine = (line: ParityLine) => {
     lines.push(line);
-    process.stdout.write(`${format(line)}\n`);
+    print(format(line));
   };
-  process.stdout.write(`${header()}\n`);
-  await (options.backend === 'wasm' ? inNode(options, onLine) : inChromium(options, onLine));
+  const { json } = args.values;
+  const print = (line: string) => json || process.stdout.write(`${line}\n`);
+  print(header());
+  const start = performance.now();
+  const device = await (options.backend === 'wasm'
+    ? inNode(options, onLine)
+    : inChromium(options, onLine));
   const failed = lines.filter((line) => !line.ok).length;
+  if (json) {
+    const seconds = (performance.now() - start) / 1000;
+    const { backend, kernels } = options;
+    const document = { backend, kernels, ...device, seconds, failed, lines };
+    process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  }
   process.stdout.write(`${lines.length - failed} passed, ${failed} failed\n`);
   return failed > 0 || lines.length === 0 ? 1 : 0;
 });
@@ -92,7 +105,7 @@ async function limitsOf({ folder, tolerance }: Options) {
   return { loraFiles, ...(tolerance === null ? {} : { tolerance }) };
 }
 
-async function inNode(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
+async function inNode(options: Options, onLine: (line: ParityLine) => void): Promise<null> {
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
@@ -101,15 +114,25 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
     onLine,
   });
   await backend.dispose();
+  return null;
 }
 
-async function inChromium(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
+async function inChromium(
+  options: Options,
+  onLine: (line: ParityLine) => void,
+): Promise<ParityDevice | null> {
   const files = await serveFolders([options.folder]);
+  let device: ParityDevice | null = null;
   try {
     const failure = await withBarePage(
       'parity',
       // NaN has no JSON, but Playwright's own transport carries it.
-      (page) => page.exposeFunction('kinoraParityLine', onLine),
+      async (page) => {
+        await page.exposeFunction('kinoraParityLine', onLine);
+        await page.exposeFunction('kinoraParityDevice', (of: ParityDevice) => {
+          device = of;
+        });
+      },
       async (page) =>
         page.evaluate(
           ([base, limits]) => window.kinoraParity?.(base, limits) ?? 'The page is not ready.',
@@ -117,6 +140,7 @@ async function inChromium(options: Options, onLine: (line: ParityLine) => void):
         ),
     );
     if (failure) throw new KinoraError('INTERNAL', failure);
+    return device;
   } finally {
     await files.close();
   }
