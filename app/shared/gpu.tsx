@@ -9,6 +9,7 @@ import {
 import { usualBackend } from '../../lib/contract/kernel-setting';
 import type { Backend } from '../../lib/contract/prediction';
 import { errorTexts, t } from '../texts';
+import { useHydrated } from './browser';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';
 
@@ -184,6 +185,13 @@ export function GpuNotice(props: { error: ErrorRecord; backend: Backend; childre
       <div className="actions">{children}</div>
     </aside>
   );
+}
+
+/** Says that one thread computes, where the CPU does and the page is not isolated. */
+export function ThreadNote({ backend }: { backend: Backend }) {
+  const hydrated = useHydrated();
+  if (!hydrated || backend === 'webgpu' || crossOriginIsolated) return null;
+  return <p className="field-hint thread-note">{t('shared.oneThread')}</p>;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { ErrorRecord } from '../../../lib/contract/errors';
 import { nativeSizeOf } from '../../../lib/contract/parameters';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
+import { ThreadNote } from '../../shared/gpu';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
@@ -67,6 +68,8 @@ export function RequestForm(props: {
   change: Dispatch<FormAction>;
   models: ModelList;
   notice: FileNotice | null;
+  /** The images that each become a video; null where the one of the form does. */
+  several: readonly ChosenImage[] | null;
   shared: SharedFiles;
   startError: ErrorRecord | null;
   /** What is wrong with the GPU; null where nothing is. */
@@ -85,7 +88,7 @@ export function RequestForm(props: {
   /** One of them is in the form. */
   editing: boolean;
   onFiles: (files: readonly File[], to?: ImageName) => void;
-  onImages: (images: readonly ChosenImage[]) => void;
+  onFirstImageOnly: () => void;
   onPickLora: (name: string) => void;
   onExampleLora: () => void;
   onExample: (example: Example) => void;
@@ -94,7 +97,7 @@ export function RequestForm(props: {
   onCancelEdit: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
-  const { waiting, editing, shared } = props;
+  const { waiting, editing, shared, several } = props;
   const hydrated = useHydrated();
   const improving = improve.state.status === 'running';
   const { values, files } = form;
@@ -160,12 +163,9 @@ export function RequestForm(props: {
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
-          {notice?.kind === 'images' && (
+          {several && (
             <Suspense>
-              <ImagesNotice
-                count={notice.images.length}
-                onAdd={() => props.onImages(notice.images)}
-              />
+              <ImagesNotice count={several.length} onFirstOnly={props.onFirstImageOnly} />
             </Suspense>
           )}
         </div>
@@ -242,6 +242,7 @@ export function RequestForm(props: {
       </div>
       <div className="request-notes">
         {props.gpuNotice}
+        <ThreadNote backend={values.backend} />
         {model && (
           <StorageNote
             form={form}
@@ -266,12 +267,17 @@ export function RequestForm(props: {
       <GenerateBar fields={fields} forecast={forecast} waiting={waiting}>
         <button type="submit" className="primary" disabled={!hydrated || improving}>
           {editing && t('form.saveChanges')}
-          {!editing &&
-            (waiting > 0 ? t('form.generateWaits', { count: waiting }) : t('form.generate'))}
+          {!editing && generateText(several?.length ?? 1, waiting)}
         </button>
       </GenerateBar>
     </form>
   );
+}
+
+/** What the button says. @param videos how many it makes */
+function generateText(videos: number, waiting: number): string {
+  if (videos > 1) return t('form.generateVideos', { count: videos });
+  return waiting > 0 ? t('form.generateWaits', { count: waiting }) : t('form.generate');
 }
 
 /** Lets the values that nobody has changed follow the model; a draft may come with those of another one. */

@@ -1,5 +1,5 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import { type ComponentType, type RefObject, useState } from 'react';
+import { type ComponentType, type RefObject, useEffect, useRef, useState } from 'react';
 import type { ErrorRecord } from '../../../../lib/contract/errors';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { chainOf } from '../../../../lib/predictions/continuation';
@@ -19,6 +19,9 @@ import { LongerDialog } from './longer-dialog';
 import { SoundDialog } from './sound-dialog';
 import { TrimDialog } from './trim-dialog';
 import './player.css';
+
+/** The id of the sentence that says why buttons are off. */
+const offId = 'result-off';
 
 /** What can be done with a finished video: the frequent things first, the others under *More*. */
 export function ResultActions(props: {
@@ -40,6 +43,11 @@ export function ResultActions(props: {
     'longer' | 'trim' | 'sound' | 'compare' | 'export' | Enhancement | null
   >(null);
   const [more, setMore] = useState(false);
+  const tools = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // Below a portrait video they would lie below the window.
+    if (more) tools.current?.scrollIntoView({ block: 'nearest' });
+  }, [more]);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const chain =
     useLiveQuery(() => {
@@ -69,7 +77,7 @@ export function ResultActions(props: {
           <button
             type="button"
             disabled={!video || blurred}
-            title={blurred ? t('result.showFirst') : undefined}
+            aria-describedby={blurred ? offId : undefined}
             onClick={() => open('longer')}
           >
             {t('result.longer')}
@@ -78,7 +86,8 @@ export function ResultActions(props: {
         <div className="actions">
           <IconButton
             icon={ImageIcon}
-            name={blurred ? t('result.showFirst') : t('result.lastFrame')}
+            name={t('result.lastFrame')}
+            describedBy={blurred ? offId : undefined}
             disabled={!video || blurred}
             onClick={() => video && actions.onUseLastFrame(video.file)}
           />
@@ -111,7 +120,16 @@ export function ResultActions(props: {
           </button>
         </div>
       </div>
-      <div id="result-more" className="result-actions" hidden={!more}>
+      {blurred && (
+        <p id={offId} className="field-hint">
+          {t('result.showFirst', {
+            longer: t('result.longer'),
+            lastFrame: t('result.lastFrame'),
+            more: t('result.more'),
+          })}
+        </p>
+      )}
+      <div id="result-more" ref={tools} className="result-actions" hidden={!more}>
         {shown && (
           <>
             <FrameBar
@@ -191,16 +209,18 @@ export function ResultActions(props: {
 function IconButton(props: {
   icon: ComponentType;
   name: string;
+  describedBy?: string | undefined;
   disabled?: boolean;
   danger?: boolean;
   onClick: () => void;
 }) {
-  const { icon: Icon, name, disabled, danger, onClick } = props;
+  const { icon: Icon, name, describedBy, disabled, danger, onClick } = props;
   return (
     <button
       type="button"
       className={`icon ${danger ? 'danger' : ''}`}
       aria-label={name}
+      aria-describedby={describedBy}
       title={name}
       disabled={disabled}
       onClick={onClick}
