@@ -187,11 +187,11 @@ export function GpuNotice(props: { error: ErrorRecord; backend: Backend; childre
   );
 }
 
-/** Says that one thread computes, where the CPU does and the page is not isolated. */
+/** Says that one thread computes, where the CPU does and the page is not isolated; at http nothing else works either. */
 export function ThreadNote({ backend }: { backend: Backend }) {
   const hydrated = useHydrated();
-  if (!hydrated || backend === 'webgpu' || crossOriginIsolated) return null;
-  return <p className="field-hint thread-note">{t('shared.oneThread')}</p>;
+  if (!hydrated || backend === 'webgpu' || crossOriginIsolated || !isSecureContext) return null;
+  return <p className="field-hint">{t('shared.oneThread')}</p>;
 }
 
 /**

@@ -108,9 +108,9 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const errors = useShownErrors(form);
   const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
-  const requests = model
-    ? forecastOf([runOfForm(model, form, values.backend)], [model], props.gpu)
-    : [];
+  const videos = several?.length ?? 1;
+  const runs = model ? Array(videos).fill(runOfForm(model, form, values.backend)) : [];
+  const requests = model ? forecastOf(runs, [model], props.gpu) : [];
   const forecast = useForecast(requests, props.revision, true);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   const fields: FormFields = { values, errors, model, resolved, set };
@@ -246,6 +246,7 @@ export function RequestForm(props: {
         {model && (
           <StorageNote
             form={form}
+            videos={videos}
             frameRate={model.manifest.framesPerSecond}
             revision={props.revision}
           />
@@ -267,7 +268,7 @@ export function RequestForm(props: {
       <GenerateBar fields={fields} forecast={forecast} waiting={waiting}>
         <button type="submit" className="primary" disabled={!hydrated || improving}>
           {editing && t('form.saveChanges')}
-          {!editing && generateText(several?.length ?? 1, waiting)}
+          {!editing && generateText(videos, waiting)}
         </button>
       </GenerateBar>
     </form>
