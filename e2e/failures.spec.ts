@@ -128,14 +128,15 @@ test('a page whose headers refuse workers or threads says which', full, async ({
     });
     await page.goto('/');
   };
-  const thread = page.getByText(/^One thread of the CPU computes/);
+  const thread = page.getByRole('button', { name: 'CPU, one thread' });
   const studio = new StudioPage(page);
   await open({ 'content-security-policy': "worker-src 'none'" });
   await expect(studio.problem('SCRIPT_REFUSED').first()).toContainText(/does not run a script/);
   await expect(studio.problem('STORAGE_BLOCKED')).toHaveCount(0);
   await expect(thread).toHaveCount(0);
   await open({ 'cross-origin-opener-policy': 'unsafe-none' });
-  await expect(thread).toBeVisible();
+  await thread.click();
+  await expect(page.getByText(/^One thread of the CPU computes/)).toBeVisible();
   await expect(studio.problem('SCRIPT_REFUSED')).toHaveCount(0);
 });
 

@@ -11,25 +11,20 @@ const help = `npm start -- [options]: the server, with pages and API.
   --accept-terms   you accept the terms of use (/terms): the first start then prints keys
   --dev            the pages from their sources, as npm run dev
   -h, --help       this text
-
 Settings come from the environment; relay/README.md has a table of them.
 `;
 const print = (line: string) => process.stderr.write(`${line}\n`);
 
 try {
-  const { values } = parseArgs({
-    options: {
-      'accept-terms': { type: 'boolean', default: false },
-      dev: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  });
+  const flag = { type: 'boolean' } as const;
+  const options = { 'accept-terms': flag, dev: flag, help: { ...flag, short: 'h' } } as const;
+  const { values } = parseArgs({ options });
   if (values.help) process.stdout.write(help);
   else {
     await runNode({
       environment: process.env,
-      acceptTerms: values['accept-terms'],
-      pages: (at) => openNext({ dev: values.dev, ...at }),
+      acceptTerms: values['accept-terms'] ?? false,
+      pages: (at) => openNext({ dev: values.dev ?? false, ...at }),
       print,
     });
   }

@@ -3,15 +3,7 @@
 import { useCallback, useEffect, useState } from 'react';
 import { useLibrary } from '../library';
 import { useDevice } from '../shared/device';
-import {
-  GpuActions,
-  GpuBadge,
-  GpuNotice,
-  gpuProblem,
-  isEmulated,
-  ThreadNote,
-  useGpu,
-} from '../shared/gpu';
+import { GpuActions, GpuBadge, GpuNotice, gpuProblem, isEmulated, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
 import { t } from '../texts';
@@ -76,7 +68,6 @@ export function ServePage() {
                 {gpuActions}
               </GpuNotice>
             )}
-            <ThreadNote backend={backend} />
             <ConnectionPanel connection={connection} onDisconnect={form.disconnect} />
             {model && <Abilities model={model} />}
             <ServedList served={served} completed={completed} />

@@ -72,11 +72,7 @@ export function warnOnLeave(signal: AbortSignal): void {
 }
 
 /** For `onToggle` of a `details`: what it opens is in sight, and not below the window. */
-export function showOpened({
-  currentTarget,
-}: {
-  readonly currentTarget: HTMLDetailsElement;
-}): void {
+export function showOpened({ currentTarget }: { currentTarget: HTMLDetailsElement }): void {
   if (currentTarget.open) currentTarget.scrollIntoView({ block: 'nearest' });
 }
 

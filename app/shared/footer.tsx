@@ -1,11 +1,9 @@
 'use client';
 
 import Link from 'next/link';
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
 import { t } from '../texts';
-
-// As in the header, after the page has loaded.
-const AppButtons = lazy(async () => ({ default: (await import('./app-buttons')).AppButtons }));
+import { AppButtons } from './site-header';
 
 /** The end of every page; on phones with what the header has no room for. */
 export function Footer() {

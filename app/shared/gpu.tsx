@@ -9,7 +9,6 @@ import {
 import { usualBackend } from '../../lib/contract/kernel-setting';
 import type { Backend } from '../../lib/contract/prediction';
 import { errorTexts, t } from '../texts';
-import { useHydrated } from './browser';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';
 
@@ -106,8 +105,13 @@ export function GpuBadge(props: {
   );
 }
 
+/** Whether the CPU has one thread here: without isolation the page has no memory for more. */
+const isOneThread = () => isSecureContext && !crossOriginIsolated;
+
 function describe(gpu: GpuState, backend: Backend): { state: string; text: string } {
-  if (backend === 'wasm') return { state: 'slow', text: 'CPU' };
+  if (backend === 'wasm') {
+    return { state: 'slow', text: isOneThread() ? t('shared.oneCpu') : 'CPU' };
+  }
   if (gpu.status === 'checking') return { state: 'checking', text: t('shared.gpuChecking') };
   if (gpu.status === 'failed') return { state: 'bad', text: t('shared.engineFailed') };
   const { outcome, software, adapter } = gpu.report;
@@ -182,16 +186,10 @@ export function GpuNotice(props: { error: ErrorRecord; backend: Backend; childre
         {remedy} <HelpLink to={error.code} />
       </p>
       {onCpu && !emulated && <p>{t('shared.cpuComputes')}</p>}
+      {onCpu && isOneThread() && <p>{t('shared.oneThread')}</p>}
       <div className="actions">{children}</div>
     </aside>
   );
-}
-
-/** Says that one thread computes, where the CPU does and the page is not isolated; at http nothing else works either. */
-export function ThreadNote({ backend }: { backend: Backend }) {
-  const hydrated = useHydrated();
-  if (!hydrated || backend === 'webgpu' || crossOriginIsolated || !isSecureContext) return null;
-  return <p className="field-hint">{t('shared.oneThread')}</p>;
 }
 
 /**

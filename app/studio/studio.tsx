@@ -116,8 +116,7 @@ export function Studio() {
   const [pressed, setPressed] = useState(false);
   const chosen = fileInput.notice?.kind === 'images' ? fileInput.notice.images : null;
   // Another image may have taken the place of the first one, or a waiting request that of all.
-  const isOfForm = edit.id === null && chosen?.[0]?.file === form.files.image?.file;
-  const several = isOfForm ? chosen : null;
+  const several = edit.id === null && chosen?.[0]?.file === form.files.image?.file ? chosen : null;
   const runForm = async () => {
     if (!several) return runs.generate();
     if (await runs.enqueueImages(several)) fileInput.clearNotice();

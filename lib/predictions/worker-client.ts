@@ -24,14 +24,13 @@ export interface WorkerClient<Api> {
  * @param start creates the worker: the bundler needs the literal `new Worker(new URL(…))` at the caller
  */
 export function createWorkerClient<Api>(name: string, start: () => Worker): WorkerClient<Api> {
-  let current: { worker: Worker | null; session: WorkerSession<Api> } | null = null;
+  let current: { worker: Worker | MessagePort; session: WorkerSession<Api> } | null = null;
   function open() {
     installTransferHandlers();
-    const { worker, crashed } = tryStart(name, start);
-    // Where no worker started, its calls wait for nobody, and `crashed` ends them.
-    const endpoint = worker ?? new MessageChannel().port1;
+    const worker = endpointOf(start);
+    const crashed = crashOf(worker, name);
     // Its methods return promises here and there; functions are proxied by the transfer handlers.
-    return { worker, session: { api: wrap<Api>(endpoint) as Api, crashed } };
+    return { worker, session: { api: wrap<Api>(worker) as Api, crashed } };
   }
   return {
     open() {
@@ -39,38 +38,33 @@ export function createWorkerClient<Api>(name: string, start: () => Worker): Work
       return current.session;
     },
     close() {
-      current?.worker?.terminate();
+      if (current?.worker instanceof Worker) current.worker.terminate();
       current = null;
     },
   };
 }
 
-function tryStart(name: string, start: () => Worker) {
+/** The worker; where the browser throws and makes none, a port at which nobody answers, and which fails. */
+function endpointOf(start: () => Worker): Worker | MessagePort {
   try {
-    const worker = start();
-    return { worker, crashed: crashOf(worker, name) };
-  } catch (cause) {
-    // A SecurityError: the page may start no worker, or not from this address.
-    const crashed = Promise.reject(new KinoraError('SCRIPT_REFUSED', undefined, { cause }));
-    crashed.catch(() => {}); // A call that waits reports it.
-    return { worker: null, crashed };
+    return start();
+  } catch {
+    const { port1 } = new MessageChannel();
+    setTimeout(() => port1.dispatchEvent(new Event('error')));
+    return port1;
   }
 }
 
-/** Why the script of a worker did not arrive, which the browser does not tell: the server answers, or it does not. */
-function whyNoScript(): Promise<KinoraError> {
-  const asked = fetch(location.href, { method: 'HEAD', cache: 'no-store' });
-  return asked.then(
-    () => new KinoraError('SCRIPT_REFUSED'),
-    () => new KinoraError('SERVER_UNREACHABLE'),
-  );
-}
-
-function crashOf(worker: Worker, name: string): Promise<never> {
+function crashOf(worker: Worker | MessagePort, name: string): Promise<never> {
   const crashed = new Promise<never>((_, reject) => {
     worker.addEventListener('error', (event) => {
       // An event without a message: the script of the worker could not be fetched, or was refused.
-      if (!(event instanceof ErrorEvent)) return void whyNoScript().then(reject);
+      if (!(event instanceof ErrorEvent)) {
+        return void fetch(location.href, { method: 'HEAD', cache: 'no-store' }).then(
+          () => reject(new KinoraError('SCRIPT_REFUSED')),
+          () => reject(new KinoraError('SERVER_UNREACHABLE')),
+        );
+      }
       const detail = event.message ? `: ${event.message}` : '';
       reject(new KinoraError('INTERNAL', `The ${name} stopped unexpectedly${detail}.`));
     });

@@ -4,7 +4,6 @@ import type { ErrorRecord } from '../../../lib/contract/errors';
 import { nativeSizeOf } from '../../../lib/contract/parameters';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
-import { ThreadNote } from '../../shared/gpu';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
@@ -51,9 +50,6 @@ import { useShownErrors } from './use-shown-errors';
 import { VariationsField } from './variations-field';
 
 // They follow from what came from elsewhere.
-const ImagesNotice = lazy(async () => ({
-  default: (await import('./images-notice')).ImagesNotice,
-}));
 const ReplacedNotice = lazy(async () => ({
   default: (await import('./replaced-notice')).ReplacedNotice,
 }));
@@ -164,9 +160,12 @@ export function RequestForm(props: {
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
           {several && (
-            <Suspense>
-              <ImagesNotice count={several.length} onFirstOnly={props.onFirstImageOnly} />
-            </Suspense>
+            <div className="info">
+              <p>{t('form.severalImages', { count: several.length })}</p>
+              <button type="button" className="small" onClick={props.onFirstImageOnly}>
+                {t('form.firstImageOnly')}
+              </button>
+            </div>
           )}
         </div>
         <PromptField
@@ -242,7 +241,6 @@ export function RequestForm(props: {
       </div>
       <div className="request-notes">
         {props.gpuNotice}
-        <ThreadNote backend={values.backend} />
         {model && (
           <StorageNote
             form={form}

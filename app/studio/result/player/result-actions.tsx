@@ -20,9 +20,6 @@ import { SoundDialog } from './sound-dialog';
 import { TrimDialog } from './trim-dialog';
 import './player.css';
 
-/** The id of the sentence that says why buttons are off. */
-const offId = 'result-off';
-
 /** What can be done with a finished video: the frequent things first, the others under *More*. */
 export function ResultActions(props: {
   prediction: Completed;
@@ -77,7 +74,7 @@ export function ResultActions(props: {
           <button
             type="button"
             disabled={!video || blurred}
-            aria-describedby={blurred ? offId : undefined}
+            aria-describedby={blurred ? 'result-off' : undefined}
             onClick={() => open('longer')}
           >
             {t('result.longer')}
@@ -87,7 +84,7 @@ export function ResultActions(props: {
           <IconButton
             icon={ImageIcon}
             name={t('result.lastFrame')}
-            describedBy={blurred ? offId : undefined}
+            describedBy={blurred ? 'result-off' : undefined}
             disabled={!video || blurred}
             onClick={() => video && actions.onUseLastFrame(video.file)}
           />
@@ -121,12 +118,8 @@ export function ResultActions(props: {
         </div>
       </div>
       {blurred && (
-        <p id={offId} className="field-hint">
-          {t('result.showFirst', {
-            longer: t('result.longer'),
-            lastFrame: t('result.lastFrame'),
-            more: t('result.more'),
-          })}
+        <p id="result-off" className="field-hint">
+          {t('result.showFirst')}
         </p>
       )}
       <div id="result-more" ref={tools} className="result-actions" hidden={!more}>
