@@ -119,6 +119,27 @@ test(
   },
 );
 
+test('a page whose headers refuse workers or threads says which', full, async ({ page }) => {
+  const open = async (headers: Readonly<Record<string, string>>) => {
+    await page.unrouteAll();
+    await page.route(/\/$/, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, headers: { ...response.headers(), ...headers } });
+    });
+    await page.goto('/');
+  };
+  const thread = page.getByRole('button', { name: 'CPU, one thread' });
+  const studio = new StudioPage(page);
+  await open({ 'content-security-policy': "worker-src 'none'" });
+  await expect(studio.problem('SCRIPT_REFUSED').first()).toContainText(/does not run a script/);
+  await expect(studio.problem('STORAGE_BLOCKED')).toHaveCount(0);
+  await expect(thread).toHaveCount(0);
+  await open({ 'cross-origin-opener-policy': 'unsafe-none' });
+  await thread.click();
+  await expect(page.getByText(/^One thread of the CPU computes/)).toBeVisible();
+  await expect(studio.problem('SCRIPT_REFUSED')).toHaveCount(0);
+});
+
 test('a page whose script cannot be fetched is replaced by a sentence', full, async ({ page }) => {
   const studio = new StudioPage(page);
   await studio.open();

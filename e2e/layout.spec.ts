@@ -1,10 +1,20 @@
 import { gzipSync } from 'node:zlib';
-import { chromium, type Page } from 'playwright';
+import { chromium, type Locator, type Page } from 'playwright';
 import { testLaunchOptions } from '../lib/cli/browser/launch';
+import { quickChecker, safetySchema } from '../lib/contract';
+import { makeVideo } from '../relay/testing/video';
 import { StudioPage } from './pages/studio-page';
 import { databaseRows } from './support/database';
-import { expect, full, picturePath, test, withFixtureModel } from './support/fixtures';
+import {
+  expect,
+  expectAccessible,
+  full,
+  picturePath,
+  test,
+  withFixtureModel,
+} from './support/fixtures';
 import { recordShifts, takeShifts } from './support/layout-shifts';
+import { finishedRow, storePredictions } from './support/stored-videos';
 
 test('Generate and what it takes are in sight, on a small screen and on a phone', async ({
   studio,
@@ -80,8 +90,19 @@ for (const { width, height } of views) {
         /^The sample takes (about|roughly) .* here; Wan2\.2 TI2V 5B more than a day\.$/,
       );
       await expect(page.getByRole('link', { name: 'Get Wan2.2 TI2V 5B' })).toHaveCount(1);
+      // The browser offers to install the app some time after it has opened.
+      await page.evaluate(() => window.dispatchEvent(new Event('beforeinstallprompt')));
+      const place = page.getByRole(isPhone ? 'contentinfo' : 'banner');
+      await expect(place.getByRole('button', { name: 'Install' })).toBeVisible();
+      await expect(page.getByRole('button', { name: 'Install' })).toHaveCount(1);
       await expectStill(page);
       if (!isPhone) return;
+
+      await test.step('the form follows the introduction', async () => {
+        const stage = await page.locator('.first-run').boundingBox();
+        const end = (stage?.y ?? Number.NaN) + (stage?.height ?? 0);
+        expect((await top(page, '.request')) - end).toBeLessThanOrEqual(40);
+      });
 
       const sample = page.getByRole('button', { name: 'Try the sample' });
       await test.step('the sample comes before the form, and is in sight', async () => {
@@ -122,6 +143,84 @@ for (const { width, height } of views) {
     },
   );
 }
+
+test.describe('with videos of full length', () => {
+  test.use({ longVideos: true });
+
+  test('the live preview is seen whole, in both orientations', full, async ({ studio, page }) => {
+    await studio.chooseCpu();
+    await studio.fill({ image: picturePath, prompt: 'A lantern', steps: 40 });
+    for (const [orientation, ratio] of [
+      ['Portrait', 9 / 16],
+      ['Landscape', 16 / 9],
+    ] as const) {
+      await page.getByRole('radio', { name: new RegExp(orientation) }).check();
+      await studio.generate();
+      await expect(studio.progress.getByRole('img', { name: /^Preview/ })).toBeVisible();
+      await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
+      for (const { width, height } of [...views, { width: 1920, height: 1080 }]) {
+        await page.setViewportSize({ width, height });
+        const shown = await studio.progress.locator('canvas').boundingBox();
+        const place = await studio.progress.locator('.preview-place').boundingBox();
+        if (!shown || !place) throw new Error('there is no preview');
+        expect(shown.width / shown.height).toBeCloseTo(ratio, 1);
+        expect(shown.y + shown.height).toBeLessThanOrEqual(place.y + place.height + 0.5);
+        expect(shown.x + shown.width).toBeLessThanOrEqual(place.x + place.width + 0.5);
+        expect(place.height).toBeLessThanOrEqual(height - 240);
+        await studio.progress.locator('.preview-place').scrollIntoViewIfNeeded();
+        await expect(studio.progress.locator('canvas')).toBeInViewport({ ratio: 0.99 });
+      }
+      await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+      await expect(studio.failure).toBeVisible();
+    }
+  });
+});
+
+test(
+  'what is unfolded below a video is in sight, and a flag says why buttons are off',
+  full,
+  async ({ studio, page }) => {
+    const { model, threshold } = quickChecker;
+    const safety = safetySchema.parse({ status: 'flagged', score: 0.7, threshold, model });
+    const portrait = { size: '720*1280', width: 720, height: 1280 } as const;
+    const rows = [
+      finishedRow(1, { prompt: 'A lantern', size: portrait.size }, portrait),
+      finishedRow(2, { prompt: 'A kite', size: portrait.size }, { ...portrait, safety }),
+    ];
+    await storePredictions(page, rows, await makeVideo(portrait));
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await studio.open();
+    await expect(studio.video).toBeVisible();
+    const unfolded = async (button: Locator, what: Locator) => {
+      await button.focus();
+      await page.keyboard.press('Enter');
+      await expect(what).toBeInViewport({ ratio: 1 });
+      await page.keyboard.press('Enter');
+      await expect(what).not.toBeInViewport({ ratio: 1 });
+      await page.evaluate(() => window.scrollTo(0, 0));
+    };
+    const facts = studio.result.locator('.result-facts > details');
+    await unfolded(
+      studio.result.getByRole('button', { name: 'More', exact: true }),
+      page.locator('#result-more'),
+    );
+    await unfolded(facts.locator('summary'), facts.locator('.facts'));
+
+    await studio.history.getByRole('button', { name: 'A kite' }).click();
+    const show = studio.result.getByRole('button', { name: 'Show the video', exact: true });
+    await expect(show).toHaveAccessibleDescription(/^The quick check takes .* It often errs/);
+    const off = ['Make it longer', 'Last frame as new start image'].map((name) =>
+      studio.result.getByRole('button', { name, exact: true }),
+    );
+    for (const button of off) {
+      await expect(button).toBeDisabled();
+      await expect(button).toHaveAccessibleDescription(/are off until you show the video\.$/);
+    }
+    await expectAccessible(page);
+    await show.click();
+    for (const button of off) await expect(button).toBeEnabled();
+  },
+);
 
 test('the logo is at the same place on all pages', full, async ({ page }) => {
   const places: unknown[] = [];

@@ -1,5 +1,13 @@
 import type { StudioPage } from './pages/studio-page';
-import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+import {
+  expect,
+  expectAccessible,
+  full,
+  payload,
+  picture,
+  picturePath,
+  test,
+} from './support/fixtures';
 
 /** Fills in a video, starts it and pauses it, so that there is time to look at what waits. */
 async function startPausedRun(studio: StudioPage): Promise<void> {
@@ -109,3 +117,26 @@ test(
     });
   },
 );
+
+test('of several images, Generate makes a video each', full, async ({ studio, page }) => {
+  await studio.chooseCpu();
+  await studio.fill({ image: picturePath, prompt: 'A lantern', steps: 40 });
+  await expect(studio.generateButton).toHaveText('Generate');
+  const three = ['a.png', 'b.png', 'c.png'].map((name) => payload(name, picture()));
+  await studio.image.setInputFiles(three);
+  await expect(studio.generateButton).toHaveText('Generate 3 videos');
+  await page.getByRole('button', { name: 'Only the first one' }).click();
+  await expect(studio.generateButton).toHaveText('Generate');
+  await studio.image.setInputFiles(three);
+  await page.getByRole('button', { name: 'Remove', exact: true }).first().click();
+  await expect(studio.generateButton).toHaveText('Generate');
+  await studio.image.setInputFiles(three);
+  await expect(studio.generateButton).toHaveText('Generate 3 videos');
+  await studio.prompt.press('ControlOrMeta+Enter');
+  await expect(studio.progress).toBeVisible();
+  await expect(studio.waiting).toHaveCount(2);
+  await expect(studio.generateButton).toHaveText('Generate · 2 wait');
+  await studio.queue.getByRole('button', { name: 'Remove all' }).click();
+  await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+  await expect(studio.failure).toBeVisible();
+});

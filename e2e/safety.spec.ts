@@ -65,7 +65,14 @@ test(
 
     await test.step('it is shown with the keyboard, and blurred again', async () => {
       const show = studio.result.getByRole('button', { name: 'Show the video', exact: true });
-      await expect(show).toHaveAccessibleDescription('The safety checker flagged this video.');
+      const found = 'The safety checker takes this video for nudity or sex. It may err.';
+      await expect(show).toHaveAccessibleDescription(found);
+      await expect(studio.history).toContainText(found);
+      for (const name of ['Make it longer', 'Last frame as new start image']) {
+        const button = studio.result.getByRole('button', { name, exact: true });
+        await expect(button).toBeDisabled();
+        await expect(button).toHaveAccessibleDescription(/are off until you show the video\.$/);
+      }
       await expect(studio.player).toHaveCount(0);
       await expectAccessible(page);
       await show.focus();
@@ -75,7 +82,6 @@ test(
       await expect(cover).toBeFocused();
       await page.keyboard.press('Space');
       await expect(studio.player).toHaveCount(0);
-      await expect(studio.history).toContainText('The safety checker flagged this video.');
     });
 
     await test.step('a flagged start image is said before minutes are spent', async () => {
@@ -83,7 +89,7 @@ test(
       await studio.steps.fill('40');
       await studio.generate();
       const notice = studio.progress.getByRole('alert');
-      await expect(notice).toContainText('flags an input image (score 0.99)');
+      await expect(notice).toContainText('an input image for nudity or sex (score 0.99)');
       await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
       await expect(studio.progress.getByText('Check frames')).toBeVisible();
       await notice.getByRole('button', { name: 'Cancel this video' }).click();

@@ -29,8 +29,9 @@ export function Switches() {
           A job that asks for the check goes only to tabs that have the downloaded checker. The
           bundled model <code>mini</code> is excepted, so that a first try needs no download: the
           quick checker that comes with Kinora judges its videos (<code>{quickChecker.model}</code>,
-          which flags from {quickChecker.threshold} on and is right for about nine pictures in ten,
-          as its makers say). Result, list, events and webhook say the same.
+          which flags an image from {quickChecker.threshold} on, the soft frames of this model from{' '}
+          {quickChecker.softThreshold} on unless the image is flagged, and is right for about nine
+          pictures in ten, as its makers say). Result, list, events and webhook say the same.
         </p>
         <p>
           The server stores what the tab reported: status, scores of image and frames, threshold,

@@ -75,6 +75,7 @@ export const errorPlaces: Readonly<Record<ErrorCode, HelpPlace>> = {
   CHECKPOINT_INVALID: 'problems-interrupted',
   CHECKPOINT_MISMATCH: 'problems-interrupted',
   BUSY: 'run-queue',
+  SCRIPT_REFUSED: 'problems-server',
   SERVER_UNREACHABLE: 'problems-server',
   VIDEO_UNREADABLE: 'problems-files',
   AUDIO_UNREADABLE: 'run-sound',

@@ -9,7 +9,7 @@ export function AppButtons() {
   const { waiting, install } = useAppOffers();
   const [notice, setNotice] = useState('');
   return (
-    <>
+    <div className="app-offers">
       {waiting && (
         <button
           type="button"
@@ -28,6 +28,6 @@ export function AppButtons() {
       <span role="status" className="offer-notice">
         {notice}
       </span>
-    </>
+    </div>
   );
 }

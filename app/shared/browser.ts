@@ -71,6 +71,11 @@ export function warnOnLeave(signal: AbortSignal): void {
   window.addEventListener('beforeunload', (event) => event.preventDefault(), { signal });
 }
 
+/** For `onToggle` of a `details`: what it opens is in sight, and not below the window. */
+export function showOpened({ currentTarget }: { currentTarget: HTMLDetailsElement }): void {
+  if (currentTarget.open) currentTarget.scrollIntoView({ block: 'nearest' });
+}
+
 /** Saves a file to the user's downloads. */
 export function downloadFile(file: Blob, name: string): void {
   const url = URL.createObjectURL(file);

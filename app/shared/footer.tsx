@@ -1,9 +1,11 @@
 'use client';
 
 import Link from 'next/link';
+import { Suspense } from 'react';
 import { t } from '../texts';
+import { AppButtons } from './site-header';
 
-/** The end of every page. */
+/** The end of every page; on phones with what the header has no room for. */
 export function Footer() {
   return (
     <footer className="bottom">
@@ -13,6 +15,9 @@ export function Footer() {
       <Link href="/terms" prefetch={false}>
         {t('common.termsOfUse')}
       </Link>
+      <Suspense>
+        <AppButtons />
+      </Suspense>
     </footer>
   );
 }

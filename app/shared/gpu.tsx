@@ -105,8 +105,13 @@ export function GpuBadge(props: {
   );
 }
 
+/** Whether the CPU has one thread here: without isolation the page has no memory for more. */
+const isOneThread = () => isSecureContext && !crossOriginIsolated;
+
 function describe(gpu: GpuState, backend: Backend): { state: string; text: string } {
-  if (backend === 'wasm') return { state: 'slow', text: 'CPU' };
+  if (backend === 'wasm') {
+    return { state: 'slow', text: isOneThread() ? t('shared.oneCpu') : 'CPU' };
+  }
   if (gpu.status === 'checking') return { state: 'checking', text: t('shared.gpuChecking') };
   if (gpu.status === 'failed') return { state: 'bad', text: t('shared.engineFailed') };
   const { outcome, software, adapter } = gpu.report;
@@ -181,6 +186,7 @@ export function GpuNotice(props: { error: ErrorRecord; backend: Backend; childre
         {remedy} <HelpLink to={error.code} />
       </p>
       {onCpu && !emulated && <p>{t('shared.cpuComputes')}</p>}
+      {onCpu && isOneThread() && <p>{t('shared.oneThread')}</p>}
       <div className="actions">{children}</div>
     </aside>
   );

@@ -22,10 +22,10 @@ test.each<[Partial<Safety> & Pick<Safety, 'status'>, string, string | null]>([
   [
     { status: 'flagged', score: 0.7, threshold: 0.6, model: quick },
     `Quick check: flagged by ${quick}`,
-    'flagged',
+    'often errs',
   ],
   [{ status: 'clear', score: 0.1, input: 0.7, model }, 'An input image was flagged too', null],
-  [{ status: 'flagged', score: 0.93, model }, `Flagged by ${model}, score 0.93`, 'flagged'],
+  [{ status: 'flagged', score: 0.93, model }, `Flagged by ${model}, score 0.93`, 'nudity or sex'],
   [{ status: 'off' }, 'switched off', null],
   [{ status: 'unverified', reason: 'demonstration' }, 'This is no verdict.', null],
   [{ status: 'unverified', reason: 'missing' }, 'not in this browser', 'not checked'],
@@ -45,7 +45,7 @@ test('a record of an earlier version is no verdict, and is not blurred', () => {
 test('the preview is blurred where the start image is flagged or its check failed', () => {
   expect(previewBlurReason(null)).toBeNull();
   expect(previewBlurReason({ score: 0.1, flagged: false })).toBeNull();
-  expect(previewBlurReason({ score: 0.9, flagged: true })).toContain('flagged');
+  expect(previewBlurReason({ score: 0.9, flagged: true })).toContain('nudity or sex');
   expect(previewBlurReason({ score: null, flagged: false })).toContain('failed');
 });
 

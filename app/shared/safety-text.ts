@@ -49,7 +49,9 @@ export function isInputFlagged({ input, threshold }: Safety): boolean {
 /** Why a result is blurred until it is clicked; null where it is not. */
 export function blurReason(safety: Safety | undefined): string | null {
   if (!safety || !isFlagged(safety)) return null;
-  if (safety.status === 'flagged') return t('shared.blurFlagged');
+  if (safety.status === 'flagged') {
+    return t(isQuickCheck(safety) ? 'shared.blurQuick' : 'shared.blurFlagged');
+  }
   if (safety.reason === 'failed') return t('shared.blurFailed');
   return t('shared.blurMissing');
 }

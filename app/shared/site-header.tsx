@@ -23,7 +23,9 @@ const apiPages = [
 type Page = (typeof pages | typeof apiPages)[number];
 
 // The app's own offers come after the page has loaded.
-const AppButtons = lazy(async () => ({ default: (await import('./app-buttons')).AppButtons }));
+export const AppButtons = lazy(async () => ({
+  default: (await import('./app-buttons')).AppButtons,
+}));
 const SaveNotice = lazy(async () => ({ default: (await import('./save-notice')).SaveNotice }));
 
 /**

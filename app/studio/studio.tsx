@@ -16,7 +16,7 @@ import type { Prediction } from '../../lib/contract/prediction';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import { useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';
-import { expectImage } from '../shared/expected-image';
+import { expectImage, noteVideos } from '../shared/expected-image';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, isEmulated, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
@@ -114,7 +114,14 @@ export function Studio() {
   useSharedRequest(ready, change, fileInput.showError);
   /** Whether the form is to be run as soon as it has its draft, or the sample that was just filled in. */
   const [pressed, setPressed] = useState(false);
-  const generate = () => (ready ? void runs.generate() : setPressed(true));
+  const chosen = fileInput.notice?.kind === 'images' ? fileInput.notice.images : null;
+  // Another image may have taken the place of the first one, or a waiting request that of all.
+  const several = edit.id === null && chosen?.[0]?.file === form.files.image?.file ? chosen : null;
+  const runForm = async () => {
+    if (!several) return runs.generate();
+    if (await runs.enqueueImages(several)) fileInput.clearNotice();
+  };
+  const generate = () => (ready ? void runForm() : setPressed(true));
   useShortcuts({
     // The prompt is about to change.
     onGenerate: () => improve.state.status !== 'running' && generate(),
@@ -125,19 +132,22 @@ export function Studio() {
   const { showError } = fileInput;
   const trySample = useCallback(() => {
     expectImage('1280*720');
+    // The room of a run is there at the click: what moves later, moves under the finger.
+    noteVideos(true);
     loadExample(sample, change, 'sample.jpg').then(
       () => setPressed(true),
       (thrown) => {
         expectImage(null);
+        noteVideos(false);
         showError(toKinoraError(thrown));
       },
     );
   }, [change, showError]);
-  const runForm = useEffectEvent(() => void runs.generate());
+  const runPressed = useEffectEvent(() => void runForm());
   useEffect(() => {
     if (!pressed || !ready) return;
     setPressed(false);
-    runForm();
+    runPressed();
   }, [pressed, ready]);
 
   const { backend } = form.values;
@@ -179,15 +189,14 @@ export function Studio() {
       gpu={gpu.status === 'known' ? gpu.report : null}
       revision={ended?.[0] ? endOf(ended[0]) : ''}
       notice={fileInput.notice}
+      several={several}
       shared={shared}
       waiting={queue.entries.length}
       editing={edit.id !== null}
       onVariations={(changes) => void runs.enqueue(changes)}
       onCancelEdit={edit.end}
       onFiles={(files, to) => void fileInput.addFiles(files, to)}
-      onImages={(images) =>
-        void runs.enqueueImages(images).then((added) => added && fileInput.clearNotice())
-      }
+      onFirstImageOnly={fileInput.clearNotice}
       onPickLora={fileInput.pickLora}
       onExampleLora={() =>
         void loadExampleLora().then(

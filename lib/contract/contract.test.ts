@@ -204,8 +204,9 @@ describe('errors', () => {
   test('other errors get a code', () => {
     expect(toKinoraError(new DOMException('x', 'QuotaExceededError')).code).toBe('STORAGE_FULL');
     expect(toKinoraError(new DOMException('x', 'AbortError')).code).toBe('CANCELLED');
-    const blocked = new DOMException('The operation is insecure.', 'SecurityError');
-    expect(toKinoraError(blocked).code).toBe('STORAGE_BLOCKED');
+    // Browsers throw it for workers, pickers and more, not only where site data is blocked.
+    const insecure = new DOMException('The operation is insecure.', 'SecurityError');
+    expect(toKinoraError(insecure).code).toBe('INTERNAL');
     for (const message of [
       'Failed to fetch',
       'Load failed',

@@ -209,6 +209,10 @@ const table = {
   ],
   BUSY: ['Another generation is running.', 'Wait until it ends, or cancel it.'],
   // Files, browser and the rest
+  SCRIPT_REFUSED: [
+    'The browser does not run a script of Kinora.',
+    'Reload the page. If that does not help, allow its scripts in browser and extensions, or tell who runs the server: a header or a proxy may block them.',
+  ],
   SERVER_UNREACHABLE: [
     'The server of this page does not respond.',
     'Check the connection and whether the server is running, then try again.',
@@ -306,7 +310,7 @@ const passing: readonly ErrorCode[] = [
   ...(['DEVICE_LOST', 'OUT_OF_MEMORY', 'WEBGPU_MISSING', 'ADAPTER_MISSING'] as const),
   ...(['GPU_UNRELIABLE', 'KERNELS_UNAVAILABLE', 'CHECK_FAILED'] as const),
   ...(['MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
-  ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED', 'STORAGE_MISSING'] as const),
+  ...(['SERVER_UNREACHABLE', 'SCRIPT_REFUSED', 'STORAGE_BLOCKED', 'STORAGE_MISSING'] as const),
   'CHECKPOINT_MISMATCH',
   ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),
   'FILE_UNREADABLE',
@@ -332,8 +336,8 @@ export function isErrorCode(value: unknown): value is ErrorCode {
 const unreachable =
   /^(Failed to fetch|NetworkError when attempting|Load failed)|^Failed to load chunk/;
 
-/** Names of errors of IndexedDB, as Dexie has them, and of OPFS where the browser keeps no site data. */
-const blocked = ['MissingAPIError', 'OpenFailedError', 'DatabaseClosedError', 'SecurityError'];
+/** Names of Dexie's errors where the browser keeps no site data. A bare `SecurityError` has many other causes. */
+const blocked = ['MissingAPIError', 'OpenFailedError', 'DatabaseClosedError'];
 
 /** Converts any thrown value to a {@link KinoraError}; unknown values become `INTERNAL`. */
 export function toKinoraError(thrown: unknown): KinoraError {

@@ -8,6 +8,8 @@ export const quickChecker = {
   /** Its name in the record of a check. */
   model: 'nsfwjs-mobilenet-v2',
   threshold: 0.6,
+  /** For frames of the bundled model: soft pictures of anything score higher. */
+  softThreshold: 0.85,
   /** One byte per weight, as in npm's nsfwjs 4.4.0. */
   weights: {
     file: 'weights.bin',

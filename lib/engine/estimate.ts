@@ -31,7 +31,7 @@ const database = new KinoraDatabase();
 export function pacesKey(gpu: DeviceReport | null, { kernels }: DeviceOptions, model: string) {
   const device = gpu
     ? ['webgpu', ...Object.values(gpu.adapter), kernels ?? usualKernels(gpu.software)]
-    : ['wasm', navigator.hardwareConcurrency];
+    : ['wasm', crossOriginIsolated ? navigator.hardwareConcurrency : 1];
   return ['paces', ...device, model].join('|');
 }
 

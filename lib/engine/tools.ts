@@ -1,4 +1,5 @@
 import {
+  demonstrationModel,
   type FinisherPart,
   isBundled,
   isSwitch,
@@ -40,7 +41,9 @@ export interface EngineTools {
 export const installedTools: EngineTools = {
   async openChecker(modelId) {
     const checker = await findSafetyChecker(await openModelStore(), modelId);
-    if (!checker) return openQuickChecker(httpFolder(appUrl('/nsfwjs/')));
+    if (!checker) {
+      return openQuickChecker(httpFolder(appUrl('/nsfwjs/')), modelId === demonstrationModel);
+    }
     const { folder, model, sha256 } = checker;
     return openSafetyChecker(folder, { model, sha256 });
   },

@@ -177,6 +177,34 @@ describe('the verdict', () => {
   });
 });
 
+describe('frames have a limit of their own where the checker has one', () => {
+  test.each([
+    { input: null, frames: 0.8, status: 'clear', threshold: 0.85 },
+    { input: 0.59, frames: 0.8, status: 'clear', threshold: 0.85 },
+    { input: 0.59, frames: 0.86, status: 'flagged', threshold: 0.85 },
+    // The picture is what the video shows: what it was found to be counts.
+    { input: 0.61, frames: 0.8, status: 'flagged', threshold: 0.6 },
+    { input: 0.61, frames: 0.5, status: 'clear', threshold: 0.6 },
+  ])('image $input, frames $frames: $status', async ({ input, frames, ...expected }) => {
+    const scores = [...(input === null ? [] : [input]), frames];
+    const checker = {
+      ...(await openGoldenChecker()),
+      threshold: 0.6,
+      frameThreshold: 0.85,
+      score: async () => scores.splice(0, 1),
+    };
+    const check = new SafetyCheck(checker);
+    const images = [checker.squaresOfFrame(flat(9))];
+    if (input !== null) await check.scoreInput(images, cpuOnly, signal);
+    await check.step.apply(flat(9), 0);
+    expect(await check.verdict(cpuOnly, signal)).toMatchObject({
+      ...expected,
+      input,
+      score: frames,
+    });
+  });
+});
+
 test('without a checker the record says so', () => {
   expect(uncheckedSafety('off')).toMatchObject({ status: 'off', reason: null, model: null });
   const demonstration = uncheckedSafety('unverified', 'demonstration');

@@ -83,7 +83,8 @@ export class SafetyCheck {
     const { onSquares } = this.hooks;
     const frames = kept.length > 0 ? await this.#score(kept, backends, signal, onSquares) : null;
     const score = frames && videoScore(frames);
-    const { model, sha256, threshold } = this.checker;
+    const { model, sha256, threshold: usual, frameThreshold = usual } = this.checker;
+    const threshold = (this.#input ?? 0) >= usual ? usual : frameThreshold;
     const common = { input: this.#input, threshold, model, sha256 };
     if (!frames || score === null) {
       return safetySchema.parse({ ...common, status: 'unverified', reason: 'failed' });

@@ -28,6 +28,8 @@ export interface SafetyChecker {
   readonly sha256: string;
   /** A score from this on flags. */
   readonly threshold: number;
+  /** The same for frames of a video whose images are clear; `threshold` when absent. */
+  readonly frameThreshold?: number | undefined;
   /** Squares of an image, as values that stay valid. */
   squares(image: RgbaImage): Squares;
   /** Squares of a decoded frame. */

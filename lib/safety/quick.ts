@@ -15,11 +15,13 @@ const tensorsSchema = z.array(
  * Opens the quick checker.
  *
  * @param folder the one of its two files
+ * @param soft whether the videos that it judges are those of the bundled model
  * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `FILE_UNREADABLE`
  */
-export async function openQuickChecker(folder: ModelFolder): Promise<SafetyChecker> {
-  const { model, weights } = quickChecker;
-  return checkerOf(await openQuickClassifier(folder), { model, sha256: weights.sha256 });
+export async function openQuickChecker(folder: ModelFolder, soft = false): Promise<SafetyChecker> {
+  const { model, weights, softThreshold } = quickChecker;
+  const checker = checkerOf(await openQuickClassifier(folder), { model, sha256: weights.sha256 });
+  return { ...checker, frameThreshold: soft ? softThreshold : undefined };
 }
 
 /** @throws KinoraError as {@link openQuickChecker} */

@@ -17,7 +17,7 @@ const english = {
   endImageIs: 'The image that the video ends in',
   make: 'Make a video with Kinora',
   report: 'Report this video',
-  flagged: 'The safety check flagged this video. Show it all the same',
+  flagged: 'The safety check takes this for nudity or sex; it may err. Show it all the same',
   description: (seconds: number) =>
     `A ${seconds}-second video, made from one image on a graphics card.`,
   ended: 'This link has ended',
@@ -54,7 +54,7 @@ const chinese: PageTexts = {
   endImageIs: '视频结束的图片',
   make: '用 Kinora 制作视频',
   report: '举报这个视频',
-  flagged: '安全检查标记了这个视频。仍然显示',
+  flagged: '安全检查认为这含有裸露或性内容，它可能出错。仍然显示',
   description: (seconds) => `${seconds} 秒的视频，由一张图片在显卡上制作。`,
   ended: '此链接已失效',
   endedText: '它已过期，或分享视频的人已撤回。请向对方索取新的链接。',

@@ -79,6 +79,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   CHECKPOINT_MISMATCH: 'elsewhere',
   BUSY: 'elsewhere',
   VIDEO_UNREADABLE: 'suspect',
+  SCRIPT_REFUSED: 'unfit',
   SERVER_UNREACHABLE: 'elsewhere',
   AUDIO_UNREADABLE: 'never',
   FILE_UNREADABLE: 'suspect',

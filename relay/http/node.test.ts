@@ -121,6 +121,21 @@ notOnWindows('a node', { timeout: 120_000 }, () => {
   });
 });
 
+it('`--help` prints the options, and one that there is not is refused, without a start', async () => {
+  const run = async (option: string) => {
+    const child = startChild(['--import', 'tsx/esm', path.join(root, 'relay/main.ts'), option]);
+    const [out, told] = [outputOf(child.stdout), outputOf(child.stderr)];
+    const [code] = await once(child, 'close');
+    return { code, out: out(), told: told() };
+  };
+  const [help, short, typo] = await Promise.all(['--help', '-h', '--accept-term'].map(run));
+  const text = expect.stringMatching(/^npm start -- \[options\][\s\S]*--accept-terms[\s\S]*--dev/);
+  expect(help).toEqual({ code: 0, out: text, told: '' });
+  expect(short).toEqual(help);
+  expect(typo).toMatchObject({ code: 1, out: '' });
+  expect(typo?.told).toMatch(/^Unknown option '--accept-term'.*\nSee npm start -- --help\.\n$/);
+});
+
 it('`npm start` without a build says what to do', async () => {
   const project = mkdtempSync(path.join(tmpdir(), 'kinora-no-build-'));
   folders.push(project);

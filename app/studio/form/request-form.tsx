@@ -50,9 +50,6 @@ import { useShownErrors } from './use-shown-errors';
 import { VariationsField } from './variations-field';
 
 // They follow from what came from elsewhere.
-const ImagesNotice = lazy(async () => ({
-  default: (await import('./images-notice')).ImagesNotice,
-}));
 const ReplacedNotice = lazy(async () => ({
   default: (await import('./replaced-notice')).ReplacedNotice,
 }));
@@ -67,6 +64,8 @@ export function RequestForm(props: {
   change: Dispatch<FormAction>;
   models: ModelList;
   notice: FileNotice | null;
+  /** The images that each become a video; null where the one of the form does. */
+  several: readonly ChosenImage[] | null;
   shared: SharedFiles;
   startError: ErrorRecord | null;
   /** What is wrong with the GPU; null where nothing is. */
@@ -85,7 +84,7 @@ export function RequestForm(props: {
   /** One of them is in the form. */
   editing: boolean;
   onFiles: (files: readonly File[], to?: ImageName) => void;
-  onImages: (images: readonly ChosenImage[]) => void;
+  onFirstImageOnly: () => void;
   onPickLora: (name: string) => void;
   onExampleLora: () => void;
   onExample: (example: Example) => void;
@@ -94,7 +93,7 @@ export function RequestForm(props: {
   onCancelEdit: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
-  const { waiting, editing, shared } = props;
+  const { waiting, editing, shared, several } = props;
   const hydrated = useHydrated();
   const improving = improve.state.status === 'running';
   const { values, files } = form;
@@ -105,9 +104,9 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const errors = useShownErrors(form);
   const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
-  const requests = model
-    ? forecastOf([runOfForm(model, form, values.backend)], [model], props.gpu)
-    : [];
+  const videos = several?.length ?? 1;
+  const runs = model ? Array(videos).fill(runOfForm(model, form, values.backend)) : [];
+  const requests = model ? forecastOf(runs, [model], props.gpu) : [];
   const forecast = useForecast(requests, props.revision, true);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   const fields: FormFields = { values, errors, model, resolved, set };
@@ -160,13 +159,13 @@ export function RequestForm(props: {
         <div role="status" className="notice">
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
-          {notice?.kind === 'images' && (
-            <Suspense>
-              <ImagesNotice
-                count={notice.images.length}
-                onAdd={() => props.onImages(notice.images)}
-              />
-            </Suspense>
+          {several && (
+            <div className="info">
+              <p>{t('form.severalImages', { count: several.length })}</p>
+              <button type="button" className="small" onClick={props.onFirstImageOnly}>
+                {t('form.firstImageOnly')}
+              </button>
+            </div>
           )}
         </div>
         <PromptField
@@ -245,6 +244,7 @@ export function RequestForm(props: {
         {model && (
           <StorageNote
             form={form}
+            videos={videos}
             frameRate={model.manifest.framesPerSecond}
             revision={props.revision}
           />
@@ -266,12 +266,17 @@ export function RequestForm(props: {
       <GenerateBar fields={fields} forecast={forecast} waiting={waiting}>
         <button type="submit" className="primary" disabled={!hydrated || improving}>
           {editing && t('form.saveChanges')}
-          {!editing &&
-            (waiting > 0 ? t('form.generateWaits', { count: waiting }) : t('form.generate'))}
+          {!editing && generateText(videos, waiting)}
         </button>
       </GenerateBar>
     </form>
   );
+}
+
+/** What the button says. @param videos how many it makes */
+function generateText(videos: number, waiting: number): string {
+  if (videos > 1) return t('form.generateVideos', { count: videos });
+  return waiting > 0 ? t('form.generateWaits', { count: waiting }) : t('form.generate');
 }
 
 /** Lets the values that nobody has changed follow the model; a draft may come with those of another one. */

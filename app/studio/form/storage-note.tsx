@@ -7,26 +7,33 @@ import '../../texts/en/form';
 import { type FormState, toNumber } from './form-state';
 
 /**
- * Says before a run that the video will not fit into the storage of this browser; nothing where it fits, or where the
- * browser does not tell.
+ * Says before a run that its videos will not fit into the storage of this browser; nothing where they fit, or where
+ * the browser does not tell.
  *
+ * @param props.videos how many are made of the form
  * @param props.frameRate frames per second of the model
  * @param props.revision changes when a run has ended
  */
-export function StorageNote(props: { form: FormState; frameRate: number; revision: string }) {
-  const { form, frameRate, revision } = props;
+export function StorageNote(props: {
+  form: FormState;
+  videos: number;
+  frameRate: number;
+  revision: string;
+}) {
+  const { form, videos, frameRate, revision } = props;
   const { size, duration } = form.values;
   const { min, max } = parameterRanges.duration;
   const seconds = Math.min(max, Math.max(min, toNumber(duration) || min));
   const rate = bitRateOf(formatOfFile({ ...chosenSwitches(form.values), size }, frameRate));
   // The images are stored with it.
   const { image, lastImage } = form.files;
-  const bytes = (rate / 8) * seconds + (image?.file.size ?? 0) + (lastImage?.file.size ?? 0);
+  const one = (rate / 8) * seconds + (image?.file.size ?? 0) + (lastImage?.file.size ?? 0);
+  const bytes = one * videos;
   const fits = useRoom(Math.ceil(bytes), revision);
   if (fits !== false) return null;
   return (
     <p className="problem" data-code="STORAGE_FULL" role="status">
-      {t('form.noRoom', { bytes: formatBytes(bytes) })}
+      {t('form.noRoom', { videos, bytes: formatBytes(bytes) })}
     </p>
   );
 }

@@ -1,4 +1,5 @@
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
+import { showOpened } from '../../shared/browser';
 import { t } from '../../texts';
 import '../../texts/en/improve';
 import { difference } from './difference';
@@ -23,7 +24,7 @@ export function Difference({ before, after }: { before: string; after: string })
 export function PromptRecord({ optimization }: { optimization: PromptOptimization }) {
   const { original, text } = optimization;
   return (
-    <details className="prompt-record">
+    <details className="prompt-record" onToggle={showOpened}>
       <summary>{t('improve.optimizer')}</summary>
       <p className="field-hint">{outcomeText(optimization)}</p>
       {original !== text && (

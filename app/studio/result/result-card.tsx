@@ -3,7 +3,7 @@ import type { ErrorRecord, KinoraError } from '../../../lib/contract/errors';
 import { formatBytes, formatSize } from '../../../lib/contract/format';
 import type { KernelRecord } from '../../../lib/contract/kernel-setting';
 import type { Backend, Completed, Prediction } from '../../../lib/contract/prediction';
-import { useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { showOpened, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
 import { Problem } from '../../shared/messages';
 import { memoryUseText } from '../../shared/run-progress';
@@ -116,7 +116,7 @@ export function ResultCard(props: {
       <p className="prompt-text">{prompt}</p>
       {optimization && <PromptRecord optimization={optimization} />}
       <div className="result-facts">
-        <details>
+        <details onToggle={showOpened}>
           <summary>{factsLine(prediction)}</summary>
           <dl className="facts">
             <Fact name={t('result.size')}>{formatSize(`${result.width}*${result.height}`)}</Fact>

@@ -3,6 +3,7 @@ import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/
 import type { Prediction } from '../../../lib/contract/prediction';
 import { isQuickCheck } from '../../../lib/contract/quick-checker';
 import { getRunner } from '../../runner';
+import { showOpened } from '../../shared/browser';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { Problem } from '../../shared/messages';
 import { verdictText } from '../../shared/safety-text';
@@ -50,7 +51,7 @@ export function Verdict(props: {
   const status = safety?.status ?? 'off';
   return (
     <section className="verdict" aria-label={t('run.safetyCheck')}>
-      <details>
+      <details onToggle={showOpened}>
         <summary className="badge" data-state={states[status]}>
           <span role="status">
             {t('run.verdictBadge', { status: safety?.reason === 'failed' ? 'failed' : status })}

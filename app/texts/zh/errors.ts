@@ -116,6 +116,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
     '换回当时的模型和适配器，或重新运行；保存的内容仍然保留。',
   ],
   BUSY: ['另一个生成正在运行。', '等它结束，或取消它。'],
+  SCRIPT_REFUSED: [
+    '浏览器没有运行 Kinora 的一个脚本。',
+    '重新加载页面。如果没有用，请在浏览器和扩展里允许它的脚本，或告诉服务器的管理者：可能被某个响应头或代理拦住了。',
+  ],
   SERVER_UNREACHABLE: ['此页面的服务器没有响应。', '检查网络以及服务器是否在运行，然后重试。'],
   VIDEO_UNREADABLE: ['这个文件不是 Kinora 制作的视频。', '使用 Kinora 制作的 MP4。'],
   AUDIO_UNREADABLE: [

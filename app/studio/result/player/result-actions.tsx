@@ -1,5 +1,5 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import { type ComponentType, type RefObject, useState } from 'react';
+import { type ComponentType, type RefObject, useEffect, useRef, useState } from 'react';
 import type { ErrorRecord } from '../../../../lib/contract/errors';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { chainOf } from '../../../../lib/predictions/continuation';
@@ -40,6 +40,11 @@ export function ResultActions(props: {
     'longer' | 'trim' | 'sound' | 'compare' | 'export' | Enhancement | null
   >(null);
   const [more, setMore] = useState(false);
+  const tools = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // Below a portrait video they would lie below the window.
+    if (more) tools.current?.scrollIntoView({ block: 'nearest' });
+  }, [more]);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const chain =
     useLiveQuery(() => {
@@ -69,7 +74,7 @@ export function ResultActions(props: {
           <button
             type="button"
             disabled={!video || blurred}
-            title={blurred ? t('result.showFirst') : undefined}
+            aria-describedby={blurred ? 'result-off' : undefined}
             onClick={() => open('longer')}
           >
             {t('result.longer')}
@@ -78,7 +83,8 @@ export function ResultActions(props: {
         <div className="actions">
           <IconButton
             icon={ImageIcon}
-            name={blurred ? t('result.showFirst') : t('result.lastFrame')}
+            name={t('result.lastFrame')}
+            describedBy={blurred ? 'result-off' : undefined}
             disabled={!video || blurred}
             onClick={() => video && actions.onUseLastFrame(video.file)}
           />
@@ -111,7 +117,12 @@ export function ResultActions(props: {
           </button>
         </div>
       </div>
-      <div id="result-more" className="result-actions" hidden={!more}>
+      {blurred && (
+        <p id="result-off" className="field-hint">
+          {t('result.showFirst')}
+        </p>
+      )}
+      <div id="result-more" ref={tools} className="result-actions" hidden={!more}>
         {shown && (
           <>
             <FrameBar
@@ -191,16 +202,18 @@ export function ResultActions(props: {
 function IconButton(props: {
   icon: ComponentType;
   name: string;
+  describedBy?: string | undefined;
   disabled?: boolean;
   danger?: boolean;
   onClick: () => void;
 }) {
-  const { icon: Icon, name, disabled, danger, onClick } = props;
+  const { icon: Icon, name, describedBy, disabled, danger, onClick } = props;
   return (
     <button
       type="button"
       className={`icon ${danger ? 'danger' : ''}`}
       aria-label={name}
+      aria-describedby={describedBy}
       title={name}
       disabled={disabled}
       onClick={onClick}
