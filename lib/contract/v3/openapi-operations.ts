@@ -53,11 +53,11 @@ export function operationObject(
 }
 
 function parametersOf(name: PublicOperation, converter: SchemaConverter): JsonSchema[] {
-  const { params, query } = rowOf(name);
+  const { params, query, translate } = rowOf(name);
   return [
     ...(params ? parametersIn('path', params, converter) : []),
     ...(query ? parametersIn('query', query, converter) : []),
-    ...(name === 'submit' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+    ...(translate ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
   ];
 }
 
