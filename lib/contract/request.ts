@@ -33,9 +33,7 @@ export const loraSchema = z.object({
   noise: z
     .enum(noises)
     .optional()
-    .describe(
-      'The transformer of Wan2.2-I2V-A14B that it is for; its file tells where this is absent.',
-    ),
+    .describe('The transformer of Wan2.2-I2V-A14B that it is for; without it the file tells.'),
 });
 
 /**
@@ -57,12 +55,8 @@ export const parametersSchema = z.object({
     .array(loraSchema)
     .max(2 * maxLoras)
     .refine((loras) => {
-      const countOf = (of: Noise) =>
-        groupPairs(
-          loras.filter(({ noise = of }) => noise === of),
-          ({ path }) => path,
-        ).length;
-      return Math.max(...noises.map(countOf)) <= maxLoras;
+      const own = (of: Noise) => loras.filter(({ noise = of }) => noise === of);
+      return noises.every((of) => groupPairs(own(of), ({ path }) => path).length <= maxLoras);
     }, tooManyLoras)
     .default([])
     .describe('Adapters, at most 3. The two files of a pair, for high and low noise, are one.'),

@@ -62,9 +62,6 @@ const maxPage = 1_000_000;
 /** `next_cursor` of a list: time in milliseconds and id of the page's last prediction. */
 export const cursorForm = /^(\d{1,14})\.([0-9a-f]{32})$/;
 
-/** States of other servers, which no prediction has here. */
-export const otherStatuses = ['cancelled', 'timeout'] as const;
-
 export const listBodySchema = z.object({
   page: z.int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
   page_size: z.int().min(1).max(100).default(20),
@@ -77,11 +74,9 @@ export const listBodySchema = z.object({
     ),
   model: z.string().optional().describe('Only this model, `{provider}/{model_family}/{variant}`.'),
   status: z
-    .enum([...predictionStatuses, ...otherStatuses])
+    .enum([...predictionStatuses, 'cancelled', 'timeout'])
     .optional()
-    .describe(
-      'Only with this status. `cancelled` and `timeout`, which other servers have, are `failed` here: none has them.',
-    ),
+    .describe('Only with this status. None has `cancelled` and `timeout` of other servers.'),
   created_after: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
   created_before: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
   include_inputs: z

@@ -28,14 +28,6 @@ export const tags: readonly { name: OperationText['tag']; description: string }[
 
 const sameAsResult = 'The same response as `GET /api/v3/predictions/{id}/result`.';
 
-const submitErrors = [
-  'PROMPT_REFUSED',
-  'INVALID_WEBHOOK',
-  'INVALID_IMAGE',
-  'IDEMPOTENCY_MISMATCH',
-  'TOO_MANY_JOBS',
-] as const;
-
 export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = {
   submit: {
     tag: 'Predictions',
@@ -47,12 +39,10 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
       'If an image or a LoRA cannot be fetched, the prediction fails later with `data.code` 1402; if a LoRA does not fit the model, with 1401. A failure that may pass, such as an unresolved name, a refused connection, a timeout or a 5xx of the image’s host, is tried again for about ten minutes: until then the status is `created`, and `data.image_retry` says why.',
       'A prompt that names a child in a sexual context is refused with `PROMPT_REFUSED`, and nothing is stored. A worker checks again; it also refuses a prompt that names a child where the safety checker flags the image or the video: the prediction then fails with `data.code` 1200.',
     ].join('\n\n'),
-    errors: submitErrors,
   },
   legacySubmit: {
     tag: 'Predictions',
     description: 'The same as `POST /api/v3/{provider}/{family}/{variant}`.',
-    errors: submitErrors,
   },
   result: {
     tag: 'Predictions',
