@@ -41,6 +41,32 @@ test('the root of the API is a refusal of the API, not a page', async ({ request
   }
 });
 
+test('a file of the pages answers 416 and 412 where a range or condition fails', async ({
+  request,
+}) => {
+  const page = await (await request.get('/docs')).text();
+  const script = /\/_next\/static\/[^"']+\.js/.exec(page)?.[0] ?? '';
+  expect(script).not.toBe('');
+  for (const path of ['/openapi.json', script]) {
+    const get = (headers: Record<string, string>) => request.get(path, { headers });
+    const size = (await (await get({})).body()).length;
+    // As `wget -c` of a file that it has.
+    const beyond = await get({ Range: `bytes=${size}-` });
+    expect(beyond.status()).toBe(416);
+    expect(beyond.headers()['content-range']).toBe(`bytes */${size}`);
+    for (const condition of ['If-Match', 'If-Unmodified-Since'] as const) {
+      const value = condition === 'If-Match' ? '"other"' : 'Mon, 01 Jan 2001 00:00:00 GMT';
+      const failed = await get({ [condition]: value });
+      expect(failed.status()).toBe(412);
+      expect(await failed.text()).toBe('');
+    }
+    const part = await get({ Range: 'bytes=1-4' });
+    expect([part.status(), (await part.body()).length]).toEqual([206, 4]);
+    const head = await request.head(path, { headers: { Range: 'bytes=1-4' } });
+    expect(head.status()).toBe(200);
+  }
+});
+
 test('the contents lead to their sections', full, async ({ page }) => {
   await page.goto('/docs');
   const links = page.getByRole('navigation', { name: 'Contents' }).getByRole('link');

@@ -68,7 +68,7 @@ export const configSchema = z
      * ones first.
      */
     KINORA_FAMILIES: list(
-      'kinora/wan-2.2=others+wan2.2-i2v-a14b,wavespeed-ai/wan-2.1=wan2.1-i2v-14b-720p+wan2.1-i2v-14b-480p+others',
+      'kinora/wan-2.2=others+wan2.2-i2v-a14b,wavespeed-ai/wan-2.2=wan2.2-i2v-a14b+others,wavespeed-ai/wan-2.1=wan2.1-i2v-14b-720p+wan2.1-i2v-14b-480p+others',
     ).refine(isFamilies, familyError),
     KINORA_SERVING_MODELS: list('wan2.2-ti2v-5b,mini'),
     KINORA_SERVING_PRECISIONS: list('f32,int8,int4'),

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { userAgent } from '../lib/contract/user-agent';
 import { createKeys } from './access/keys';
 import { createLimits } from './access/limits';
 import type { Config } from './config';
@@ -38,9 +39,12 @@ function createParts(config: Config, log: Logger, store: Store, secret: string) 
     workers: () => workers.list(),
     heldClaims: () => heldClaims.count,
   });
-  const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
   const keys = createKeys({ store, config, log });
   const links = createLinks({ config, secret });
+  const guard = createGuard({
+    allowPrivate: config.KINORA_ALLOW_PRIVATE,
+    userAgent: userAgent(config.KINORA_REPORT_ADDRESS ?? links.publicUrl),
+  });
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
   const jobs = createJobs({ store, config, outboxRow: webhooks.outboxRow, log, metrics });
   const limits = createLimits({ config, jobs });

@@ -71,8 +71,10 @@ export function QuickStart() {
         />
         <p>
           Models are <code>kinora/wan-2.2/i2v-720p-lora</code> and{' '}
-          <code>…/i2v-720p-lora-ultra-fast</code>; <code>wavespeed-ai/wan-2.1/…</code> works too. A
-          webhook may be part of the model’s name: <code>…-ultra-fast?webhook=https://…</code>
+          <code>…/i2v-720p-lora-ultra-fast</code>; <code>wavespeed-ai/wan-2.1/…</code> and{' '}
+          <code>wavespeed-ai/wan-2.2/…</code> work too, also as <code>i2v-720p</code> and{' '}
+          <code>i2v-5b-720p</code>. A webhook may be part of the model’s name:{' '}
+          <code>…-ultra-fast?webhook=https://…</code>
         </p>
       </Section>
     </>

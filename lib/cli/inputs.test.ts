@@ -48,8 +48,13 @@ describe('the image', () => {
   });
 
   it('is fetched from an address', async () => {
-    const address = await served((_, response) => response.end(still));
+    let agent: string | undefined;
+    const address = await served((request, response) => {
+      agent = request.headers['user-agent'];
+      response.end(still);
+    });
     const image = await readImage(address, never);
+    expect(agent).toMatch(/^Kinora\/\d+\.\d+\.\d+ \(\+\S+\)$/);
     expect(image).toMatchObject({ name: 'still.png', mimeType: 'image/png' });
     expect(image.buffer.equals(still)).toBe(true);
   });

@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { KinoraError, type ModelManifest, maxImageBytes, parseManifest } from '../contract';
 import { sampleImagePath } from '../contract/request';
+import { userAgent } from '../contract/user-agent';
 import { checkImageBytes, sniffImage } from '../video/sniff';
 import { fromUser, root } from './paths';
 
@@ -53,7 +54,9 @@ async function readLocal(file: string, option: string): Promise<Buffer> {
 async function fetchImage(address: string, signal: AbortSignal): Promise<Buffer> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(fetchLimitMs)]);
   try {
-    const response = await fetch(address, { signal: limit });
+    const { KINORA_REPORT_ADDRESS, KINORA_PUBLIC_URL } = process.env;
+    const headers = { 'User-Agent': userAgent(KINORA_REPORT_ADDRESS || KINORA_PUBLIC_URL) };
+    const response = await fetch(address, { headers, signal: limit });
     if (!response.ok) throw unreachable(`${address} answered ${response.status}.`);
     if (Number(response.headers.get('content-length')) > maxImageBytes) {
       throw new KinoraError('IMAGE_TOO_LARGE');

@@ -52,6 +52,14 @@ describe('parameters', () => {
     expect(parse).toThrow(expect.objectContaining({ code: 'PARAMETER_INVALID', message }));
   });
 
+  test('each transformer takes three adapters, whose noise may be named', () => {
+    const three = (noise?: 'high' | 'low') =>
+      ['a', 'b', 'c'].map((path) => ({ path, ...(noise && { noise }) }));
+    const count = (loras: object[]) => parseParameters({ prompt: 'waves', loras }).loras.length;
+    expect(count([...three('high'), ...three('low')])).toBe(6);
+    expect(() => count([...three('high'), { path: 'd' }])).toThrow('at most 3');
+  });
+
   test.each(['', '   ', '\n\t', undefined])('the prompt %j is empty', (prompt) => {
     expect(() => parseParameters({ prompt })).toThrow(
       expect.objectContaining({ code: 'PROMPT_EMPTY' }),

@@ -1,4 +1,5 @@
 import type { KernelSetting } from './kernel-setting';
+import type { Noise } from './lora-files';
 import type { Finishing } from './parameters';
 import type { Backend } from './prediction';
 import type { CheckpointInfo, GenerationResult, MemoryCount, ProgressEvent } from './progress';
@@ -11,6 +12,8 @@ export interface LoraFile {
   readonly name: string;
   readonly file: Blob;
   readonly scale: number;
+  /** The transformer that it is for; its file tells where this is absent. */
+  readonly noise?: Noise | undefined;
   /** Where others find it: an address. Absent for a file of this device. */
   readonly source?: string | undefined;
 }

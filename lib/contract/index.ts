@@ -1,5 +1,6 @@
 export * from './applied';
 export * from './at';
+export * from './bare-address';
 export * from './base64';
 export * from './engine';
 export * from './errors';

@@ -16,6 +16,8 @@ export function loraBaseOf(shape: readonly number[]): LoraBaseName | undefined {
 /** The transformers of Wan2.2-I2V-A14B: one for high noise, one for low. */
 export const noises = ['high', 'low'] as const;
 export type Noise = (typeof noises)[number];
+/** The models that have both, by the ids of their manifests. */
+export const twoTransformerModels: readonly string[] = ['wan2.2-i2v-a14b'];
 
 /** `low poly` and the like are words of styles. */
 const style =

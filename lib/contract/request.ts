@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { groupPairs } from './lora-files';
+import { groupPairs, type Noise, noises } from './lora-files';
 import {
   lastImageSeconds,
   maxLoras,
@@ -30,6 +30,10 @@ export const loraSchema = z.object({
     .max(4)
     .default(1)
     .describe('Strength of the adapter; 1 is the trained strength.'),
+  noise: z
+    .enum(noises)
+    .optional()
+    .describe('The transformer of Wan2.2-I2V-A14B that it is for; without it the file tells.'),
 });
 
 /**
@@ -50,7 +54,10 @@ export const parametersSchema = z.object({
   loras: z
     .array(loraSchema)
     .max(2 * maxLoras)
-    .refine((loras) => groupPairs(loras, ({ path }) => path).length <= maxLoras, tooManyLoras)
+    .refine((loras) => {
+      const own = (of: Noise) => loras.filter(({ noise = of }) => noise === of);
+      return noises.every((of) => groupPairs(own(of), ({ path }) => path).length <= maxLoras);
+    }, tooManyLoras)
     .default([])
     .describe('Adapters, at most 3. The two files of a pair, for high and low noise, are one.'),
   size: z.enum(sizes).default('1280*720').describe('Width*height of the video in pixels.'),

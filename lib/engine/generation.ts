@@ -1,5 +1,6 @@
 import {
   backing,
+  bareAddress,
   base64,
   centred,
   type DecoderKind,
@@ -354,7 +355,7 @@ function loraFilesOf(loras: readonly LoraFile[]): Promise<VideoMetadata['lora_fi
   return Promise.all(
     loras.map(async ({ file, source }) => {
       const sha256 = await fileSha256(file);
-      return source === undefined ? { sha256 } : { sha256, source };
+      return source === undefined ? { sha256 } : { sha256, source: bareAddress(source) };
     }),
   );
 }

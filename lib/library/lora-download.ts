@@ -1,5 +1,6 @@
 import { createSHA256 } from 'hash-wasm';
 import {
+  bareAddress,
   KinoraError,
   type Licence,
   type LoraEntry,
@@ -143,7 +144,8 @@ async function open(
     const fileName = nameInLink(address.url);
     const file = await client.link(address.url, signal);
     const bytes = hubByteSource(client, file);
-    return { licence: unknownLicence, label: address.url, fileName, bytes, local: false };
+    const label = bareAddress(address.url);
+    return { licence: unknownLicence, label, fileName, bytes, local: false };
   }
   const { repository, revision } = address;
   const [path] = await pathsOf(address, client, signal);

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { publicImage } from './public-image';
+import { isUpright, publicImage } from './public-image';
 import { sniffImage } from './sniff';
 import { fromBase64, tinyImages } from './testing/images';
 
@@ -68,6 +68,8 @@ test('a JPEG keeps orientation and colours, and loses place, comment, thumbnail 
       text,
     ]);
     sniffImage(file);
+    // The picture is 3:2; the orientation 6 turns it by a right angle.
+    expect([isUpright(bytes), isUpright(file)]).toEqual([false, true]);
     const copy = Buffer.from(publicImage(file));
     const kept = copy.subarray(20, 56);
     expect(kept.includes('Exif')).toBe(true);

@@ -1,5 +1,5 @@
 import { joinBytes } from './bytes';
-import { formatOf, type ImageHeader } from './sniff';
+import { formatOf, type ImageHeader, sniffImage } from './sniff';
 
 /**
  * A copy of an image file for others: the same pixels, without what cameras and programs write beside them (place,
@@ -42,7 +42,22 @@ function publicPng(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return joinBytes(parts);
 }
 
-function publicJpeg(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+/** Whether an image is shown higher than wide, turned as the Exif of a JPEG says. */
+export function isUpright(bytes: Uint8Array): boolean {
+  const { format, width, height } = sniffImage(bytes);
+  let isTurned = false;
+  if (format === 'jpeg') {
+    publicJpeg(bytes, (orientation) => {
+      isTurned = orientation > 4;
+    });
+  }
+  return isTurned ? width > height : height > width;
+}
+
+function publicJpeg(
+  bytes: Uint8Array,
+  onOrientation: (orientation: number) => void = () => undefined,
+): Uint8Array<ArrayBuffer> {
   const view = viewOf(bytes);
   const parts = [bytes.subarray(0, 2)];
   let at = 2;
@@ -65,6 +80,7 @@ function publicJpeg(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
       parts.push(segment);
     } else if (marker === 0xe1 && names(segment, 'Exif\0')) {
       const orientation = orientationOf(segment.subarray(10));
+      onOrientation(orientation);
       if (orientation > 1) parts.push(orientationSegment(orientation));
     }
     at = end;

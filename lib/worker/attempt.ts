@@ -108,7 +108,7 @@ export class Attempt {
       const parsed = parseParameters(job.parameters);
       const { image, lastImage, loras } = await fetchInputs(client, adapters, job, signal);
       // An address may be that of a pair: then each file is one of them.
-      const files = loras.map(({ name, scale }) => ({ path: name, scale }));
+      const files = loras.map(({ name, scale, noise }) => ({ path: name, scale, noise }));
       const parameters = { ...parsed, loras: files };
       const { model, device } = options;
       const videoFile = servedVideo(this.id);

@@ -10,6 +10,27 @@ const lora = {
   file: null,
 } as const;
 
+test('the half of a pair that is asked for is fetched, under its noise', async () => {
+  const client = new WorkerClient({ server: 'http://relay.test', token: 't' });
+  const paths = ['style_high.safetensors', 'style_low.safetensors'];
+  const fetched: string[] = [];
+  const send: typeof fetch = async (input) => {
+    const { pathname } = new URL(String(input instanceof Request ? input.url : input));
+    if (!pathname.includes('/resolve/')) {
+      return Response.json(paths.map((path) => ({ type: 'file', path, size: 3, oid: path })));
+    }
+    fetched.push(pathname.split('/').at(-1) ?? '');
+    const headers = { 'Content-Range': 'bytes 0-2/3', ETag: `"${pathname}"` };
+    return new Response('abc', { status: 206, headers });
+  };
+  const adapters = new Adapters(client, 'https://hub.test', { fetch: send });
+  const signal = new AbortController().signal;
+  const half = await adapters.fetch({ ...lora, noise: 'low' }, signal);
+  expect(half).toMatchObject([{ name: 'ann/style/style_low.safetensors', noise: 'low' }]);
+  expect(new Set(fetched)).toEqual(new Set(['style_low.safetensors']));
+  expect(await adapters.fetch(lora, signal)).toHaveLength(2);
+});
+
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));
 afterEach(() => void vi.useRealTimers());
 

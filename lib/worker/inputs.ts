@@ -1,6 +1,7 @@
 import { createSHA256 } from 'hash-wasm';
 import type { LoraFile } from '../contract/engine';
 import { type ErrorCode, KinoraError, ofLastImage } from '../contract/errors';
+import { noiseOfName } from '../contract/lora-files';
 import type { SourceFile } from '../contract/manifest';
 import { ApiError } from '../contract/v3/errors';
 import type { WorkerImage, WorkerJob, WorkerLora } from '../contract/v3/worker';
@@ -58,10 +59,10 @@ export class Adapters {
    * @throws ApiError when the relay does not take this worker
    */
   async fetch(lora: WorkerLora, signal: AbortSignal): Promise<LoraFile[]> {
-    const { path, scale } = lora;
+    const { path, scale, noise } = lora;
     try {
       if (lora.from === 'hub') return await this.#ofHub(lora, signal);
-      return [{ name: path, file: await this.client.file(lora.url, { signal }), scale }];
+      return [{ name: path, file: await this.client.file(lora.url, { signal }), scale, noise }];
     } catch (thrown) {
       signal.throwIfAborted();
       throw naming(path, thrown);
@@ -69,7 +70,7 @@ export class Adapters {
   }
 
   async #ofHub(
-    { path, scale, repository, file }: Extract<WorkerLora, { from: 'hub' }>,
+    { path, scale, noise, repository, file }: Extract<WorkerLora, { from: 'hub' }>,
     signal: AbortSignal,
   ): Promise<LoraFile[]> {
     // A client caches its listings; the repository may have changed since the last job.
@@ -78,11 +79,13 @@ export class Adapters {
     const revision = 'main';
     const fetch = (one: string) =>
       this.#fetchFile(client, { repository, path: one, revision }, signal);
-    if (file !== null) return [{ name: path, file: await fetch(file), scale }];
+    if (file !== null) return [{ name: path, file: await fetch(file), scale, noise }];
     const loras: LoraFile[] = [];
     for (const one of await onlyLora(client, repository, revision, signal)) {
-      // Its own name tells which half of a pair it is.
-      if (one) loras.push({ name: `${repository}/${one}`, file: await fetch(one), scale });
+      // Its own name tells which half of a pair it is, and where one half is asked for the other is not.
+      const own = one && noiseOfName(one)?.noise;
+      if (one && (own ?? noise) === (noise ?? own))
+        loras.push({ name: `${repository}/${one}`, file: await fetch(one), scale, noise });
     }
     return loras;
   }

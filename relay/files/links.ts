@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { describeContents, type ImageField } from '../../lib/contract/v3';
+import { bareAddress } from '../../lib/contract';
+import { describeContents, type ImageField, type PredictionInput } from '../../lib/contract/v3';
 import { type Config, localOrigin } from '../config';
 import type { ClaimedJob } from '../jobs';
 import type { JobRow, UploadRow } from '../store/schema';
@@ -102,6 +103,9 @@ export function createLinks({
       const id = /\/files\/uploads\/([0-9a-f]{32})\/[^/]+$/.exec(url.pathname)?.[1];
       return id && isOpen('download', id, '', url.searchParams) ? id : null;
     },
+    /** An address as it leaves the server: bare, unless it is a download link of our own, for its owner. */
+    shown: (text: string): string =>
+      pathBelow('/files/uploads/', text) === null ? bareAddress(text) : text,
     /** Whether an address has the form of our own download links on our own host, valid or not. */
     isOwnUpload: (text: string): boolean => pathBelow('/files/uploads/', text) !== null,
   };
@@ -134,6 +138,19 @@ export function describeRecord<Status extends JobRow['status']>(
     error: job.error,
     ...(job.code !== null && { code: job.code }),
     seed: job.seed,
+  };
+}
+
+/** What a submission asked for, as its result and its webhooks tell it. */
+export function describeInput(
+  { loras, ...input }: PredictionInput,
+  { shown }: Pick<Links, 'shown'>,
+) {
+  return {
+    ...input,
+    loras: loras.map((lora) => ({ ...lora, path: shown(lora.path) })),
+    image: shown(input.image),
+    ...(input.last_image !== undefined && { last_image: shown(input.last_image) }),
   };
 }
 

@@ -115,7 +115,8 @@ function isMatch(condition: string | null, tag: string): boolean {
 
 /**
  * The one byte range of a request (RFC 9110, 14.2); undefined where the whole is to be sent. `If-Range` compares
- * strongly too, and a date there never matches, as no date is sent.
+ * strongly too, and a date there never matches, as no date is sent. A suffix that is longer than the file is the whole
+ * file (14.1.2); `range-parser` calls it unsatisfiable.
  */
 function rangeOf(
   headers: Headers,
@@ -125,7 +126,10 @@ function rangeOf(
   const range = headers.get('range');
   const condition = headers.get('if-range');
   if (range === null || (condition !== null && condition !== tag)) return undefined;
-  const ranges = parseRange(size, range);
+  const within = range.replace(/([=,]\s*)-(\d+)/g, (suffix, start: string, length) =>
+    Number(length) > size ? `${start}0-` : suffix,
+  );
+  const ranges = parseRange(size, within);
   if (ranges === -1) return 'outside';
   return ranges === -2 || ranges.type !== 'bytes' || ranges.length > 1 ? undefined : ranges[0];
 }

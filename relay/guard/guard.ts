@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
+import { userAgent } from '../../lib/contract/user-agent';
 import { checkUrl, hostOf, type Lookup, lookupBySystem, publicLookup } from './addresses';
 import { GuardError, statusError, toGuardError } from './errors';
 
@@ -40,6 +41,8 @@ export interface GuardOptions {
   readonly lookup?: Lookup;
   /** Certificates (PEM) to trust instead of the public authorities. */
   readonly ca?: string;
+  /** How it names itself. */
+  readonly userAgent?: string;
   /** Local address of outgoing connections. */
   readonly localAddress?: string;
 }
@@ -80,7 +83,7 @@ export function createGuard(options: GuardOptions) {
     const hops = method === 'POST' ? 0 : redirects;
     let url = first;
     const headers = new Headers(request.headers);
-    if (!headers.has('user-agent')) headers.set('user-agent', 'Kinora');
+    headers.set('user-agent', options.userAgent ?? userAgent());
     headers.set('accept-encoding', 'identity');
     for (let hop = 0; ; hop += 1) {
       deadline.signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { OperationId } from '../../lib/contract/v3';
+import { ApiError, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { familiesOf } from '../config';
 import type { Relay } from '../open';
@@ -63,6 +63,11 @@ async function serve(relay: Relay, request: Request, context: AnswerContext): Pr
   }
   if (match.kind === 'method') throw methodNotAllowed(match.allow);
   const { route } = match;
+  // Bodies are read as they come (RFC 9110, 15.5.16).
+  if (!/^(identity)?$/i.test(request.headers.get('content-encoding') ?? '')) {
+    const options = { remedy: 'Send it as it is.', headers: { 'Accept-Encoding': 'identity' } };
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The body is compressed.', options);
+  }
   const handler: Handler =
     handlers[route.name as OperationId] ?? relay.files.routes[route.name as FileRoute];
   const caller = await authenticate(relay, request, route);
@@ -73,16 +78,22 @@ async function serve(relay: Relay, request: Request, context: AnswerContext): Pr
   // Of a name that comes twice, the last value counts.
   const { searchParams } = new URL(request.url);
   const query = route.query ? check(route.query, Object.fromEntries(searchParams)) : searchParams;
-  const body = route.body ? await checkedBody(relay, route.body, request) : {};
   const params = route.params?.parse(match.params) ?? match.params;
+  const body = route.body ? await checkedBody(relay, route.body, route, request, match.params) : {};
   const answered = await handler(relay, { request, caller, params, query, body, requestId });
   if (answered instanceof Response) return answered;
   return success(answered);
 }
 
-async function checkedBody(relay: Relay, schema: z.ZodType, request: Request): Promise<unknown> {
-  const sent = await readJson(request, relay.config.KINORA_MAX_BODY_BYTES);
-  return check(schema, withoutNulls(schema, sent));
+async function checkedBody(
+  { config }: Relay,
+  schema: z.ZodType,
+  { translate }: Route,
+  request: Request,
+  path: Readonly<Record<string, string>>,
+): Promise<unknown> {
+  const sent = await readJson(request, config.KINORA_MAX_BODY_BYTES);
+  return check(schema, withoutNulls(schema, translate ? translate(sent, path) : sent));
 }
 
 async function authenticate(

@@ -532,7 +532,7 @@ describe('the form of requests', () => {
 describe('other operations of public clients', () => {
   test('models with their schema', async () => {
     const { json } = await get('/api/v3/models');
-    expect(json.data).toHaveLength(4);
+    expect(json.data).toHaveLength(6);
     const [first] = json.data;
     expect(first).toMatchObject({
       model_id: 'kinora/wan-2.2/i2v-720p-lora',

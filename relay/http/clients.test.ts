@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deliveries } from '../store/schema';
@@ -15,7 +16,7 @@ afterAll(() => node?.stop());
 
 const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
 const submission = { image: onePixel, prompt: 'a boat' };
-const families = 'kinora/wan-2.2 and wavespeed-ai/wan-2.1';
+const families = 'kinora/wan-2.2, wavespeed-ai/wan-2.2 and wavespeed-ai/wan-2.1';
 const missing = '0'.repeat(32);
 
 const call = (path: string, body?: unknown, key = node.apiKey) =>
@@ -81,7 +82,7 @@ describe('a path that leads nowhere', () => {
   test.each([
     [
       '/api/v3/kinora/wan-2.2/i2v-480p',
-      `kinora/wan-2.2 has no variant "i2v-480p". Its variants are i2v-720p-lora and i2v-720p-lora-ultra-fast.`,
+      `kinora/wan-2.2 has no variant "i2v-480p". Its variants are i2v-720p-lora, i2v-720p-lora-ultra-fast, i2v-720p, i2v-720p-ultra-fast, i2v-5b-720p and i2v-5b-720p-lora.`,
     ],
     [
       '/api/v3/kinora/wan-9/i2v-720p-lora',
@@ -184,6 +185,30 @@ describe('a webhook', () => {
     const none = await call(model, { ...submission, webhook: 'ftp://a.example/' });
     expect(none.json.error_code).toBe('INVALID_WEBHOOK');
   });
+});
+
+test('a compressed body is refused as one, for JSON and files alike', async () => {
+  const body = gzipSync(JSON.stringify(submission));
+  const json = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
+  const form = { 'Content-Type': 'multipart/form-data; boundary=x', 'Content-Encoding': 'br' };
+  for (const [path, headers] of [
+    [model, json],
+    ['/api/v3/media/upload/binary', form],
+  ] as const) {
+    const answer = await fetch(node.origin + path, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${node.apiKey}`, ...headers },
+      body,
+    });
+    expect(answer.status).toBe(415);
+    expect(answer.headers.get('accept-encoding')).toBe('identity');
+    expect(await answer.json()).toMatchObject({
+      error_code: 'UNSUPPORTED_MEDIA_TYPE',
+      message: 'The body is compressed. Send it as it is.',
+    });
+  }
+  const identity = { headers: { 'Content-Encoding': 'identity' }, key: node.apiKey };
+  expect((await node.send('POST', model, { ...identity, body: submission })).status).toBe(200);
 });
 
 test('403 and 413 name the scope and the limit in their messages', async () => {

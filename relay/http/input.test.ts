@@ -113,7 +113,7 @@ describe('checking a value', () => {
       'loras.0.scale': 'loras.0.scale must be a number from 0 to 4.',
       'loras.1.path': 'loras.1.path must not be empty.',
       'loras.1.scale': 'loras.1.scale must be a number from 0 to 4.',
-      size: 'size must be one of 1280*720, 720*1280.',
+      size: 'size must be one of 1280*720, 720*1280, auto.',
       num_inference_steps: 'num_inference_steps must be a whole number from 1 to 40.',
       duration: 'duration must be a whole number from 5 to 10.',
       guidance_scale: 'guidance_scale must be a number from 1 to 10.',
@@ -130,7 +130,7 @@ describe('checking a value', () => {
     expect(detailsOf(listBodySchema, { page: 0, page_size: 101, status: 'done' })).toEqual({
       page: 'page must be at least 1.',
       page_size: 'page_size must be at most 100.',
-      status: 'status must be one of created, processing, completed, failed.',
+      status: 'status must be one of created, processing, completed, failed, cancelled, timeout.',
     });
   });
 

@@ -33,9 +33,31 @@ export async function openNext({
   const handle = app.getRequestHandler();
   return {
     anyMethod: options.dev,
-    handle: (request, response) => handle(request, response),
+    handle: (request, response) => {
+      keepRefusal(response);
+      return handle(request, response);
+    },
     close: () => app.close(),
   };
+}
+
+/**
+ * Keeps the status of a file whose condition or range fails: Next sets 412 or 416, looks for a page of that name, and
+ * answers 500 with a text (16.4.5). The answer has no body instead.
+ */
+export function keepRefusal(response: ServerResponse): void {
+  let status = response.statusCode;
+  const endEmpty = () => {
+    Reflect.deleteProperty(response, 'end');
+    for (const name of ['Content-Type', 'ETag']) response.removeHeader(name);
+    return response.setHeader('Content-Length', 0).end();
+  };
+  const set = (next: number) => {
+    if (status === 412 || status === 416) return;
+    status = next;
+    if (status === 412 || status === 416) response.end = endEmpty;
+  };
+  Object.defineProperty(response, 'statusCode', { get: () => status, set });
 }
 
 /** Sends Next's lines about its start to stderr, as stdout is the log. */

@@ -102,7 +102,7 @@ export function notFound(path: string, families: readonly string[]): ApiError {
     if (second === '') return refusal('The id of the prediction is missing in the path.', idForm);
     return refusal(`"${second}" is not the id of a prediction.`, idForm);
   }
-  if (version !== 'v3' || rest.length !== 3 || ownNames.has(first)) return nothingAt(path);
+  if (rest.length !== 3 || ownNames.has(first)) return nothingAt(path);
   const family = `${first}/${second}`;
   if (!families.includes(family)) {
     const others = `This server has ${listed(families)}.`;

@@ -83,6 +83,8 @@ export async function startServer(options: StartOptions) {
     const match = findRoute(method, path);
     const route = match.kind === 'nothing' ? undefined : match.route;
     watchBody(request, response, timeouts);
+    // Ranges are defined for GET alone (RFC 9110, 14.2).
+    if (method === 'HEAD') delete request.headers.range;
     if (probe) {
       if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD']);
       return await probe(toRequest(request, response));

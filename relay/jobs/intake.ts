@@ -1,5 +1,6 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import type { Size } from '../../lib/contract/request';
 import { type JobLora, type JobRow, jobs } from '../store/schema';
 import { type Apply, announce, inSeconds, type JobsDependencies } from './context';
 import { maxIntakeAttempts } from './sweep';
@@ -118,9 +119,14 @@ export function createIntakes({ store }: JobsDependencies, apply: Apply) {
       id: string,
       images: Partial<Pick<JobRow, 'image' | 'lastImage'>>,
     ): Promise<JobRow | null> => update(and(eq(jobs.id, id), waiting), images),
-    /** The job may be claimed now. The first node that has all files calls it, so that a slow one does not repeat it. */
-    async intakeDone(id: string, loras: readonly JobLora[]): Promise<JobRow | null> {
-      const set = { ready: true, loras, intakeUntil: null };
+    /**
+     * The job may be claimed now. The first node that has all files calls it, so that a slow one does not repeat it.
+     *
+     * @param size where the image decides it
+     */
+    async intakeDone(id: string, loras: readonly JobLora[], size?: Size): Promise<JobRow | null> {
+      const input = sql`jsonb_set(${jobs.input}, '{size}', ${JSON.stringify(size)}::jsonb)`;
+      const set = { ready: true, loras, intakeUntil: null, ...(size && { size, input }) };
       const job = await update(and(eq(jobs.id, id), waiting), set);
       if (job) announce(store, job);
       return job;

@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { resolveSeed } from '../../lib/contract/request';
-import { ApiError, type PredictionInput } from '../../lib/contract/v3';
+import { ApiError, type PredictionInput, type Submission } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type Config, modelsFor } from '../config';
 import { type JobImage, type JobLora, type JobRow, jobs, type NewJobRow } from '../store/schema';
@@ -12,8 +12,12 @@ export interface NewJob {
   readonly id: string;
   readonly caller: Caller;
   readonly model: string;
+  /** Manifest ids that may serve it; those of its family where absent. */
+  readonly models?: readonly string[];
   readonly webhookUrl: string | null;
   readonly input: PredictionInput;
+  /** `auto` until the image is there, where that decides it; else that of `input`. */
+  readonly size?: Submission['size'];
   /** Null while it is still to be fetched. */
   readonly image: JobImage | null;
   /** Absent without one. */
@@ -139,7 +143,7 @@ function submittedAs(keyId: string, idempotencyKey: string) {
 
 function newRow(job: NewJob, config: Config): NewJobRow {
   const { caller, idempotency, lastImage = null, ...columns } = job;
-  const { input, loras, model } = columns;
+  const { input, loras, model, models = modelsFor(config, model), size = input.size } = columns;
   const { owner, keyId, shared } = caller;
   return {
     ...columns,
@@ -149,10 +153,10 @@ function newRow(job: NewJob, config: Config): NewJobRow {
     seed: resolveSeed(input.seed),
     idempotencyKey: idempotency?.key ?? null,
     idempotencyHash: idempotency?.hash ?? null,
-    size: input.size,
     duration: input.duration,
     needsLora: loras.length > 0,
-    models: modelsFor(config, model),
+    models: [...models],
+    size,
     precisions: config.KINORA_SERVING_PRECISIONS,
     lastImage,
   };

@@ -10,7 +10,7 @@ import {
   timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { Applied, PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
+import type { Applied, Noise, PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
 import type {
   PredictionCode,
   PredictionInput,
@@ -87,6 +87,8 @@ export const imageColumns = { image: 'image', last_image: 'lastImage' } as const
 export type JobLora = {
   readonly path: string;
   readonly scale: number;
+  /** The transformer that it is for, where the submission says so. */
+  readonly noise?: Noise;
   /** What it needs of a worker, by its header; absent until that was looked at, null where it does not tell. */
   readonly need?: LoraNeed | null;
 } & (

@@ -1,4 +1,5 @@
 import { and, desc, eq, lt, lte, sql } from 'drizzle-orm';
+import { bareAddress } from '../../lib/contract';
 import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
 import { type DeliveryRow, deliveries } from '../store/schema';
 import { type Database, equals } from '../store/store';
@@ -157,7 +158,7 @@ function toRecord(row: DeliveryRow): DeliveryRecord {
     id: row.id,
     prediction_id: row.jobId,
     event: row.event,
-    url: row.url,
+    url: bareAddress(row.url),
     status: row.status,
     attempts: row.attempts,
     next_at: row.status === 'due' ? row.nextAt.toISOString() : null,

@@ -4,6 +4,7 @@ import { and, eq, lte, sql } from 'drizzle-orm';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { userAgent } from '../../lib/contract/user-agent';
 import { webhookBodySchema } from '../../lib/contract/v3';
 import { createGuard } from '../guard/guard';
 import { deliveries, type JobRow } from '../store/schema';
@@ -125,7 +126,7 @@ for (const engine of engines) {
       expect(got.path).toBe('/hook?a=b');
       expect(headers).toMatchObject({
         'content-type': 'application/json',
-        'user-agent': 'Kinora-Webhooks/1',
+        'user-agent': userAgent(),
         'webhook-id': row.id,
       });
       const svix = new SvixWebhook(testSecret);

@@ -11,7 +11,7 @@ import {
 } from '../../lib/contract/v3';
 import type { Keys } from '../access/keys';
 import type { Config } from '../config';
-import { describeRecord, type Links } from '../files/links';
+import { describeInput, describeRecord, type Links } from '../files/links';
 import { GuardError } from '../guard/errors';
 import type { Guard } from '../guard/guard';
 import { workUntil } from '../loop';
@@ -41,7 +41,7 @@ function webhookBody(
   const { outputs, ...record } = describeRecord({ ...job, status: job.status }, links);
   return {
     ...record,
-    input: { ...job.input },
+    input: describeInput(job.input, links),
     ...(job.status === 'completed' && { outputs }),
     // Who asked for nothing gets nothing more than the result.
     ...(job.webhookEvents && { event }),
@@ -113,7 +113,6 @@ async function sendWebhook(
       method: 'POST',
       headers: {
         'content-type': 'application/json',
-        'user-agent': 'Kinora-Webhooks/1',
         ...signatureHeaders(secret, delivery),
       },
       body,
@@ -198,7 +197,7 @@ interface WebhookDependencies {
   >;
   readonly guard: Guard;
   readonly keys: Pick<Keys, 'webhookSecret'>;
-  readonly links: Pick<Links, 'prediction' | 'output'>;
+  readonly links: Pick<Links, 'prediction' | 'output' | 'shown'>;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'delivery'>;
   readonly limits?: Partial<WebhookLimits>;

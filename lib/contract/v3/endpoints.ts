@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { fromOtherServers } from './other-servers';
 import {
   envelopeSchema,
   predictionIdSchema,
@@ -39,6 +40,8 @@ export interface Endpoint {
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
+  /** Makes a body of `body` of what clients of other servers send. */
+  readonly translate?: typeof fromOtherServers;
   /** Schema of the whole response with status 200; absent if it is not JSON. */
   readonly answer?: z.ZodType;
   /** Handled by the Node server itself and not by Next.js (README, Operations that bypass Next.js). */
@@ -70,7 +73,10 @@ export const listBodySchema = z.object({
       'A `next_cursor`: continues there, whatever was submitted meanwhile. `page` then has no effect.',
     ),
   model: z.string().optional().describe('Only this model, `{provider}/{model_family}/{variant}`.'),
-  status: z.enum(predictionStatuses).optional().describe('Only with this status.'),
+  status: z
+    .enum([...predictionStatuses, 'cancelled', 'timeout'])
+    .optional()
+    .describe('Only with this status. None has `cancelled` and `timeout` of other servers.'),
   created_after: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
   created_before: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
   include_inputs: z
@@ -185,29 +191,51 @@ const modelId = z.object({
   inputs: anything.optional().describe('The parameters of a submission.'),
 });
 
+const submission = {
+  access: 'predictions:write',
+  limit: 'submit',
+  params: z.object({
+    provider: z
+      .string()
+      .describe('Together with `family`, a pair that the server is configured for.'),
+    family: z.string().describe('The model family, such as `wan-2.2`.'),
+    variant: z
+      .enum(variants)
+      .describe(
+        'All take the same parameters. `-ultra-fast` is the fast profile, `5b` a model with one transformer; the others are names of hosted models.',
+      ),
+  }),
+  query: z.object({
+    webhook: z
+      .string()
+      .optional()
+      .describe('A public https URL; an empty one is the same as none.'),
+  }),
+  body: submitSchema,
+  translate: fromOtherServers,
+  answer: prediction,
+} as const;
+const usage = {
+  path: '/api/v3/user/usage_stats',
+  summary: 'Empty: usage is not counted',
+  access: 'predictions:read',
+  limit: 'read',
+  answer: envelopeSchema(anything),
+} as const;
+
 /** Every operation of the API and of the worker protocol, by its name. */
 export const endpoints = {
   submit: {
+    ...submission,
     method: 'POST',
     path: '/api/v3/{provider}/{family}/{variant}',
     summary: 'Submit an image and a prompt; a connected tab computes the video',
-    access: 'predictions:write',
-    limit: 'submit',
-    params: z.object({
-      provider: z
-        .string()
-        .describe('Together with `family`, a pair that the server is configured for.'),
-      family: z.string().describe('The model family, such as `wan-2.2`.'),
-      variant: z.enum(variants).describe('Both take the same parameters.'),
-    }),
-    query: z.object({
-      webhook: z
-        .string()
-        .optional()
-        .describe('A public https URL; an empty one is the same as none.'),
-    }),
-    body: submitSchema,
-    answer: prediction,
+  },
+  legacySubmit: {
+    ...submission,
+    method: 'POST',
+    path: '/api/v2/{provider}/{family}/{variant}',
+    summary: 'The same under its older path',
   },
   result: {
     method: 'GET',
@@ -395,6 +423,17 @@ export const endpoints = {
     body: modelId,
     answer: envelopeSchema(z.object({ price: z.number(), discounted_price: z.number() })),
   },
+  billings: {
+    method: 'POST',
+    path: '/api/v3/billings/search',
+    summary: 'Empty: nothing is billed',
+    access: 'predictions:read',
+    limit: 'read',
+    body: listBodySchema.pick({ page: true }),
+    answer: envelopeSchema(z.object({ page: z.int(), total: z.int(), items: z.array(anything) })),
+  },
+  usage: { ...usage, method: 'GET' },
+  usageByBody: { ...usage, method: 'POST' },
   webhookSecret: {
     method: 'GET',
     path: '/api/v3/webhook/secret',

@@ -172,11 +172,14 @@ const shared: Share = {
   expires_at: '2026-03-02T10:30:00.000Z',
 };
 
+const noUsage = { per_model_usage: [], daily_usage: [], summary: { total_cost: 0 } };
+
 /** One example of the body and of the `data` of the response, by operation. */
 export const operationExamples: Readonly<
   Record<PublicOperation, { readonly body?: unknown; readonly data?: unknown }>
 > = {
   submit: { body: submission, data: waiting },
+  legacySubmit: { body: submission, data: waiting },
   result: { data: completed },
   get: { data: completed },
   legacyResult: { data: completed },
@@ -218,6 +221,9 @@ export const operationExamples: Readonly<
   balance: { data: { balance: 1_000_000 } },
   pricing: { body: quoted, data: { unit_price: 0 } },
   price: { body: quoted, data: { price: 0, discounted_price: 0 } },
+  billings: { body: { page: 1 }, data: { page: 1, total: 0, items: [] } },
+  usage: { data: noUsage },
+  usageByBody: { data: noUsage },
   webhookSecret: { data: { secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=' } },
   deliveries: { data: { page: 1, items: [delivery] } },
   replay: {

@@ -10,9 +10,14 @@ export const publicOperations = (Object.keys(endpoints) as OperationId[]).filter
   (name): name is PublicOperation => rowOf(name).internal !== true,
 );
 
+const submitErrors = [
+  ...(['PROMPT_REFUSED', 'INVALID_WEBHOOK', 'INVALID_IMAGE'] as const),
+  ...(['IDEMPOTENCY_MISMATCH', 'TOO_MANY_JOBS'] as const),
+];
+
 /** Every error code that a public operation can return, except `INTERNAL`. */
 export function errorsOf(name: PublicOperation): ApiErrorCode[] {
-  const { body, query, params } = rowOf(name);
+  const { body, query, params, limit } = rowOf(name);
   return [
     ...(body ? (['INVALID_JSON', 'INVALID_PARAMETER', 'TOO_LARGE'] as const) : []),
     ...(query && !body ? (['INVALID_PARAMETER'] as const) : []),
@@ -23,6 +28,7 @@ export function errorsOf(name: PublicOperation): ApiErrorCode[] {
     'RATE_LIMITED',
     'STORAGE_DOWN',
     'SHUTTING_DOWN',
+    ...(limit === 'submit' ? submitErrors : []),
     ...(operationTexts[name].errors ?? []),
   ];
 }
@@ -53,11 +59,11 @@ export function operationObject(
 }
 
 function parametersOf(name: PublicOperation, converter: SchemaConverter): JsonSchema[] {
-  const { params, query } = rowOf(name);
+  const { params, query, translate } = rowOf(name);
   return [
     ...(params ? parametersIn('path', params, converter) : []),
     ...(query ? parametersIn('query', query, converter) : []),
-    ...(name === 'submit' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+    ...(translate ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
 import type { ProfileName } from '../profile';
-import { loraSchema, maxLoras, maxSeed, parametersSchema } from '../request';
+import { maxSeed, parametersSchema, type Size, sizes } from '../request';
 import { contentsSchema } from './contents';
 
 /** The four states of the API; the last two are terminal. */
@@ -21,15 +21,20 @@ export type WebhookEvent = (typeof webhookEvents)[number];
 /** What a prediction with status `created` waits for. */
 export const waitReasons = ['files', 'worker', 'queue'] as const;
 
-/** The variants of a model that the API offers: the last part of a submission's path. */
-export const variants = ['i2v-720p-lora', 'i2v-720p-lora-ultra-fast'] as const;
-export type Variant = (typeof variants)[number];
-
-/** The profile that each variant stands for. */
-const profileOfVariant: Readonly<Record<Variant, ProfileName>> = {
+/**
+ * The profile of each variant of a model that the API answers: the last part of a submission's path. All but the
+ * first two are names that hosted models of the family have.
+ */
+const profileOfVariant = {
   'i2v-720p-lora': 'standard',
   'i2v-720p-lora-ultra-fast': 'ultra-fast',
-};
+  'i2v-720p': 'standard',
+  'i2v-720p-ultra-fast': 'ultra-fast',
+  'i2v-5b-720p': 'standard',
+  'i2v-5b-720p-lora': 'standard',
+} as const satisfies Readonly<Record<string, ProfileName>>;
+export type Variant = keyof typeof profileOfVariant;
+export const variants = Object.keys(profileOfVariant) as Variant[];
 
 /**
  * The profile of a job's model.
@@ -44,16 +49,17 @@ export function profileOfModel(model: string): ProfileName {
 }
 
 /** The variant of the API that stands for a profile. */
-export function variantOfProfile(profile: ProfileName): Variant {
+export function variantOfProfile(profile: ProfileName) {
   return profile === 'standard' ? 'i2v-720p-lora' : 'i2v-720p-lora-ultra-fast';
 }
 
 /**
  * What an image may be: a link, a data URI with any type and parameters, or base64, of which both alphabets and white
- * space are taken. Each part of a text matches one class of the pattern only, so that the time grows with its length.
+ * space are taken, and in a data URI percent-encoding (RFC 2397). Each part of a text matches one class of the pattern
+ * only, so that the time grows with its length.
  */
 const imageForms =
-  /^(\s*https?:\/\/\S{1,4096}\s*|\s*data:[^,]{0,200};\s*base64\s*,[A-Za-z0-9+/=_\s-]+|[A-Za-z0-9+/=_\s-]+)$/i;
+  /^(\s*https?:\/\/\S{1,4096}\s*|\s*data:[^,]{0,200};\s*base64\s*,[A-Za-z0-9+/=_%\s-]+|[A-Za-z0-9+/=_\s-]+)$/i;
 
 const imageSchema = (field: string) =>
   z.string().regex(imageForms, {
@@ -69,12 +75,14 @@ export type ImageField = (typeof imageFields)[number];
  * Lanczos-3, as not all have a network for it. Unknown fields are dropped (README, 2).
  */
 export const submitSchema = parametersSchema.omit({ upscaler: true }).extend({
-  loras: z
-    .array(loraSchema)
-    .max(maxLoras)
-    .default([])
+  loras: parametersSchema.shape.loras.describe(
+    'Adapters, at most 3 for a transformer. The files of a pair for Wan2.2-I2V-A14B (`high` and `low` in their names, or `noise`) are one, as is a repository that has only them. A job goes only to workers whose model is of the width of its adapters.',
+  ),
+  size: z
+    .enum([...sizes, 'auto'])
+    .default('1280*720')
     .describe(
-      'Adapters, at most 3. The files of a pair for Wan2.2-I2V-A14B (`high` and `low` in their names) are two of them; a repository that has only them is one. A job goes only to workers whose model is of the width of its adapters.',
+      'Width*height of the video in pixels. `auto`: `720*1280` for an image that is higher than wide, else `1280*720`; the default for `wavespeed-ai/wan-2.2`.',
     ),
   image: imageSchema('image').describe(
     'The start image: a URL that the server can reach, the URL of an upload, a base64 data URI, or base64 alone. Its bytes decide what it is, not the type that a data URI names.',
@@ -131,8 +139,9 @@ export type Submission = z.output<typeof submitSchema>;
  */
 export type PredictionInput = Omit<
   Submission,
-  'enable_sync_mode' | 'enable_base64_output' | 'webhook'
+  'enable_sync_mode' | 'enable_base64_output' | 'webhook' | 'size'
 > & {
+  readonly size: Size;
   /** Absent unless it was asked for. */
   readonly enable_base64_output?: true;
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
-import { loraBaseOf } from '../lora-files';
+import { loraBaseOf, type Noise } from '../lora-files';
 import { precisions } from '../manifest';
 import { backends } from '../prediction';
 import { phases } from '../progress';
@@ -96,6 +96,8 @@ export type WorkerLora = {
   /** As the caller wrote it: named in messages. */
   readonly path: string;
   readonly scale: number;
+  /** The transformer that it is for, where the caller said so. */
+  readonly noise?: Noise;
 } & (
   | /** Fetched from the hub by the worker itself. `file` is absent for a repository's one adapter. */ {
       readonly from: 'hub';

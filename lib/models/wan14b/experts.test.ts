@@ -26,6 +26,11 @@ test.each([
   expect(expertOfLora({ name })).toBe(expert);
 });
 
+test('a request that names the noise decides', () => {
+  const metadata = new Map([['modelspec.timestep_range', '900,1000']]);
+  expect(expertOfLora({ name: 'high.safetensors', noise: 'low' }, metadata)).toBe('transformer_2');
+});
+
 test('the timesteps of the metadata say it, too', () => {
   const of = (range: string) =>
     expertOfLora({ name: 'style' }, new Map([['modelspec.timestep_range', range]]));

@@ -18,14 +18,16 @@ export function expertAt({ boundary }: Pick<VideoConfig, 'boundary'>, timestep: 
 const expertOf = { high: 'transformer', low: 'transformer_2' } as const;
 
 /**
- * The noise that a LoRA is for by the timesteps of its metadata, or by its name; null where it may be for both.
+ * The noise that a LoRA is for by its request, the timesteps of its metadata, or its name; null where it may be for
+ * both.
  *
  * @param metadata `modelspec.timestep_range` is `900,1000` or `0,900`
  */
 export function noiseOfLora(
-  { name }: Pick<LoraFile, 'name'>,
+  { name, noise }: Pick<LoraFile, 'name' | 'noise'>,
   metadata: ReadonlyMap<string, string> = new Map(),
 ): Noise | null {
+  if (noise) return noise;
   const [from, to] = (metadata.get('modelspec.timestep_range') ?? '').split(',').map(Number);
   if (to === 1000 && (from ?? 0) > 0) return 'high';
   if (from === 0 && (to ?? 1000) < 1000) return 'low';

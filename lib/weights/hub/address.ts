@@ -1,4 +1,4 @@
-import { KinoraError } from '../../contract';
+import { bareAddress, KinoraError } from '../../contract';
 
 /** Something on the hub or on the web that can be fetched. */
 export type Address =
@@ -112,5 +112,5 @@ function decoded(text: string, path: string): string {
 }
 
 function invalid(text: string, reason: string): KinoraError {
-  return new KinoraError('ADDRESS_INVALID', `"${text}" cannot be fetched: ${reason}.`);
+  return new KinoraError('ADDRESS_INVALID', `"${bareAddress(text)}" cannot be fetched: ${reason}.`);
 }

@@ -30,6 +30,10 @@ it.each([
   ['a data URI without a type', () => `DATA:;base64,${base64()}`],
   ['a data URI in the URL-safe alphabet', () => `data:image/png;base64,${urlSafe()}`],
   ['a data URI between white space, in lines', () => `\n data:image/png;base64, ${lines()}\n`],
+  [
+    'a data URI with percent-encoding',
+    () => `data:image/png;base64,${encodeURIComponent(lines())}`,
+  ],
   ['base64 alone', base64],
   ['URL-safe base64 without padding', urlSafe],
   ['base64 in lines', () => ` ${lines()}\n`],

@@ -1,10 +1,12 @@
-import { maxImageBytes } from '../../../lib/contract/request';
+import { buffer } from 'node:stream/consumers';
+import { maxImageBytes, type Size } from '../../../lib/contract/request';
 import {
   type ApiError,
   type ImageField,
   imageFields,
   type Submission,
 } from '../../../lib/contract/v3';
+import { isUpright } from '../../../lib/video/public-image';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError } from '../../guard/errors';
@@ -65,18 +67,21 @@ export function createIntake(context: IntakeContext) {
       await jobs.intakeFailed(job, refusal);
       return;
     }
+    let start = job.image;
     for (const field of imageFields) {
       const column = imageColumns[field];
       const url = job.input[field];
       if (url === undefined || job[column]) continue;
       const of = { jobId: job.id, field };
       const { upload, image } = await fetchImage(context, of, job, url, signal);
+      if (field === 'image') start = image;
       if (await jobs.imageStored(job.id, { [column]: image })) continue;
       // Cancelled or deleted meanwhile.
       await removeFile(context, upload);
       return;
     }
-    await jobs.intakeDone(job.id, loras);
+    const size = job.size === 'auto' && start ? await sizeOf(context, start) : undefined;
+    await jobs.intakeDone(job.id, loras, size);
   }
 
   return {
@@ -92,7 +97,7 @@ export function createIntake(context: IntakeContext) {
       jobId: string,
       submission: Submission,
       caller: Caller,
-    ): Promise<Pick<NewJob, 'input' | 'image' | 'lastImage' | 'loras' | 'ready'>> {
+    ): Promise<Pick<NewJob, 'input' | 'size' | 'image' | 'lastImage' | 'loras' | 'ready'>> {
       await requireSpace();
       const { enable_sync_mode: _sync, webhook: _webhook, ...kept } = submission;
       const { enable_base64_output: base64, last_image: sentLast, ...input } = kept;
@@ -107,14 +112,17 @@ export function createIntake(context: IntakeContext) {
         acceptImage(context, { jobId, field }, sent, caller);
       const { url, image } = await accept('image', input.image);
       const last = sentLast === undefined ? null : await accept('last_image', sentLast);
-      const ready = image !== null && last?.image !== null && loras.every(isFound);
+      const { size } = input;
+      const hasFiles = image !== null && last?.image !== null && loras.every(isFound);
+      const ready = hasFiles && size !== 'auto';
       const stored = {
         ...input,
+        size: size === 'auto' ? ('1280*720' as const) : size,
         ...(base64 && { enable_base64_output: true as const }),
         ...(last && { last_image: last.url }),
         image: url,
       };
-      return { input: stored, image, ...(last && { lastImage: last.image }), loras, ready };
+      return { input: stored, size, image, ...(last && { lastImage: last.image }), loras, ready };
     },
     /**
      * Fetches the files of waiting jobs on this node, several at a time, until the signal, which interrupts fetches:
@@ -136,6 +144,11 @@ export function createIntake(context: IntakeContext) {
       });
     },
   };
+}
+
+/** The size of a video whose image decides it. */
+async function sizeOf({ blobs }: IntakeContext, { key }: JobImage): Promise<Size> {
+  return isUpright(await buffer((await blobs.read(key)).body)) ? '720*1280' : '1280*720';
 }
 
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
@@ -196,7 +209,9 @@ async function keepBase64(
   caller: Caller,
 ): Promise<{ url: string; image: JobImage }> {
   const { config, links } = context;
-  const base64 = text.slice(text.indexOf(',') + 1);
+  const base64 = text
+    .slice(text.indexOf(',') + 1)
+    .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   // Checked before decoding: four characters are three bytes, and a line of text may end with two more.
   if (base64.length > maxBytesOf(config) * 1.4 + 1000) {
     throw tooLarge(of.field, config);

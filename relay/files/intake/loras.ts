@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import { z } from 'zod';
-import { groupPairs, KinoraError } from '../../../lib/contract';
+import { bareAddress, groupPairs, KinoraError } from '../../../lib/contract';
 import { ApiError, type Submission } from '../../../lib/contract/v3';
 import { type LoraNeed, needOfLora } from '../../../lib/contract/v3/worker';
 import { parseAddress } from '../../../lib/weights/hub/address';
@@ -30,11 +30,12 @@ export async function findLora(
   index: number,
 ): Promise<JobLora> {
   const field = `loras.${index}.path`;
-  const { scale } = requested;
+  const { scale, noise } = requested;
+  const common = { scale, ...(noise && { noise }) };
   const path = requested.path.trim();
   if (isUploadName(path)) {
     const upload = await rows.newest(owner, path.normalize('NFC'));
-    return { path, scale, from: 'upload', uploadId: upload?.id ?? notFound };
+    return { path, ...common, from: 'upload', uploadId: upload?.id ?? notFound };
   }
   const upload = await linkedUpload({ links, rows }, path, owner);
   if (upload !== undefined) {
@@ -43,7 +44,7 @@ export async function findLora(
     }
     // Its bytes may still be arriving: then it is looked up again by its name.
     const uploadId = upload.blobKey === null ? notFound : upload.id;
-    return { path: upload.filename, scale, from: 'upload', uploadId };
+    return { path: upload.filename, ...common, from: 'upload', uploadId };
   }
   try {
     const address = parseAddress(path, config.KINORA_HUB);
@@ -51,13 +52,14 @@ export async function findLora(
     if (address.kind === 'link' || (isLink && address.revision !== 'main')) {
       // Workers fetch the main revision only; any other comes through the relay.
       const url = address.kind === 'link' ? address.url : path.replace('/blob/', '/resolve/');
-      return { path, scale, from: 'link', url: guard.check(url).href };
+      return { path: bareAddress(path), ...common, from: 'link', url: guard.check(url).href };
     }
     const file = address.kind === 'file' ? address.path : null;
     if (file !== null && !file.toLowerCase().endsWith('.safetensors')) {
       throw invalidField(field, `${field} must name a .safetensors file.`);
     }
-    return { path, scale, from: 'hub', repository: address.repository, file };
+    const { repository } = address;
+    return { path: bareAddress(path), ...common, from: 'hub', repository, file };
   } catch (thrown) {
     if (thrown instanceof ApiError) throw thrown;
     if (!(thrown instanceof KinoraError || thrown instanceof GuardError)) throw thrown;
@@ -81,10 +83,10 @@ export async function findMissing(
 ): Promise<readonly JobLora[] | string> {
   const resolved: JobLora[] = [];
   for (const lora of loras) {
-    const { path, scale } = lora;
+    const { path } = lora;
     const upload = isFound(lora) ? null : await rows.newest(owner, path.normalize('NFC'));
     if (!upload && !isFound(lora)) return `The LoRA ${shortened(path)} is not among your uploads.`;
-    resolved.push(upload ? { path, scale, from: 'upload', uploadId: upload.id } : lora);
+    resolved.push(upload ? { ...lora, from: 'upload', uploadId: upload.id } : lora);
   }
   return resolved;
 }
@@ -113,7 +115,7 @@ export async function withNeeds(
     loras.map(async (lora) => {
       if (lora.need !== undefined || !isFound(lora)) return lora;
       const read = () => needOf(context, lora).catch(() => null);
-      const name = `${context.config.KINORA_HUB} ${lora.path}`;
+      const name = `${context.config.KINORA_HUB} ${lora.from === 'link' ? lora.url : lora.path}`;
       return { ...lora, need: await (lora.from === 'upload' ? read() : known.get(name, read)) };
     }),
   );

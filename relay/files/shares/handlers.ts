@@ -174,7 +174,7 @@ function settingsOf(job: OpenShare['job']): ShownSettings {
     guidance: applied?.guidance_scale ?? input.guidance_scale,
     seed: job.seed,
     loras,
-    privateLoras: input.loras.length - loras.length,
+    privateLoras: job.loras.length - loras.length,
   };
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { submitSchema, variants } from '../../../lib/contract/v3';
+import { submitSchema } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
 import { takesFor } from '../../jobs';
 import type { Handlers } from './index';
@@ -14,11 +14,14 @@ const requestSchema = (() => {
   return { ...schema, 'x-order-properties': order };
 })();
 
-const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
+/** Of the variants with names of our own, which are listed. */
+const descriptions: Readonly<Record<string, string>> = {
   'i2v-720p-lora': 'Turns a still image and a prompt into a 720p video, with up to three LoRAs.',
   'i2v-720p-lora-ultra-fast':
     'As i2v-720p-lora, by the ultra-fast profile of the worker’s model: a few steps with an adapter that was distilled for them and without guidance, decoded by a small decoder. About a twentieth of the work with Wan2.2-TI2V-5B; motion, colours and fine detail may suffer. num_inference_steps, guidance_scale, flow_shift and negative_prompt are checked, but have no effect where an adapter is installed. A worker without one takes at most 20 steps, some of them from a cache.',
 };
+
+const usage = async () => ({ per_model_usage: [], daily_usage: [], summary: { total_cost: 0 } });
 
 /** What tools of this API family read. */
 export const catalogueHandlers = {
@@ -33,12 +36,12 @@ export const catalogueHandlers = {
       const servedBy = (model: string) =>
         serving.filter(({ declaration }) => model === '*' || declaration.model === model);
       const served = models.map((model) => ({ model, workers: servedBy(model).length }));
-      return variants.map((variant) => ({
+      return Object.entries(descriptions).map(([variant, description]) => ({
         model_id: `${family}/${variant}`,
         name: `${family}/${variant}`,
         type: 'image-to-video',
         base_price: 0,
-        description: descriptions[variant],
+        description,
         workers: serving.length,
         served_by: served,
         api_schema: {
@@ -62,4 +65,7 @@ export const catalogueHandlers = {
   /** Nothing has a price here. */
   pricing: async () => ({ unit_price: 0 }),
   price: async () => ({ price: 0, discounted_price: 0 }),
+  billings: async (_, { body: { page } }) => ({ page, total: 0, items: [] }),
+  usage,
+  usageByBody: usage,
 } as const satisfies Handlers;

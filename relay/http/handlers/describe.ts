@@ -1,7 +1,7 @@
 import { ReadableStream } from 'node:stream/web';
 import { formatBytes } from '../../../lib/contract/format';
 import { type ApiPrediction, describeProgress } from '../../../lib/contract/v3';
-import { describeRecord } from '../../files/links';
+import { describeInput, describeRecord } from '../../files/links';
 import { canTake } from '../../jobs';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
@@ -26,7 +26,7 @@ export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPred
     progress: describeProgress(job),
     ...waiting,
     ...(retried && { image_retry: retried }),
-    ...(job.input !== null && { input: { ...job.input } }),
+    ...(job.input !== null && { input: describeInput(job.input, relay.files.links) }),
   };
 }
 

@@ -65,6 +65,7 @@ export const handlers: Handlers = {
   ...adminHandlers,
   ...workerHandlers,
   submit,
+  legacySubmit: submit,
   events,
 
   /** `POST /api/v3/media/uploads` */

@@ -74,11 +74,11 @@ test('a waiting prediction says for what, and the models say how many workers se
   expect(linked).toMatchObject({ waiting_for: 'files' });
   const { id } = await submit({ ...submission, duration: 8 });
   expect(await result(id)).toMatchObject({ waiting_for: 'worker', queue_position: 0 });
-  expect(await serving()).toEqual([0, 0, 0, 0]);
+  expect(await serving()).toEqual([0, 0, 0, 0, 0, 0]);
   // One that is connected, and takes only shorter videos.
   expect((await claim({ max_duration: 5 })).job).toBeNull();
   expect(await result(id)).toMatchObject({ waiting_for: 'worker' });
-  expect(await serving()).toEqual([1, 1, 1, 1]);
+  expect(await serving()).toEqual([1, 1, 1, 1, 1, 1]);
 
   const next = await submit();
   expect((await claimed()).id).toBe(id);

@@ -48,8 +48,16 @@ export async function waitForEnd(
   }
 }
 
-async function pageOf(relay: Relay, query: z.output<typeof listBodySchema>, caller: Caller) {
-  const { jobs, total, next } = await relay.jobs.list(caller.owner, query);
+async function pageOf(
+  relay: Relay,
+  { status, ...query }: z.output<typeof listBodySchema>,
+  caller: Caller,
+) {
+  if (status === 'cancelled' || status === 'timeout') {
+    const total = query.include_total && { total: 0 };
+    return { page: query.page, ...total, items: [], next_cursor: null };
+  }
+  const { jobs, total, next } = await relay.jobs.list(caller.owner, { ...query, status });
   const items = await Promise.all(jobs.map((job) => describeJob(relay, job)));
   return { page: query.page, ...(total !== null && { total }), items, next_cursor: next };
 }

@@ -1,14 +1,20 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { isRefusedPrompt, requirePlaceOfLastImage, toKinoraError } from '../../../lib/contract';
+import {
+  isRefusedPrompt,
+  requirePlaceOfLastImage,
+  toKinoraError,
+  twoTransformerModels,
+} from '../../../lib/contract';
 import {
   ApiError,
   type ApiPrediction,
   predictionCodes,
   type Submission,
 } from '../../../lib/contract/v3';
-import { familiesOf } from '../../config';
+import { type Config, familiesOf, modelsFor } from '../../config';
 import { invalidField } from '../../files/requests';
 import { isTerminal } from '../../jobs';
+import type { NewJob } from '../../jobs/submit';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import { toApiError } from '../reply';
@@ -36,7 +42,7 @@ export function hashOf(model: string, webhookUrl: string | null, submission: Sub
 }
 
 /** `POST /api/v3/{provider}/{family}/{variant}`: the job's row is written before the answer. */
-export const submit: HandlerOf<'submit'> = async (relay, call) => {
+export const submit: HandlerOf<'submit' | 'legacySubmit'> = async (relay, call) => {
   const { provider, family, variant } = call.params;
   const families = familiesOf(relay.config);
   if (!families.has(`${provider}/${family}`)) {
@@ -44,6 +50,7 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   }
   if (isRefusedPrompt(call.body.prompt)) throw new ApiError('PROMPT_REFUSED');
   const model = `${provider}/${family}/${variant}`;
+  const models = servingModels(relay.config, model, call.body);
   const webhook = webhookOf(call.request.url, call.body.webhook);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
   try {
@@ -64,11 +71,27 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
     const remedy = 'Name a `webhook`, or leave webhook_events out.';
     throw invalidField('webhook_events', 'webhook_events needs a webhook.', { remedy });
   }
-  const job = await submitOnce(relay, call, model, webhookUrl);
+  const job = await submitOnce(relay, call, { model, models, webhookUrl });
   // An earlier job of the same Idempotency-Key may have ended.
   if (!call.body.enable_sync_mode) return answerJob(relay, job);
   return holdAnswer(relay, job, call.request.signal);
 };
+
+/**
+ * The models that may serve a submission: for a name of the 5B those with one transformer, for a LoRA of one of two
+ * transformers those with two.
+ *
+ * @throws ApiError `INVALID_PARAMETER` where none has two
+ */
+function servingModels(config: Config, model: string, { loras }: Submission): readonly string[] {
+  const models = modelsFor(config, model);
+  const hasTwo = (id: string) => twoTransformerModels.includes(id);
+  const is5b = model.includes('/i2v-5b-');
+  if (!loras.some(({ noise }) => noise)) return is5b ? models.filter((id) => !hasTwo(id)) : models;
+  if (!is5b && (models.includes('*') || models.some(hasTwo))) return twoTransformerModels;
+  const sentence = `${model} has one transformer: no LoRA is for its high or low noise alone.`;
+  throw invalidField('loras', sentence, { remedy: 'Send them as `loras`, without `noise`.' });
+}
 
 /**
  * The webhook of a submission. Clients percent-encode it, or append it unchanged to the model's name
@@ -98,9 +121,9 @@ export function webhookOf(address: string, inBody: string): string | null {
 async function submitOnce(
   relay: Relay,
   { request, caller, body: submission }: CallOf<'submit'>,
-  model: string,
-  webhookUrl: string | null,
+  route: Pick<NewJob, 'model' | 'models' | 'webhookUrl'>,
 ): Promise<JobRow> {
+  const { model, webhookUrl } = route;
   const key = idempotencyKeyOf(request);
   const idempotency = key === null ? null : { key, hash: hashOf(model, webhookUrl, submission) };
   const earlier = idempotency && (await relay.jobs.submittedBefore(caller.keyId, idempotency));
@@ -111,7 +134,7 @@ async function submitOnce(
   // The sweep of files removes what remains.
   const removeFiles = () => relay.files.removeOf(id).catch(() => undefined);
   try {
-    const order = { id, caller, model, webhookUrl, idempotency };
+    const order = { id, caller, ...route, idempotency };
     const job = await relay.jobs.submit({ ...order, ...accepted });
     if (job.id !== id) await removeFiles();
     return job;

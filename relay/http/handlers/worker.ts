@@ -12,7 +12,7 @@ import { familiesOf, modelsFor } from '../../config';
 import { takeVideo } from '../../files/outputs/video';
 import type { ClaimedJob } from '../../jobs';
 import type { Relay } from '../../open';
-import { type JobImage, type JobRow, jobs } from '../../store/schema';
+import { type JobImage, type JobLora, type JobRow, jobs } from '../../store/schema';
 import type { Handlers } from './index';
 
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
@@ -20,6 +20,10 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
   const { enable_prompt_optimizer, enable_safety_checker, ...input } = job.input;
   const { enable_base64_output: _base64, webhook_events: _events, ...rest } = input;
   const { image: _image, last_image: _last, ...parameters } = rest;
+  const told = (lora: JobLora) => {
+    const { path, scale, noise } = lora;
+    return { path, scale, ...(noise && { noise }) };
+  };
   const imageOf = (field: ImageField, { type, bytes }: JobImage) => ({
     url: files.links.workerImage(job, field),
     type,
@@ -34,18 +38,17 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
     heartbeat_interval_ms: config.KINORA_HEARTBEAT_SECONDS * 1000,
     model: job.model,
     // Chosen at submission: every attempt makes the same video.
-    parameters: { ...parameters, seed: job.seed },
+    parameters: { ...parameters, loras: job.loras.map(told), seed: job.seed },
     enable_prompt_optimizer,
     enable_safety_checker,
     image: imageOf('image', image),
     ...(lastImage && { last_image: imageOf('last_image', lastImage) }),
     loras: job.loras.map((lora, index) => {
-      const { path, scale } = lora;
       // Hub files are fetched by the worker itself; everything else comes through the relay.
       if (lora.from !== 'hub') {
-        return { path, scale, from: 'relay', url: files.links.workerLora(job, index) };
+        return { ...told(lora), from: 'relay', url: files.links.workerLora(job, index) };
       }
-      return { path, scale, from: 'hub', repository: lora.repository, file: lora.file };
+      return { ...told(lora), from: 'hub', repository: lora.repository, file: lora.file };
     }),
   };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
+import { bareAddress } from '../../../lib/contract';
 import { createGuard, type Guard } from '../../guard/guard';
 import { type DeliveryRow, deliveries } from '../../store/schema';
 import type { Store } from '../../store/store';
@@ -33,6 +34,7 @@ export function webhooksOn(
       prediction: (id) => `https://kinora.example/api/v3/predictions/${id}/result`,
       output: ({ status, outputKey }) =>
         status === 'completed' && outputKey ? `https://kinora.example/${outputKey}` : null,
+      shown: bareAddress,
     },
     log: pino({ level: 'silent' }),
     metrics: { delivery: (outcome) => outcomes.push(outcome) },
