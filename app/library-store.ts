@@ -21,7 +21,11 @@ export class LibraryStore {
   #session: LibrarySession | null = null;
   readonly #listeners = new Set<() => void>();
 
-  constructor(readonly host: WorkerClient<LibraryApi>) {}
+  /** @param onState called with each new state, before the listeners */
+  constructor(
+    readonly host: WorkerClient<LibraryApi>,
+    readonly onState: (state: LibraryState) => void = () => {},
+  ) {}
 
   readonly getSnapshot = (): LibraryState => this.#state;
 
@@ -75,6 +79,7 @@ export class LibraryStore {
 
   #set(state: LibraryState): void {
     this.#state = state;
+    this.onState(state);
     for (const listener of this.#listeners) listener();
   }
 }

@@ -18,13 +18,14 @@ import {
   installProgress,
   modelFolderOf,
   modelLock,
+  type StoreFolder,
 } from '../weights/store';
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
-import { type OpenedFile, openFiles, openHeaders } from './sources';
+import { type OpenedFile, openFiles, openHeaders, twinOf } from './sources';
 import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
@@ -233,15 +234,19 @@ export class Download {
     if (isConverted(component)) {
       const home = this.model.homeOf(component);
       if (home === this.model.manifest.id) return this.#convert(component, signal);
-      const work = () => this.#convert(component, signal);
-      if (await this.environment.tryLock(modelLock(home), work)) return;
-      const sentence = `It is kept with ${home}, which is in use: another download, or a video, has to end first.`;
-      throw new KinoraError('MODEL_BUSY', sentence);
+      return this.#beside(home, 'It is kept with', () => this.#convert(component, signal));
     }
     const files = await this.#openPlain(component, signal);
     await this.onBegin();
     this.model.dispatch(component, { type: 'started' });
     await this.#keepFiles(component, files, signal);
+  }
+
+  /** Works on what is another model's as well, or read from it, while nothing else does. */
+  async #beside(id: string, what: string, work: () => Promise<void>): Promise<void> {
+    if (await this.environment.tryLock(modelLock(id), work)) return;
+    const sentence = `${what} ${id}, which is in use: another download, or a video, has to end first.`;
+    throw new KinoraError('MODEL_BUSY', sentence);
   }
 
   async #convert(component: ComponentId, signal: AbortSignal): Promise<void> {
@@ -256,20 +261,29 @@ export class Download {
     model.dispatch(component, { type: 'started' });
     // Parts are installed one after the other, so one thread serves all.
     this.#hashing ??= this.environment.startHash?.();
-    const { bytesStored, sources } = await installComponent({
-      ...part,
-      ...(this.#hashing && { hash: this.#hashing.hash }),
-      ...(this.environment.unitLimit !== undefined && { limit: this.environment.unitLimit }),
-      folder,
-      component,
-      precision,
-      signal,
-      onProgress: this.#progress(component),
-      onRestart: (notice) => {
-        if (!otherOrigin) model.dispatch(component, { type: 'restarted', notice });
-      },
-    });
-    this.#complete(component, sources, bytesStored);
+    const { models, unitLimit } = this.environment;
+    const install = async (twin: StoreFolder | null) => {
+      const { bytesStored, sources } = await installComponent({
+        ...part,
+        ...(this.#hashing && { hash: this.#hashing.hash }),
+        ...(unitLimit !== undefined && { limit: unitLimit }),
+        twin,
+        folder,
+        component,
+        precision,
+        signal,
+        onProgress: this.#progress(component),
+        onRestart: (notice) => {
+          if (!otherOrigin) model.dispatch(component, { type: 'restarted', notice });
+        },
+      });
+      this.#complete(component, sources, bytesStored);
+    };
+    const twin = await twinOf(models, model, component, precision, part.sources);
+    if (twin === null) return install(null);
+    await this.#beside(twin, 'It is copied from', () =>
+      install(models.folder(twin).folder(component)),
+    );
   }
 
   #progress(component: ComponentId) {

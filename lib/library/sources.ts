@@ -7,6 +7,7 @@ import {
   type Licence,
   type Precision,
   type SourceFile,
+  type StoredComponent,
   sourcesFor,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
@@ -141,6 +142,29 @@ export async function openHeaders(
       metadata: new Map([written, ...header.metadata]),
     })),
   };
+}
+
+/**
+ * The model of which a component was made of the very same files in the same precision; null where none was.
+ *
+ * @param models the folder of all models
+ */
+export async function twinOf(
+  models: StoreFolder,
+  model: ManagedModel,
+  component: ComponentId,
+  precision: Precision,
+  sources: readonly Pick<ByteSource, 'sha256'>[],
+): Promise<string | null> {
+  const isSame = ({ sources: stored }: StoredComponent) =>
+    stored.length === sources.length &&
+    stored.every(({ sha256 }, i) => sha256 !== null && sha256 === sources[i]?.sha256);
+  for (const id of await models.folders()) {
+    if (id === model.homeOf(component)) continue;
+    const stored = await readStoredComponent(models.folder(id).folder(component));
+    if (stored && isSame(stored) && model.serves(stored, precision)) return id;
+  }
+  return null;
 }
 
 /**

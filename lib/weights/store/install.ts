@@ -1,4 +1,5 @@
 import { KinoraError, type StoredComponent } from '../../contract';
+import { at } from '../../contract/at';
 import { type ByteSource, SourceChanged } from '../formats/source';
 import { convertSources } from './conversion';
 import { type StoreFolder, writeFile } from './folder';
@@ -7,10 +8,14 @@ import type { InstallOptions } from './installation';
 import { Journal } from './journal';
 import { checkRecipe, layoutOf } from './layout';
 import { readManifest, writeManifest } from './manifest';
-import { prepare, removeTraces } from './resume';
+import { discard, prepare, removeTraces } from './resume';
+import { openPack } from './stored';
 import { readPartial } from './streamed-file';
 import { describe, fingerprint } from './summary';
 import { locatedTensor, planUnits, unitBytes } from './units';
+
+/** Bytes that are copied at a time. */
+const copiedBytes = 8 * 2 ** 20;
 
 /**
  * Installs a component: streams its files, converts each unit and writes it to its place, and notes it in
@@ -44,6 +49,8 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     await removeTraces(folder);
     return complete.stored;
   }
+  const copied = options.twin && (await copyTwin(options.twin, print, options));
+  if (copied) return copied;
   const journal = await Journal.open(folder, checksum);
   const installation = { options, plan, layout, print, journal, hash, checksum };
   try {
@@ -60,6 +67,50 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     if (isLost(thrown)) await folder.clear();
     throw thrown;
   }
+}
+
+/** Copies a component that is the very same; null where it is another, or not whole. */
+async function copyTwin(
+  twin: StoreFolder,
+  print: string,
+  { folder, sources, sourceNames, signal, onProgress }: InstallOptions,
+): Promise<StoredComponent | null> {
+  const manifest = await readManifest(twin);
+  if (manifest?.plan !== print) return null;
+  const names = Object.entries(manifest.files);
+  const opened = names.map(async ([name, bytes]) => openPack(twin, name, bytes));
+  const packs = await Promise.all(opened).catch(() => null);
+  if (!packs) return null;
+  await discard(folder);
+  const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
+  const { bytesStored: whole } = manifest.stored;
+  let bytesStored = 0;
+  for (const [i, [name]] of names.entries()) {
+    const pack = at(packs, i);
+    const writer = await folder.write(name);
+    try {
+      await writer.truncate(0);
+      for (let start = 0; start < pack.size; start += copiedBytes) {
+        signal.throwIfAborted();
+        const piece = await pack.read(start, Math.min(pack.size, start + copiedBytes));
+        await writer.write(start, piece);
+        bytesStored += piece.length;
+        const bytesDone = Math.round((bytesTotal * bytesStored) / Math.max(1, whole));
+        onProgress?.({ bytesDone, bytesTotal, bytesStored });
+      }
+      await writer.flush();
+    } finally {
+      await writer.close();
+    }
+  }
+  const named = manifest.stored.sources.map((source, i) => ({
+    ...source,
+    name: sourceNames?.[i] ?? at(sources, i).name,
+  }));
+  const stored = { ...manifest.stored, sources: named };
+  await writeManifest(folder, { ...manifest, stored });
+  await removeTraces(folder);
+  return stored;
 }
 
 /** An installation that was not brought to its end. */
