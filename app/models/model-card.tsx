@@ -106,22 +106,9 @@ export function ModelCard(props: {
   );
 }
 
-const partialStates = [
-  'downloading',
-  'verifying',
-  'paused',
-  'interrupted',
-  'failed',
-  'elsewhere',
-] as const;
-type PartialState = (typeof partialStates)[number];
-
-function isPartial(state: string): state is PartialState {
-  return partialStates.some((one) => one === state);
-}
-
 function chipOf({ status, fraction, pausedBy }: ModelView): string {
   const state = status === 'paused' && pausedBy === 'interrupted' ? 'interrupted' : status;
-  if (fraction === null || !isPartial(state)) return t(`models.status.${state}`);
+  const isStill = state === 'ready' || state === 'partial' || state === 'absent';
+  if (fraction === null || isStill) return t(`models.status.${state}`);
   return t(`models.statusAt.${state}`, { percent: formatPercent(fraction) });
 }

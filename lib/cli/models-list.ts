@@ -3,7 +3,7 @@ import {
   type LibraryEntry,
   type LibrarySnapshot,
   type LoraEntry,
-  progressOf,
+  sumProgress,
   type ToolManifest,
 } from '../contract';
 import { formatBytes, formatPercent } from '../contract/format';
@@ -52,14 +52,13 @@ function stateOf(entry: LibraryEntry): string {
   const converted = parts.some(({ component }) => isConverted(component));
   const precision = converted ? entry.precision : null;
   if (ready) return ['ready', precision, kept, ...checker].filter(Boolean).join(', ');
-  const own = parts.filter(({ component }) => !shared.includes(component));
-  const { bytesDone, bytesTotal } = progressOf(own);
-  if (bytesDone === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
-  const lacksMore = own.some(
-    ({ component, status }) => status === 'absent' && isWanted(manifest, component, entry.adapters),
+  const { bytesDone, bytesTotal } = sumProgress(
+    parts.filter(
+      ({ component: one }) => !shared.includes(one) && isWanted(manifest, one, entry.adapters),
+    ),
   );
-  const share =
-    bytesTotal === null || lacksMore ? '' : ` (${formatPercent(bytesDone / bytesTotal)})`;
+  if (bytesDone === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
+  const share = bytesTotal === null ? '' : ` (${formatPercent(bytesDone / bytesTotal)})`;
   return `incomplete, ${formatBytes(bytesDone)}${share} fetched`;
 }
 

@@ -234,7 +234,7 @@ export class Download {
     if (isConverted(component)) {
       const home = this.model.homeOf(component);
       if (home === this.model.manifest.id) return this.#convert(component, signal);
-      return this.#beside(home, 'It is kept with', () => this.#convert(component, signal));
+      return this.#beside(home, () => this.#convert(component, signal));
     }
     const files = await this.#openPlain(component, signal);
     await this.onBegin();
@@ -242,14 +242,22 @@ export class Download {
     await this.#keepFiles(component, files, signal);
   }
 
-  /** Works on what is another model's as well, or read from it, while nothing else does. */
-  async #beside(id: string, what: string, work: () => Promise<void>): Promise<void> {
+  /** Works in the folder of another model, or with it. */
+  async #beside(id: string, work: () => Promise<void>): Promise<void> {
     if (await this.environment.tryLock(modelLock(id), work)) return;
-    const sentence = `${what} ${id}, which is in use: another download, or a video, has to end first.`;
+    const sentence = `${id} has the same files, and is in use: another download, or a video, has to end first.`;
     throw new KinoraError('MODEL_BUSY', sentence);
   }
 
   async #convert(component: ComponentId, signal: AbortSignal): Promise<void> {
+    const { models } = this.environment;
+    const { sources } = await this.#open(component, signal);
+    const twin = await twinOf(models, this.model, component, this.precision, sources);
+    if (!twin) return this.#fetch(component, signal);
+    await this.#beside(twin.id, () => this.#fetch(component, signal, twin.folder));
+  }
+
+  async #fetch(component: ComponentId, signal: AbortSignal, twin?: StoreFolder): Promise<void> {
     const { model, precision } = this;
     const part = await this.#open(component, signal);
     const folder = model.folder.folder(component);
@@ -261,29 +269,21 @@ export class Download {
     model.dispatch(component, { type: 'started' });
     // Parts are installed one after the other, so one thread serves all.
     this.#hashing ??= this.environment.startHash?.();
-    const { models, unitLimit } = this.environment;
-    const install = async (twin: StoreFolder | null) => {
-      const { bytesStored, sources } = await installComponent({
-        ...part,
-        ...(this.#hashing && { hash: this.#hashing.hash }),
-        ...(unitLimit !== undefined && { limit: unitLimit }),
-        twin,
-        folder,
-        component,
-        precision,
-        signal,
-        onProgress: this.#progress(component),
-        onRestart: (notice) => {
-          if (!otherOrigin) model.dispatch(component, { type: 'restarted', notice });
-        },
-      });
-      this.#complete(component, sources, bytesStored);
-    };
-    const twin = await twinOf(models, model, component, precision, part.sources);
-    if (twin === null) return install(null);
-    await this.#beside(twin, 'It is copied from', () =>
-      install(models.folder(twin).folder(component)),
-    );
+    const { bytesStored, sources } = await installComponent({
+      ...part,
+      ...(this.#hashing && { hash: this.#hashing.hash }),
+      ...(this.environment.unitLimit !== undefined && { limit: this.environment.unitLimit }),
+      ...(twin && { twin }),
+      folder,
+      component,
+      precision,
+      signal,
+      onProgress: this.#progress(component),
+      onRestart: (notice) => {
+        if (!otherOrigin) model.dispatch(component, { type: 'restarted', notice });
+      },
+    });
+    this.#complete(component, sources, bytesStored);
   }
 
   #progress(component: ComponentId) {

@@ -103,7 +103,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   homeOf(component: ComponentId): string {
     const { components, id } = this.manifest;
     const kept = components.find((one) => one.id === component)?.keptWith;
-    return (this.origin === 'listed' && kept) || id;
+    return kept ?? id;
   }
 
   /** Whether another model that is here, or is fetched, has the same files of a part. */

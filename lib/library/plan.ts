@@ -20,7 +20,7 @@ import { configurationOf, filesOf, twinOf } from './sources';
 export interface PlanContext {
   readonly client: HubClient;
   readonly storage: StorageReport;
-  /** Folder of all models. */
+  /** The folder of all models. */
   readonly models: StoreFolder;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
@@ -39,10 +39,8 @@ export interface PlanContext {
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  context: PlanContext,
+  { client, storage, models, adapters = model.adapters, local, only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
-  const { client, storage, models, adapters = model.adapters, only, signal } = context;
-  const local: LocalFiles = context.local ?? new Map();
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
   const selected = model.parts.filter(({ component }) =>
@@ -50,17 +48,18 @@ export async function planDownload(
   );
   const parts = await Promise.all(
     selected.map(async ({ component }) => {
-      const sources = local.has(component)
-        ? (local.get(component) ?? []).map(localSource)
+      const picked = local?.get(component);
+      const sources = picked
+        ? picked.map(localSource)
         : await remoteFiles(model, component, { precision, adapters, client, signal });
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
       const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
-      if (model.has(component, precision, adapters) && !local.has(component)) {
+      if (model.has(component, precision, adapters) && !picked) {
         return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
       }
       const begun = await progressOf(model, component, precision, sources);
       const twin = await twinOf(models, model, component, precision, sources);
-      const bytesLeft = twin === null ? Math.max(0, bytesTotal - begun.bytesDone) : 0;
+      const bytesLeft = twin ? 0 : Math.max(0, bytesTotal - begun.bytesDone);
       const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
       const whole =
         plan && isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;

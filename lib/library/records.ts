@@ -19,16 +19,9 @@ const adapters = z.union([
     .transform((one) => (one === null ? [] : [one])),
 ]);
 
+const sizes = z.record(z.string(), z.number().nullable());
 /** Earlier versions wrote a list, without sizes. */
-const wantedParts = z.union([
-  z.record(z.string(), z.number().nullable()),
-  z
-    .array(z.string())
-    .transform(
-      (parts): Record<string, number | null> =>
-        Object.fromEntries(parts.map((part) => [part, null])),
-    ),
-]);
+const wantedParts = z.union([sizes, z.array(z.string()).transform(() => sizes.parse({}))]);
 
 const schema = z.object({
   /** Base address of the hub; null for the one that is set by default. */

@@ -116,8 +116,7 @@ export class ModelRegistry {
   add(listed: ListedModel, origin: 'listed' | 'added'): ManagedModel<ModelManifest> {
     const { id } = listed.manifest;
     const { models } = this.#environment;
-    // What somebody adds cannot change the parts of other models.
-    const folder = origin === 'listed' ? storeOfModel(models, listed.manifest) : models.folder(id);
+    const folder = storeOfModel(models, listed.manifest);
     const { components } = listed.manifest;
     // Without these it cannot run.
     const own = components.filter(({ faster }) => !faster).map((component) => component.id);

@@ -7,7 +7,6 @@ import {
   type Licence,
   type Precision,
   type SourceFile,
-  type StoredComponent,
   sourcesFor,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
@@ -144,25 +143,20 @@ export async function openHeaders(
   };
 }
 
-/**
- * The model of which a component was made of the very same files in the same precision; null where none was.
- *
- * @param models the folder of all models
- */
+/** The folder of a component that another model made of these very files, and that model's id; null without one. */
 export async function twinOf(
   models: StoreFolder,
   model: ManagedModel,
   component: ComponentId,
   precision: Precision,
   sources: readonly Pick<ByteSource, 'sha256'>[],
-): Promise<string | null> {
-  const isSame = ({ sources: stored }: StoredComponent) =>
-    stored.length === sources.length &&
-    stored.every(({ sha256 }, i) => sha256 !== null && sha256 === sources[i]?.sha256);
+): Promise<{ readonly id: string; readonly folder: StoreFolder } | null> {
   for (const id of await models.folders()) {
-    if (id === model.homeOf(component)) continue;
-    const stored = await readStoredComponent(models.folder(id).folder(component));
-    if (stored && isSame(stored) && model.serves(stored, precision)) return id;
+    const folder = models.folder(id).folder(component);
+    const stored = id === model.homeOf(component) ? null : await readStoredComponent(folder);
+    if (!stored || stored.sources.length !== sources.length) continue;
+    const isSame = stored.sources.every(({ sha256: sum }, i) => sum && sum === sources[i]?.sha256);
+    if (isSame && model.serves(stored, precision)) return { id, folder };
   }
   return null;
 }

@@ -1,5 +1,4 @@
 import { KinoraError, type StoredComponent } from '../../contract';
-import { at } from '../../contract/at';
 import { type ByteSource, SourceChanged } from '../formats/source';
 import { convertSources } from './conversion';
 import { type StoreFolder, writeFile } from './folder';
@@ -7,7 +6,7 @@ import { createChecksum, createSourceHash } from './hashes';
 import type { InstallOptions } from './installation';
 import { Journal } from './journal';
 import { checkRecipe, layoutOf } from './layout';
-import { readManifest, writeManifest } from './manifest';
+import { type ComponentManifest, readManifest, writeManifest } from './manifest';
 import { discard, prepare, removeTraces } from './resume';
 import { openPack } from './stored';
 import { readPartial } from './streamed-file';
@@ -49,8 +48,8 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     await removeTraces(folder);
     return complete.stored;
   }
-  const copied = options.twin && (await copyTwin(options.twin, print, options));
-  if (copied) return copied;
+  const twin = options.twin && (await readManifest(options.twin));
+  if (options.twin && twin?.plan === print) return copyTwin(options.twin, twin, options);
   const journal = await Journal.open(folder, checksum);
   const installation = { options, plan, layout, print, journal, hash, checksum };
   try {
@@ -69,33 +68,25 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
   }
 }
 
-/** Copies a component that is the very same; null where it is another, or not whole. */
+/** @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_TRUNCATED` where it is not whole; the signal's reason */
 async function copyTwin(
   twin: StoreFolder,
-  print: string,
+  manifest: ComponentManifest,
   { folder, sources, sourceNames, signal, onProgress }: InstallOptions,
-): Promise<StoredComponent | null> {
-  const manifest = await readManifest(twin);
-  if (manifest?.plan !== print) return null;
-  const names = Object.entries(manifest.files);
-  const opened = names.map(async ([name, bytes]) => openPack(twin, name, bytes));
-  const packs = await Promise.all(opened).catch(() => null);
-  if (!packs) return null;
+): Promise<StoredComponent> {
   await discard(folder);
   const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
-  const { bytesStored: whole } = manifest.stored;
   let bytesStored = 0;
-  for (const [i, [name]] of names.entries()) {
-    const pack = at(packs, i);
+  for (const [name, bytes] of Object.entries(manifest.files)) {
+    const pack = await openPack(twin, name, bytes);
     const writer = await folder.write(name);
     try {
-      await writer.truncate(0);
-      for (let start = 0; start < pack.size; start += copiedBytes) {
+      for (let start = 0; start < bytes; start += copiedBytes) {
         signal.throwIfAborted();
-        const piece = await pack.read(start, Math.min(pack.size, start + copiedBytes));
+        const piece = await pack.read(start, Math.min(bytes, start + copiedBytes));
         await writer.write(start, piece);
         bytesStored += piece.length;
-        const bytesDone = Math.round((bytesTotal * bytesStored) / Math.max(1, whole));
+        const bytesDone = Math.round((bytesTotal * bytesStored) / manifest.stored.bytesStored);
         onProgress?.({ bytesDone, bytesTotal, bytesStored });
       }
       await writer.flush();
@@ -105,7 +96,7 @@ async function copyTwin(
   }
   const named = manifest.stored.sources.map((source, i) => ({
     ...source,
-    name: sourceNames?.[i] ?? at(sources, i).name,
+    name: sourceNames?.[i] ?? sources[i]?.name ?? source.name,
   }));
   const stored = { ...manifest.stored, sources: named };
   await writeManifest(folder, { ...manifest, stored });
