@@ -21,11 +21,7 @@ export class LibraryStore {
   #session: LibrarySession | null = null;
   readonly #listeners = new Set<() => void>();
 
-  /** @param onState called with each new state, before the listeners */
-  constructor(
-    readonly host: WorkerClient<LibraryApi>,
-    readonly onState: (state: LibraryState) => void = () => {},
-  ) {}
+  constructor(readonly host: WorkerClient<LibraryApi>) {}
 
   readonly getSnapshot = (): LibraryState => this.#state;
 
@@ -79,7 +75,6 @@ export class LibraryStore {
 
   #set(state: LibraryState): void {
     this.#state = state;
-    this.onState(state);
     for (const listener of this.#listeners) listener();
   }
 }

@@ -10,10 +10,10 @@ let store: LibraryStore | null = null;
 
 /** The one library of this page. For handlers and effects: the server has none. */
 export function getLibrary(): LibraryStore {
-  store ??= new LibraryStore(
-    createWorkerClient<LibraryApi>('library', startWorker),
-    showLibraryJob,
-  );
+  if (store) return store;
+  const library = new LibraryStore(createWorkerClient<LibraryApi>('library', startWorker));
+  library.subscribe(() => showLibraryJob(library.getSnapshot()));
+  store = library;
   return store;
 }
 

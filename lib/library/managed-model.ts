@@ -7,7 +7,6 @@ import {
   type LibraryEntry,
   type PartState,
   type Precision,
-  progressOf,
   type StoredComponent,
   sourcesFor,
   type ToolManifest,
@@ -119,12 +118,6 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.sharing(component).some(({ wanted }) => wanted.has(component));
   }
 
-  /** Whether an unfinished part is of a download of this model: of those that share it, the ones that want it. */
-  #hasBegun(component: ComponentId): boolean {
-    const isHome = this.homeOf(component) === this.manifest.id;
-    return this.wanted.has(component) || (isHome && !this.isWantedByOther(component));
-  }
-
   /** Bytes that came off the wire: the rate that is shown. What is converted and safe lags behind. */
   received(component: ComponentId, bytes: number): void {
     this.#fetched.add(component);
@@ -162,11 +155,6 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.#elsewhere;
   }
 
-  /** How far this tab is, over all parts. */
-  progress(): WorkElsewhere {
-    return progressOf(this.#parts);
-  }
-
   entry(): LibraryEntry<M> {
     const { manifest, origin, elsewhere } = this;
     const [parts, stored] = [this.#parts, this.#stored];
@@ -202,7 +190,10 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
       const bytes = stored.sources.reduce((sum, source) => sum + source.bytes, 0);
       part = advancePart(part, { type: 'completed', bytes, bytesStored: stored.bytesStored });
     } else {
-      const begun = progress && progress.bytesDone > 0 && this.#hasBegun(component);
+      // Half of a shared part is of the models that want it, else of the one in whose folder it lies.
+      const isHome = this.homeOf(component) === this.manifest.id;
+      const begun =
+        progress && progress.bytesDone > 0 && isHome && !this.isWantedByOther(component);
       if (begun || this.wanted.has(component)) {
         const size = progress?.sources.reduce((sum, source) => sum + source.size, 0);
         part = advancePart(part, {

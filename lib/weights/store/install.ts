@@ -72,7 +72,7 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
 async function copyTwin(
   twin: StoreFolder,
   manifest: ComponentManifest,
-  { folder, sources, sourceNames, signal, onProgress }: InstallOptions,
+  { folder, sources, signal, onProgress }: InstallOptions,
 ): Promise<StoredComponent> {
   await discard(folder);
   const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
@@ -94,14 +94,9 @@ async function copyTwin(
       await writer.close();
     }
   }
-  const named = manifest.stored.sources.map((source, i) => ({
-    ...source,
-    name: sourceNames?.[i] ?? sources[i]?.name ?? source.name,
-  }));
-  const stored = { ...manifest.stored, sources: named };
-  await writeManifest(folder, { ...manifest, stored });
+  await writeManifest(folder, manifest);
   await removeTraces(folder);
-  return stored;
+  return manifest.stored;
 }
 
 /** An installation that was not brought to its end. */
