@@ -13,6 +13,7 @@ const empty: LibrarySnapshot = {
   hasHubToken: false,
   loraDownloads: [],
   storage: { usage: 0, quota: 0, persistent: false },
+  bytesStored: 0,
 };
 
 /** A session whose worker answers from memory and can be made to die. */

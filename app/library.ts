@@ -2,6 +2,7 @@ import { useSyncExternalStore } from 'react';
 import type { LibraryApi } from '../lib/contract/library';
 import { createWorkerClient } from '../lib/predictions/worker-client';
 import { type LibraryState, LibraryStore, loadingLibrary } from './library-store';
+import { showLibraryJob } from './shared/library-job';
 
 const startWorker = () =>
   new Worker(new URL('../workers/library.ts', import.meta.url), { type: 'module' });
@@ -9,7 +10,10 @@ let store: LibraryStore | null = null;
 
 /** The one library of this page. For handlers and effects: the server has none. */
 export function getLibrary(): LibraryStore {
-  store ??= new LibraryStore(createWorkerClient<LibraryApi>('library', startWorker));
+  if (store) return store;
+  const library = new LibraryStore(createWorkerClient<LibraryApi>('library', startWorker));
+  library.subscribe(() => showLibraryJob(library.getSnapshot()));
+  store = library;
   return store;
 }
 

@@ -8,7 +8,7 @@ import '../texts/en/models';
 import { LocalFiles } from './local-files-section';
 import { ModelControls } from './model-controls';
 import { ModelFacts } from './model-facts';
-import { type ModelView, viewModel } from './model-view';
+import { isActive, type ModelView, viewModel } from './model-view';
 import { Outcome } from './outcome';
 import { PartRow } from './part-row';
 import type { LibraryActions } from './use-library-actions';
@@ -28,7 +28,7 @@ export function ModelCard(props: {
   const { manifest, parts, stored, origin } = entry;
   const view = viewModel(entry);
   const { status, pausedBy } = view;
-  const active = status === 'downloading' || status === 'verifying';
+  const active = isActive(status);
   const isElsewhere = status === 'elsewhere';
   const shown = active || status === 'paused' || status === 'failed';
   // The parts show the progress while they are downloaded, checked or wait for the network.
@@ -70,7 +70,7 @@ export function ModelCard(props: {
       <ModelFacts entry={entry} view={view} sharedChecker={sharedChecker} />
       {isElsewhere && <p className="info">{t('models.elsewhere')}</p>}
       {pausedBy && <p className="info">{t(pauseSentences[pausedBy])}</p>}
-      {(shown || isElsewhere) && status !== 'verifying' && (
+      {(shown || isElsewhere) && (
         <div className="total">
           <progress
             aria-label={t('models.allParts', { name: manifest.name })}
@@ -106,15 +106,9 @@ export function ModelCard(props: {
   );
 }
 
-const partialStates = ['downloading', 'paused', 'interrupted', 'failed', 'elsewhere'] as const;
-type PartialState = (typeof partialStates)[number];
-
-function isPartial(state: string): state is PartialState {
-  return partialStates.some((one) => one === state);
-}
-
 function chipOf({ status, fraction, pausedBy }: ModelView): string {
   const state = status === 'paused' && pausedBy === 'interrupted' ? 'interrupted' : status;
-  if (fraction === null || !isPartial(state)) return t(`models.status.${state}`);
+  const isStill = state === 'ready' || state === 'partial' || state === 'absent';
+  if (fraction === null || isStill) return t(`models.status.${state}`);
   return t(`models.statusAt.${state}`, { percent: formatPercent(fraction) });
 }

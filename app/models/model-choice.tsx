@@ -8,6 +8,7 @@ import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
 import { durationText, forecastOfModel, useForecast } from '../studio/form/forecast';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
+import { MeasureButton } from './measure-button';
 import type { GpuMemory } from './use-gpu-memory';
 
 /** Which of the models that can be downloaded suits this device: by its memory, its disk and the time of a video. */
@@ -69,19 +70,10 @@ export function ModelChoice(props: {
           ))}
         </tbody>
       </table>
-      <p className="field-hint">
-        {t('models.whichModelHint')}{' '}
-        {memory.status !== 'measured' && (
-          <button
-            type="button"
-            className="inline"
-            disabled={memory.status === 'measuring'}
-            onClick={() => props.onMeasure(most)}
-          >
-            {t(memory.status === 'measuring' ? 'models.measuring' : 'models.measure')}
-          </button>
-        )}
-      </p>
+      <p className="field-hint">{t('models.whichModelHint')}</p>
+      <div className="measure-gpu">
+        <MeasureButton gpu={memory} onMeasure={() => props.onMeasure(most)} />
+      </div>
     </section>
   );
 }

@@ -107,7 +107,7 @@ export function ModelControls(props: {
           {t('models.chooseAdapter')}
         </button>
       )}
-      {stored.length > 0 && idle && (
+      {stored.length > 0 && bytesStored > 0 && idle && (
         <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
           {t('models.checkBytes')}
         </button>

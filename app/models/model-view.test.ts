@@ -64,6 +64,17 @@ test('what another tab does is shown instead of what is here', () => {
   expect(busy(null)).toMatchObject({ bytesDone: 500, bytesTotal: null, fraction: null });
 });
 
+test('a part of another model that is here makes none of a model that is not, and is not freed with it', () => {
+  const parts = [part('text_encoder', { status: 'complete', bytesStored: 700 }), part('vae')];
+  const stored = [storedPart({ component: 'text_encoder', bytesStored: 700 })];
+  const view = viewModel(entry({ parts, stored, shared: ['text_encoder'] }));
+  expect(view).toMatchObject({ status: 'absent', bytesStored: 0 });
+  expect(viewModel(entry({ parts, stored }))).toMatchObject({
+    status: 'partial',
+    bytesStored: 700,
+  });
+});
+
 describe('progress', () => {
   const running = entry({
     bytesPerSecond: 50e6,
@@ -80,11 +91,34 @@ describe('progress', () => {
     expect(measureOf(view, 50e6)).toBe('1.0 GB of 6.0 GB · 50.0 MB/s · about 1 min 40 s left');
   });
 
-  test('has no percent and no time before every size is known', () => {
-    const parts = [...running.parts, part('text_encoder', { bytesTotal: null })];
+  test('has no percent and no time before the size of everything that is fetched is known', () => {
+    const waiting = part('text_encoder', { status: 'waiting', bytesTotal: null });
+    const parts = [...running.parts, waiting];
     const view = viewModel({ ...running, parts });
     expect(view).toMatchObject({ bytesTotal: null, fraction: null, secondsRemaining: null });
     expect(measureOf(view, 50e6)).toBe('1.0 GB so far · 50.0 MB/s');
+  });
+
+  test('counts neither what was not chosen nor what failed at once: their sizes are not known', () => {
+    const others = [
+      part('guidance_adapter', { bytesTotal: null }),
+      part('tiny_decoder', { status: 'failed', bytesTotal: null }),
+    ];
+    const { bytesTotal, secondsRemaining } = viewModel({
+      ...running,
+      parts: [...running.parts, ...others],
+    });
+    expect({ bytesTotal, secondsRemaining }).toEqual({ bytesTotal: 6e9, secondsRemaining: 100 });
+  });
+
+  test('of a check is told like that of a download', () => {
+    const parts = [
+      part('transformer', { status: 'complete', bytesDone: 5e9, bytesTotal: 5e9 }),
+      part('vae', { status: 'verifying', bytesDone: 4e8, bytesTotal: 1e9 }),
+    ];
+    const view = viewModel(entry({ parts, bytesPerSecond: 1e8 }));
+    expect(view).toMatchObject({ status: 'verifying', fraction: 0.9, secondsRemaining: 6 });
+    expect(measureOf(view, 1e8)).toBe('5.4 GB of 6.0 GB · 100 MB/s · about 6 s left');
   });
 
   test('no rate, no remaining time', () => {

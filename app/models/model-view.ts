@@ -1,9 +1,10 @@
-import type {
-  LibraryEntry,
-  ModelEntry,
-  PartState,
-  PauseReason,
-  StoredComponent,
+import {
+  type LibraryEntry,
+  type ModelEntry,
+  type PartState,
+  type PauseReason,
+  progressOf,
+  type StoredComponent,
 } from '../../lib/contract/library';
 import {
   type AdapterChoices,
@@ -39,6 +40,7 @@ export interface ModelView {
   readonly fraction: number | null;
   /** Null while nothing runs or its speed is not known. */
   readonly secondsRemaining: number | null;
+  /** Without what other models share: what its deletion frees. */
   readonly bytesStored: number;
   /** When the part that was checked longest ago was checked; null where nothing is stored. */
   readonly verifiedAt: string | null;
@@ -53,12 +55,11 @@ const reasons: readonly PauseReason[] = ['storage', 'network', 'interrupted', 'u
 export function viewModel(entry: LibraryEntry): ModelView {
   const { parts, stored, bytesPerSecond } = entry;
   const status = statusOf(entry);
-  const { bytesDone, bytesTotal } = entry.elsewhere ?? {
-    bytesDone: sum(parts.map((part) => part.bytesDone)),
-    bytesTotal: sumOfKnown(parts.map((part) => part.bytesTotal)),
-  };
+  const { bytesDone, bytesTotal } = entry.elsewhere ?? progressOf(parts);
   const left = bytesTotal === null ? null : Math.max(0, bytesTotal - bytesDone);
-  const moving = status === 'downloading' && bytesPerSecond > 0;
+  const moving = isActive(status) && bytesPerSecond > 0;
+  const ownBytes = (all: readonly Pick<PartState, 'component' | 'bytesStored'>[]) =>
+    all.filter(isOwn(entry)).reduce((sum, { bytesStored }) => sum + bytesStored, 0);
   return {
     status,
     pausedBy: status === 'paused' ? pauseReason(parts) : null,
@@ -66,10 +67,7 @@ export function viewModel(entry: LibraryEntry): ModelView {
     bytesTotal,
     fraction: fractionOf(bytesDone, bytesTotal),
     secondsRemaining: moving && left !== null ? left / bytesPerSecond : null,
-    bytesStored: Math.max(
-      sum(parts.map((part) => part.bytesStored)),
-      sum(stored.map((part) => part.bytesStored)),
-    ),
+    bytesStored: Math.max(ownBytes(parts), ownBytes(stored)),
     verifiedAt: stored.map((part) => part.verifiedAt).sort()[0] ?? null,
     worst: stored
       .map((part) => part.worst)
@@ -77,7 +75,17 @@ export function viewModel(entry: LibraryEntry): ModelView {
   };
 }
 
-function statusOf({ parts, ready, elsewhere }: LibraryEntry): ModelStatus {
+/** Whether this tab fetches or checks a model now. */
+export function isActive(status: ModelStatus): boolean {
+  return status === 'downloading' || status === 'verifying';
+}
+
+function isOwn({ shared = [] }: LibraryEntry) {
+  return ({ component }: Pick<PartState, 'component'>) => !shared.includes(component);
+}
+
+function statusOf(entry: LibraryEntry): ModelStatus {
+  const { parts, ready, elsewhere } = entry;
   if (elsewhere) return 'elsewhere';
   const has = (status: PartState['status']) => parts.some((part) => part.status === status);
   if (has('downloading')) return 'downloading';
@@ -88,7 +96,9 @@ function statusOf({ parts, ready, elsewhere }: LibraryEntry): ModelStatus {
   if (has('failed')) return 'failed';
   if (has('paused')) return 'paused';
   if (ready) return 'ready';
-  return has('complete') ? 'partial' : 'absent';
+  return parts.filter(isOwn(entry)).some(({ status }) => status === 'complete')
+    ? 'partial'
+    : 'absent';
 }
 
 function pauseReason(parts: readonly PartState[]): PauseReason {
@@ -130,16 +140,4 @@ export function adaptersOf(entry: ModelEntry): AdapterChoices | undefined {
   return adapterParts.flatMap(
     (part) => storedChoice(entry, part) ?? offers[part].filter((choice) => chosen.includes(choice)),
   );
-}
-
-/** Null as soon as one of the values is not known. */
-function sumOfKnown(values: readonly (number | null)[]): number | null {
-  return values.reduce(
-    (total, value) => (total === null || value === null ? null : total + value),
-    0,
-  );
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

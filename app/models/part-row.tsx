@@ -98,7 +98,7 @@ function stateOf(part: PartState): string {
     case 'paused':
       return `${t('models.status.paused')}${percent}`;
     case 'verifying':
-      return t('models.checking');
+      return `${t('models.checking')}${percent}`;
     case 'complete':
       return `✓ ${formatBytes(bytesStored)}`;
     case 'failed':

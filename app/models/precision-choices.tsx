@@ -1,10 +1,10 @@
 import { formatBytes } from '../../lib/contract/format';
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
-import { Problem } from '../shared/messages';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/serve';
+import { MeasureButton } from './measure-button';
 import type { GpuMemory } from './use-gpu-memory';
 import { fitSentence } from './wording';
 
@@ -47,19 +47,9 @@ export function PrecisionChoices(props: {
       {choices.length > 1 && choices.every(({ memory }) => memory.full === most) && (
         <p className="field-hint">{t('models.sameMemory')}</p>
       )}
-      {gpu.status !== 'measured' && (
-        <p className="measure-gpu">
-          <button
-            type="button"
-            className="inline"
-            disabled={gpu.status === 'measuring'}
-            onClick={() => props.onMeasure(most)}
-          >
-            {gpu.status === 'measuring' ? t('models.measuring') : t('models.measure')}
-          </button>
-        </p>
-      )}
-      {gpu.status === 'failed' && <Problem error={gpu.error} />}
+      <div className="measure-gpu">
+        <MeasureButton gpu={gpu} onMeasure={() => props.onMeasure(most)} />
+      </div>
     </fieldset>
   );
 }

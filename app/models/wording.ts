@@ -15,7 +15,7 @@ import type {
 import { manifestText, type TextKey, t } from '../texts';
 import '../texts/en/models';
 import { formatTime } from '../texts/format';
-import { type ModelView, viewModel } from './model-view';
+import { isActive, type ModelView, viewModel } from './model-view';
 
 /** Names of the precisions where a manifest gives none. */
 export const precisionNames: Readonly<Record<Precision, TextKey>> = {
@@ -79,7 +79,7 @@ export function fitSentence(choice: PrecisionChoice, available: number | null): 
 export function measureOf(view: ModelView, bytesPerSecond: number): string {
   const { bytesDone, bytesTotal, secondsRemaining, status } = view;
   const amount = amountOf(bytesDone, bytesTotal);
-  if (status !== 'downloading' || bytesPerSecond <= 0) return amount;
+  if (!isActive(status) || bytesPerSecond <= 0) return amount;
   const left =
     secondsRemaining === null ? [] : [t('common.jobLeft', { time: formatTime(secondsRemaining) })];
   return [amount, `${formatBytes(bytesPerSecond)}/s`, ...left].join(' · ');

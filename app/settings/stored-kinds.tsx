@@ -109,13 +109,16 @@ function StoredModels(props: {
       idle: true,
     })),
   ];
-  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const failed = files.map(
     ({ kind, id }) => page.problems[kind === 'lora' ? subjects.addLora : id],
   );
   return (
     <>
-      <Kind name={t('settings.storedModels')} bytes={total} hint={t('settings.storedModelsHint')}>
+      <Kind
+        name={t('settings.storedModels')}
+        bytes={library.bytesStored}
+        hint={t('settings.storedModelsHint')}
+      >
         {files.length > 0 && (
           <ul className="kind-files">
             {files.map(({ kind, id, name, bytes, idle }) => (

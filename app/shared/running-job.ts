@@ -2,10 +2,13 @@ import { useSyncExternalStore } from 'react';
 import { Observable } from '../../lib/contract/observable';
 import { showInIcon } from './progress-icon';
 
+/** Those with jobs: the title shows the first one's. */
+const pages = ['/', '/serve', '/models'] as const;
+
 /** What every page shows of a job that runs in this tab. */
 export interface RunningJob {
   /** The page that has more about it. */
-  readonly href: '/' | '/serve';
+  readonly href: (typeof pages)[number];
   /** 0 … 99; null before it has begun. */
   readonly percent: number | null;
   readonly secondsRemaining: number | null;
@@ -14,7 +17,7 @@ export interface RunningJob {
 }
 
 /*
- * Runner and serving store write into this; the header reads it. So no page loads them where nothing runs.
+ * Runner, serving store and library write into this; the header reads it. So no page loads them where nothing runs.
  */
 const running = new Observable<readonly RunningJob[]>([]);
 
@@ -22,7 +25,9 @@ const running = new Observable<readonly RunningJob[]>([]);
 export function showJob(href: RunningJob['href'], job: Omit<RunningJob, 'href'> | null): void {
   const jobs = running.getSnapshot();
   if (!job && !jobs.some((each) => each.href === href)) return;
-  running.set([...jobs.filter((each) => each.href !== href), ...(job ? [{ href, ...job }] : [])]);
+  const others = jobs.filter((each) => each.href !== href);
+  const all = [...others, ...(job ? [{ href, ...job }] : [])];
+  running.set(all.sort((a, b) => pages.indexOf(a.href) - pages.indexOf(b.href)));
   showInTitle();
 }
 
@@ -36,7 +41,7 @@ export function showInTitle(): void {
   showInIcon(job ? (job.percent ?? 0) : null);
 }
 
-/** The jobs of this tab: at most one of the studio and one of the API. */
+/** The jobs of this tab: at most one of each page. */
 export function useRunningJobs(): readonly RunningJob[] {
   return useSyncExternalStore(running.subscribe, running.getSnapshot, running.getServerSnapshot);
 }

@@ -20,7 +20,11 @@ export function RunningJobs({ here }: { here: string | undefined }) {
     ));
 }
 
-const titles = { '/': 'common.jobOfStudio', '/serve': 'common.jobOfServe' } as const;
+const titles = {
+  '/': 'common.jobOfStudio',
+  '/serve': 'common.jobOfServe',
+  '/models': 'common.jobOfModels',
+} as const;
 
 /** What a job is, how far it is and how long it takes. */
 export function jobText({ href, percent, secondsRemaining, state: jobState }: RunningJob): string {

@@ -1,4 +1,4 @@
-import type { ComponentId, LibraryEntry, PartState } from '../contract';
+import { type ComponentId, type LibraryEntry, type PartState, progressOf } from '../contract';
 import { componentName, formatBytes, formatPercent, formatSeconds } from '../contract/format';
 import type { Screen } from './screen';
 
@@ -61,11 +61,9 @@ export class DownloadReport {
     return [`${name} ${verb}, ${done} (${share})${pace}`, key];
   }
 
-  #bar({ parts: all, bytesPerSecond }: LibraryEntry): void {
-    const sum = (of: (part: PartState) => number) => all.reduce((n, part) => n + of(part), 0);
-    const done = sum(({ bytesDone }) => bytesDone);
-    const total = sum(({ bytesTotal }) => bytesTotal ?? 0);
-    if (total === 0) return;
+  #bar({ parts, bytesPerSecond }: LibraryEntry): void {
+    const { bytesDone: done, bytesTotal: total } = progressOf(parts);
+    if (!total) return;
     const counts = `${formatBytes(done)} of ${formatBytes(total)}`;
     this.screen.bar(done / total, `${counts}${paceOf(total - done, bytesPerSecond)}`);
   }

@@ -1,4 +1,11 @@
-import type { LibraryEntry, LibrarySnapshot, LoraEntry, ToolManifest } from '../contract';
+import {
+  isWanted,
+  type LibraryEntry,
+  type LibrarySnapshot,
+  type LoraEntry,
+  sumProgress,
+  type ToolManifest,
+} from '../contract';
 import { formatBytes, formatPercent } from '../contract/format';
 import { isConverted } from '../pipeline/installation';
 
@@ -8,16 +15,13 @@ import { isConverted } from '../pipeline/installation';
  * @param freeBytes free space on the disk of `home`; what the browser reports lags behind
  */
 export function listText(
-  { hub, models: all, tools, loras }: LibrarySnapshot,
+  { hub, models: all, tools, loras, bytesStored }: LibrarySnapshot,
   home: string,
   freeBytes: number,
 ): string {
   const models = all.filter(({ hidden }) => !hidden);
   const idWidth = Math.max(...[...models, ...tools].map(({ manifest }) => manifest.id.length));
   const nameWidth = Math.max(0, ...loras.map(({ name }) => name.length));
-  const inUse =
-    [...models, ...tools].reduce((sum, entry) => sum + bytesOf(entry), 0) +
-    loras.reduce((sum, { bytes }) => sum + bytes, 0);
   return [
     ...models.map((entry) => `${entry.manifest.id.padEnd(idWidth)}  ${stateOf(entry)}`),
     '',
@@ -28,16 +32,17 @@ export function listText(
     '',
     `folder    ${home}`,
     `hub       ${hub}`,
-    `storage   ${formatBytes(inUse)} in use, ${formatBytes(freeBytes)} free`,
+    `storage   ${formatBytes(bytesStored)} in use, ${formatBytes(freeBytes)} free`,
   ].join('\n');
 }
 
-function bytesOf({ parts }: LibraryEntry): number {
-  return parts.reduce((sum, { bytesStored }) => sum + bytesStored, 0);
+function bytesOf({ parts, shared = [] }: LibraryEntry): number {
+  const own = parts.filter(({ component }) => !shared.includes(component));
+  return own.reduce((sum, { bytesStored }) => sum + bytesStored, 0);
 }
 
 function stateOf(entry: LibraryEntry): string {
-  const { manifest, origin, ready, parts } = entry;
+  const { manifest, origin, ready, parts, shared = [] } = entry;
   const lacks = parts.some(
     ({ component, status }) => component === 'safety_checker' && status !== 'complete',
   );
@@ -47,11 +52,14 @@ function stateOf(entry: LibraryEntry): string {
   const converted = parts.some(({ component }) => isConverted(component));
   const precision = converted ? entry.precision : null;
   if (ready) return ['ready', precision, kept, ...checker].filter(Boolean).join(', ');
-  const done = parts.reduce((sum, part) => sum + part.bytesDone, 0);
-  if (done === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
-  const known = parts.every(({ bytesTotal }) => bytesTotal !== null);
-  const total = parts.reduce((sum, part) => sum + (part.bytesTotal ?? 0), 0);
-  return `incomplete, ${formatBytes(done)}${known ? ` (${formatPercent(done / total)})` : ''} fetched`;
+  const { bytesDone, bytesTotal } = sumProgress(
+    parts.filter(
+      ({ component: one }) => !shared.includes(one) && isWanted(manifest, one, entry.adapters),
+    ),
+  );
+  if (bytesDone === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
+  const share = bytesTotal === null ? '' : ` (${formatPercent(bytesDone / bytesTotal)})`;
+  return `incomplete, ${formatBytes(bytesDone)}${share} fetched`;
 }
 
 /** What a listed language model will take, where that is known. */

@@ -63,11 +63,34 @@ export interface StoredComponent {
   readonly verifiedAt: string;
 }
 
-/** How far another tab of this browser is with what it does to a model. */
+/** How far the work on a model is: a download or a check, of this tab or another one of this browser. */
 export interface WorkElsewhere {
   readonly bytesDone: number;
   /** Null where it is not known yet. */
   readonly bytesTotal: number | null;
+}
+
+/**
+ * Sums up the parts of a model. What is absent was not chosen, or cancelled: it is no part of the work. Neither is a
+ * part that failed before its size was known.
+ */
+export function progressOf(parts: readonly PartState[]): WorkElsewhere {
+  const counted = parts.filter(
+    ({ status, bytesTotal }) => status !== 'absent' && (status !== 'failed' || bytesTotal !== null),
+  );
+  return sumProgress(counted);
+}
+
+/** The total is not known while one of them is not. */
+export function sumProgress(works: readonly WorkElsewhere[]): WorkElsewhere {
+  return works.reduce<WorkElsewhere>(
+    (sum, { bytesDone, bytesTotal }) => ({
+      bytesDone: sum.bytesDone + bytesDone,
+      bytesTotal:
+        sum.bytesTotal === null || bytesTotal === null ? null : sum.bytesTotal + bytesTotal,
+    }),
+    { bytesDone: 0, bytesTotal: 0 },
+  );
 }
 
 /** A model or a tool as the library knows it. */
@@ -85,6 +108,8 @@ export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
   readonly adapters?: AdapterChoices;
   readonly parts: readonly PartState[];
   readonly stored: readonly StoredComponent[];
+  /** Of what is stored, the parts of another model as well that is here: they stay when this one is deleted. */
+  readonly shared?: readonly ComponentId[];
   /**
    * What another tab downloads, converts, checks or deletes of it right now; null while none does. Only
    * that tab can pause or cancel: here every call that changes the model rejects with `MODEL_BUSY`.
@@ -178,6 +203,8 @@ export interface LibrarySnapshot {
     readonly bytesTotal: number | null;
   }[];
   readonly storage: StorageReport;
+  /** Bytes of all models, tools and LoRAs. What models share is counted once. */
+  readonly bytesStored: number;
 }
 
 /** Video models and language models. */

@@ -77,7 +77,10 @@ async function addedTo(source: ModelSource, context: FamilyContext): Promise<Mod
         };
   try {
     const plan = await checkAdded(manifest, local, context);
-    return plan ? await withFittingChoices(manifest, plan, context) : manifest;
+    const fitting = plan ? await withFittingChoices(manifest, plan, context) : manifest;
+    // What somebody adds has a folder of its own for every part, also for those that its base keeps elsewhere.
+    const components = fitting.components.map(({ keptWith: _, ...component }) => component);
+    return { ...fitting, components };
   } catch (refusal) {
     await context.models.folder(manifest.id).clear();
     throw refusal;

@@ -1,5 +1,6 @@
 import {
   type ComponentId,
+  type DownloadPlan,
   type LocalFile,
   type PartStatus,
   type Precision,
@@ -52,9 +53,10 @@ export class Downloads {
       if (requested.length === 0) return;
       const fetches = requested.some((component) => !local.has(component));
       if (fetches) await requireTerms(this.environment.terms);
-      if (!(await this.#prepare(model, precision, local, requested))) return;
+      const sizes = await this.#prepare(model, precision, local, requested);
+      if (!sizes) return;
       this.#pick(model, requested, local);
-      await this.#run(model, precision, local, requested);
+      await this.#run(model, precision, local, requested, sizes);
     });
   }
 
@@ -99,7 +101,9 @@ export class Downloads {
     const unfinished = chosen(model, component).filter(
       (one) => !['complete', 'verifying'].includes(model.part(one).status),
     );
-    await this.registry.want(model, (before) => before.filter((one) => !unfinished.includes(one)));
+    await this.registry.want(model, (wanted) => {
+      for (const one of unfinished) wanted.delete(one);
+    });
     for (const one of unfinished) this.#picked.get(model.manifest.id)?.delete(one);
     const running = this.#running.get(model.manifest.id);
     this.#preparing.get(model.manifest.id)?.stop.abort();
@@ -150,11 +154,14 @@ export class Downloads {
     precision: Precision,
     local: LocalFiles,
     requested: readonly ComponentId[],
+    sizes: ReadonlyMap<ComponentId, number>,
   ): Promise<void> {
     const { id } = model.manifest;
     // Local files are not to be had again after a reload.
     const fetched = requested.filter((component) => !local.has(component));
-    await this.registry.want(model, (before) => [...before, ...fetched]);
+    await this.registry.want(model, (wanted) => {
+      for (const one of fetched) wanted.set(one, sizes.get(one) ?? null);
+    });
     const choose = () => this.#choose(model, precision);
     // As long as a part is kept in another precision, that one is the model's.
     if (requested.every((component) => model.part(component).status !== 'complete')) await choose();
@@ -162,14 +169,21 @@ export class Downloads {
     const download = new Download(this.environment, client, model, precision, local, choose);
     this.#running.set(id, download);
     try {
-      for (const component of requested) download.queue(component);
+      for (const component of requested) {
+        download.queue(component);
+        const bytesTotal = sizes.get(component);
+        // Each at once, so that the whole is known before the last header is read.
+        if (bytesTotal) model.dispatch(component, { type: 'sized', bytesTotal });
+      }
       await download.run();
     } finally {
       this.#running.delete(id);
       const gone = (one: ComponentId) =>
         ['complete', 'absent'].includes(model.part(one).status) && !model.part(one).error;
       for (const one of requested.filter(gone)) this.#picked.get(id)?.delete(one);
-      await this.registry.want(model, (before) => before.filter((one) => !gone(one)));
+      await this.registry.want(model, (wanted) => {
+        for (const one of wanted.keys()) if (gone(one)) wanted.delete(one);
+      });
     }
   }
 
@@ -182,9 +196,10 @@ export class Downloads {
   }
 
   /**
-   * Checks the free storage; false when the check was aborted. Without a connection no sizes are known:
-   * then the download begins all the same, and waits for the connection.
+   * Checks the free storage. Without a connection no sizes are known: then the download begins all the same, and
+   * waits for the connection.
    *
+   * @returns the sizes of the parts; null when the check was aborted
    * @throws KinoraError `STORAGE_FULL`, and what the hub answers
    */
   async #prepare(
@@ -192,16 +207,20 @@ export class Downloads {
     precision: Precision,
     local: LocalFiles,
     only: readonly ComponentId[],
-  ): Promise<boolean> {
+  ): Promise<ReadonlyMap<ComponentId, number> | null> {
     const { id } = model.manifest;
+    let parts: DownloadPlan['parts'] = [];
     const stop = new AbortController();
     const { signal } = stop;
     this.#preparing.set(id, { precision, stop });
     try {
       const storage = await this.environment.storage();
       const client = this.hubs.brief();
-      const context = { client, storage, local, only, signal };
-      requireRoom(await planDownload(model, precision, context));
+      const { models } = this.environment;
+      const context = { client, storage, models, local, only, signal };
+      const plan = await planDownload(model, precision, context);
+      requireRoom(plan);
+      parts = plan.parts;
     } catch (thrown) {
       const { code } = toKinoraError(thrown);
       const unknown = ['HUB_UNREACHABLE', 'HUB_BUSY', 'MODEL_FILE_MISSING'].includes(code);
@@ -209,7 +228,8 @@ export class Downloads {
     } finally {
       this.#preparing.delete(id);
     }
-    return !signal.aborted;
+    if (signal.aborted) return null;
+    return new Map(parts.map(({ component, bytesTotal }) => [component, bytesTotal]));
   }
 }
 

@@ -59,7 +59,7 @@ export class Library implements LibraryApi {
 
   async snapshot(): Promise<LibrarySnapshot> {
     await this.#start();
-    this.#storage = await this.#environment.storage();
+    this.#storage = await this.#readStorage();
     return this.#snapshot();
   }
 
@@ -101,7 +101,8 @@ export class Library implements LibraryApi {
       models,
     });
     await writeAddedModel(models.folder(manifest.id), manifest);
-    const model = await this.#registry.add({ manifest, base: null }, 'added');
+    const model = this.#registry.add({ manifest, base: null }, 'added');
+    await model.refresh();
     this.#environment.channel.post({ type: 'changed' });
     return model.entry();
   }
@@ -111,7 +112,8 @@ export class Library implements LibraryApi {
     const client = this.#hubs.brief();
     const manifest = await addedTool(source, client, this.#registry.ids);
     await writeAddedModel(this.#environment.tools.folder(manifest.id), manifest);
-    const tool = await this.#registry.addTool(manifest, 'added');
+    const tool = this.#registry.addTool(manifest, 'added');
+    await tool.refresh();
     this.#environment.channel.post({ type: 'changed' });
     return tool.entry();
   }
@@ -133,9 +135,10 @@ export class Library implements LibraryApi {
   ): Promise<DownloadPlan> {
     await this.#start();
     const model = this.#registry.get(id);
-    const storage = await this.#environment.storage();
+    const storage = await this.#readStorage();
     const client = this.#hubs.brief();
-    return planDownload(model, precision, { client, storage, adapters });
+    const { models } = this.#environment;
+    return planDownload(model, precision, { client, storage, models, adapters });
   }
 
   async download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void> {
@@ -195,9 +198,9 @@ export class Library implements LibraryApi {
     const model = await this.#own(id);
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
-      await this.#registry.want(model, () => []);
+      await this.#registry.want(model, (wanted) => wanted.clear());
       for (const { component } of model.parts) {
-        if (!this.#registry.isUsedElsewhere(model, component)) await deletePart(model, component);
+        if (!model.isSharedInUse(component)) await deletePart(model, component);
       }
       await model.refresh();
     });
@@ -261,7 +264,7 @@ export class Library implements LibraryApi {
     const { channel } = this.#environment;
     await this.#registry.load();
     await this.#loras.start();
-    this.#storage = await this.#environment.storage();
+    this.#storage = await this.#readStorage();
     channel.listen((message) => this.#receive(message));
     channel.post({ type: 'hello' });
   }
@@ -314,9 +317,22 @@ export class Library implements LibraryApi {
   async #publish(): Promise<void> {
     this.#tabs.announce();
     // A browser that does not say how much is free leaves the last figure.
-    this.#storage = await this.#environment.storage().catch(() => this.#storage);
+    this.#storage = await this.#readStorage().catch(() => this.#storage);
     const snapshot = this.#snapshot();
     for (const listener of this.#listeners) listener(snapshot);
+  }
+
+  /** The browser's own counter falls behind after a crash: the files that are there count then. */
+  async #readStorage(): Promise<StorageReport> {
+    const { usage, quota, ...others } = await this.#environment.storage();
+    const missed = Math.max(0, this.#bytesStored - usage);
+    // What is free is measured on the disk, and is right.
+    return { ...others, usage: usage + missed, quota: quota + missed };
+  }
+
+  get #bytesStored(): number {
+    const loras = this.#loras.entries.reduce((sum, { bytes }) => sum + bytes, 0);
+    return this.#registry.bytesStored + loras;
   }
 
   #snapshot(): LibrarySnapshot {
@@ -328,6 +344,7 @@ export class Library implements LibraryApi {
       loras: this.#loras.entries,
       loraDownloads: this.#loras.downloads,
       storage: this.#storage,
+      bytesStored: this.#bytesStored,
     };
   }
 }

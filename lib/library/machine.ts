@@ -79,7 +79,7 @@ export function advancePart(part: PartState, event: PartEvent): PartState {
         restartNotice: event.notice,
       };
     case 'verifying':
-      return status === 'complete' ? { ...bare, status: 'verifying' } : part;
+      return status === 'complete' ? { ...bare, bytesDone: 0, status: 'verifying' } : part;
     case 'completed': {
       if (status !== 'downloading' && status !== 'verifying' && status !== 'absent') return part;
       const { bytes } = event;

@@ -25,11 +25,13 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   readonly #fetched = new Set<ComponentId>();
   precision: Precision | null = null;
   adapters: AdapterChoices | undefined;
-  /** Parts whose download was begun and neither ended nor cancelled. */
-  wanted: ReadonlySet<ComponentId> = new Set();
+  /** Parts whose download was begun and neither ended nor cancelled, with the sizes of their files. */
+  wanted: ReadonlyMap<ComponentId, number | null> = new Map();
   #parts: PartState[];
   #stored: readonly StoredComponent[] = [];
   #elsewhere: WorkElsewhere | null = null;
+  /** Set by the registry: the other models of which a component is a part as well, with the same files. */
+  sharing: (component: ComponentId) => readonly ManagedModel[] = () => [];
 
   /** @param onChange called after each change of what {@link entry} gives */
   constructor(
@@ -75,9 +77,13 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
       const paths = offered ? [...adapters, adapterPath(offered)] : adapters;
       return kept || paths.some((path) => name.startsWith(`${path}@`));
     }
-    const kept = this.#precisionsOf(component);
-    if (!stored || kept.length === 0) return stored !== undefined;
-    if (stored.precision === precision) return true;
+    return stored !== undefined && this.serves(stored, precision);
+  }
+
+  /** Whether a component is stored in the form that this precision asks for. */
+  serves(stored: StoredComponent, precision: Precision): boolean {
+    const kept = this.#precisionsOf(stored.component);
+    if (kept.length === 0 || stored.precision === precision) return true;
     // In a precision that it is not kept in, it is kept in the next finer, which then serves for both.
     return !kept.includes(precision) && kept.at(-1) === stored.precision;
   }
@@ -96,7 +102,20 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   homeOf(component: ComponentId): string {
     const { components, id } = this.manifest;
     const kept = components.find((one) => one.id === component)?.keptWith;
-    return (this.origin === 'listed' && kept) || id;
+    return kept ?? id;
+  }
+
+  /** Whether another model that is here, or is fetched, has the same files of a part. */
+  isSharedInUse(component: ComponentId): boolean {
+    return this.sharing(component).some(
+      ({ wanted, elsewhere, stored }) =>
+        wanted.size > 0 || elsewhere || stored.some((one) => one.component !== component),
+    );
+  }
+
+  /** Whether another model waits for the rest of a part that both have: then that model goes on with it, or ends it. */
+  isWantedByOther(component: ComponentId): boolean {
+    return this.sharing(component).some(({ wanted }) => wanted.has(component));
   }
 
   /** Bytes that came off the wire: the rate that is shown. What is converted and safe lags behind. */
@@ -109,10 +128,9 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   dispatch(component: ComponentId, event: PartEvent): void {
     if (event.type === 'progress') {
       const gained = event.bytesDone - this.part(component).bytesDone;
-      const counted = this.#fetched.has(component);
-      if (gained > 0 && !counted && this.part(component).status === 'downloading') {
-        this.rate.add(gained);
-      }
+      const { status } = this.part(component);
+      const isCounted = status === 'downloading' && this.#fetched.has(component);
+      if (gained > 0 && !isCounted) this.rate.add(gained);
     }
     this.#parts = this.#parts.map((part) =>
       part.component === component ? advancePart(part, event) : part,
@@ -137,30 +155,18 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.#elsewhere;
   }
 
-  /** How far this tab is, over all parts. */
-  progress(): WorkElsewhere {
-    let bytesDone = 0;
-    let bytesTotal: number | null = 0;
-    for (const part of this.#parts) {
-      bytesDone += part.bytesDone;
-      if (bytesTotal !== null) {
-        bytesTotal = part.bytesTotal === null ? null : bytesTotal + part.bytesTotal;
-      }
-    }
-    return { bytesDone, bytesTotal };
-  }
-
   entry(): LibraryEntry<M> {
     const { manifest, origin, elsewhere } = this;
     const [parts, stored] = [this.#parts, this.#stored];
-    const isFetching = parts.some(({ status }) => status === 'downloading');
-    const bytesPerSecond = isFetching ? this.rate.bytesPerSecond : 0;
+    const moves = parts.some(({ status }) => status === 'downloading' || status === 'verifying');
+    const bytesPerSecond = moves ? this.rate.bytesPerSecond : 0;
     const precision = origin === 'bundled' ? manifest.precision : this.precision;
     const ready = this.needed.every((one) => stored.some(({ component }) => component === one));
     const entry = { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
     const hidden = this.listed.hidden === true && { hidden: true as const };
     const chosen = this.adapters && { adapters: this.adapters };
-    return { ...entry, ...hidden, ...chosen };
+    const kept = stored.map(({ component }) => component).filter((one) => this.isSharedInUse(one));
+    return { ...entry, ...hidden, ...chosen, ...(kept.length > 0 && { shared: kept }) };
   }
 
   /** Reads what is on disk of one part. */
@@ -184,14 +190,17 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
       const bytes = stored.sources.reduce((sum, source) => sum + source.bytes, 0);
       part = advancePart(part, { type: 'completed', bytes, bytesStored: stored.bytesStored });
     } else {
-      const begun = progress !== null && progress.bytesDone > 0;
+      // Half of a shared part is of the models that want it, else of the one in whose folder it lies.
+      const isHome = this.homeOf(component) === this.manifest.id;
+      const begun =
+        progress && progress.bytesDone > 0 && isHome && !this.isWantedByOther(component);
       if (begun || this.wanted.has(component)) {
         const size = progress?.sources.reduce((sum, source) => sum + source.size, 0);
         part = advancePart(part, {
           type: 'interrupted',
           bytesDone: progress?.bytesDone ?? 0,
           bytesStored: progress?.bytesStored ?? 0,
-          bytesTotal: size ?? bytesTotal,
+          bytesTotal: size ?? this.wanted.get(component) ?? bytesTotal,
         });
       }
     }

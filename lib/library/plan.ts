@@ -11,15 +11,17 @@ import {
 import { isConverted } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
-import { installProgress } from '../weights/store';
+import { installProgress, type StoreFolder } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { configurationOf, filesOf } from './sources';
+import { configurationOf, filesOf, twinOf } from './sources';
 
 /** What a download is planned from. */
 export interface PlanContext {
   readonly client: HubClient;
   readonly storage: StorageReport;
+  /** The folder of all models. */
+  readonly models: StoreFolder;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
   /** Those chosen before when absent. */
@@ -37,7 +39,7 @@ export interface PlanContext {
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  { client, storage, adapters = model.adapters, local = new Map(), only, signal }: PlanContext,
+  { client, storage, models, adapters = model.adapters, local, only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
@@ -46,16 +48,18 @@ export async function planDownload(
   );
   const parts = await Promise.all(
     selected.map(async ({ component }) => {
-      const sources = local.has(component)
-        ? (local.get(component) ?? []).map(localSource)
+      const picked = local?.get(component);
+      const sources = picked
+        ? picked.map(localSource)
         : await remoteFiles(model, component, { precision, adapters, client, signal });
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
       const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
-      if (model.has(component, precision, adapters) && !local.has(component)) {
+      if (model.has(component, precision, adapters) && !picked) {
         return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
       }
       const begun = await progressOf(model, component, precision, sources);
-      const bytesLeft = Math.max(0, bytesTotal - begun.bytesDone);
+      const twin = await twinOf(models, model, component, precision, sources);
+      const bytesLeft = twin ? 0 : Math.max(0, bytesTotal - begun.bytesDone);
       const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
       const whole =
         plan && isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;
@@ -127,8 +131,8 @@ async function remoteFiles(
   try {
     return await Promise.all(
       filesOf(model.manifest, component, precision, adapters).map(async (file) => {
-        const { size, identity } = await client.file(file, signal);
-        return { name: `${file.repository}/${file.path}`, size, identity };
+        const { size, identity, sha256 } = await client.file(file, signal);
+        return { name: `${file.repository}/${file.path}`, size, identity, sha256 };
       }),
     );
   } catch (thrown) {

@@ -19,6 +19,10 @@ const adapters = z.union([
     .transform((one) => (one === null ? [] : [one])),
 ]);
 
+const sizes = z.record(z.string(), z.number().nullable());
+/** Earlier versions wrote a list, without sizes. */
+const wantedParts = z.union([sizes, z.array(z.string()).transform(() => sizes.parse({}))]);
+
 const schema = z.object({
   /** Base address of the hub; null for the one that is set by default. */
   hub: z.string().nullable().default(null),
@@ -28,8 +32,8 @@ const schema = z.object({
   precision: z.record(z.string(), z.enum(precisions)).default({}),
   /** Adapters that were chosen for each model, `owner/name/path`. */
   adapter: z.record(z.string(), adapters).default({}),
-  /** Parts whose download was begun and neither ended nor cancelled, by model. */
-  wanted: z.record(z.string(), z.array(z.string())).default({}),
+  /** Parts whose download was begun and neither ended nor cancelled, by model; with their sizes, where known. */
+  wanted: z.record(z.string(), wantedParts).default({}),
 });
 
 /** What the user has chosen. */

@@ -55,6 +55,18 @@ export class ModelRegistry {
     return new Set([...this.#models.keys(), ...this.#tools.keys()]);
   }
 
+  /** Bytes of all models and tools, of what models share once. */
+  get bytesStored(): number {
+    const bytes = new Map<string, number>();
+    for (const model of [...this.models, ...this.tools]) {
+      for (const { component, bytesStored } of model.parts) {
+        const place = `${model.homeOf(component)}/${component}`;
+        bytes.set(place, Math.max(bytes.get(place) ?? 0, bytesStored));
+      }
+    }
+    return [...bytes.values()].reduce((sum, one) => sum + one, 0);
+  }
+
   find(id: string): ManagedModel | undefined {
     return this.#models.get(id) ?? this.#tools.get(id);
   }
@@ -78,8 +90,10 @@ export class ModelRegistry {
 
   async load(): Promise<void> {
     await this.reloadChoices();
-    for (const tool of [...languageModels, ...finishers]) await this.addTool(tool, 'listed');
-    for (const listed of await this.#environment.listed()) await this.add(listed, 'listed');
+    for (const tool of [...languageModels, ...finishers]) this.addTool(tool, 'listed');
+    for (const listed of await this.#environment.listed()) this.add(listed, 'listed');
+    // Whose an unfinished part is depends on all models that share it.
+    for (const model of [...this.models, ...this.tools]) await model.refresh();
     await this.#addAdded();
   }
 
@@ -98,11 +112,11 @@ export class ModelRegistry {
     await this.#addAdded();
   }
 
-  async add(listed: ListedModel, origin: 'listed' | 'added'): Promise<ManagedModel<ModelManifest>> {
+  /** Lists a model; what is on disk of it is read with its first `refresh`. */
+  add(listed: ListedModel, origin: 'listed' | 'added'): ManagedModel<ModelManifest> {
     const { id } = listed.manifest;
     const { models } = this.#environment;
-    // What somebody adds cannot change the parts of other models.
-    const folder = origin === 'listed' ? storeOfModel(models, listed.manifest) : models.folder(id);
+    const folder = storeOfModel(models, listed.manifest);
     const { components } = listed.manifest;
     // Without these it cannot run.
     const own = components.filter(({ faster }) => !faster).map((component) => component.id);
@@ -112,13 +126,17 @@ export class ModelRegistry {
       : new ManagedModel(listed, origin, needed, folder, this.#onChange, () =>
           this.#installationOf(listed.manifest),
         );
+    model.sharing = (component) => {
+      const home = model.homeOf(component);
+      return this.models.filter((other) => other !== model && other.homeOf(component) === home);
+    };
     this.#models.set(id, model);
     this.#apply(this.#choices);
-    await model.refresh();
     return model;
   }
 
-  async addTool(manifest: ToolManifest, origin: 'listed' | 'added'): Promise<ManagedModel> {
+  /** As {@link add}. */
+  addTool(manifest: ToolManifest, origin: 'listed' | 'added'): ManagedModel {
     const { id } = manifest;
     const folder = this.#environment.tools.folder(id);
     const listed = { manifest, base: null };
@@ -126,7 +144,6 @@ export class ModelRegistry {
     const tool = new ManagedModel(listed, origin, [part], folder, this.#onChange);
     this.#tools.set(id, tool);
     this.#apply(this.#choices);
-    await tool.refresh();
     return tool;
   }
 
@@ -165,24 +182,17 @@ export class ModelRegistry {
     }));
   }
 
-  /** Whether another model that is here, or is fetched, has the same files of a part. */
-  isUsedElsewhere(model: ManagedModel, component: ComponentId): boolean {
-    const home = model.homeOf(component);
-    return this.models.some((other) => {
-      if (other === model || other.homeOf(component) !== home) return false;
-      return other.wanted.size > 0 || other.stored.some((one) => one.component !== component);
-    });
-  }
-
-  /** Notes which parts of a model are to be had, over the end of this worker. */
+  /** Notes which parts of a model are to be had, and their sizes, over the end of this worker. */
   async want(
     { manifest: { id } }: ManagedModel,
-    change: (before: readonly ComponentId[]) => readonly ComponentId[],
+    change: (wanted: Map<ComponentId, number | null>) => void,
   ): Promise<void> {
     await this.#note((choices) => {
-      const { [id]: before = [], ...others } = choices.wanted;
-      const after = [...new Set(change(before))];
-      return { ...choices, wanted: after.length > 0 ? { ...others, [id]: after } : others };
+      const { [id]: before = {}, ...others } = choices.wanted;
+      const wanted = new Map(Object.entries(before));
+      change(wanted);
+      const own = wanted.size > 0 && { [id]: Object.fromEntries(wanted) };
+      return { ...choices, wanted: { ...others, ...own } };
     });
   }
 
@@ -229,10 +239,10 @@ export class ModelRegistry {
 
   async #addAdded(): Promise<void> {
     for (const manifest of await addedModels(this.#environment.models)) {
-      if (!this.find(manifest.id)) await this.add({ manifest, base: null }, 'added');
+      if (!this.find(manifest.id)) await this.add({ manifest, base: null }, 'added').refresh();
     }
     for (const manifest of await addedTools(this.#environment.tools)) {
-      if (!this.find(manifest.id)) await this.addTool(manifest, 'added');
+      if (!this.find(manifest.id)) await this.addTool(manifest, 'added').refresh();
     }
   }
 
@@ -242,7 +252,7 @@ export class ModelRegistry {
       const { id } = model.manifest;
       model.precision = choices.precision[id] ?? null;
       model.adapters = choices.adapter[id];
-      model.wanted = new Set(choices.wanted[id]);
+      model.wanted = new Map(Object.entries(choices.wanted[id] ?? {}));
     }
   }
 }

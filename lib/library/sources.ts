@@ -143,6 +143,28 @@ export async function openHeaders(
   };
 }
 
+/** The folder of a component that another model made of the same files, and that model's id; null without one. */
+export async function twinOf(
+  models: StoreFolder,
+  model: ManagedModel,
+  component: ComponentId,
+  precision: Precision,
+  sources: readonly Pick<ByteSource, 'name' | 'sha256'>[],
+): Promise<{ readonly id: string; readonly folder: StoreFolder } | null> {
+  for (const id of await models.folders()) {
+    const folder = models.folder(id).folder(component);
+    const stored = id === model.homeOf(component) ? null : await readStoredComponent(folder);
+    if (!stored || stored.sources.length !== sources.length) continue;
+    // The names as well: by its adapter's name a model knows which one it has.
+    const isSame = stored.sources.every(({ name, sha256 }, i) => {
+      const { name: other = '', sha256: sum = null } = sources[i] ?? {};
+      return sum !== null && sum === sha256 && name.split('@')[0] === other.split('@')[0];
+    });
+    if (isSame && model.serves(stored, precision)) return { id, folder };
+  }
+  return null;
+}
+
 /**
  * What an installed model keeps of a file of the hub as it came, in place of the hub's; the hub's file where none does.
  *

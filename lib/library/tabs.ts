@@ -1,4 +1,4 @@
-import { KinoraError } from '../contract';
+import { KinoraError, progressOf } from '../contract';
 import { modelLock } from '../weights/store';
 import type { LibraryEnvironment, LibraryMessage } from './environment';
 import type { ManagedModel } from './managed-model';
@@ -62,7 +62,7 @@ export class Tabs {
   /** Tells the other tabs how far this one is. */
   announce(): void {
     for (const [id, model] of this.#working) {
-      this.#environment.channel.post({ type: 'working', id, progress: model.progress() });
+      this.#environment.channel.post({ type: 'working', id, progress: progressOf(model.parts) });
     }
   }
 

@@ -151,7 +151,7 @@ describe('what the user has chosen', () => {
     await untilVaeDownloads(library);
     await library.pause(id);
     await downloading;
-    expect((await read()).wanted[id]).toContain('vae');
+    expect((await read()).wanted[id]).toHaveProperty('vae');
     await library.forgetModel(id);
     expect(await read()).toMatchObject({ wanted: {}, precision: {} });
   });

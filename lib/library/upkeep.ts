@@ -15,21 +15,18 @@ async function verifyPart(
   component: ComponentId,
   signal: AbortSignal,
 ): Promise<void> {
-  const before = model.part(component);
-  model.dispatch(component, { type: 'verifying' });
+  const { bytesStored, bytesTotal } = model.part(component);
+  // As bytes of its source files, like everything else that is summed up.
+  const bytes = bytesTotal ?? bytesStored;
   try {
-    const stored = await verifyComponent(model.folder.folder(component), {
+    await verifyComponent(model.folder.folder(component), {
       signal,
-      onProgress: (bytesDone, bytesTotal) =>
-        model.dispatch(component, {
-          type: 'progress',
-          bytesDone,
-          bytesTotal,
-          bytesStored: before.bytesStored,
-        }),
+      onProgress: (done, total) => {
+        const bytesDone = Math.round((bytes * done) / total);
+        model.dispatch(component, { type: 'progress', bytesDone, bytesTotal: bytes, bytesStored });
+      },
     });
-    const { bytesStored } = stored;
-    model.dispatch(component, { type: 'completed', bytes: before.bytesDone, bytesStored });
+    model.dispatch(component, { type: 'completed', bytes, bytesStored });
   } catch (thrown) {
     if (signal.aborted) throw thrown;
     const error = toKinoraError(thrown);
@@ -46,12 +43,16 @@ export async function deletePart(model: ManagedModel, component: ComponentId): P
   await model.refresh();
 }
 
-/** Deletes what is not complete of a part; what is complete stays, also where it was to be replaced. */
+/**
+ * Deletes what is not complete of a part; what is complete stays, also where it was to be replaced, and what another
+ * model waits for.
+ */
 export async function dropUnfinished(
   model: ManagedModel,
   component: ComponentId,
   environment: LibraryEnvironment,
 ): Promise<void> {
+  if (model.isWantedByOther(component)) return;
   const home = model.homeOf(component);
   if (home === model.manifest.id) return drop(model, component);
   // Where it is fetched for another model, that one goes on.
@@ -80,8 +81,11 @@ export class Verifications {
       const controller = new AbortController();
       const { signal } = controller;
       this.#running.set(id, controller);
+      const components = model.stored.map(({ component }) => component);
+      // All at once: together they are what is to be checked.
+      for (const component of components) model.dispatch(component, { type: 'verifying' });
       try {
-        for (const { component } of model.stored) await verifyPart(model, component, signal);
+        for (const component of components) await verifyPart(model, component, signal);
       } catch (thrown) {
         if (!signal.aborted) throw thrown;
       } finally {
