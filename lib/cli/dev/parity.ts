@@ -63,7 +63,8 @@ process.exitCode = await runCommand('parity', help, optionTypes, async (args) =>
     const document = { backend, kernels, ...device, seconds, failed, lines };
     process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
   }
-  process.stdout.write(`${lines.length - failed} passed, ${failed} failed\n`);
+  const output = json ? process.stderr : process.stdout;
+  output.write(`${lines.length - failed} passed, ${failed} failed\n`);
   return failed > 0 || lines.length === 0 ? 1 : 0;
 });
 
