@@ -12,6 +12,7 @@ import { isLoopback } from '../contract/loopback';
 import { Backoff } from '../worker/retry';
 import { deviceOf } from './arguments';
 import { HeadlessPage } from './browser/headless-page';
+import { emulated } from './browser/launch';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import { ServingPage } from './browser/serving-page';
 import { Command } from './command';
