@@ -19,7 +19,13 @@ import { familyOf } from '../pipeline/open';
 import { defaultBaseNames, readShardIndex } from '../weights/formats/checkpoint';
 import { parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
-import { type HubClient, hubByteSource, type Listing, parseAddress } from '../weights/hub';
+import {
+  type Address,
+  type HubClient,
+  hubByteSource,
+  type Listing,
+  parseAddress,
+} from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
 import type { ListedModel } from './environment';
 import { bareName, isWeightFile, type MatchedFiles, matchFiles, openWeights } from './local-files';
@@ -52,15 +58,18 @@ interface FamilyContext extends CheckContext, Pick<AddContext, 'taken'> {
  */
 export async function addedModel(source: ModelSource, context: AddContext): Promise<ModelManifest> {
   const { client, families } = context;
-  const found: FoundFiles = 'files' in source ? source : await onHub(source, client);
+  const found: FoundFiles =
+    'files' in source
+      ? source
+      : await onHub(parseAddress(source.address, client.base, source.revision), client);
   const headers = await headersOf(found, client);
   let refusal: unknown = new KinoraError('MODEL_UNKNOWN', 'There is no model to add to.');
   const bases = context.bases.map((base) => {
     const { installation } = familyOf(families, base.manifest);
+    const ids = new Set<string | null>(base.manifest.components.map(({ id }) => id));
     const own = headers.filter((header) => {
       const { component, remedy } = installation.recognise(header);
-      const isPart = base.manifest.components.some(({ id }) => id === component);
-      return isPart || remedy !== undefined;
+      return remedy !== undefined || ids.has(component);
     });
     return { base, installation, bytes: own.reduce((sum, { file }) => sum + file.size, 0) };
   });
@@ -113,11 +122,7 @@ interface FoundOnHub {
 type FoundFiles = FoundOnHub | { readonly files: readonly LocalFile[] };
 
 /** @throws KinoraError `ADDRESS_INVALID`, and what the hub answers */
-async function onHub(
-  source: Extract<ModelSource, { address: string }>,
-  client: HubClient,
-): Promise<FoundOnHub> {
-  const address = parseAddress(source.address, client.base, source.revision);
+async function onHub(address: Address, client: HubClient): Promise<FoundOnHub> {
   if (address.kind === 'link') {
     throw new KinoraError(
       'ADDRESS_INVALID',
@@ -130,15 +135,12 @@ async function onHub(
   if (repository.has(ownManifest) || repository.has('model_index.json')) return { repository };
   const weights = [...listing.files.keys()].filter(isWeightFile);
   const [only] = weights;
-  if (weights.length === 1 && only !== undefined) {
-    return { repository, only: repository.file(only) };
-  }
-  const choice = weights.slice(0, 3).map((path) => `${address.repository}/${path}`);
+  if (weights.length === 1 && only) return { repository, only: repository.file(only) };
   throw new KinoraError(
     'ADDRESS_INVALID',
-    choice.length === 0
+    only === undefined
       ? `${address.repository} has no weights that can be read.`
-      : `${address.repository} has ${weights.length} files of weights: name one, such as ${choice[0]}.`,
+      : `${address.repository} has ${weights.length} files of weights: name one, such as ${address.repository}/${only}.`,
   );
 }
 
@@ -180,7 +182,7 @@ async function localManifest(
     const manifest = parseManifest(parseModelJson(own.path, await own.file.text()));
     const named = { ...manifest, id: uniqueId(manifest.id, context.taken) };
     // Beside it there may be files of the model, or none.
-    if (!files.some(({ path }) => isWeightFile(path))) return { manifest: named, local: new Map() };
+    if (context.headers.length === 0) return { manifest: named, local: new Map() };
     const { installation } = familyOf(context.families, manifest);
     const { local, leftOut } = await matchFiles(files, installation);
     return { manifest: withNote(named, leftOut), local };

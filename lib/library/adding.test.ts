@@ -169,7 +169,11 @@ describe('adding a model', () => {
         return { path: `my/${path}`, file: new File([new Uint8Array(bytes)], path) };
       };
       const names = ['model_index.json', 'scheduler/scheduler_config.json', 'vae/config.json'];
-      names.push('text_encoder/config.json', 'transformer/config.json', 'transformer_2/config.json');
+      names.push(
+        'text_encoder/config.json',
+        'transformer/config.json',
+        'transformer_2/config.json',
+      );
       names.push('tokenizer/tokenizer.json', 'tokenizer/tokenizer_config.json');
       const configuration = await Promise.all(names.map(read));
       const [high, low] = await Promise.all(

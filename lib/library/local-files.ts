@@ -63,9 +63,7 @@ export function bareName(path: string): string {
 }
 
 /** A local file of weights, its header read. */
-interface LocalWeights {
-  readonly path: string;
-  readonly local: LocalFile;
+interface LocalWeights extends LocalFile {
   readonly header: TensorFile;
   /** What the shards of one file have in common: their index, or their names but for the numbers. */
   readonly series: string;
@@ -87,10 +85,9 @@ export async function openWeights(files: readonly LocalFile[]): Promise<LocalWei
     const paths = new Set(shards.map((shard) => folderOf(path) + shard));
     const missing = [...paths].filter((shard) => !files.some((file) => file.path === shard));
     if (missing.length === paths.size) continue;
-    if (missing.length > 0) {
-      const sentence = `${missing.join(', ')} of ${path} is missing.`;
-      throw new KinoraError('MODEL_FILE_MISSING', sentence);
-    }
+    const [first] = missing;
+    if (first)
+      throw new KinoraError('MODEL_FILE_MISSING', `${first}, named by ${path}, is missing.`);
     for (const shard of paths) indexes.set(shard, path);
   }
   const weights = files.filter(({ path }) => isWeightFile(path));
@@ -100,15 +97,13 @@ export async function openWeights(files: readonly LocalFile[]): Promise<LocalWei
     const base = nameOf(index ?? path).replace(/\.safetensors(\.index\.json)?$/, '');
     const plain = defaultBaseNames.some((name) => name === base);
     return {
-      path,
-      local,
+      ...local,
       header: await openTensorFile(localSource(local)),
       series: index ?? path.replace(/\d+/g, ''),
       rank: (plain ? 0 : 2) + (index === undefined ? 1 : 0),
     };
   });
-  const opened = await Promise.all(opening);
-  return opened.sort((a, b) => a.rank - b.rank || (a.path < b.path ? -1 : 1));
+  return (await Promise.all(opening)).sort((a, b) => a.rank - b.rank || (a.path < b.path ? -1 : 1));
 }
 
 /** Local files by the parts of a model that they are. */
@@ -136,15 +131,12 @@ export async function matchFiles(
   for (const weights of await openWeights(files)) {
     const { path } = weights;
     const { name, component, remedy } = installation.recognise(weights.header);
-    if (remedy !== undefined)
-      throw new KinoraError('MODEL_WRONG_KIND', `${path} is ${name}.`, { remedy });
+    if (remedy) throw new KinoraError('MODEL_WRONG_KIND', `${path} is ${name}.`, { remedy });
+    const others = component === null ? [] : (matched.get(component) ?? []);
+    const rival = others.find((other) => !areShards(other, weights));
     if (component === null) {
       wrong.push({ path, what: name || 'unknown weights' });
-      continue;
-    }
-    const others = matched.get(component) ?? [];
-    const rival = others.find((other) => !areShards(other, weights));
-    if (!rival) {
+    } else if (!rival) {
       matched.set(component, [...others, weights]);
     } else if (folderOf(rival.path) === folderOf(path) && rival.rank < weights.rank) {
       wrong.push({ path, what: `another form of ${nameOf(rival.path)}` });
@@ -159,14 +151,8 @@ export async function matchFiles(
     const verb = named.length > 1 ? 'are' : 'is';
     throw new KinoraError('MODEL_WRONG_KIND', `${listOf(named)} ${verb} no part of this model.`);
   }
-  const local = new Map<ComponentId, readonly LocalFile[]>();
-  for (const [component, all] of matched) {
-    const paths = all.sort((a, b) => (a.path < b.path ? -1 : 1));
-    local.set(
-      component,
-      paths.map((one) => one.local),
-    );
-  }
+  const local = new Map<ComponentId, LocalFile[]>(matched);
+  for (const all of local.values()) all.sort((a, b) => (a.path < b.path ? -1 : 1));
   const { configuration, lacking } = configurationIn(files, installation);
   if (lacking.length === 0) local.set('configuration', configuration);
   else if (configuration.length > 0) {
@@ -182,9 +168,8 @@ export async function matchFiles(
 
 /** Whether two files of a component are shards of one. */
 function areShards(one: LocalWeights, other: LocalWeights): boolean {
-  const { tensors } = one.header;
-  const apart = [...other.header.tensors.keys()].every((name) => !tensors.has(name));
-  return one.series === other.series && apart;
+  const names = [...other.header.tensors.keys()];
+  return one.series === other.series && names.every((name) => !one.header.tensors.has(name));
 }
 
 function listOf(files: readonly { readonly path: string; readonly what: string }[]): string {
