@@ -5,12 +5,12 @@ import { sweepRuns } from '../../lib/predictions/saved-runs';
 import { PredictionStore } from '../../lib/predictions/store';
 import { sweep } from '../../lib/predictions/sweep';
 import { getLibrary } from '../library';
-import { readPicked } from '../models/local-files';
 
 /** @param picked the files of an input of the page */
 export function createLibraryApi(picked: (id: string) => readonly File[]): HeadlessLibraryApi {
   const library = getLibrary();
-  const files = () => readPicked([...picked('folder'), ...picked('files')]);
+  const files = (paths: readonly string[]) =>
+    picked('files').map((file, i) => ({ path: paths[i] ?? file.name, file }));
   return {
     snapshot: () => library.call((api) => api.snapshot()),
     setHub: (base) => library.call((api) => api.setHub(base)),
@@ -25,9 +25,10 @@ export function createLibraryApi(picked: (id: string) => readonly File[]): Headl
     deleteLora: (name) => library.call((api) => api.deleteLora(name)),
     addModel: (address, revision) => library.call((api) => api.addModel({ address, revision })),
     addTool: (address, revision) => library.call((api) => api.addTool({ address, revision })),
-    addPickedTool: () => library.call((api) => api.addTool({ files: files() })),
-    addPickedModel: () => library.call((api) => api.addModel({ files: files() })),
-    importPicked: (id, precision) => library.call((api) => api.importFiles(id, precision, files())),
+    addPickedTool: (paths) => library.call((api) => api.addTool({ files: files(paths) })),
+    addPickedModel: (paths) => library.call((api) => api.addModel({ files: files(paths) })),
+    importPicked: (id, precision, paths) =>
+      library.call((api) => api.importFiles(id, precision, files(paths))),
     addLora: (address) => library.call((api) => api.addLora(loraSource(address, picked('loras')))),
     setHubToken: (token) => library.call((api) => api.setHubToken(token, false)),
     termsAccepted: async () => (await readAcceptance()) !== null,

@@ -5,12 +5,11 @@ import { installHeadlessApi } from './api';
  * the studio, without anything to look at. It is ready when `main` says so.
  */
 export function mountHeadless(main: HTMLElement): void {
-  const inputs = ['image', 'last-image', 'loras', 'files', 'folder'].map((id) => {
+  const inputs = ['image', 'last-image', 'loras', 'files'].map((id) => {
     const input = document.createElement('input');
     input.type = 'file';
     input.id = id;
     input.multiple = !id.endsWith('image');
-    input.webkitdirectory = id === 'folder';
     return input;
   });
   main.replaceChildren(...inputs);

@@ -7,7 +7,7 @@ import { fetchEntry, watchModel } from './fetch-model';
 import { kinoraHome } from './home';
 import { listText } from './models-list';
 import { type ModelsAction, modelsHelp, parseModelsOptions } from './models-options';
-import { fromUser } from './paths';
+import { filesIn, fromUser } from './paths';
 import { type LibrarySession, openLibrarySession } from './session';
 
 process.exitCode = await new Command().run(async (command) => {
@@ -72,12 +72,15 @@ async function addModel(
     command.say(`Added ${manifest.name}: npm run models -- download ${manifest.id}`);
     return;
   }
-  // The inputs keep hold of the files; the page reads them in place.
-  await page.page.locator(kind === 'folder' ? '#folder' : '#files').setInputFiles(fromUser(source));
+  const files = await filesIn(fromUser(source));
+  // The input keeps hold of the files; the page reads them in place.
+  await page.page.locator('#files').setInputFiles(files.map(({ at }) => at));
+  const paths = files.map(({ inside }) => inside);
   const entry = await interruptible(command, () =>
-    page.call(what === 'model' ? 'addPickedModel' : 'addPickedTool'),
+    page.call(what === 'model' ? 'addPickedModel' : 'addPickedTool', paths),
   );
-  await importPicked(command, session, entry);
+  command.say(entry.manifest.description);
+  await importPicked(command, session, entry, paths);
 }
 
 /** Converts the picked files; a model of which nothing came is not left in the list. */
@@ -85,13 +88,14 @@ async function importPicked(
   command: Command,
   session: LibrarySession,
   entry: LibraryEntry,
+  paths: readonly string[],
 ): Promise<void> {
   const { page } = session;
   const { id, name, precision } = entry.manifest;
   const watch = watchModel(command, session, entry);
   try {
     await command.interruptible(
-      () => page.call('importPicked', id, precision),
+      () => page.call('importPicked', id, precision, paths),
       () => page.call('pause', id),
     );
   } catch (thrown) {

@@ -1,8 +1,8 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../contract/testing/folder';
-import { checkWritable, fromUser, makeFolders } from './paths';
+import { checkWritable, filesIn, fromUser, makeFolders } from './paths';
 
 const folder = temporaryFolder();
 
@@ -31,4 +31,23 @@ test('relative paths start in the working directory of the user', () => {
   vi.stubEnv('INIT_CWD', folder());
   expect(fromUser('v.mp4')).toBe(path.join(folder(), 'v.mp4'));
   vi.unstubAllEnvs();
+});
+
+test('a folder of symbolic links, as the cache of the hub has them, gives the files behind them', async () => {
+  const [blobs, snapshot] = ['blobs', 'snapshots/abc'].map((name) => path.join(folder(), name));
+  if (!blobs || !snapshot) throw new Error('there are two');
+  await mkdir(blobs);
+  await mkdir(path.join(snapshot, 'vae'), { recursive: true });
+  await writeFile(path.join(blobs, '01'), 'x');
+  await writeFile(path.join(snapshot, 'b.json'), '{}');
+  await symlink('../../../blobs/01', path.join(snapshot, 'vae', 'a.safetensors'));
+  await symlink('..', path.join(snapshot, 'vae', 'loop'));
+  expect(await filesIn(snapshot)).toEqual([
+    { at: path.join(snapshot, 'b.json'), inside: 'abc/b.json' },
+    { at: path.join(blobs, '01'), inside: 'abc/vae/a.safetensors' },
+  ]);
+  const file = path.join(snapshot, 'vae', 'a.safetensors');
+  expect(await filesIn(file)).toEqual([{ at: path.join(blobs, '01'), inside: 'a.safetensors' }]);
+  await symlink('gone', path.join(snapshot, 'c'));
+  await expect(filesIn(snapshot)).rejects.toMatchObject({ code: 'FILE_UNREADABLE' });
 });

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { access, mkdir, rmdir, stat } from 'node:fs/promises';
+import { access, mkdir, readdir, realpath, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { KinoraError } from '../contract';
@@ -10,6 +10,30 @@ export const root = path.resolve(fileURLToPath(new URL('../..', import.meta.url)
 /** A path as the person meant it: npm runs scripts in the project's folder, wherever one stands. */
 export function fromUser(file: string): string {
   return path.resolve(process.env.INIT_CWD || process.cwd(), file);
+}
+
+/**
+ * A file, or all files of a folder: where each lies, symbolic links resolved, and its path inside of the folder, the
+ * folder's name first. The cache of the hub's own tools consists of links, which browsers do not follow.
+ *
+ * @throws KinoraError `FILE_UNREADABLE` for a link to what is not there
+ */
+export async function filesIn(
+  file: string,
+  inside = path.basename(file),
+  above: readonly string[] = [],
+): Promise<{ at: string; inside: string }[]> {
+  const at = await realpath(file).catch((cause) => {
+    throw new KinoraError('FILE_UNREADABLE', `${file} leads to no file.`, { cause });
+  });
+  if (!(await stat(at)).isDirectory()) return [{ at, inside }];
+  // A link to a folder that it lies in would never end.
+  if (above.includes(at)) return [];
+  const names = (await readdir(at)).sort();
+  const below = names.map((name) =>
+    filesIn(path.join(at, name), `${inside}/${name}`, [...above, at]),
+  );
+  return (await Promise.all(below)).flat();
 }
 
 /** The folders above `file` that do not exist yet, the outermost first. */

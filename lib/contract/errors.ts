@@ -91,7 +91,7 @@ const table = {
   ],
   TENSOR_DTYPE: [
     'A tensor has an element type that cannot be read.',
-    'Use f32, f16, bf16 or fp8 weights, or a GGUF file of a known type.',
+    'Use f32, f16 or bf16 weights, fp8 with one scale for a tensor or a row, or GGUF: Q4_0 to Q8_0, Q2_K to Q6_K.',
   ],
   // The hub and the download
   ADDRESS_INVALID: [
@@ -267,7 +267,11 @@ export class KinoraError extends Error {
    * @param sentence what exactly is wrong; by default the table's general sentence
    * @param options `remedy` replaces the table's remedy
    */
-  constructor(code: ErrorCode, sentence?: string, options?: ErrorOptions & { remedy?: string }) {
+  constructor(
+    code: ErrorCode,
+    sentence?: string,
+    options?: ErrorOptions & { remedy?: string | undefined },
+  ) {
     super(sentence ?? table[code][0], options);
     this.code = code;
     // An error of the API may have an empty remedy.

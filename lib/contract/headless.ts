@@ -23,12 +23,12 @@ export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   downloadModel(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void>;
   addModel(address: string, revision?: string): Promise<ModelEntry>;
   addTool(address: string, revision?: string): Promise<ToolEntry>;
-  /** Lists the language model whose file is in `#files`. */
-  addPickedTool(): Promise<ToolEntry>;
-  /** Lists the model whose files are in `#folder` or `#files`. */
-  addPickedModel(): Promise<ModelEntry>;
+  /** Lists the language model whose file is in `#files`. @param paths as in {@link addPickedModel} */
+  addPickedTool(paths: readonly string[]): Promise<ToolEntry>;
+  /** Lists the model whose files are in `#files`. @param paths of these files in the folder that is meant */
+  addPickedModel(paths: readonly string[]): Promise<ModelEntry>;
   /** Stores what {@link addPickedModel} or {@link addPickedTool} has listed. */
-  importPicked(id: string, precision: Precision): Promise<void>;
+  importPicked(id: string, precision: Precision, paths: readonly string[]): Promise<void>;
   /** Adds the LoRA of an address, or the first file of `#loras` where there is none. */
   addLora(address: string | null): Promise<LoraEntry>;
   /** Uses a token for the hub until the page is closed. */

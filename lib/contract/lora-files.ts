@@ -21,7 +21,7 @@ export const twoTransformerModels: readonly string[] = ['wan2.2-i2v-a14b'];
 
 /** `low poly` and the like are words of styles. */
 const style =
-  '(?![ _-]?(poly|quality|res|detail|key|angle|light|contrast|heel|fantasy|fashion|speed|motion|rank)s?(?![a-z]))';
+  '(?![ _-]?(poly|quality|res|detail|key|angle|light|contrast|heel|fantasy|fashion|speed|motion|rank|vram|mem(ory)?)s?(?![a-z]))';
 const words: Readonly<Record<Noise, RegExp>> = {
   high: new RegExp(`(^|[^a-z])(high|highnoise|hn)(?=[^a-z]|$)${style}`, 'i'),
   low: new RegExp(`(^|[^a-z])(low|lownoise|ln)(?=[^a-z]|$)${style}`, 'i'),

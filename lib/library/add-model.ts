@@ -1,5 +1,6 @@
 import {
   adapterParts,
+  at,
   type ComponentId,
   type ComponentSource,
   hasSources,
@@ -15,18 +16,23 @@ import {
 } from '../contract';
 import type { ModelInstallation, ModelPlan } from '../pipeline/installation';
 import { familyOf } from '../pipeline/open';
+import { defaultBaseNames, readShardIndex } from '../weights/formats/checkpoint';
 import { parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
-import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
+import {
+  type Address,
+  type HubClient,
+  hubByteSource,
+  type Listing,
+  parseAddress,
+} from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
 import type { ListedModel } from './environment';
-import { type LocalFiles, matchFiles } from './local-files';
+import { bareName, isWeightFile, type MatchedFiles, matchFiles, openWeights } from './local-files';
 import { adapterConfig, hubFolder, licenceOf, unknownLicence } from './sources';
 
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
-
-const weightEnding = /\.(safetensors|gguf|sft)$/i;
 
 /** What adding a model looks things up with. */
 export interface AddContext extends Omit<CheckContext, 'base'> {
@@ -39,21 +45,38 @@ export interface AddContext extends Omit<CheckContext, 'base'> {
 /** The same for one of the families. */
 interface FamilyContext extends CheckContext, Pick<AddContext, 'taken'> {
   readonly installation: ModelInstallation;
+  /** What tells whose model it is: the weights of local files, the only ones of an address, or a transformer's. */
+  readonly headers: readonly TensorFile[];
 }
 
 /**
- * The manifest of a model that is to be added, its files looked at: headers and small files only. It is of
- * the first family that they fit; where they fit none, the first one's refusal counts.
+ * The manifest of a model that is to be added, its files looked at: headers and small files only. The models whose
+ * files these look like are tried first; where they fit none, the first one's refusal counts.
  *
  * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`,
  * `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `TENSOR_…`, and what the hub answers
  */
 export async function addedModel(source: ModelSource, context: AddContext): Promise<ModelManifest> {
+  const { client, families } = context;
+  const found: FoundFiles =
+    'files' in source
+      ? source
+      : await onHub(parseAddress(source.address, client.base, source.revision), client);
+  const headers = await headersOf(found, client);
   let refusal: unknown = new KinoraError('MODEL_UNKNOWN', 'There is no model to add to.');
-  for (const [i, base] of context.bases.entries()) {
-    const { installation } = familyOf(context.families, base.manifest);
+  const bases = context.bases.map((base) => {
+    const { installation } = familyOf(families, base.manifest);
+    const ids = new Set<string | null>(base.manifest.components.map(({ id }) => id));
+    const own = headers.filter((header) => {
+      const { component, remedy } = installation.recognise(header);
+      return remedy !== undefined || ids.has(component);
+    });
+    return { base, installation, bytes: own.reduce((sum, { file }) => sum + file.size, 0) };
+  });
+  bases.sort((a, b) => b.bytes - a.bytes);
+  for (const [i, { base, installation }] of bases.entries()) {
     try {
-      return await addedTo(source, { ...context, base, installation });
+      return await addedTo(found, { ...context, base, installation, headers });
     } catch (thrown) {
       if (i === 0) refusal = thrown;
       if (toKinoraError(thrown).code.startsWith('HUB_')) throw thrown;
@@ -63,18 +86,11 @@ export async function addedModel(source: ModelSource, context: AddContext): Prom
 }
 
 /** The manifest of a model whose missing parts are those of one base model. */
-async function addedTo(source: ModelSource, context: FamilyContext): Promise<ModelManifest> {
-  const { client } = context;
+async function addedTo(found: FoundFiles, context: FamilyContext): Promise<ModelManifest> {
   const { manifest, local } =
-    'files' in source
-      ? await localManifest(source.files, context)
-      : {
-          manifest: await manifestOf(
-            parseAddress(source.address, client.base, source.revision),
-            context,
-          ),
-          local: new Map(),
-        };
+    'files' in found
+      ? await localManifest(found.files, context)
+      : { manifest: await manifestOf(found, context), local: new Map() };
   try {
     const plan = await checkAdded(manifest, local, context);
     const fitting = plan ? await withFittingChoices(manifest, plan, context) : manifest;
@@ -101,35 +117,57 @@ async function withFittingChoices(
   return same ? manifest : { ...manifest, choices: [] };
 }
 
+/** A repository, and the one file of it that is meant; without one, a manifest or the diffusers layout. */
+interface FoundOnHub {
+  readonly repository: RepositoryFiles;
+  readonly only?: SourceFile;
+}
+type FoundFiles = FoundOnHub | { readonly files: readonly LocalFile[] };
+
+/** @throws KinoraError `ADDRESS_INVALID`, and what the hub answers */
+async function onHub(address: Address, client: HubClient): Promise<FoundOnHub> {
+  if (address.kind === 'link') {
+    throw new KinoraError(
+      'ADDRESS_INVALID',
+      `"${address.url}" is not on the hub ${client.base}: download the file and choose it.`,
+    );
+  }
+  const listing = await client.list(address.repository, address.revision);
+  const repository = new RepositoryFiles(listing, address.revision);
+  if (address.kind === 'file') return { repository, only: repository.file(address.path) };
+  if (repository.has(ownManifest) || repository.has('model_index.json')) return { repository };
+  const weights = [...listing.files.keys()].filter(isWeightFile);
+  const [only] = weights;
+  if (weights.length === 1 && only) return { repository, only: repository.file(only) };
+  throw new KinoraError(
+    'ADDRESS_INVALID',
+    only === undefined
+      ? `${address.repository} has no weights that can be read.`
+      : `${address.repository} has ${weights.length} files of weights: name one, such as ${address.repository}/${only}.`,
+  );
+}
+
+/** The headers by which a model is known; none where its manifest names its family. */
+async function headersOf(found: FoundFiles, client: HubClient): Promise<readonly TensorFile[]> {
+  if ('files' in found) return (await openWeights(found.files)).map(({ header }) => header);
+  const { repository, only } = found;
+  if (!only && repository.has(ownManifest)) return [];
+  const [path] = (!only && (await weightsIn('transformer', repository, client))) || [];
+  const file = only ?? (path && repository.file(path));
+  return file ? [await openTensorFile(hubByteSource(client, await client.file(file)))] : [];
+}
+
 /**
  * The manifest of a model on the hub: its own, or one made of a diffusers repository or of a single file
  * whose other parts come from the base model. Reads headers and small files only.
  *
- * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`, `TENSOR_…`, and what
- * the hub answers
+ * @throws KinoraError `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`, `TENSOR_…`, and what the hub answers
  */
-async function manifestOf(address: Address, context: FamilyContext): Promise<ModelManifest> {
-  if (address.kind === 'link') {
-    throw new KinoraError(
-      'ADDRESS_INVALID',
-      `"${address.url}" is not on the hub ${context.client.base}: download the file and choose it.`,
-    );
-  }
-  const listing = await context.client.list(address.repository, address.revision);
-  const files = new RepositoryFiles(listing, address.revision);
-  if (address.kind === 'file') return fromFile(files.file(address.path), context);
-  if (files.has(ownManifest)) return fromOwnManifest(files, context);
-  if (files.has('model_index.json')) return fromDiffusers(files, context);
-  const weights = [...listing.files.keys()].filter((path) => weightEnding.test(path));
-  const [only] = weights;
-  if (weights.length === 1 && only !== undefined) return fromFile(files.file(only), context);
-  const choice = weights.slice(0, 3).map((path) => `${address.repository}/${path}`);
-  throw new KinoraError(
-    'ADDRESS_INVALID',
-    choice.length === 0
-      ? `${address.repository} has no weights that can be read.`
-      : `${address.repository} has ${weights.length} files of weights: name one, such as ${choice[0]}.`,
-  );
+function manifestOf({ repository, only }: FoundOnHub, context: FamilyContext) {
+  if (only) return fromFile(only, context);
+  return repository.has(ownManifest)
+    ? fromOwnManifest(repository, context)
+    : fromDiffusers(repository, context);
 }
 
 /**
@@ -141,22 +179,22 @@ async function manifestOf(address: Address, context: FamilyContext): Promise<Mod
 async function localManifest(
   files: readonly LocalFile[],
   context: FamilyContext,
-): Promise<{ manifest: ModelManifest; local: LocalFiles }> {
+): Promise<Pick<MatchedFiles, 'local'> & { manifest: ModelManifest }> {
   const own = files.find(({ path }) => path === ownManifest || path.endsWith(`/${ownManifest}`));
   if (own) {
     const manifest = parseManifest(parseModelJson(own.path, await own.file.text()));
     const named = { ...manifest, id: uniqueId(manifest.id, context.taken) };
     // Beside it there may be files of the model, or none.
-    const alone = !files.some(({ path }) => weightEnding.test(path));
+    if (context.headers.length === 0) return { manifest: named, local: new Map() };
     const { installation } = familyOf(context.families, manifest);
-    const local = alone ? new Map() : await matchFiles(files, installation);
-    return { manifest: named, local };
+    const { local, leftOut } = await matchFiles(files, installation);
+    return { manifest: withNote(named, leftOut), local };
   }
-  const matched = await matchFiles(files, context.installation);
+  const { local: matched, leftOut } = await matchFiles(files, context.installation);
   const [largest = ''] = context.base.manifest.components.map(({ id }) => id);
   const [first] = matched.get(largest) ?? [...matched.values()].flat();
   const folder = first?.path.includes('/') ? first.path.split('/')[0] : undefined;
-  const name = folder ?? first?.path.replace(weightEnding, '') ?? 'model';
+  const name = folder ?? bareName(first?.path ?? 'model');
   const all = context.base.manifest.sources;
   const ownSizes = matched.has('configuration');
   const sources = all
@@ -167,7 +205,12 @@ async function localManifest(
         : source,
     );
   const manifest = derived(name, 'local files', unknownLicence, sources, context);
-  return { manifest, local: matched };
+  return { manifest: withNote(manifest, leftOut), local: matched };
+}
+
+/** The description is read where the parts that are not there are offered for download. */
+function withNote(manifest: ModelManifest, note: string): ModelManifest {
+  return { ...manifest, description: `${manifest.description} ${note}`.trim() };
 }
 
 /** Files of one repository as sources. */
@@ -237,46 +280,42 @@ async function fromDiffusers(
   return derived(nameOf(repository), repository, licence, sources, context);
 }
 
-/** The weights of a component by diffusers' names: one file, or the shards of an index. */
+/** The weights of a component by diffusers' names: the shards of an index, or one file. */
 async function weightsIn(
   component: ComponentId,
   files: RepositoryFiles,
   client: FamilyContext['client'],
 ): Promise<string[] | null> {
-  for (const stem of ['diffusion_pytorch_model', 'model']) {
+  for (const stem of defaultBaseNames) {
     const single = `${component}/${stem}.safetensors`;
-    if (files.has(single)) return [single];
     const index = `${single}.index.json`;
-    if (!files.has(index)) continue;
-    const json = await hubFolder([files.file(index)], client).json(index);
-    const map = typeof json === 'object' && json !== null && Reflect.get(json, 'weight_map');
-    const shards = typeof map === 'object' && map !== null ? Object.values(map) : [];
-    const names = new Set(shards.filter((shard) => typeof shard === 'string'));
-    if (names.size === 0) {
-      throw new KinoraError('MODEL_FILE_INVALID', `${index} names no files.`);
+    if (files.has(index)) {
+      const json = await hubFolder([files.file(index)], client).json(index);
+      const names = new Set(readShardIndex(index, json).values());
+      return [...names].sort().map((name) => `${component}/${name}`);
     }
-    return [...names].sort().map((name) => `${component}/${name}`);
+    if (files.has(single)) return [single];
   }
   return null;
 }
 
 /** One file of weights in the place of the base model's part. */
 async function fromFile(file: SourceFile, context: FamilyContext): Promise<ModelManifest> {
-  const { client, base, installation } = context;
-  const header = await openTensorFile(hubByteSource(client, await client.file(file)));
-  const component = partOf(header, installation);
+  const { client, base, headers } = context;
+  const component = partOf(headers, context.installation);
   const sources = base.manifest.sources.filter((source) => source.component !== component);
-  const name = file.path.split('/').at(-1)?.replace(weightEnding, '') ?? file.path;
+  const name = bareName(file.path);
   const all = [...sources, { component, files: [file], optional: false }];
   const licence = licenceOf(await client.list(file.repository, file.revision), client);
   return derived(name, `${file.repository}/${file.path}`, licence, all, context);
 }
 
-function partOf(header: TensorFile, installation: ModelInstallation): ComponentId {
-  const { name, component } = installation.recognise(header);
+function partOf(headers: readonly TensorFile[], installation: ModelInstallation): ComponentId {
+  const header = at(headers, 0);
+  const { name, component, remedy } = installation.recognise(header);
   if (component !== null) return component;
-  const what = name === '' ? 'no weights that Kinora knows' : name;
-  throw new KinoraError('MODEL_WRONG_KIND', `${header.file.name} is ${what}.`);
+  const sentence = `${header.file.name} is ${name || 'no weights that Kinora knows'}.`;
+  throw new KinoraError('MODEL_WRONG_KIND', sentence, { remedy });
 }
 
 function derived(

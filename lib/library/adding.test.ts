@@ -81,6 +81,142 @@ describe('adding a model', () => {
     await expect(library.addModel({ files: broken })).rejects.toThrow(/x\.safetensors/);
   });
 
+  describe('of a folder', () => {
+    const folder = async (files: Readonly<Record<string, string | Uint8Array<ArrayBuffer>>>) => [
+      ...(await localConfiguration()),
+      ...Object.entries(files).map(([path, content]) => ({
+        path: `my/${path}`,
+        file: new File([content], path.split('/').at(-1) ?? path),
+      })),
+    ];
+    const weights = 'transformer/diffusion_pytorch_model';
+
+    test('takes a transformer by its tensors, and names what it leaves out', async () => {
+      const library = openGoldenTab();
+      const gguf = await goldenBytes(goldenWeights.transformer);
+      // `general.architecture` has three letters, as `wan`.
+      const at = new TextDecoder('latin1').decode(gguf).indexOf('wan');
+      gguf.set(new TextEncoder().encode('pig'), at);
+      const files = await folder({
+        'a.gguf': gguf,
+        'loras/b.safetensors': await goldenBytes('loras/a_peft.safetensors'),
+        'old.pth': 'x',
+        'readme.txt': 'x',
+      });
+      const { manifest } = await library.addModel({ files });
+      expect(manifest.sources.map(({ component }) => component)).not.toContain('transformer');
+      expect(manifest.description).toBe(
+        'Added from local files. Left out: my/old.pth (not safetensors or GGUF), ' +
+          'my/loras/b.safetensors (a LoRA).',
+      );
+      const other = await now().openModelTab();
+      await other.importFiles('golden', 'int8', files);
+      expect((await modelOf(other)).parts.map(({ notice }) => notice)).toContain(
+        'Left out: my/old.pth (not safetensors or GGUF), my/loras/b.safetensors (a LoRA).',
+      );
+    });
+
+    test('names a configuration that lacks a file', async () => {
+      const gguf = await goldenBytes(goldenWeights.transformer);
+      const files = (await folder({ 'a.gguf': gguf })).filter(
+        ({ path }) => !path.endsWith('scheduler_config.json'),
+      );
+      const { manifest } = await openGoldenTab().addModel({ files });
+      expect(manifest.description).toContain(
+        'no configuration without scheduler/scheduler_config.json',
+      );
+    });
+
+    test('passes over what macOS writes, and stray files beside those that are meant', async () => {
+      const whole = await goldenBytes(`model/${weights}.safetensors`);
+      const mac = { 'transformer/._x.safetensors': 'Mac OS X', '.DS_Store': 'x' };
+      const half = { [`${weights}.fp16.safetensors`]: whole, ...mac };
+      const library = openGoldenTab();
+      const plain = await folder({ ...half, [`${weights}.safetensors`]: whole });
+      expect((await library.addModel({ files: plain })).manifest.description).toMatch(
+        /Left out: my\/\S+\.fp16\.safetensors \(another form of diffusion_pytorch_model\.safetensors\)\.$/,
+      );
+      const shard = `${weights}-1-of-1.safetensors`;
+      const map = { x: shard.slice('transformer/'.length), y: 'none.safetensors' };
+      const index = (weight_map: object) => ({
+        [`${weights}.safetensors.index.json`]: JSON.stringify({ weight_map }),
+      });
+      const stray = await folder({
+        [shard]: whole,
+        [`${weights}.safetensors`]: whole,
+        ...index({ x: map.x }),
+      });
+      expect((await library.addModel({ files: stray })).manifest.description).toMatch(
+        /Left out: my\/transformer\/diffusion_pytorch_model\.safetensors \(another form of /,
+      );
+      const lacking = await folder({ [shard]: whole, ...index(map) });
+      await expect(library.addModel({ files: lacking })).rejects.toMatchObject({
+        code: 'MODEL_FILE_MISSING',
+        message: expect.stringContaining('my/transformer/none.safetensors'),
+      });
+      const two = await folder({ 'a.safetensors': whole, 'b.safetensors': whole });
+      await expect(library.addModel({ files: two })).rejects.toMatchObject({
+        code: 'MODEL_WRONG_KIND',
+        message: expect.stringMatching(/my\/a\.safetensors and my\/b\.safetensors are both/),
+        remedy: 'Choose one of them.',
+      });
+    });
+
+    test('of A14B in either layout has both halves; the refusal is that of its family', async () => {
+      const a14b = `${goldens}../../wan14b/goldens/tiny-wan22-a14b/model/`;
+      const read = async (path: string) => {
+        const bytes = await readFile(a14b + path).catch(() => readFile(`${goldens}model/${path}`));
+        return { path: `my/${path}`, file: new File([new Uint8Array(bytes)], path) };
+      };
+      const names = ['model_index.json', 'scheduler/scheduler_config.json', 'vae/config.json'];
+      names.push(
+        'text_encoder/config.json',
+        'transformer/config.json',
+        'transformer_2/config.json',
+      );
+      names.push('tokenizer/tokenizer.json', 'tokenizer/tokenizer_config.json');
+      const configuration = await Promise.all(names.map(read));
+      const [high, low] = await Promise.all(
+        ['transformer', 'transformer_2'].map((part) =>
+          read(`${part}/diffusion_pytorch_model.safetensors`),
+        ),
+      );
+      if (!high || !low) throw new Error('there are two');
+      const library = now().openTab({
+        listed: async () => [await listed('wan2.2-ti2v-5b'), await listed('wan2.2-i2v-a14b')],
+      });
+      const add = (one: string, other: string) =>
+        library.addModel({
+          files: [
+            ...configuration,
+            { ...high, path: `my/${one}.safetensors` },
+            { ...low, path: `my/${other}.safetensors` },
+          ],
+        });
+      const layouts = [
+        [weights, weights.replace('transformer', 'transformer_2')],
+        ['high_noise_model/model', 'low_noise_model/model'],
+        ['wan2.2_i2v_high_noise_14B', 'wan2.2_i2v_low_noise_14B'],
+      ] as const;
+      for (const [one, other] of layouts) {
+        const { manifest, parts } = await add(one, other);
+        expect(manifest.family).toBe('wan14b');
+        expect(manifest.description).toBe('Added from local files.');
+        expect(parts.map(({ component }) => component)).toContain('transformer_2');
+        const fetched = manifest.sources.map(({ component }) => component);
+        expect(fetched.filter((component) => component.startsWith('transformer'))).toEqual([]);
+      }
+      await expect(add('a', 'b')).rejects.toMatchObject({
+        code: 'MODEL_WRONG_KIND',
+        message: expect.stringContaining('a transformer of Wan2.2-I2V-A14B'),
+        remedy: expect.stringContaining('"high" or "low"'),
+      });
+      // Without their own configuration they are of another size than the listed model.
+      configuration.splice(0);
+      await expect(add(...layouts[0])).rejects.toMatchObject({ code: 'TENSOR_SHAPE' });
+    });
+  });
+
   test('of what is none is refused with a reason', async () => {
     const library = now().openTab();
     now().hub.repositories.put(

@@ -22,7 +22,7 @@ import { addedTool } from './add-tool';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
-import { type LocalFiles, localSource, matchFiles } from './local-files';
+import { localSource, type MatchedFiles, matchFiles } from './local-files';
 import { type LoraSource, openLoraHeader } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import { inspectLora } from './loras';
@@ -170,9 +170,9 @@ export class Library implements LibraryApi {
   async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
     const model = await this.#own(id);
     const installation = model.installationOf?.();
-    const local: LocalFiles = installation
+    const { local, leftOut }: MatchedFiles = installation
       ? await matchFiles(files, installation)
-      : new Map([[partOfTool(model.manifest), files]]);
+      : { local: new Map([[partOfTool(model.manifest), files]]), leftOut: '' };
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {
@@ -182,6 +182,11 @@ export class Library implements LibraryApi {
       throw new KinoraError('MODEL_WRONG_KIND', `${model.manifest.name} has no part "${one}".`);
     }
     await this.#downloads.start(model, precision, components, local);
+    const [first] = local.keys();
+    // An added model's description says it, too.
+    if (first && leftOut !== '' && !model.manifest.description.includes(leftOut)) {
+      model.dispatch(first, { type: 'noticed', notice: leftOut });
+    }
     this.#changedOnDisk();
   }
 

@@ -1,7 +1,8 @@
 import { type ComponentId, KinoraError, type LocalFile } from '../contract';
 import type { ModelInstallation } from '../pipeline/installation';
-import type { ByteSource } from '../weights/formats/source';
-import { openTensorFile } from '../weights/formats/tensor-file';
+import { defaultBaseNames, readShardIndex } from '../weights/formats/checkpoint';
+import { type ByteSource, parseModelJson } from '../weights/formats/source';
+import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { localByteSource } from '../weights/hub';
 
 /** Local files that serve instead of the hub. */
@@ -35,65 +36,158 @@ export function chooseAgain(names: readonly string[]): KinoraError {
 }
 
 function nameOf(path: string): string {
-  return path.split('/').at(-1) ?? path;
+  return path.slice(folderOf(path).length);
+}
+
+/** The folders of a path, the last slash included. */
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/') + 1);
 }
 
 const weightEnding = /\.(safetensors|gguf|sft)$/i;
 /** Weights in a form that is not read: to be named, not passed over. */
 const foreignEnding = /\.(ckpt|pth|pt|bin|msgpack|onnx)$/i;
 
+/** Whether a file is one of weights, by its name; `._name` of macOS beside it is none. */
+export function isWeightFile(path: string): boolean {
+  return weightEnding.test(path) && !isHidden(path);
+}
+
+function isHidden(path: string): boolean {
+  return nameOf(path).startsWith('.');
+}
+
+/** The name of a file of weights without its ending. */
+export function bareName(path: string): string {
+  return nameOf(path).replace(weightEnding, '');
+}
+
+/** A local file of weights, its header read. */
+interface LocalWeights extends LocalFile {
+  readonly header: TensorFile;
+  /** What the shards of one file have in common: their index, or their names but for the numbers. */
+  readonly series: string;
+  /** Of several files with the same tensors in a folder, the lowest one is meant. */
+  readonly rank: number;
+}
+
+/**
+ * The local files of weights, those first that are meant where a folder has several forms of a part: what an index
+ * names, then the plain name, as for the hub.
+ *
+ * @throws KinoraError as `openTensorFile`, and `MODEL_FILE_MISSING` for shards that an index names
+ */
+export async function openWeights(files: readonly LocalFile[]): Promise<LocalWeights[]> {
+  const indexes = new Map<string, string>();
+  for (const { path, file } of files) {
+    if (!path.endsWith('.safetensors.index.json') || isHidden(path)) continue;
+    const shards = [...readShardIndex(path, parseModelJson(path, await file.text())).values()];
+    const paths = new Set(shards.map((shard) => folderOf(path) + shard));
+    const missing = [...paths].filter((shard) => !files.some((file) => file.path === shard));
+    if (missing.length === paths.size) continue;
+    const [first] = missing;
+    if (first)
+      throw new KinoraError('MODEL_FILE_MISSING', `${first}, named by ${path}, is missing.`);
+    for (const shard of paths) indexes.set(shard, path);
+  }
+  const weights = files.filter(({ path }) => isWeightFile(path));
+  const opening = weights.map(async (local): Promise<LocalWeights> => {
+    const { path } = local;
+    const index = indexes.get(path);
+    const base = nameOf(index ?? path).replace(/\.safetensors(\.index\.json)?$/, '');
+    const plain = defaultBaseNames.some((name) => name === base);
+    return {
+      ...local,
+      header: await openTensorFile(localSource(local)),
+      series: index ?? path.replace(/\d+/g, ''),
+      rank: (plain ? 0 : 2) + (index === undefined ? 1 : 0),
+    };
+  });
+  return (await Promise.all(opening)).sort((a, b) => a.rank - b.rank || (a.path < b.path ? -1 : 1));
+}
+
+/** Local files by the parts of a model that they are. */
+export interface MatchedFiles {
+  readonly local: LocalFiles;
+  /** A sentence that names the others, each with what it is; empty where there are none. */
+  readonly leftOut: string;
+}
+
 /**
  * Matches local files to the parts of a model: weights by what they hold, whatever they are called, and
- * the configuration by its paths inside the picked folder. Other files are left alone.
+ * the configuration by its paths inside the picked folder.
  *
- * @throws KinoraError `MODEL_WRONG_KIND` naming each file that is no part of the model,
- * `MODEL_FILE_MISSING` when none is
+ * @throws KinoraError `MODEL_WRONG_KIND` naming each file that is no part of the model, or two that are the same
+ * part; `MODEL_FILE_MISSING` when none is, and as {@link openWeights}
  */
 export async function matchFiles(
   files: readonly LocalFile[],
   installation: ModelInstallation,
-): Promise<LocalFiles> {
-  const matched = new Map<ComponentId, LocalFile[]>();
-  const wrong: { readonly path: string; readonly what: string }[] = [];
-  for (const local of files) {
-    if (foreignEnding.test(local.path)) {
-      wrong.push({ path: local.path, what: 'not safetensors or GGUF' });
+): Promise<MatchedFiles> {
+  const matched = new Map<ComponentId, LocalWeights[]>();
+  const wrong = files
+    .filter(({ path }) => foreignEnding.test(path) && !isHidden(path))
+    .map(({ path }) => ({ path, what: 'not safetensors or GGUF' }));
+  for (const weights of await openWeights(files)) {
+    const { path } = weights;
+    const { name, component, remedy } = installation.recognise(weights.header);
+    if (remedy) throw new KinoraError('MODEL_WRONG_KIND', `${path} is ${name}.`, { remedy });
+    const others = component === null ? [] : (matched.get(component) ?? []);
+    const rival = others.find((other) => !areShards(other, weights));
+    if (component === null) {
+      wrong.push({ path, what: name || 'unknown weights' });
+    } else if (!rival) {
+      matched.set(component, [...others, weights]);
+    } else if (folderOf(rival.path) === folderOf(path) && rival.rank < weights.rank) {
+      wrong.push({ path, what: `another form of ${nameOf(rival.path)}` });
+    } else {
+      const sentence = `${rival.path} and ${path} are both ${name}, the part "${component}".`;
+      throw new KinoraError('MODEL_WRONG_KIND', sentence, { remedy: 'Choose one of them.' });
     }
-    if (!weightEnding.test(local.path)) continue;
-    const header = await openTensorFile(localSource(local));
-    const { name, component } = installation.recognise(header);
-    if (component === null) wrong.push({ path: local.path, what: name || 'unknown weights' });
-    else matched.set(component, [...(matched.get(component) ?? []), local]);
   }
   // In a picked folder there may be more than this model; what was picked by itself is meant.
   const named = matched.size === 0 ? wrong : wrong.filter(({ path }) => !path.includes('/'));
   if (named.length > 0) {
-    const list = named.map(({ path, what }) => `${path} (${what})`).join(', ');
     const verb = named.length > 1 ? 'are' : 'is';
-    throw new KinoraError('MODEL_WRONG_KIND', `${list} ${verb} no part of this model.`);
+    throw new KinoraError('MODEL_WRONG_KIND', `${listOf(named)} ${verb} no part of this model.`);
   }
-  for (const all of matched.values()) all.sort((a, b) => (a.path < b.path ? -1 : 1));
-  const configuration = configurationIn(files, installation);
-  if (configuration) matched.set('configuration', configuration);
-  if (matched.size === 0) {
+  const local = new Map<ComponentId, LocalFile[]>(matched);
+  for (const all of local.values()) all.sort((a, b) => (a.path < b.path ? -1 : 1));
+  const { configuration, lacking } = configurationIn(files, installation);
+  if (lacking.length === 0) local.set('configuration', configuration);
+  else if (configuration.length > 0) {
+    const path = configuration.map((one) => one.path).join(', ');
+    wrong.push({ path, what: `no configuration without ${lacking.join(', ')}` });
+  }
+  if (local.size === 0) {
     const sentence = 'None of these files is a part of the model.';
     throw new KinoraError('MODEL_FILE_MISSING', sentence);
   }
-  return matched;
+  return { local, leftOut: wrong.length > 0 ? `Left out: ${listOf(wrong)}.` : '' };
 }
 
-/** The configuration, when all that it needs is there, under the paths by which it is kept. */
+/** Whether two files of a component are shards of one. */
+function areShards(one: LocalWeights, other: LocalWeights): boolean {
+  const names = [...other.header.tensors.keys()];
+  return one.series === other.series && names.every((name) => !one.header.tensors.has(name));
+}
+
+function listOf(files: readonly { readonly path: string; readonly what: string }[]): string {
+  return files.map(({ path, what }) => `${path} (${what})`).join(', ');
+}
+
+/** The files of the configuration under the paths by which it is kept, and what it needs and is not there. */
 function configurationIn(
   files: readonly LocalFile[],
   { configurationFiles, optionalFiles }: ModelInstallation,
-): LocalFile[] | null {
-  const matches = configurationFiles.map((path) => {
+): { readonly configuration: LocalFile[]; readonly lacking: string[] } {
+  const configuration: LocalFile[] = [];
+  const lacking: string[] = [];
+  for (const path of configurationFiles) {
     // A picked folder's own name comes before the paths inside it.
     const local = files.find((file) => file.path === path || file.path.endsWith(`/${path}`));
-    return local && { path, file: local.file };
-  });
-  const there = matches.filter((file) => file !== undefined);
-  const paths = new Set(there.map(({ path }) => path));
-  const needed = configurationFiles.filter((path) => !optionalFiles.includes(path));
-  return needed.every((path) => paths.has(path)) ? there : null;
+    if (local) configuration.push({ path, file: local.file });
+    else if (!optionalFiles.includes(path)) lacking.push(path);
+  }
+  return { configuration, lacking };
 }

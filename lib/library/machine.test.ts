@@ -51,7 +51,7 @@ const follows: Record<PartStatus, Partial<Record<PartEvent['type'], PartStatus>>
   },
   paused: { queued: 'waiting', removed: 'absent' },
   verifying: { progress: 'verifying', completed: 'complete', removed: 'absent' },
-  complete: { queued: 'waiting', verifying: 'verifying', removed: 'absent' },
+  complete: { queued: 'waiting', noticed: 'complete', verifying: 'verifying', removed: 'absent' },
   failed: { queued: 'waiting', removed: 'absent' },
 };
 

@@ -13,7 +13,7 @@ export type PartEvent =
   | { readonly type: 'queued' }
   | { readonly type: 'started' }
   | ({ readonly type: 'progress' } & PartBytes)
-  /** Something to know that changes nothing: the server is waited for. */
+  /** Something to know that changes nothing: the server is waited for, or files were left out. */
   | { readonly type: 'noticed'; readonly notice: string }
   | { readonly type: 'paused'; readonly by: PauseReason; readonly error?: ErrorRecord }
   /** What was there is of no use any more. */
@@ -62,7 +62,7 @@ export function advancePart(part: PartState, event: PartEvent): PartState {
       return { component, status, ...bytes, ...restart, notice };
     }
     case 'noticed':
-      return active ? { ...part, notice: event.notice } : part;
+      return active || status === 'complete' ? { ...part, notice: event.notice } : part;
     case 'paused':
       // A pause by the connection ends by itself; the user may make it last.
       if (!active && !(part.pausedBy === 'network' && event.by === 'user')) return part;

@@ -78,12 +78,13 @@ export class ModelRegistry {
     return model;
   }
 
-  /** The models whose parts serve where an added one has only some: the first listed one of each family. */
+  /** The models whose parts serve where an added one has only some: the first listed one with the same parts. */
   get bases(): readonly ListedModel[] {
     const bases = new Map<string, ListedModel>();
     for (const { listed, origin } of this.models) {
-      const { family } = listed.manifest;
-      if (origin === 'listed' && !bases.has(family)) bases.set(family, listed);
+      const { family, components } = listed.manifest;
+      const kind = [family, ...components.map(({ id }) => id).sort()].join();
+      if (origin === 'listed' && !bases.has(kind)) bases.set(kind, listed);
     }
     return [...bases.values()];
   }

@@ -71,6 +71,16 @@ export interface LoraBase {
   readonly configuration: ModelFolder;
 }
 
+/** What a weight file is, as far as its header tells. */
+export interface RecognisedFile {
+  /** With its article: "a LoRA", "the VAE of Wan2.1". Empty where nothing is known of it. */
+  readonly name: string;
+  /** Which part of the model it may be; its sizes are still to be checked. */
+  readonly component: ComponentId | null;
+  /** What makes a part of the model of it; absent where nothing does. */
+  readonly remedy?: string;
+}
+
 /** What the library asks of a model family: the library knows files, the family knows the model. */
 export interface ModelInstallation {
   /** Paths of the files that the configuration consists of. */
@@ -81,8 +91,8 @@ export interface ModelInstallation {
   readonly loraNeed?: LoraNeed;
   /** @throws KinoraError `MODEL_CONFIG_INVALID`, `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID` */
   plan(configuration: ModelFolder): Promise<ModelPlan>;
-  /** What a weight file is, and which part of a model it may be. */
-  recognise(file: TensorFile): { readonly name: string; readonly component: ComponentId | null };
+  /** What a weight file is, and which part of a model it may be, by its tensors; if need be by its path. */
+  recognise(file: TensorFile): RecognisedFile;
   /**
    * Checks a LoRA's header against a model.
    *

@@ -48,7 +48,7 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   TENSOR_EXTRA: ['文件里有这个模型不认识的张量。', '使用模型本身的权重，不要附加其他用途的内容。'],
   TENSOR_DTYPE: [
     '一个张量的元素类型无法读取。',
-    '使用 f32、f16、bf16 或 fp8 权重，或已知类型的 GGUF 文件。',
+    '使用 f32、f16 或 bf16 权重、每个张量或每行一个缩放系数的 fp8，或 GGUF：Q4_0 至 Q8_0、Q2_K 至 Q6_K。',
   ],
   ADDRESS_INVALID: [
     'Kinora 无法从这个地址获取内容。',

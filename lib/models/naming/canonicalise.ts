@@ -44,7 +44,9 @@ export function canonicalise(
     const match = located.get(storedName);
     if (!match) continue;
     extras.delete(storedName);
-    const restored = isGguf(files, match) ? restoredShape(match.entry.shape, shape) : null;
+    const rows = match.entry.shape[0] === shape[0];
+    // A scale of each row counts the rows of the file.
+    const restored = rows || !match.scale ? restoredShape(match.entry.shape, shape) : null;
     tensors.set(name, restored ? { ...match, entry: { ...match.entry, shape: restored } } : match);
   }
   if (tensors.size === 0) {
@@ -84,8 +86,4 @@ function bestNaming(
     }
   }
   return best;
-}
-
-function isGguf(files: readonly TensorFile[], { file }: LocatedTensor): boolean {
-  return files.some((one) => one.file === file && one.format === 'gguf');
 }

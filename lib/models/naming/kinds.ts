@@ -1,23 +1,15 @@
-import type { ComponentId } from '../../contract';
+import type { RecognisedFile } from '../../pipeline/installation';
 import type { TensorFile } from '../../weights';
 import { type Contents, contentsOf } from './contents';
 
-/** What a weight file is, as far as its header tells. */
-export interface FileKind {
-  /** With its article: "a LoRA", "the VAE of Wan2.1". Empty where nothing is known of it. */
-  readonly name: string;
-  /** Which part of the model it may be; its sizes are still to be checked. */
-  readonly component: ComponentId | null;
-}
-
 /** Tells what files are by what they contain; null where it does not know. */
-export type Recogniser = (contents: Contents) => FileKind | null;
+export type Recogniser = (contents: Contents) => RecognisedFile | null;
 
 /** Recognises the shards of one weight file by their tensors, by the first of some rules that knows them. */
 export function recogniseBy(
   recognisers: readonly Recogniser[],
   files: readonly TensorFile[],
-): FileKind {
+): RecognisedFile {
   const contents = contentsOf(files);
   for (const recogniser of recognisers) {
     const kind = recogniser(contents);
@@ -27,13 +19,13 @@ export function recogniseBy(
 }
 
 /** A file that is no part of the model. */
-export const foreign = (name: string): FileKind => ({ name, component: null });
+export const foreign = (name: string): RecognisedFile => ({ name, component: null });
 
 const loraName =
   /^lora_unet_|\.(lora_[AB]|lora_up|lora_down|lora\.up|lora\.down)(\.default)?\.weight$|\.(diff|diff_b|diff_m|alpha)$|\.(hada_w1_a|lokr_w1|dora_scale)$/;
 
 /** A LoRA of whatever model. */
-export function lora(contents: Contents): FileKind | null {
+export function lora(contents: Contents): RecognisedFile | null {
   return contents.has(loraName) ? foreign('a LoRA') : null;
 }
 
@@ -42,16 +34,13 @@ const pictureModels = new Set(
   'flux sd1 sdxl sd3 aura hidream cosmos ltxv hyvid lumina2 qwen_image pig'.split(' '),
 );
 
-/** A GGUF file that says itself that it is something else. @param own architectures of the model */
-export function namedByItself(own: readonly string[]): Recogniser {
-  return ({ architecture, has }) => {
-    if (architecture === undefined || own.includes(architecture)) return null;
-    if (architecture === 't5') return foreign('a whole T5 text model with its decoder');
-    if (pictureModels.has(architecture))
-      return foreign(`another image or video model (${architecture})`);
-    if (has(/^(blk\.\d+\.|token_embd\.weight$)/)) return foreign(`a text model (${architecture})`);
-    return null;
-  };
+/** A GGUF file whose tensors tell nothing, by what it says itself: tools write any architecture there. */
+export function namedByItself({ architecture, has }: Contents): RecognisedFile | null {
+  if (architecture === undefined) return null;
+  if (pictureModels.has(architecture))
+    return foreign(`another image or video model (${architecture})`);
+  if (has(/^(blk\.\d+\.|token_embd\.weight$)/)) return foreign(`a text model (${architecture})`);
+  return null;
 }
 
 /** Models that are recognised by a single name. */
@@ -77,7 +66,7 @@ const marks: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Models of other kinds. */
-export function byMark(contents: Contents): FileKind | null {
+export function byMark(contents: Contents): RecognisedFile | null {
   const mark = marks.find(([pattern]) => contents.has(pattern));
   return mark ? foreign(mark[1]) : null;
 }

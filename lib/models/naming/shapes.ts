@@ -1,7 +1,8 @@
 /**
- * The wanted shape where a GGUF file has the same elements in fewer dimensions: GGML drops leading
- * dimensions of one (`[1,6,3072]` becomes `[6,3072]`), and has four at most, so that some converters
- * join neighbours of a five-dimensional kernel. The order of the elements is the same.
+ * The wanted shape where a file has the same elements in fewer dimensions: GGML drops leading dimensions
+ * of one (`[1,6,3072]` becomes `[6,3072]`), and has four at most, so that some converters join neighbours
+ * of a five-dimensional kernel; others keep the patch embedding as a linear layer. The order of the
+ * elements is the same.
  *
  * @returns null where the file's shape stands as it is
  */

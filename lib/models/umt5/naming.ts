@@ -1,3 +1,4 @@
+import type { RecognisedFile } from '../../pipeline/installation';
 import {
   type ComponentArchitecture,
   diffusersNaming,
@@ -5,7 +6,7 @@ import {
   renamed,
 } from '../naming/component';
 import type { Contents } from '../naming/contents';
-import { type FileKind, foreign } from '../naming/kinds';
+import { foreign } from '../naming/kinds';
 import type { TextEncoderConfig } from './config';
 import { textEncoderAliases, textEncoderTensors } from './tensors';
 
@@ -70,10 +71,12 @@ const t5Vocabulary = /^(shared|encoder\.embed_tokens|token_embd|token_embedding)
 const t5Families: Readonly<Record<number, string>> = { 32128: 'T5', 250112: 'mT5' };
 
 /** Recognises T5 and its kin: only the encoder of UMT5 serves, and its vocabulary tells which it is. */
-export function umt5(contents: Contents): FileKind | null {
+export function umt5(contents: Contents): RecognisedFile | null {
   if (!contents.has(t5Block) && !contents.has(t5Decoder)) {
-    // A shard may hold nothing but the embedding.
-    if (contents.names.every((name) => t5Vocabulary.test(name)) && contents.names.length > 0) {
+    // A shard may hold nothing but the embedding; that of a GGUF file may be of any text model.
+    const { architecture = 't5encoder', names } = contents;
+    const embedding = names.length > 0 && names.every((name) => t5Vocabulary.test(name));
+    if (embedding && architecture.startsWith('t5')) {
       return { name: 'a text encoder', component: 'text_encoder' };
     }
     return null;

@@ -1,5 +1,6 @@
 import type { ComponentId } from '../../contract';
 import { KinoraError } from '../../contract';
+import type { RecognisedFile } from '../../pipeline/installation';
 import type { TensorFile } from '../../weights';
 import { checkArchitecture } from '../naming/architecture';
 import { type ComponentTensors, canonicalise } from '../naming/canonicalise';
@@ -7,7 +8,6 @@ import { type ComponentArchitecture, diffusersNaming } from '../naming/component
 import type { Contents } from '../naming/contents';
 import {
   byMark,
-  type FileKind,
   foreign,
   lora,
   namedByItself,
@@ -115,7 +115,7 @@ const widths: readonly (readonly [RegExp, number])[] = [
 ];
 
 /** Wan's transformers; the widths tell them apart. */
-function wanTransformer(contents: Contents, own: OwnKinds): FileKind | null {
+function wanTransformer(contents: Contents, own: OwnKinds): RecognisedFile | null {
   if (!contents.has(transformerBlock) && !contents.has(transformerEnds)) return null;
   const [width] = widths.flatMap(([name, axis]) => contents.shape(name)?.at(axis) ?? []);
   const patch = contents.shape(/^patch_embedding\.weight$/);
@@ -131,11 +131,15 @@ function wanTransformer(contents: Contents, own: OwnKinds): FileKind | null {
   return !vace && own.transformer(facts) ? { name, component: 'transformer' } : foreign(name);
 }
 
+/** How messages name the transformers of the models with 14 billion parameters. */
+export const wan21Transformer = 'the transformer of Wan2.1-I2V-14B';
+export const a14bTransformer = 'a transformer of Wan2.2-I2V-A14B';
+
 function transformerName({ width, inputs, image }: TransformerFacts, vace: string): string {
   if (width === 1536) return `the transformer of Wan2.1${vace}-1.3B`;
   if (width === 5120 || inputs === 36) {
-    if (image) return `the transformer of Wan2.1-I2V-14B${vace}`;
-    if (inputs === 36) return 'a transformer of Wan2.2-I2V-A14B';
+    if (image) return `${wan21Transformer}${vace}`;
+    if (inputs === 36) return a14bTransformer;
     return `a transformer of Wan 14B${vace} (Wan2.1-14B or Wan2.2-A14B)`;
   }
   if (vace) return 'a VACE transformer of Wan2.2';
@@ -145,13 +149,26 @@ function transformerName({ width, inputs, image }: TransformerFacts, vace: strin
   return 'a transformer of Wan2.2-TI2V';
 }
 
+/** Several parts in one file, as ComfyUI saves checkpoints. */
+function wholeCheckpoint(contents: Contents): RecognisedFile | null {
+  const { has } = contents;
+  const parts = [
+    ...(has(transformerBlock) ? ['transformer'] : []),
+    ...(has(/^(text_encoders|cond_stage_model)\./) || umt5(contents) ? ['text encoder'] : []),
+    ...(has(nestedVae) || has(flatVae) ? ['VAE'] : []),
+  ];
+  if (parts.length < 2) return null;
+  const name = `a checkpoint with ${parts.join(', ')} in one file`;
+  return { ...foreign(name), remedy: 'Use a file of its own for each part.' };
+}
+
 const nestedVae =
   /^encoder\.downsamples\.\d+\.downsamples\.|^decoder\.upsamples\.\d+\.upsamples\.|^encoder\.down_blocks\.\d+\.(resnets|downsampler)\.|^decoder\.up_blocks\.\d+\.upsampler\./;
 const flatVae =
   /^encoder\.downsamples\.\d+\.(residual|resample|shortcut|time_conv)|^decoder\.upsamples\.\d+\.(residual|resample|shortcut|time_conv)|^encoder\.down_blocks\.\d+\.(norm1|conv1|resample)\.|^decoder\.up_blocks\.\d+\.upsamplers\.\d+\.(resample|time_conv)/;
 
 /** Wan's VAEs: three-dimensional kernels; the one of Wan2.1 has 16 latent channels. */
-function wanVae(contents: Contents, own: OwnKinds): FileKind | null {
+function wanVae(contents: Contents, own: OwnKinds): RecognisedFile | null {
   const kernel = contents.shape(/^decoder\.(conv1|conv_in)\.weight$/);
   const latent =
     (kernel?.length === 5 ? kernel[1] : undefined) ??
@@ -166,7 +183,7 @@ function wanVae(contents: Contents, own: OwnKinds): FileKind | null {
 }
 
 /** Tiny autoencoders: numbered layers; their first one tells which latents they are for. */
-function tinyDecoder(contents: Contents, own: OwnKinds): FileKind | null {
+function tinyDecoder(contents: Contents, own: OwnKinds): RecognisedFile | null {
   if (!contents.has(/^decoder\.\d+\.conv\.\d+\.weight$/)) return null;
   const first = contents.shape(/^decoder\.[01]\.weight$/);
   if (first?.length !== 4) return null;
@@ -179,19 +196,20 @@ function tinyDecoder(contents: Contents, own: OwnKinds): FileKind | null {
 }
 
 /**
- * In order: what a file says of itself, what changes other weights, Wan's kinds, all others.
+ * In order: what changes other weights, Wan's kinds, what a file says of itself, all others.
  *
  * @param others recognisers of the family's further parts
  */
 export function wanKinds(own: OwnKinds, others: readonly Recogniser[] = []): readonly Recogniser[] {
   return [
-    namedByItself(['wan', 't5encoder']),
     lora,
+    wholeCheckpoint,
     (contents) => wanTransformer(contents, own),
     umt5,
     (contents) => wanVae(contents, own),
     (contents) => tinyDecoder(contents, own),
     ...others,
+    namedByItself,
     byMark,
   ];
 }

@@ -34,6 +34,19 @@ export function noiseOfLora(
   return noiseOfName(name)?.noise ?? null;
 }
 
+/**
+ * The expert that a weight file is, by its name, else by its folders from the inner one outwards: those of diffusers,
+ * or words as in the name of a LoRA; null where none tells.
+ */
+export function expertOfPath(path: string): Expert | null {
+  for (const part of path.split('/').reverse()) {
+    const noise = noiseOfName(part)?.noise;
+    const expert = noise ? expertOf[noise] : experts.find((folder) => folder === part);
+    if (expert) return expert;
+  }
+  return null;
+}
+
 /** The expert that a LoRA is for, as {@link noiseOfLora}. */
 export function expertOfLora(...file: Parameters<typeof noiseOfLora>): Expert | null {
   const noise = noiseOfLora(...file);

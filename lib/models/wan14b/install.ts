@@ -1,5 +1,10 @@
 import { type ComponentId, isAdapterPart, KinoraError } from '../../contract';
-import type { LoraFit, ModelInstallation, ModelPlan } from '../../pipeline/installation';
+import type {
+  LoraFit,
+  ModelInstallation,
+  ModelPlan,
+  RecognisedFile,
+} from '../../pipeline/installation';
 import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weights';
 import { storedBytes } from '../../weights/store';
 import { largestRank } from '../layers/lora';
@@ -9,9 +14,15 @@ import { type Recogniser, recogniseBy } from '../naming/kinds';
 import { embeddedTokenizer, tokenizerFiles } from '../umt5/install';
 import { textEncoderArchitecture } from '../umt5/naming';
 import { checkAdapter } from '../wan/adapter';
-import { locateAs, wanArchitecture, wanKinds } from '../wan/naming';
+import {
+  a14bTransformer,
+  locateAs,
+  wan21Transformer,
+  wanArchitecture,
+  wanKinds,
+} from '../wan/naming';
 import { type ModelConfig, readModelConfig, readVideoConfig } from './config';
-import { expertOfLora, noiseOfLora } from './experts';
+import { expertOfLora, expertOfPath, noiseOfLora } from './experts';
 import { processorFile } from './image-encoder/config';
 import { imageEncoderTensors } from './image-encoder/image-encoder';
 import { baseOfLora, loraArchitecture, unusedTensors } from './lora';
@@ -51,10 +62,21 @@ export const wan14bInstallation: ModelInstallation = {
   configurationFiles,
   optionalFiles: [...tokenizerFiles, ...ownFiles],
   loraNeed: 'lora_14b',
-  recognise: (file) => recogniseBy(kinds, [file]),
+  recognise,
   plan: planModel,
   inspectLora,
 };
+
+/** The halves of A14B have the same tensors: only their paths tell them apart. */
+function recognise(file: TensorFile): RecognisedFile {
+  const kind = recogniseBy(kinds, [file]);
+  if (kind.component !== 'transformer' || kind.name === wan21Transformer) return kind;
+  const component = expertOfPath(file.file.name);
+  // A shard may not tell which model it is of.
+  if (component || kind.name !== a14bTransformer) return component ? { ...kind, component } : kind;
+  const remedy = 'Put "high" or "low" into the name of the file or of its folder.';
+  return { name: `${kind.name}: for high or for low noise`, component, remedy };
+}
 
 async function inspectLora(
   checkpoint: SafetensorsCheckpoint,

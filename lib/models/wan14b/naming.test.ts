@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openTensorFiles } from '../../weights';
 import { diskFolder } from '../../weights/testing/files';
 import { originalTransformerName, originalVaeName } from '../wan/original-names';
@@ -58,7 +58,8 @@ test('the original names of the plain VAE count all levels of a side in one sequ
 
 test('files are recognised by their tensors, each family knows its own', async () => {
   const shapes = transformerTensors(await realTransformer(realA14b));
-  const gguf = await ggufOf(renamed(shapes, originalTransformerName), 'wan');
+  const original = renamed(shapes, originalTransformerName);
+  const gguf = await ggufOf(original, 'wan', 'HighNoise.gguf');
   expect(recognise(gguf)).toEqual({
     name: 'a transformer of Wan2.2-I2V-A14B',
     component: 'transformer',
@@ -78,4 +79,35 @@ test('files are recognised by their tensors, each family knows its own', async (
   if (!encoder) throw new Error('the model has an image encoder');
   const clip = renamed(imageEncoderTensors(encoder), (name) => `vision_model.${name}`);
   expect(recognise(await safetensorsOf(clip)).component).toBe('image_encoder');
+});
+
+describe('the halves of A14B are told apart by their paths', async () => {
+  const shapes = transformerTensors(await realTransformer(realA14b));
+  test.each([
+    ['model/transformer/diffusion_pytorch_model.safetensors', 'transformer'],
+    ['model/transformer_2/diffusion_pytorch_model-00001-of-00003.safetensors', 'transformer_2'],
+    ['Wan2.2-I2V-A14B/high_noise_model/diffusion_pytorch_model.safetensors', 'transformer'],
+    ['Wan2.2-I2V-A14B/low_noise_model/diffusion_pytorch_model.safetensors', 'transformer_2'],
+    ['diffusion_models/wan2.2_i2v_high_noise_14B_fp8_scaled.safetensors', 'transformer'],
+    ['diffusion_models/wan2.2_i2v_low_noise_14B_fp8_scaled.safetensors', 'transformer_2'],
+    [
+      'owner/Wan2.2-I2V-A14B-GGUF/LowNoise/Wan2.2-I2V-A14B-LowNoise-Q4_K_M.gguf@main',
+      'transformer_2',
+    ],
+    ['high and low/transformer_2/a.safetensors', 'transformer_2'],
+    ['LowNoise/wan_low_vram.safetensors', 'transformer_2'],
+  ])('%s', async (path, component) => {
+    expect(recognise(await safetensorsOf(shapes, path)).component).toBe(component);
+  });
+
+  test('where nothing tells, the remedy says what would', async () => {
+    expect(recognise(await safetensorsOf(shapes, 'mine/low_vram.safetensors'))).toMatchObject({
+      component: null,
+      remedy: expect.stringContaining('"high" or "low"'),
+    });
+    // Wan2.1 has one transformer, whatever it is called.
+    const image = transformerTensors(await realTransformer(realWan21));
+    const wan21 = await safetensorsOf(image, 'transformer_2/low.safetensors');
+    expect(recognise(wan21).component).toBe('transformer');
+  });
 });

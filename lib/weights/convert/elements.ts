@@ -74,11 +74,22 @@ export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string)
   return floats;
 }
 
-/** The number that an fp8 tensor is to be multiplied by. @throws KinoraError `MODEL_FILE_INVALID` */
-export function scaleFactor(bytes: Uint8Array, dtype: string, tensor: string): number {
-  const [factor] = decodeElements(bytes, dtype, tensor);
-  if (factor !== undefined && Number.isFinite(factor)) return factor;
+/**
+ * What an fp8 tensor is to be multiplied by: one number, or one for each row.
+ *
+ * @throws KinoraError `MODEL_FILE_INVALID`
+ */
+export function scaleFactors(bytes: Uint8Array, dtype: string, tensor: string): Float32Array {
+  const factors = decodeElements(bytes, dtype, tensor);
+  if (factors.length > 0 && factors.every(Number.isFinite)) return factors;
   throw new KinoraError('MODEL_FILE_INVALID', `The scale of ${tensor} is not a finite number.`);
+}
+
+/** Elements times the factors of their rows, or times the only factor there is. */
+export function scaled(data: Float32Array, factors: Float32Array): Float32Array {
+  if (factors.length === 1 && factors[0] === 1) return data;
+  const width = data.length / factors.length;
+  return data.map((value, i) => value * (factors[Math.floor(i / width)] ?? Number.NaN));
 }
 
 function elementCount(bytes: Uint8Array, type: ElementType, dtype: string, tensor: string): number {

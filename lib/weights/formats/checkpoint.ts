@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { KinoraError } from '../../contract';
+import { at, KinoraError } from '../../contract';
 import { type Blocks, blockSize, type TensorData } from '../convert/blocks';
-import { convertToBlocks, decodeElements, scaleFactor } from '../convert/elements';
+import { convertToBlocks, decodeElements, scaled, scaleFactors } from '../convert/elements';
 import {
   type LocatedTensor,
   type LocatedTensors,
@@ -59,10 +59,22 @@ export async function openSafetensors(file: WeightFile): Promise<SafetensorsChec
 }
 
 /** File names a component's weights may have, without ending. */
-const defaultBaseNames = ['diffusion_pytorch_model', 'model'] as const;
+export const defaultBaseNames = ['diffusion_pytorch_model', 'model'] as const;
 const singleEndings = ['.safetensors', '.gguf'] as const;
 
 const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
+
+/**
+ * The file of each tensor by an index of shards.
+ *
+ * @throws KinoraError `MODEL_FILE_INVALID`
+ */
+export function readShardIndex(index: string, json: unknown): ReadonlyMap<string, string> {
+  const { data } = indexSchema.safeParse(json);
+  const files = new Map(Object.entries(data?.weight_map ?? {}));
+  if (files.size > 0) return files;
+  throw new KinoraError('MODEL_FILE_INVALID', `${index} does not say which file has which tensor.`);
+}
 
 /**
  * Opens the weights of a component by their own names: one safetensors or GGUF file, or safetensors
@@ -95,12 +107,12 @@ export async function openTensorFiles(
 ): Promise<TensorFile[]> {
   const baseNames = baseName === undefined ? defaultBaseNames : [baseName];
   for (const base of baseNames) {
+    const index = `${dir}/${base}.safetensors.index.json`;
+    if (await folder.exists(index)) return openShards(folder, dir, index);
     for (const ending of singleEndings) {
       const single = `${dir}/${base}${ending}`;
       if (await folder.exists(single)) return [await openTensorFile(await folder.open(single))];
     }
-    const index = `${dir}/${base}.safetensors.index.json`;
-    if (await folder.exists(index)) return openShards(folder, dir, index);
   }
   throw new KinoraError(
     'MODEL_FILE_MISSING',
@@ -109,14 +121,7 @@ export async function openTensorFiles(
 }
 
 async function openShards(folder: ModelFolder, dir: string, index: string): Promise<TensorFile[]> {
-  const parsed = indexSchema.safeParse(await folder.json(index));
-  if (!parsed.success) {
-    throw new KinoraError(
-      'MODEL_FILE_INVALID',
-      `${index} does not say which file has which tensor.`,
-    );
-  }
-  const shardOf = Object.entries(parsed.data.weight_map);
+  const shardOf = [...readShardIndex(index, await folder.json(index))];
   const names = [...new Set(shardOf.map(([, shard]) => shard))];
   const opened = await Promise.all(
     names.map(async (shard) => {
@@ -148,7 +153,7 @@ export function checkpointOf(label: string, tensors: LocatedTensors): Checkpoint
   async function read(name: string): Promise<Float32Array> {
     const { file, entry, scale } = find(name);
     const data = decodeElements(await file.read(entry.start, entry.end), entry.dtype, name);
-    return multiply(data, await readScale(scale, name));
+    return scale ? scaled(data, await readScale(scale, name)) : data;
   }
   return {
     names: () => tensors.keys(),
@@ -166,7 +171,11 @@ export function checkpointOf(label: string, tensors: LocatedTensors): Checkpoint
     async readRows(name, rows) {
       const { file, entry, scale } = find(name);
       const gathered = await readTensorRows(file, entry, name, rows);
-      return multiply(gathered, await readScale(scale, name));
+      if (!scale) return gathered;
+      const factors = await readScale(scale, name);
+      const ofRows =
+        factors.length > 1 ? Float32Array.from(rows, (row) => at(factors, row)) : factors;
+      return scaled(gathered, ofRows);
     },
   };
 }
@@ -197,15 +206,9 @@ async function readBlocks(
   return { bits, values, scales };
 }
 
-/** The scale of a tensor; 1 where it has none. @throws KinoraError `MODEL_FILE_INVALID` */
-async function readScale(scale: TensorLocation | undefined, name: string): Promise<number> {
-  if (!scale) return 1;
-  const { file, entry } = scale;
-  return scaleFactor(await file.read(entry.start, entry.end), entry.dtype, name);
-}
-
-function multiply(data: Float32Array, factor: number): Float32Array {
-  return factor === 1 ? data : data.map((value) => value * factor);
+/** @throws KinoraError `MODEL_FILE_INVALID` */
+async function readScale({ file, entry }: TensorLocation, name: string): Promise<Float32Array> {
+  return scaleFactors(await file.read(entry.start, entry.end), entry.dtype, name);
 }
 
 /** {@link Checkpoint.readStored} for what reads its tensors one by one. */

@@ -13,22 +13,28 @@ export interface TensorLocation {
 export interface LocatedTensor extends TensorLocation {
   /** Its name in the file, for messages: it may be known by another one here. */
   readonly storedName: string;
-  /** One number by which every element is to be multiplied: fp8 weights are kept that way. */
+  /** What the elements of an fp8 weight are to be multiplied by: one number, or one for each row. */
   readonly scale?: TensorLocation;
 }
 
 /** Tensors by whatever name the holder knows them. */
 export type LocatedTensors = ReadonlyMap<string, LocatedTensor>;
 
-/** Names of the scale of `x.weight`, beside it: ComfyUI's older and newer one. */
-const scaleEndings = ['.scale_weight', '.weight_scale'] as const;
+/** Names of the scale of `x.weight`, beside it: ComfyUI's older and newer one, and that of blocks. */
+const scaleEndings = ['.scale_weight', '.weight_scale', '.weight_scale_inv'] as const;
+
+/** Other quantised forms, by the tensors that only they have. */
+const foreignForms: readonly (readonly [RegExp, string])[] = [
+  [/\.(qweight|qzeros|wscales)$/, 'as GPTQ, AWQ or SVDQuant do it'],
+  [/\.weight\.(absmax|quant_map)$|\.SCB$/, 'by bitsandbytes'],
+];
 
 /**
  * All tensors of a component's files, by the files' own names. The scale of an fp8 weight becomes part
  * of the weight and is listed no more.
  *
- * @throws KinoraError `MODEL_FILE_INVALID` when two files have a tensor of the same name, `TENSOR_SHAPE`
- * when a scale is more than one number
+ * @throws KinoraError `MODEL_FILE_INVALID` when two files have a tensor of the same name, `TENSOR_DTYPE`
+ * naming the form of weights that are quantised otherwise
  */
 export function locateTensors(files: readonly TensorFile[]): LocatedTensors {
   const located = new Map<string, LocatedTensor>();
@@ -39,6 +45,8 @@ export function locateTensors(files: readonly TensorFile[]): LocatedTensors {
         const sentence = `${other.file.name} and ${file.name} both have the tensor ${name}.`;
         throw new KinoraError('MODEL_FILE_INVALID', sentence);
       }
+      const form = foreignForms.find(([pattern]) => pattern.test(name));
+      if (form) throw foreignForm(file, form[1], name);
       located.set(name, { file, entry, storedName: name });
     }
   }
@@ -48,13 +56,25 @@ export function locateTensors(files: readonly TensorFile[]): LocatedTensors {
     const weightName = `${name.slice(0, -ending.length)}.weight`;
     const weight = located.get(weightName);
     if (!weight) continue;
-    const { shape } = scale.entry;
-    if (shape.some((n) => n !== 1)) {
-      const sentence = `${name} is [${shape}], but the scale of a weight has to be one number.`;
-      throw new KinoraError('TENSOR_SHAPE', sentence);
-    }
+    const form = scaledForm(weight.entry, scale.entry);
+    if (form) throw foreignForm(scale.file, form, name);
     located.set(weightName, { ...weight, scale: { file: scale.file, entry: scale.entry } });
     located.delete(name);
   }
   return located;
+}
+
+/** The form of a weight beside its scale; null for fp8 with one number, or with one for each row. */
+function scaledForm(weight: TensorEntry, { dtype, shape }: TensorEntry): string | null {
+  const powers = dtype === 'U8' || dtype === 'F8_E8M0';
+  if (weight.dtype === 'I8') return 'as int8';
+  if (weight.dtype === 'U8') return powers ? 'as MXFP4' : 'as NVFP4';
+  if (powers) return 'as MXFP8';
+  const [first = 1, ...rest] = shape;
+  const ofRows = first === 1 || first === weight.shape[0];
+  return ofRows && rest.every((n) => n === 1) ? null : 'in fp8 with a scale for each block';
+}
+
+function foreignForm({ name }: WeightFile, form: string, tensor: string): KinoraError {
+  return new KinoraError('TENSOR_DTYPE', `${name} is quantised ${form} (${tensor}).`);
 }

@@ -26,6 +26,17 @@ describe('an address of the hub', () => {
       'https://huggingface.co/owner/na.me-1/tree/v2',
       { kind: 'repository', repository: 'owner/na.me-1', revision: 'v2' },
     ],
+    [
+      'https://huggingface.co/owner/na.me-1/tree/refs%2Fpr%2F1',
+      { kind: 'repository', repository: 'owner/na.me-1', revision: 'refs/pr/1' },
+    ],
+    [
+      'https://huggingface.co/owner/na.me-1/resolve/refs%2Fpr%2F1/a/b.gguf',
+      file('a/b.gguf', 'refs/pr/1'),
+    ],
+    ['huggingface.co/owner/na.me-1/blob/refs%2Fpr%2F1/b.gguf', file('b.gguf', 'refs/pr/1')],
+    ['https://hf.co/owner/na.me-1/resolve/refs/pr/1/a/b.gguf', file('a/b.gguf', 'refs/pr/1')],
+    ['https://hf.co/owner/na.me-1/resolve/main/a%2Fb%3F.gguf', file('a/b?.gguf')],
   ])('%s', (text, address) => {
     expect(parseAddress(text, hub)).toEqual(address);
   });
@@ -59,6 +70,9 @@ test.each([
   '../x.safetensors',
   '../a/b.safetensors',
   'owner/..',
+  'https://huggingface.co/owner%2Fname/x.gguf',
+  'https://huggingface.co/owner/name/resolve/main/..%2F..%2Fx.gguf',
+  'https://huggingface.co/owner/name/tree/refs%2Fpr%2F1/folder',
   'owner/./b.safetensors',
   'datasets/owner/name',
   'https://huggingface.co/owner/name/resolve/main',

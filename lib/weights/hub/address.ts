@@ -30,7 +30,9 @@ export function parseAddress(text: string, hub: string, revision = 'main'): Addr
   if (trimmed === '') throw invalid(trimmed, 'it is empty');
   if (!/^[a-z][a-z\d+.-]*:/i.test(trimmed)) {
     const host = publicHosts.find((known) => trimmed.startsWith(`${known}/`));
-    return ofHub(trimmed, trimmed.slice(host ? host.length + 1 : 0), revision);
+    return host
+      ? parseAddress(`https://${trimmed}`, hub, revision)
+      : ofHub(trimmed, plainParts(trimmed), revision);
   }
   let url: URL;
   try {
@@ -38,14 +40,15 @@ export function parseAddress(text: string, hub: string, revision = 'main'): Addr
   } catch {
     throw invalid(trimmed, 'it is not a link that can be read');
   }
-  if (url.protocol === 'hf:') return ofHub(trimmed, trimmed.slice(3).replace(/^\/+/, ''), revision);
+  if (url.protocol === 'hf:')
+    return ofHub(trimmed, plainParts(trimmed.slice(3).replace(/^\/+/, '')), revision);
   const base = new URL(hub);
   const prefix = base.pathname.endsWith('/') ? base.pathname : `${base.pathname}/`;
   if (url.origin === base.origin && url.pathname.startsWith(prefix)) {
-    return ofHub(trimmed, decoded(trimmed, url.pathname.slice(prefix.length)), revision);
+    return ofHub(trimmed, decodedParts(trimmed, url.pathname.slice(prefix.length)), revision);
   }
   if (publicHosts.includes(url.hostname)) {
-    return ofHub(trimmed, decoded(trimmed, url.pathname.slice(1)), revision);
+    return ofHub(trimmed, decodedParts(trimmed, url.pathname.slice(1)), revision);
   }
   return { kind: 'link', url: checkLink(trimmed, url) };
 }
@@ -78,8 +81,7 @@ function checkLink(text: string, url: URL, what: 'hub' | 'file' = 'file'): strin
   return url.href;
 }
 
-function ofHub(text: string, path: string, revision: string): Address {
-  const parts = path.replace(/[?#].*$/, '').split('/');
+function ofHub(text: string, parts: string[], revision: string): Address {
   while (parts.at(-1) === '') parts.pop();
   if (parts[0] === 'models') parts.shift();
   const [owner = '', name = '', ...rest] = parts;
@@ -87,25 +89,34 @@ function ofHub(text: string, path: string, revision: string): Address {
   if (!word.test(owner) || !word.test(name))
     throw invalid(text, 'it is not of the form owner/name');
   const repository = `${owner}/${name}`;
-  if (rest.some((part) => part === '' || part === '.' || part === '..')) {
+  const names = rest.join('/').split('/');
+  if (rest.length > 0 && names.some((part) => part === '' || part === '.' || part === '..')) {
     throw invalid(text, 'its path leads out of the repository');
   }
-  const [verb, named] = rest;
+  const [verb, ...inside] = rest;
+  // The hub's own links have it as one part, `refs%2Fpr%2F1`.
+  if (inside[0] === 'refs') inside.splice(0, 3, inside.slice(0, 3).join('/'));
+  const [named, ...path] = inside;
   if (verb === 'tree' && named !== undefined) {
-    if (rest.length > 2) throw invalid(text, 'it names a folder; name the repository or a file');
+    if (path.length > 0) throw invalid(text, 'it names a folder; name the repository or a file');
     return { kind: 'repository', repository, revision: named };
   }
   if ((verb === 'resolve' || verb === 'blob' || verb === 'raw') && named !== undefined) {
-    if (rest.length < 3) throw invalid(text, 'it names no file');
-    return { kind: 'file', repository, revision: named, path: rest.slice(2).join('/') };
+    if (path.length === 0) throw invalid(text, 'it names no file');
+    return { kind: 'file', repository, revision: named, path: path.join('/') };
   }
   if (rest.length === 0) return { kind: 'repository', repository, revision };
   return { kind: 'file', repository, revision, path: rest.join('/') };
 }
 
-function decoded(text: string, path: string): string {
+function plainParts(path: string): string[] {
+  return path.replace(/[?#].*$/, '').split('/');
+}
+
+/** A name that is decoded may have a slash in it, as a revision has. */
+function decodedParts(text: string, path: string): string[] {
   try {
-    return decodeURIComponent(path);
+    return path.split('/').map(decodeURIComponent);
   } catch {
     throw invalid(text, 'it has a "%" that stands for nothing');
   }

@@ -230,7 +230,8 @@ export class HubClient {
     const options = { ...common, repo: repository, revision: commit ?? revision, recursive: true };
     for await (const item of listFiles(options)) {
       const { type, path, size, oid, lfs } = entrySchema.parse(item);
-      if (type !== 'file') continue;
+      // macOS puts `._name` beside what it copies.
+      if (type !== 'file' || /(^|\/)\._/.test(path)) continue;
       const sha256 = lfs && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null;
       const identity = sha256 ?? oid ?? `${size}`;
       const gitSha1 = !lfs && oid && /^[0-9a-f]{40}$/.test(oid) ? oid : null;

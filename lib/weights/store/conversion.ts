@@ -91,7 +91,7 @@ class UnitBatch {
     readonly installation: Installation,
     readonly writers: PackWriters,
     /** By tensor. */
-    readonly factors: readonly number[],
+    readonly factors: readonly Float32Array[],
     readonly onCommit: () => void,
   ) {
     this.#now = installation.options.now ?? (() => performance.now());
@@ -115,7 +115,7 @@ class UnitBatch {
       const { place, recipe, located } = at(plan.conversions, tensor);
       const part = bytes.subarray(start - unit.start, end - unit.start);
       const { dtype } = located.entry;
-      const source = { bytes: part, dtype, firstRow, rows, factor: at(this.factors, tensor) };
+      const source = { bytes: part, dtype, firstRow, rows, factors: at(this.factors, tensor) };
       const { regions, squaredError, squaredNorm } = convertRows(
         place,
         recipe,

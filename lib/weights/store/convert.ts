@@ -1,4 +1,4 @@
-import { convertToBlocks, decodeElements } from '../convert/elements';
+import { convertToBlocks, decodeElements, scaled } from '../convert/elements';
 import type { BlockTarget } from '../convert/kernels';
 import { type Place, rowRanges, rowsOf } from './layout';
 import type { TensorRecipe } from './recipe';
@@ -34,8 +34,8 @@ export interface SourceRows {
   readonly dtype: string;
   readonly firstRow: number;
   readonly rows: number;
-  /** Multiplies every element. */
-  readonly factor: number;
+  /** Multiply the tensor's elements: one number, or one for each of its rows. */
+  readonly factors: Float32Array;
 }
 
 /**
@@ -51,19 +51,23 @@ export function convertRows(
   buffer: BlockBuffer,
 ): Converted {
   const { encoding } = place;
-  const { bytes, dtype, firstRow, rows, factor } = source;
+  const { dtype, firstRow, rows, factors } = source;
   if (recipe.reorder) return exact(place.offset, reordered(place, recipe, source));
   const { elements, scales } = rowRanges(place, firstRow, rows);
   if (encoding === 'int8' || encoding === 'int4') {
     const count = rows * rowsOf(place.shape).width;
     const bits = encoding === 'int8' ? 8 : 4;
     const target = buffer.take(count, bits);
-    const error = convertToBlocks(bytes, dtype, bits, target, recipe.name, factor);
+    const error =
+      factors.length === 1
+        ? convertToBlocks(source.bytes, dtype, bits, target, recipe.name, factors[0])
+        : convertToBlocks(bytesOf(floats(recipe.name, source)), 'F32', bits, target, recipe.name);
     const regions = [{ at: elements[0], bytes: target.values }];
     if (scales) regions.push({ at: scales[0], bytes: bytesOf(target.scales) });
     return { regions, ...error };
   }
-  if (encoding === dtype && factor === 1) return exact(elements[0], bytes);
+  const unscaled = factors.length === 1 && factors[0] === 1;
+  if (encoding === dtype && unscaled) return exact(elements[0], source.bytes);
   return exact(elements[0], bytesOf(floats(recipe.name, source)));
 }
 
@@ -77,9 +81,10 @@ function reordered(place: Place, recipe: TensorRecipe, source: SourceRows): Uint
   return bytesOf(new Uint16Array(apply(new Float32Array(words))));
 }
 
-function floats(tensor: string, { bytes, dtype, factor }: SourceRows): Float32Array {
-  const data = decodeElements(bytes, dtype, tensor);
-  return factor === 1 ? data : data.map((value) => value * factor);
+function floats(tensor: string, source: SourceRows): Float32Array {
+  const { factors, firstRow, rows } = source;
+  const data = decodeElements(source.bytes, source.dtype, tensor);
+  return scaled(data, factors.length > 1 ? factors.subarray(firstRow, firstRow + rows) : factors);
 }
 
 function exact(at: number, bytes: Uint8Array): Converted {

@@ -1,5 +1,5 @@
 import { at } from '../../contract/at';
-import { scaleFactor } from '../convert/elements';
+import { scaleFactors } from '../convert/elements';
 import type { TensorLocation } from '../formats/located';
 import type { WeightFile } from '../formats/source';
 import type { Conversion } from './units';
@@ -8,13 +8,15 @@ import type { Conversion } from './units';
 const gapBytes = 64 * 1024;
 
 /**
- * The number by which each tensor is multiplied, by index: 1 but for scaled fp8. They may lie anywhere in
- * the files, so they are read beforehand.
+ * What each tensor is multiplied by, by index: 1 but for scaled fp8, which has one number or one for each row.
+ * They may lie anywhere in the files, so they are read beforehand.
  *
  * @throws KinoraError `MODEL_FILE_INVALID`
  */
-export async function readFactors(conversions: readonly Conversion[]): Promise<readonly number[]> {
-  const factors = conversions.map(() => 1);
+export async function readFactors(
+  conversions: readonly Conversion[],
+): Promise<readonly Float32Array[]> {
+  const factors = conversions.map((): Float32Array => new Float32Array([1]));
   const scales = conversions.flatMap(({ located }, tensor) =>
     located.scale ? [{ tensor, name: located.storedName, ...located.scale }] : [],
   );
@@ -27,7 +29,7 @@ export async function readFactors(conversions: readonly Conversion[]): Promise<r
       const { bytes, start } = await readGroup(file, group);
       for (const { tensor, name, entry } of group) {
         const part = bytes.slice(entry.start - start, entry.end - start);
-        factors[tensor] = scaleFactor(part, entry.dtype, name);
+        factors[tensor] = scaleFactors(part, entry.dtype, name);
       }
     }
   }

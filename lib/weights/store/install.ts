@@ -33,7 +33,11 @@ const copiedBytes = 8 * 2 ** 20;
 export async function installComponent(options: InstallOptions): Promise<StoredComponent> {
   const { folder, recipe, sources, tensors } = options;
   checkRecipe(recipe);
-  const layout = layoutOf(recipe, (source) => locatedTensor(source, tensors).entry.dtype);
+  const layout = layoutOf(recipe, (source) => {
+    const { entry, scale } = locatedTensor(source, tensors);
+    // Elements that are multiplied are no longer of the file's type.
+    return scale ? 'scaled' : entry.dtype;
+  });
   const plan = planUnits(layout, sources, tensors, options.limit ?? unitBytes);
   const checksum = await createChecksum();
   const hash = options.hash ?? (await createSourceHash());

@@ -169,7 +169,7 @@ describe('one tensor is wrong: the sentence names it as the file does', () => {
       [
         ['transformer', 'blocks.4.ffn.0.weight', original, [13824, 3072]],
         // Without its leading one.
-        ['transformer', 'head.modulation', original, [2, 3072]],
+        ['transformer', 'head.modulation', original, [3, 3072]],
         ['vae', 'encoder.conv_in.weight', vae, [160, 3, 3, 3, 3]],
       ],
     ],
@@ -193,6 +193,14 @@ describe('one tensor is wrong: the sentence names it as the file does', () => {
         expect.objectContaining({ code, message: expect.stringContaining(name) }),
       );
     });
+  });
+
+  test('a patch embedding that is kept as a linear layer has the shape of its kernel again', async () => {
+    const name = 'patch_embedding.weight';
+    const file = await safetensorsOf(withOne(dit, name, [3072, 192]));
+    expect(check('transformer', [file]).get(name)?.entry.shape).toEqual([3072, 48, 1, 2, 2]);
+    const wider = await safetensorsOf(withOne(dit, name, [3072, 400]));
+    expect(() => check('transformer', [wider])).toThrow(/100 input channels/);
   });
 
   test('a linear weight whose dimensions were joined is wrong in GGUF too', async () => {
@@ -246,7 +254,14 @@ describe('one tensor is wrong: the sentence names it as the file does', () => {
   test('a lone scale, and one of many numbers, are named', async () => {
     const lone = await safetensorsOf(withOne(original, 'blocks.0.ffn.7.scale_weight', [1]));
     expect(() => check('transformer', [lone])).toThrow(/blocks\.0\.ffn\.7\.scale_weight/);
-    const rows = await safetensorsOf(withOne(original, 'head.head.scale_weight', [192]));
-    expect(() => check('transformer', [rows])).toThrow(/head\.head\.scale_weight is \[192\]/);
+    const blocks = await safetensorsOf(withOne(original, 'head.head.scale_weight', [192, 96, 1]));
+    expect(() => check('transformer', [blocks])).toThrow(
+      expect.objectContaining({
+        code: 'TENSOR_DTYPE',
+        message: expect.stringMatching(
+          /fp8 with a scale for each block .*head\.head\.scale_weight/,
+        ),
+      }),
+    );
   });
 });

@@ -63,6 +63,13 @@ describe('files of other models', () => {
   ]);
   const t5Decoder = plus(t5, ['decoder.block.0.layer.0.SelfAttention.q.weight']);
   const fluxT5 = renamed(t5, llamaCppTextEncoderName, withWidth(256384, 32128));
+  const checkpointDit = renamed(
+    dit,
+    (name) => `model.diffusion_model.${originalTransformerName(name)}`,
+  );
+  const checkpointVae = renamed(vae, (name) => `vae.${originalVae(name)}`);
+  const checkpointText = renamed(t5, (name) => `text_encoders.umt5xxl.transformer.${name}`);
+  const whole = new Map([...checkpointDit, ...checkpointText, ...checkpointVae]);
   const flux = 'double_blocks.0.img_attn.qkv';
   /** Title, name in the message, tensors, and the architecture of a GGUF file. */
   const cases: [string, RegExp, Shapes, string?][] = [
@@ -102,6 +109,8 @@ describe('files of other models', () => {
     ['SDXL', /Stable Diffusion/, sdxl],
     ['the VAE of Stable Diffusion', /a VAE of an image model/, imageVae],
     ['CLIP', /CLIP/, only(['text_model.encoder.layers.0.self_attn.q_proj.weight'])],
+    ['all parts', /a checkpoint with transformer, text encoder, VAE in one file/, whole],
+    ['two parts', /transformer, VAE in one file/, new Map([...checkpointDit, ...checkpointVae])],
   ];
   test.each(cases)('%s', async (_, name, shapes, architecture) => {
     const file = await (architecture ? ggufOf(shapes, architecture) : safetensorsOf(shapes));
@@ -156,6 +165,15 @@ describe('our own files, whole and in shards', () => {
     for (const shard of component === 'vae' ? [] : parts(shapes, 5)) {
       expect(recognise(await safetensorsOf(shard)).component).toBe(component);
     }
+  });
+
+  test.each(['pig', 'flux', 'llama', 'wan'])('GGUF with the label "%s"', async (label) => {
+    const transformer = renamed(dit, originalTransformerName);
+    expect(recognise(await ggufOf(transformer, label)).component).toBe('transformer');
+    const text = renamed(t5, llamaCppTextEncoderName);
+    expect(recognise(await ggufOf(text, label)).component).toBe('text_encoder');
+    const original = renamed(vae, originalVae);
+    expect(recognise(await ggufOf(original, label)).component).toBe('vae');
   });
 
   test.each(['base', 'super'])('tiny decoder, %s', async (variant) => {

@@ -1,6 +1,7 @@
+import type { RecognisedFile } from '../../../pipeline/installation';
 import { type Checkpoint, checkpointOf, type TensorFile } from '../../../weights';
 import type { ComponentTensors } from '../../naming/canonicalise';
-import { type FileKind, recogniseBy } from '../../naming/kinds';
+import { recogniseBy } from '../../naming/kinds';
 import { locateAs, wanKinds } from '../../wan/naming';
 import type { ModelConfig } from '../config';
 import { architectureOf, type WeightComponent } from './expected';
@@ -15,7 +16,7 @@ const kinds = wanKinds({
 });
 
 /** Recognises a weight file by its tensors, whatever it is called. */
-export function recognise(file: TensorFile): FileKind {
+export function recognise(file: TensorFile): RecognisedFile {
   return recogniseBy(kinds, [file]);
 }
 
