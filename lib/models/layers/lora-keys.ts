@@ -32,8 +32,10 @@ const prefixes = [
   'transformer.',
 ];
 const prefixOf = (name: string) => prefixes.find((prefix) => name.startsWith(prefix));
-/** In the kohya layout every dot of a module name is an underscore. */
-const flatPrefix = /^lora_unet__?/;
+/** In the kohya layout every dot of a module name is an underscore; some tools keep the dots behind the prefix. */
+const flatPrefix = /^(lora_unet|lora_transformer|lycoris)[._]+/;
+/** PEFT puts the name of an adapter, of any spelling, between the matrix and its parameter. */
+const adapterName = /\.(lora_[AB]|lora_(?:down|up)|lora\.(?:down|up))\.[^.]+\.(weight|bias)$/;
 
 /**
  * A reader of LoRA keys for a model: understands every layout in one table of the model's own names.
@@ -65,7 +67,7 @@ export function loraKeyReader({
   }
 
   return (key) => {
-    let name = key.replace('.default.', '.');
+    let name = key.replace(adapterName, '.$1.$2');
     // Some files have several of them.
     for (let prefix = prefixOf(name); prefix; prefix = prefixOf(name)) {
       name = name.slice(prefix.length);
@@ -75,7 +77,7 @@ export function loraKeyReader({
     for (const [ending, role] of endings) {
       if (!name.endsWith(ending)) continue;
       const stem = name.slice(0, -ending.length);
-      const target = (flat ? flatTargets : targets).get(stem);
+      const target = flat ? flatTargets.get(stem.replaceAll('.', '_')) : targets.get(stem);
       if (target === undefined) return null;
       // A modulation table is a tensor, not a module: only a delta fits it, and only it a diff_m.
       const isTable = target.endsWith('scale_shift_table');

@@ -31,6 +31,7 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
     readonly lora: LoraBranches | null = null,
     readonly triggerWords: readonly string[] = [],
     adapterIds: readonly string[] = [],
+    readonly notes: readonly string[] = [],
   ) {
     super(parts, adapterIds);
   }
@@ -47,9 +48,11 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
     const loras = [];
     for (const { adapter, scale } of own) loras.push({ lora: await adapter.read(), scale });
     const read = await readLoras(files, architecture);
-    const lora = combineLoras([...loras, ...read.loras], architecture);
+    const all = [...loras, ...read.loras];
+    const lora = combineLoras(all, architecture);
     const ids = [...own.map(({ id }) => id), ...read.ids];
-    return new Wan22(this.parts, lora, read.triggerWords, ids);
+    const notes = all.flatMap((one) => one.lora.notes);
+    return new Wan22(this.parts, lora, read.triggerWords, ids, notes);
   }
 
   /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]; held frames as they are. */
