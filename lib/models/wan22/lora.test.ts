@@ -10,11 +10,11 @@ import {
   type TestTensor,
 } from '../../weights/testing/files';
 import { checkLora, combineLoras, parseLora, readLoras } from '../layers/lora';
+import { loraArchitectureOf } from '../wan/lora';
 import { readModelConfig } from './config';
-import { loraArchitecture } from './lora';
 
 const config = (await readModelConfig(diskFolder(`${goldens}model`))).transformer;
-const architecture = loraArchitecture(config);
+const architecture = loraArchitectureOf(config);
 const open = async (name: string) =>
   parseLora(await openGolden(`loras/${name}.safetensors`), architecture, name);
 const made = async (tensors: Record<string, TestTensor>, metadata?: Record<string, string>) =>

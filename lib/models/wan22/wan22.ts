@@ -14,13 +14,13 @@ import type {
 import { combineLoras, type LoraBranches, readLoras } from '../layers/lora';
 import { scaledAdapters } from '../wan/adapter';
 import { countWan } from '../wan/counts';
+import { loraArchitectureOf } from '../wan/lora';
 import { WanModel } from '../wan/model';
 import { Transformer } from '../wan/transformer';
 import { encodeFirstFrame } from '../wan/vae';
 import { readModelConfig } from './config';
 import { givenName, Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
-import { loraArchitecture } from './lora';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { componentRecipe } from './recipes';
 
@@ -44,7 +44,7 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
     const { adapters, manifest, config } = this.parts;
     const own = scaledAdapters(adapters, scales, manifest);
     if (files.length + own.length === 0) return this;
-    const architecture = loraArchitecture(config.transformer);
+    const architecture = loraArchitectureOf(config.transformer);
     const loras = [];
     for (const { adapter, scale } of own) loras.push({ lora: await adapter.read(), scale });
     const read = await readLoras(files, architecture);

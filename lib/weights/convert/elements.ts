@@ -37,21 +37,19 @@ const codecs: Readonly<Record<string, KnownCodec>> = {
 };
 
 /** Types that no weight is stored in; a single number of them, such as the alpha of a LoRA, is read all the same. */
-const numberArrays: ReadonlyMap<
-  string,
-  { new (buffer: ArrayBuffer): ArrayLike<number | bigint>; readonly BYTES_PER_ELEMENT: number }
-> = new Map(
-  Object.entries({
-    F64: Float64Array,
-    I64: BigInt64Array,
-    U64: BigUint64Array,
-    I32: Int32Array,
-    U32: Uint32Array,
-    I16: Int16Array,
-    U16: Uint16Array,
-    I8: Int8Array,
-  }),
-);
+const wideNumbers = { F64: Float64Array, I64: BigInt64Array, U64: BigUint64Array };
+const numbers = {
+  I32: Int32Array,
+  U32: Uint32Array,
+  I16: Int16Array,
+  U16: Uint16Array,
+  I8: Int8Array,
+};
+type NumberArray = (new (
+  bytes: ArrayBuffer,
+) => ArrayLike<number | bigint>) &
+  Pick<Int8ArrayConstructor, 'BYTES_PER_ELEMENT'>;
+const numberArrays = new Map<string, NumberArray>(Object.entries({ ...wideNumbers, ...numbers }));
 
 /**
  * Geometry of an element type, by the name that safetensors or GGML gives it.
