@@ -47,6 +47,7 @@ export const errorPlaces: Readonly<Record<ErrorCode, HelpPlace>> = {
   TENSOR_DTYPE: 'problems-otherModel',
   ADDRESS_INVALID: 'problems-download',
   HUB_UNREACHABLE: 'problems-download',
+  LINK_UNREACHABLE: 'problems-download',
   HUB_NOT_FOUND: 'problems-download',
   HUB_DENIED: 'problems-download',
   HUB_BUSY: 'problems-download',

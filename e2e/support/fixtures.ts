@@ -6,7 +6,7 @@ import { test as base, expect } from 'playwright/test';
 import { root } from '../../lib/cli/paths';
 import { fixtureModel } from '../../lib/contract';
 import { publishGoldenModel } from '../../lib/models/wan22/testing/golden-model';
-import { f32, safetensorsBytes } from '../../lib/weights/testing/files';
+import { f32, safetensorsBytes, type TestTensor } from '../../lib/weights/testing/files';
 import { type LocalHub, startHub } from '../../lib/weights/testing/hub/server';
 import { ModelsPage } from '../pages/models-page';
 import { StudioPage } from '../pages/studio-page';
@@ -184,6 +184,35 @@ export function loraOfOtherBase(): string {
     'blocks.0.attn1.to_q.lora_B.weight': f32([1536, 1], zeros),
   });
   writeFileSync(file, bytes);
+  return file;
+}
+
+/**
+ * Writes a LoRA of the tiny model that cannot be read, or whose `alpha` is an integer as musubi's converter writes it.
+ *
+ * @returns its path, in the folder of the running test
+ */
+export function oddLora(name: string): string {
+  const file = base.info().outputPath(`${name}.safetensors`);
+  mkdirSync(path.dirname(file), { recursive: true });
+  const stem = 'lora_unet_blocks_0_self_attn_q';
+  const [down, up] = [`${stem}.lora_down`, `${stem}.lora_up`];
+  const good = { [`${down}.weight`]: f32([4, 64]), [`${up}.weight`]: f32([64, 4]) };
+  const odd: Readonly<Record<string, Record<string, TestTensor>>> = {
+    'factors-i8': {
+      [`${down}.weight`]: { dtype: 'I8', shape: [4, 64], data: new Uint8Array(256) },
+    },
+    empty: { [`${up}.weight`]: f32([0]) },
+    'scale-nan': { [`${down}.scale_weight`]: f32([], [Number.NaN]) },
+    'alpha-i64': {
+      [`${stem}.alpha`]: {
+        dtype: 'I64',
+        shape: [],
+        data: new Uint8Array([4, 0, 0, 0, 0, 0, 0, 0]),
+      },
+    },
+  };
+  writeFileSync(file, safetensorsBytes({ ...good, ...odd[name] }));
   return file;
 }
 

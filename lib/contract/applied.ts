@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { unusedParameters } from './parameters';
 import { adapterLicenceSchema, decoderKinds, samplerNameSchema } from './profile';
 
+/** Most notes on the LoRAs of a run, and most characters of one. */
+export const [mostNotes, longestNote] = [8, 500] as const;
+
 /** How steps reuse results of earlier ones; see `lib/pipeline/caches`. */
 export const cacheKinds = ['none', 'magcache', 'easycache'] as const;
 export type CacheKind = (typeof cacheKinds)[number];
@@ -33,5 +36,7 @@ export const appliedSchema = z.object({
   cache: z.enum(cacheKinds),
   /** Values of the request that were not used. */
   unused: z.array(z.enum(unusedParameters)).max(unusedParameters.length),
+  /** What of the LoRAs had no effect or could not be read, a sentence each. */
+  notes: z.array(z.string().max(longestNote)).max(mostNotes).optional(),
 });
 export type Applied = z.output<typeof appliedSchema>;

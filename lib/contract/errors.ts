@@ -102,6 +102,10 @@ const table = {
     'The hub cannot be reached.',
     'Check the connection and the hub address, or use local files.',
   ],
+  LINK_UNREACHABLE: [
+    'The link cannot be reached.',
+    'Check the link and the connection. Some servers answer no web page: then download the file yourself and choose it.',
+  ],
   HUB_NOT_FOUND: [
     'The hub has no such repository or file.',
     'Check the address, the path and the revision.',

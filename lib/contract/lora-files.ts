@@ -41,6 +41,36 @@ export function noiseOfName(name: string): { readonly noise: Noise; readonly ste
 }
 
 /**
+ * The name that a server gives a LoRA: its header, a storage's field in place of that, or the end of an address.
+ *
+ * @param disposition `Content-Disposition`
+ * @param addresses the one that was asked for, and the last one of the redirects
+ */
+export function servedName(
+  disposition: string | null | undefined,
+  addresses: readonly string[],
+): string | undefined {
+  const urls = addresses.map((address) => new URL(address));
+  const fields = urls.map(({ searchParams }) => searchParams.get('response-content-disposition'));
+  const told = [disposition, ...fields].map((header) => {
+    const encoded = /filename\*\s*=\s*[\w-]*'[^']*'([^;\s]+)/i.exec(header ?? '');
+    return (encoded ?? /filename\s*=\s*"?([^";]+)/i.exec(header ?? ''))?.[1] ?? '';
+  });
+  const files = [...told, ...urls.map(({ pathname }) => pathname)].flatMap((name) => {
+    // As a field of a query, since a plain name may have a "%" of its own.
+    const decoded = new URLSearchParams(`=${name.replace(/[+&]/g, encodeURIComponent)}`).get('');
+    return /[^/\\]{1,200}\.safetensors$/i.exec(decoded?.trim() ?? '')?.[0] ?? [];
+  });
+  return files.find(isNamed) ?? files[0];
+}
+
+/** Whether a LoRA has a name of its own: the address of a download may end in a number or a key instead. */
+export function isNamed(path: string): boolean {
+  const stem = /([^/?#]*)\.safetensors([?#].*)?$/i.exec(path)?.[1] ?? '';
+  return !/^(lora)?[-_.\d]*$|^[\da-f-]{16,}$/i.test(stem);
+}
+
+/**
  * The LoRAs of a list, each with its files in the list: two for a pair, whose files are named alike but for `high` and
  * `low`, else one. The file for high noise comes first.
  *

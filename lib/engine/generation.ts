@@ -14,6 +14,8 @@ import {
   isResumable,
   KinoraError,
   type LoraFile,
+  longestNote,
+  mostNotes,
   nativeSizeOf,
   ofLastImage,
   type Phase,
@@ -132,9 +134,12 @@ export class Generation {
     const networks = await openFinishers(parameters, context.tools, openBackend);
     const plain = await context.openModel();
     const resolved = resolveSampling(plain, request.profile, parameters, options);
-    const { sampling, adapterScales, applied, sentence } = resolved;
+    const { sampling, adapterScales, sentence } = resolved;
     const model = await plain.withLoras(request.loras, adapterScales);
-    const notes = [...(sentence ? [sentence] : []), ...(model.notes ?? [])];
+    const { notes: loraNotes = [] } = model;
+    const told = loraNotes.map((note) => note.slice(0, longestNote)).slice(0, mostNotes);
+    const applied = { ...resolved.applied, ...(told.length > 0 && { notes: told }) };
+    const notes = [...(sentence ? [sentence] : []), ...loraNotes];
     if (notes.length > 0) report({ type: 'sampling', sentence: notes.join(' ') });
     const delivered = sizeInPixels(parameters.size);
     const native = nativeSizeOf(model.manifest, sampling, parameters.size);

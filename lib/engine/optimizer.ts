@@ -11,8 +11,8 @@ import { installTransferHandlers } from '../contract/transfer-handlers';
 import { type OptimizerDependencies, optimizeWithInstalled } from '../language-model';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
-import { blobFile, openSafetensors } from '../weights';
-import { triggerWords } from '../weights/lora-metadata';
+import { blobFile } from '../weights';
+import { openLoraFile, triggerWords } from '../weights/lora-metadata';
 import { openModelStore } from '../weights/store';
 
 /** What an optimizer is made of. */
@@ -77,7 +77,7 @@ export class Optimizer implements OptimizerApi {
 /** Trigger words of adapters by the metadata of their files. */
 async function triggerWordsOf(loras: readonly LoraFile[]): Promise<readonly string[]> {
   const words = loras.map(async ({ name, file }) =>
-    triggerWords((await openSafetensors(blobFile(name, file))).metadata),
+    triggerWords((await openLoraFile(blobFile(name, file))).metadata),
   );
   return [...new Set((await Promise.all(words)).flat())];
 }

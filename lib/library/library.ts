@@ -16,14 +16,16 @@ import {
   type ToolEntry,
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
+import { blobFile } from '../weights/formats/source';
 import { parseHub } from '../weights/hub';
+import { openLoraFile } from '../weights/lora-metadata';
 import { addedModel } from './add-model';
 import { addedTool } from './add-tool';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
 import { localSource, type MatchedFiles, matchFiles } from './local-files';
-import { type LoraSource, openLoraHeader } from './lora-download';
+import type { LoraSource } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import { inspectLora } from './loras';
 import type { ManagedModel } from './managed-model';
@@ -216,7 +218,8 @@ export class Library implements LibraryApi {
     await this.#start();
     const models = await this.#registry.configurations();
     try {
-      return await this.#loras.add(source, this.#hubs.client(), models);
+      const clients = { client: this.#hubs.client(), lookup: this.#hubs.brief() };
+      return await this.#loras.add(source, clients, models);
     } finally {
       this.#changedOnDisk();
     }
@@ -227,14 +230,13 @@ export class Library implements LibraryApi {
     const { id } = this.#registry.get(model).manifest;
     const models = (await this.#registry.configurations()).filter((one) => one.id === id);
     if (models.length === 0) return null;
-    const bytes = localSource({ path: file.name, file });
-    const header = await openLoraHeader(bytes, file.name);
+    const header = await openLoraFile(blobFile(file.name, file));
     return inspectLora(header, file.name, models);
   }
 
   async modelsOfLora(file: File): Promise<readonly string[]> {
     await this.#start();
-    const header = await openLoraHeader(localSource({ path: file.name, file }), file.name);
+    const header = await openLoraFile(blobFile(file.name, file));
     const fitting: string[] = [];
     for (const model of await this.#registry.configurations()) {
       // Then it does not fit this model.

@@ -8,7 +8,6 @@ import {
   type StorageReport,
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
-import { openSafetensors } from '../weights/formats/checkpoint';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
 import { type HubClient, hubByteSource, onlyLora, otherOfPair, parseAddress } from '../weights/hub';
 import type { StoreFolder } from '../weights/store/folder';
@@ -24,6 +23,8 @@ export type LoraSource = { readonly address: string } | { readonly file: File };
 export interface LoraContext {
   readonly folder: StoreFolder;
   readonly client: HubClient;
+  /** Finds the file: it gives up soon, as a person waits for it. */
+  readonly lookup: HubClient;
   /** Looks at its header. @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE` */
   readonly inspect: (source: ByteSource, name: string) => Promise<LoraFacts>;
   readonly onProgress: (name: string, bytesDone: number, bytesTotal: number) => void;
@@ -57,7 +58,7 @@ export async function fetchLora(source: LoraSource, context: LoraContext): Promi
 
 async function fetchOnce(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
   const { folder, signal } = context;
-  const opened = await open(source, context.client, signal);
+  const opened = await open(source, context);
   const facts = await context.inspect(opened.bytes, opened.fileName || opened.label);
   for (;;) {
     const free = await findPlace(folder, opened, signal);
@@ -131,8 +132,7 @@ interface OpenedLora {
 
 async function open(
   source: LoraSource,
-  client: HubClient,
-  signal: AbortSignal,
+  { client, lookup, signal }: LoraContext,
 ): Promise<OpenedLora> {
   if ('file' in source) {
     const { file } = source;
@@ -141,18 +141,18 @@ async function open(
   }
   const address = parseAddress(source.address, client.base);
   if (address.kind === 'link') {
-    const fileName = nameInLink(address.url);
-    const file = await client.link(address.url, signal);
+    const file = await lookup.link(address.url, signal);
+    const { fileName = '' } = file;
     const bytes = hubByteSource(client, file);
     const label = bareAddress(address.url);
     return { licence: unknownLicence, label, fileName, bytes, local: false };
   }
   const { repository, revision } = address;
-  const [path] = await pathsOf(address, client, signal);
-  const file = await client.file({ repository, path, revision }, signal);
+  const [path] = await pathsOf(address, lookup, signal);
+  const file = await lookup.file({ repository, path, revision }, signal);
   const fileName = nameOfPath(path);
   return {
-    licence: licenceOf(await client.list(repository, revision, signal), client),
+    licence: licenceOf(await lookup.list(repository, revision, signal), client),
     label: `${repository}/${path}`,
     fileName,
     bytes: hubByteSource(client, file),
@@ -189,17 +189,6 @@ function nameOfPath(path: string): string {
   const name = path.split('/').at(-1) ?? path;
   const noise = noiseOfName(name) ? undefined : noiseOfName(path)?.noise;
   return noise ? name.replace(/(\.safetensors)?$/i, `-${noise}-noise$1`) : name;
-}
-
-/** @throws KinoraError `ADDRESS_INVALID` */
-function nameInLink(url: string): string {
-  const name = new URL(url).pathname.split('/').at(-1) ?? '';
-  try {
-    return decodeURIComponent(name);
-  } catch (cause) {
-    const sentence = `The name "${name}" in the link is not written as an address has it.`;
-    throw new KinoraError('ADDRESS_INVALID', sentence, { cause });
-  }
 }
 
 function stemOf({ fileName }: OpenedLora): string {
@@ -266,15 +255,4 @@ async function copy(
     await writer.close();
   }
   return hash.digest('hex');
-}
-
-/** Reads the header of a LoRA. @throws KinoraError `LORA_INVALID` when there is none */
-export async function openLoraHeader(source: ByteSource, name: string) {
-  return openSafetensors(source).catch((cause: unknown) => {
-    const unreadable =
-      cause instanceof KinoraError && !/^(MODEL_FILE|TENSOR)_/.test(cause.code) ? cause : null;
-    if (unreadable) throw unreadable;
-    const sentence = `${name} is not a safetensors file that can be read.`;
-    throw new KinoraError('LORA_INVALID', sentence, { cause });
-  });
 }

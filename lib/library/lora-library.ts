@@ -1,8 +1,8 @@
 import { groupPairs, KinoraError, type LibrarySnapshot, type LoraEntry } from '../contract';
 import type { LoraBase } from '../pipeline/installation';
-import type { HubClient } from '../weights/hub';
+import { openLoraFile } from '../weights/lora-metadata';
 import type { LibraryEnvironment } from './environment';
-import { fetchLora, findOther, type LoraSource, openLoraHeader } from './lora-download';
+import { fetchLora, findOther, type LoraContext, type LoraSource } from './lora-download';
 import { inspectLora, listLoras, removeLora, sweepLoras } from './loras';
 
 /** One that is on its way. */
@@ -56,49 +56,54 @@ export class LoraLibrary {
    */
   async add(
     source: LoraSource,
-    client: HubClient,
+    clients: Pick<LoraContext, 'client' | 'lookup'>,
     models: readonly LoraBase[],
   ): Promise<LoraEntry> {
-    const entry = await this.#add(source, client, models);
-    const other = await findOther(source, client);
-    if (other) await this.#add(other, client, models);
+    const entry = await this.#add(source, clients, models);
+    const other = await findOther(source, clients.lookup);
+    if (other) await this.#add(other, clients, models);
     return entry;
   }
 
   async #add(
     source: LoraSource,
-    client: HubClient,
+    clients: Pick<LoraContext, 'client' | 'lookup'>,
     models: readonly LoraBase[],
   ): Promise<LoraEntry> {
     const { loras: folder, tryLock, storage } = this.environment;
     const stop = new AbortController();
-    let shown: string | undefined;
+    let shown = 'address' in source ? source.address : source.file.name;
+    const show = (name: string, bytesDone: number, bytesTotal: number) => {
+      this.#downloads.delete(shown);
+      shown = name;
+      this.#downloads.set(name, { bytesDone, bytesTotal, cancel });
+      this.onChange();
+    };
     const fetching = fetchLora(source, {
       folder,
-      client,
+      ...clients,
       tryLock,
       storage,
       signal: stop.signal,
-      inspect: async (bytes, name) => inspectLora(await openLoraHeader(bytes, name), name, models),
-      onProgress: (name, bytesDone, bytesTotal) => {
-        shown = name;
-        this.#downloads.set(name, { bytesDone, bytesTotal, cancel });
-        this.onChange();
-      },
+      inspect: async (bytes, name) =>
+        inspectLora(await openLoraFile({ ...bytes, name }), name, models),
+      onProgress: show,
     });
     async function cancel(): Promise<void> {
       stop.abort();
       // Who started the download is told how it ended.
       await fetching.catch(() => undefined);
     }
+    // It can be cancelled before its name is known.
+    show(shown, 0, 0);
     try {
       return await fetching;
     } catch (thrown) {
       if (!stop.signal.aborted) throw thrown;
-      const sentence = `${shown ?? 'The LoRA'} was not added: it was cancelled.`;
+      const sentence = `${shown} was not added: it was cancelled.`;
       throw new KinoraError('CANCELLED', sentence, { remedy: 'Add it again when you like.' });
     } finally {
-      if (shown !== undefined) this.#downloads.delete(shown);
+      this.#downloads.delete(shown);
       await this.load();
     }
   }

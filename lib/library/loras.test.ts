@@ -1,13 +1,16 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { isNamed, servedName } from '../contract';
 import { wan22Installation } from '../models/wan22/install';
 import { goldenBytes } from '../models/wan22/testing/golden-model';
 import { HubClient } from '../weights/hub';
-import { triggerWords } from '../weights/lora-metadata';
+import { openLoraFile, triggerWords } from '../weights/lora-metadata';
 import { diskFolder, f32, goldens, safetensorsBytes } from '../weights/testing/files';
-import { fetchLora, type LoraSource, openLoraHeader } from './lora-download';
+import { fetchLora, type LoraSource } from './lora-download';
 import { inspectLora, listLoras, loraLock, removeLora, sweepLoras } from './loras';
-import { libraryTests } from './testing/library';
+import { libraryTests, until } from './testing/library';
 
 const real = fileURLToPath(new URL('../../public/models/wan2.2-ti2v-5b', import.meta.url));
 const models = [
@@ -19,11 +22,14 @@ const now = libraryTests();
 
 function add(source: LoraSource, attempts = 4, lock = now().tryLock, freeBytes = 2 ** 30) {
   const policy = { firstDelayMs: 1, longestDelayMs: 2, attempts };
+  const client = new HubClient(now().hub.url, { policy });
   return fetchLora(source, {
     folder: now().loras,
-    client: new HubClient(now().hub.url, { policy }),
+    client,
+    lookup: client,
     signal: new AbortController().signal,
-    inspect: async (bytes, name) => inspectLora(await openLoraHeader(bytes, name), name, models),
+    inspect: async (bytes, name) =>
+      inspectLora(await openLoraFile({ ...bytes, name }), name, models),
     onProgress: () => undefined,
     storage: async () => ({ usage: 0, quota: freeBytes, persistent: true }),
     tryLock: lock,
@@ -165,7 +171,7 @@ test('a file that is refused is named as it is', async () => {
   const file = new File(['no weights'], 'notes.txt');
   await expect(add({ file })).rejects.toMatchObject({
     code: 'LORA_INVALID',
-    message: 'notes.txt is not a safetensors file that can be read.',
+    message: expect.stringMatching(/^The LoRA "notes.txt" cannot be read: .* does not start like/),
   });
 });
 
@@ -180,7 +186,7 @@ test('what a closed page has left is swept, but nothing that is just being added
 });
 
 test('an invalid address and too little space are refused before anything is written', async () => {
-  const address = `${now().hub.url.replace('http:', 'https:')}/%E0%A4%A.safetensors`;
+  const address = 'ftp://host.example/a.safetensors';
   await expect(add({ address })).rejects.toMatchObject({ code: 'ADDRESS_INVALID' });
   const bytes = await goldenBytes('loras/a_peft.safetensors');
   const file = new File([bytes], 'x.safetensors');
@@ -235,4 +241,94 @@ test('the licence is what the hub says of it, and unknown for a file', async () 
   expect(added.licence).toEqual({ name: 'mit', url: page });
   const local = await add({ file: new File([bytes], 'local.safetensors') });
   expect(local.licence).toEqual({ name: 'unknown' });
+});
+
+/** A web server on this machine that is no hub, for the time of some work. */
+async function withServer(listener: RequestListener, work: (url: string) => Promise<void>) {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await work(`http://127.0.0.1:${port}`).finally(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+}
+
+test('a link without a name has the one that its server tells, else a plain one', async () => {
+  const bytes = await goldenBytes('loras/a_peft.safetensors');
+  await withServer(
+    (request, response) => {
+      const url = request.url ?? '';
+      if (url === '/moved/2')
+        return void response.writeHead(302, { location: '/low.safetensors' }).end();
+      const [, start = 0, end = bytes.length - 1] =
+        /bytes=(\d+)-(\d+)/.exec(request.headers.range ?? '')?.map(Number) ?? [];
+      const name = { 'content-disposition': `attachment; filename*=UTF-8''my%20high.safetensors` };
+      const range = { 'content-range': `bytes ${start}-${end}/${bytes.length}` };
+      response.writeHead(206, { ...range, ...(url === '/get/1' && name) });
+      response.end(bytes.subarray(start, end + 1));
+    },
+    async (url) => {
+      const nameOf = async (path: string) => (await add({ address: url + path })).name;
+      expect(await nameOf('/get/1')).toBe('my high.safetensors');
+      expect(await nameOf('/moved/2')).toBe('low.safetensors');
+      expect(await nameOf('/get/3')).toBe('lora.safetensors');
+      expect(await nameOf('/own.safetensors?key=1')).toBe('own.safetensors');
+    },
+  );
+});
+
+test('names told by headers and addresses; which of them are names', () => {
+  const storage = 'https://bucket.host/9f86d081884c7d65';
+  const field = encodeURIComponent('attachment; filename="Wan HIGH.safetensors"');
+  expect(servedName(null, [`${storage}?response-content-disposition=${field}`])).toBe(
+    'Wan HIGH.safetensors',
+  );
+  expect(servedName('inline', ['https://h/a/100%.safetensors'])).toBe('100%.safetensors');
+  expect(servedName('attachment; filename=../x/low.safetensors', [])).toBe('low.safetensors');
+  expect(servedName(null, ['https://h/n_high.safetensors', `${storage}.safetensors`])).toBe(
+    'n_high.safetensors',
+  );
+  expect(servedName(undefined, ['https://h/api/download/1'])).toBeUndefined();
+  const named = ['style.safetensors', 'https://h/a/low.safetensors?key=1', 'lora_x.safetensors'];
+  const nameless = ['https://h/download/1', '0.safetensors', 'lora-2.safetensors', storage];
+  expect([...named, ...nameless].map(isNamed)).toEqual([
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+});
+
+test('a link that cannot be reached is told soon, with advice on links', async () => {
+  const library = now().openTab({ hubOptions: {} });
+  const started = performance.now();
+  const adding = library.addLora({ address: 'http://127.0.0.1:1/a.safetensors' });
+  await expect(adding).rejects.toMatchObject({
+    code: 'LINK_UNREACHABLE',
+    message: expect.stringContaining('http://127.0.0.1:1/a.safetensors'),
+    remedy: expect.stringContaining('Check the link'),
+  });
+  expect(performance.now() - started).toBeLessThan(8000);
+});
+
+test('a LoRA can be cancelled from the first moment', async () => {
+  await withServer(
+    () => undefined,
+    async (url) => {
+      const library = now().openTab();
+      const address = `${url}/silent.safetensors`;
+      const adding = library.addLora({ address });
+      await until(library, ({ loraDownloads }) =>
+        loraDownloads.some(({ name }) => name === address),
+      );
+      const cancelled = expect(adding).rejects.toMatchObject({ code: 'CANCELLED' });
+      await library.deleteLora(address);
+      await cancelled;
+      expect((await library.snapshot()).loraDownloads).toEqual([]);
+    },
+  );
 });

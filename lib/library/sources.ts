@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   type AdapterChoices,
   type ComponentId,
@@ -13,6 +12,7 @@ import { isConverted } from '../pipeline/installation';
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource, type Listing, localByteSource } from '../weights/hub';
+import { loraStrength } from '../weights/lora-metadata';
 import {
   checkerWeights,
   finisherFile,
@@ -104,12 +104,6 @@ export async function openFiles(
 /** The file that PEFT writes beside the weights of an adapter: it has their alpha, which they do not. */
 export const adapterConfig = 'adapter_config.json';
 
-const adapterConfigSchema = z.looseObject({
-  lora_alpha: z.number().optional(),
-  use_rslora: z.boolean().optional(),
-  alpha_pattern: z.record(z.string(), z.number()).optional(),
-});
-
 /**
  * The headers of a component's weights. What {@link adapterConfig} says counts as if it were in them, in the way in
  * which diffusers writes it there.
@@ -127,13 +121,10 @@ export async function openHeaders(
   const config = sources.find(isConfig);
   if (!config) return { weights, headers };
   const text = new TextDecoder().decode(await config.read(0, config.size));
-  const { success, data = {} } = adapterConfigSchema.safeParse(parseModelJson(config.name, text));
-  if (!success) {
-    const sentence = `${config.name} is not the configuration of an adapter.`;
-    throw new KinoraError('MODEL_CONFIG_INVALID', sentence);
-  }
-  const settings = Object.entries(data).map(([key, value]) => [`transformer.${key}`, value]);
-  const written = ['lora_adapter_metadata', JSON.stringify(Object.fromEntries(settings))] as const;
+  const written = ['lora_adapter_metadata', text] as const;
+  parseModelJson(config.name, text);
+  const [note] = loraStrength(new Map([written])).notes;
+  if (note !== undefined) throw new KinoraError('MODEL_CONFIG_INVALID', `${config.name}: ${note}.`);
   return {
     weights,
     headers: headers.map((header) => ({

@@ -49,7 +49,7 @@ export interface Ended {
 export class Attempt {
   readonly #dependencies: AttemptDependencies;
   readonly #stop: AbortSignal;
-  readonly #job: CurrentJob;
+  readonly job: CurrentJob;
   readonly #token: string;
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
@@ -73,7 +73,7 @@ export class Attempt {
   ) {
     this.#dependencies = dependencies;
     this.#stop = stop;
-    this.#job = lease.job;
+    this.job = lease.job;
     this.#token = lease.token;
     this.#progress = initialProgress({ num_inference_steps: steps });
     const watcher = {
@@ -90,7 +90,7 @@ export class Attempt {
   }
 
   get id(): string {
-    return this.#job.id;
+    return this.job.id;
   }
 
   /** The job was cancelled, or another worker has it: all work on it stops at once. */
@@ -146,7 +146,7 @@ export class Attempt {
         prompt_optimization: result.promptOptimization ?? null,
       };
       const heartbeatMs = job.heartbeat_interval_ms;
-      const finished = { id: this.id, job: this.#job, heartbeatMs, videoFile, completion };
+      const finished = { id: this.id, job: this.job, heartbeatMs, videoFile, completion };
       await pendingUploads.keep(finished);
       return finished;
     } catch (thrown) {
@@ -165,7 +165,7 @@ export class Attempt {
       safety: completion.safety.status,
       prompt: completion.prompt_optimization?.status ?? null,
     };
-    onEvent({ type: 'uploading', job: this.#job, bytes: completion.bytes });
+    onEvent({ type: 'uploading', job: this.job, bytes: completion.bytes });
     const grace = new AbortController();
     const end = () => setTimeout(() => grace.abort(), uploadGraceMs);
     if (this.#stop.aborted) end();
@@ -230,7 +230,7 @@ export class Attempt {
     // The same is true of what the run has stored.
     await removeRun(servedRun(this.id)).catch(() => {});
     const endedAt = Date.now();
-    const { id, attempt, startedAt } = this.#job;
+    const { id, attempt, startedAt } = this.job;
     const seconds = (endedAt - startedAt) / 1000;
     const record = error?.toRecord() ?? null;
     const served = { id, attempt, outcome, error: record, ...this.#checkResults, seconds, endedAt };

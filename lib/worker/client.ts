@@ -102,7 +102,7 @@ export class WorkerClient {
   }
 
   /** A file at one of the relay's signed addresses, which need no token. @throws as {@link fetchFile} */
-  file(path: string, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<Blob> {
+  file(path: string, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<File> {
     const url = new URL(path, this.server).href;
     return fetchFile(this.#fetch, this.clock, url, this.#fileTimeouts, signal);
   }

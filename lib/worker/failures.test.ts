@@ -34,6 +34,16 @@ test('three suspect failures in a row do; a success, or a request at fault, ends
   expect(judge('MODEL_NOT_INSTALLED')).toEqual([true]);
 });
 
+test('what an adapter may cause by its size says nothing of a worker; its own faults do', () => {
+  const fitness = new Fitness();
+  const failed = (code: ErrorCode) => fitness.judge(new KinoraError(code), true);
+  for (let n = 0; n < 9; n++) expect(failed(n % 2 ? 'OUT_OF_MEMORY' : 'INTERNAL')).toBe(false);
+  expect(
+    ['DEVICE_LOST', 'DEVICE_LOST', 'DEVICE_LOST'].map((code) => failed(code as ErrorCode)),
+  ).toEqual([false, false, true]);
+  expect(failed('MODEL_NOT_INSTALLED')).toBe(true);
+});
+
 test('a video that the server does not take is not made again', () => {
   const large = describeFailure(new ApiError('TOO_LARGE'));
   expect(large).toMatchObject({ code: 'PARAMETER_INVALID', retryable: false });

@@ -50,6 +50,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   TENSOR_DTYPE: 'unfit',
   ADDRESS_INVALID: 'never',
   HUB_UNREACHABLE: 'elsewhere',
+  LINK_UNREACHABLE: 'elsewhere',
   HUB_NOT_FOUND: 'never',
   HUB_DENIED: 'never',
   HUB_BUSY: 'elsewhere',
@@ -121,6 +122,9 @@ function isRejected(thrown: unknown): boolean {
   return thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED';
 }
 
+/** What an adapter may bring about by its size, on a worker that is in order. */
+const ofAdapters: readonly ErrorCode[] = ['OUT_OF_MEMORY', 'INTERNAL'];
+
 /** Suspect failures in a row after which it is the worker. */
 const suspectsInARow = 3;
 
@@ -134,9 +138,11 @@ export class Fitness {
 
   /**
    * @param error null for a job that was completed
+   * @param adapters whether its caller had brought some
    * @returns whether the worker should take itself out
    */
-  judge(error: KinoraError | null): boolean {
+  judge(error: KinoraError | null, adapters = false): boolean {
+    if (error && adapters && ofAdapters.includes(error.code)) return false;
     const prospect = error === null ? 'never' : prospects[error.code];
     // A request that is at fault was found so by a worker that works.
     if (prospect === 'never') this.#suspects = 0;

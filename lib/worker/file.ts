@@ -1,3 +1,4 @@
+import { servedName } from '../contract/lora-files';
 import { untilStalled } from '../contract/until-stalled';
 import type { Clock } from '../weights/hub/retry';
 import { Backoff, isTransient, retryAfterOf } from './retry';
@@ -32,7 +33,7 @@ export async function fetchFile(
   url: string,
   timeouts: FileTimeouts,
   signal?: AbortSignal,
-): Promise<Blob> {
+): Promise<File> {
   const { firstDelayMs, longestDelayMs, stallMs, giveUpMs } = timeouts;
   const backoff = new Backoff(firstDelayMs, longestDelayMs, clock.random);
   let last = clock.now();
@@ -60,8 +61,8 @@ export async function fetchFile(
   }
 }
 
-/** The body of an answer; tells with each piece how many bytes there are. */
-async function bodyOf(response: Response, came: (bytes: number) => void): Promise<Blob> {
+/** The body of an answer, named as the server says; tells with each piece how many bytes there are. */
+async function bodyOf(response: Response, came: (bytes: number) => void): Promise<File> {
   const reader = response.body?.getReader();
   const parts: Blob[] = [];
   let bytes = 0;
@@ -71,5 +72,7 @@ async function bodyOf(response: Response, came: (bytes: number) => void): Promis
     // The browser may move the bytes of a blob to its disk.
     parts.push(new Blob([new Uint8Array(piece.value)]));
   }
-  return new Blob(parts, { type: response.headers.get('content-type') ?? '' });
+  const { headers } = response;
+  const name = servedName(headers.get('content-disposition'), []) ?? '';
+  return new File(parts, name, { type: headers.get('content-type') ?? '' });
 }

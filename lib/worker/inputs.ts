@@ -1,7 +1,7 @@
 import { createSHA256 } from 'hash-wasm';
 import type { LoraFile } from '../contract/engine';
 import { type ErrorCode, KinoraError, ofLastImage } from '../contract/errors';
-import { noiseOfName } from '../contract/lora-files';
+import { isNamed, noiseOfName } from '../contract/lora-files';
 import type { SourceFile } from '../contract/manifest';
 import { ApiError } from '../contract/v3/errors';
 import type { WorkerImage, WorkerJob, WorkerLora } from '../contract/v3/worker';
@@ -62,7 +62,10 @@ export class Adapters {
     const { path, scale, noise } = lora;
     try {
       if (lora.from === 'hub') return await this.#ofHub(lora, signal);
-      return [{ name: path, file: await this.client.file(lora.url, { signal }), scale, noise }];
+      const file = await this.client.file(lora.url, { signal });
+      // A link may have no name; the relay may have been told one.
+      const name = !isNamed(path) && isNamed(file.name) ? file.name : path;
+      return [{ name, file, scale, noise }];
     } catch (thrown) {
       signal.throwIfAborted();
       throw naming(path, thrown);
@@ -148,7 +151,9 @@ function naming(path: string, thrown: unknown): unknown {
     const { code, message } = thrown;
     if (passing.includes(code)) return later(code, because(message), thrown);
     const missing = ['ADDRESS_INVALID', 'HUB_NOT_FOUND', 'HUB_DENIED'].includes(code);
-    return new KinoraError(missing ? 'LORA_MISSING' : code, because(message), { cause: thrown });
+    // Whatever else is wrong with it: no other file is read here.
+    const lora = missing ? 'LORA_MISSING' : 'LORA_INVALID';
+    return new KinoraError(lora, because(message), { cause: thrown });
   }
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return later('HUB_UNREACHABLE', because(`${reason}.`), thrown);

@@ -286,7 +286,8 @@ export class ServeLoop {
       if (finished) await attempt.deliver(finished);
       const { served, error } = await attempt.end();
       const judged = error !== null || served.outcome === 'completed';
-      if (judged && this.#fitness.judge(error) && error) this.#takeOut(error.toRecord());
+      const adapters = attempt.job.loras > 0;
+      if (judged && this.#fitness.judge(error, adapters) && error) this.#takeOut(error.toRecord());
     } finally {
       this.#attempt = null;
     }

@@ -7,8 +7,15 @@ let node: FilesTest;
 let web: TestServer;
 let origin = '';
 
+interface Page {
+  readonly status?: number;
+  readonly length?: number;
+  readonly headers?: Record<string, string>;
+  readonly body: Buffer;
+}
+
 /** What the web server of these tests sends, by path. */
-function pages(lora: Buffer): Record<string, { status?: number; length?: number; body: Buffer }> {
+function pages(lora: Buffer): Record<string, Page> {
   const damaged = Buffer.from(lora);
   damaged.set(Buffer.from('!!!!'), 9);
   return {
@@ -20,6 +27,17 @@ function pages(lora: Buffer): Record<string, { status?: number; length?: number;
     '/half.safetensors': { body: lora.subarray(0, -10), length: lora.length - 10 },
     '/longer.safetensors': { body: Buffer.concat([lora, lora]), length: 2 * lora.length },
     '/damaged.safetensors': { body: damaged, length: damaged.length },
+    '/api/download/1': {
+      headers: { 'content-disposition': 'attachment; filename="wan_high.safetensors"' },
+      body: lora,
+    },
+    '/api/download/2': {
+      status: 302,
+      headers: { location: '/blobs/wan_low.safetensors?signature=1' },
+      body: Buffer.from(''),
+    },
+    '/blobs/wan_low.safetensors?signature=1': { body: lora },
+    '/api/download/3': { body: lora },
     '/large.safetensors': { body: lora, length: 3_000_000 },
   };
 }
@@ -32,11 +50,13 @@ beforeAll(async () => {
       status = 200,
       length,
       body,
+      headers = {},
     } = table[request.url ?? ''] ?? {
       status: 404,
       body: Buffer.from(''),
     };
-    response.writeHead(status, length === undefined ? {} : { 'content-length': length });
+    const sized = length === undefined ? headers : { ...headers, 'content-length': length };
+    response.writeHead(status, sized);
     response.end(body);
   });
   ({ origin } = web);
@@ -115,6 +135,18 @@ describe('an adapter of a job', () => {
     expect(answer.headers.get('content-length')).toBe(length);
     expect(answer.headers.get('cross-origin-resource-policy')).toBe('same-origin');
     expect(Buffer.from(await answer.arrayBuffer()).equals(node.lora)).toBe(true);
+  });
+
+  it.each([
+    ['/api/download/1', 'wan_high.safetensors'],
+    ['/api/download/2', 'wan_low.safetensors'],
+    ['/unannounced.safetensors', 'unannounced.safetensors'],
+    ['/api/download/3', '0.safetensors'],
+  ])('has the name that its server gives it: %s', async (path, name) => {
+    const answer = await open(path);
+    expect(answer.status).toBe(200);
+    await answer.body?.cancel();
+    expect(answer.headers.get('content-disposition')).toBe(`inline; filename*=UTF-8''${name}`);
   });
 
   it.each([

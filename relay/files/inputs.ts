@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { KinoraError } from '../../lib/contract';
+import { KinoraError, servedName } from '../../lib/contract';
 import { ApiError, type ImageField } from '../../lib/contract/v3';
 import { readSafetensorsHeader } from '../../lib/weights/formats/safetensors';
 import { truncated } from '../../lib/weights/formats/source';
@@ -78,9 +78,12 @@ export const getJobLora: FileHandler = async ({ files }, { request, query, param
   try {
     const maxBytes = config.KINORA_MAX_LORA_BYTES;
     const limits = { redirects: 5, maxBytes, totalMs, signal: request.signal };
-    const { bytes, body } = await fetchOk(guard, lora.url, limits);
+    const answer = await fetchOk(guard, lora.url, limits);
+    const { bytes, body } = answer;
     const { whole: checked } = await withCheckedHeader(body, bytes);
-    const { ETag: _, ...headers } = headersOf({ ...presentation, tag: '' });
+    const named = servedName(answer.headers['content-disposition'], [lora.url, answer.url]);
+    const filename = named ?? presentation.filename;
+    const { ETag: _, ...headers } = headersOf({ ...presentation, filename, tag: '' });
     if (bytes !== null) headers['Content-Length'] = `${bytes}`;
     if (request.method !== 'HEAD') return new Response(streamed(checked), { headers });
     body.destroy();

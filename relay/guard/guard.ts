@@ -6,6 +6,8 @@ import { GuardError, statusError, toGuardError } from './errors';
 
 export interface GuardedAnswer {
   readonly status: number;
+  /** Of the last hop. */
+  readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly bytes: number | null;
   /** Uncompressed. A caller that does not read it to its end destroys it. */
@@ -180,7 +182,7 @@ function accepted(
     body.destroy();
     throw tooLarge(hostOf(url), maxBytes);
   }
-  return { status: answer.statusCode, headers, bytes, body };
+  return { status: answer.statusCode, url: url.href, headers, bytes, body };
 }
 
 /** @throws GuardError where the next address is refused, or has no TLS after one that had */

@@ -58,6 +58,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
     '无法连接模型库。',
     '检查网络和模型库地址，或使用本地文件；下载会从中断处继续。',
   ],
+  LINK_UNREACHABLE: [
+    '无法访问该链接。',
+    '请检查链接和网络连接。有些服务器不响应网页：请自行下载该文件，再在这里选择它。',
+  ],
   HUB_NOT_FOUND: ['模型库里没有这个仓库或文件。', '检查地址、路径和版本。'],
   HUB_DENIED: ['模型库拒绝访问这个仓库。', '选择公开的仓库，或自行下载文件后选择文件夹。'],
   HUB_BUSY: ['模型库要求稍后再获取。', '几分钟后继续下载；什么都不会丢失。'],

@@ -270,7 +270,7 @@ export const predictionSchema = z.object({
   applied: appliedSchema
     .optional()
     .describe(
-      'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the model’s own adapter that ran, with its licence, and its `strength` where that is not 1. Only when completed, and if the worker told it.',
+      'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the model’s own adapter that ran, with its licence, its `strength` where that is not 1, and `notes` what of the LoRAs had no effect or could not be read. Only when completed, and if the worker told it.',
     ),
   seed: seedSchema,
   progress: progressSchema,

@@ -10,34 +10,25 @@ export interface LoraKey {
   readonly role: LoraRole;
 }
 
-const endings: readonly (readonly [ending: string, role: LoraRole])[] = [
-  ['.lora_A.weight', 'down'],
-  ['.lora_down.weight', 'down'],
-  ['.lora.down.weight', 'down'],
-  ['.lora_B.weight', 'up'],
-  ['.lora_up.weight', 'up'],
-  ['.lora.up.weight', 'up'],
-  ['.lora_B.bias', 'upBias'],
-  ['.lora_up.bias', 'upBias'],
-  ['.alpha', 'alpha'],
-  ['.diff_b', 'biasDelta'],
-  ['.diff_m', 'tableDelta'],
-  ['.diff', 'diff'],
+/** PEFT puts the name of an adapter, of any spelling, between the matrix and its parameter. */
+const endings: readonly (readonly [ending: RegExp, role: LoraRole])[] = [
+  [/\.(lora_A|lora_down|lora\.down)(\.[^.]+)?\.weight$/, 'down'],
+  [/\.(lora_B|lora_up|lora\.up)(\.[^.]+)?\.weight$/, 'up'],
+  [/\.(lora_B|lora_up|lora\.up)(\.[^.]+)?\.bias$/, 'upBias'],
+  [/\.alpha$/, 'alpha'],
+  [/\.diff_b$/, 'biasDelta'],
+  [/\.diff_m$/, 'tableDelta'],
+  [/\.diff$/, 'diff'],
 ];
 
-const prefixes = [
-  'base_model.model.',
-  'model.diffusion_model.',
-  'diffusion_model.',
-  'transformer.',
-];
-const prefixOf = (name: string) => prefixes.find((prefix) => name.startsWith(prefix));
-/** In the kohya layout every dot of a module name is an underscore. */
-const flatPrefix = /^lora_unet__?/;
+/** Some files have several of them. */
+const prefixes =
+  /^(base_model\.model\.|(model\.)?diffusion_model\.|transformer\.|(lora_unet|lora_transformer|lycoris)[._]+)+/;
 
 /**
  * A reader of LoRA keys for a model: understands every layout in one table of the model's own names.
- * Underscores are ambiguous, so flat names are looked up, never split.
+ * In the kohya layout every dot of a module name is an underscore, though some tools keep the dots behind the prefix.
+ * Underscores are ambiguous, so such names are looked up, never split.
  *
  * @param architecture what a LoRA may change
  * @returns a function that gives null for a key it does not know
@@ -47,45 +38,30 @@ export function loraKeyReader({
   originalName,
 }: Pick<LoraArchitecture, 'shapes' | 'originalName'>): (key: string) => LoraKey | null {
   const targets = new Map<string, string>();
-  const flatTargets = new Map<string, string>();
-  function add(name: string, target: string): void {
-    targets.set(name, target);
-    flatTargets.set(name.replaceAll('.', '_'), target);
-  }
+  const flat = (name: string) => name.replaceAll('.', '_');
   for (const tensor of shapes.keys()) {
     if (tensor.endsWith('scale_shift_table')) {
       // Written as blocks.0.diff_m or blocks.0.modulation.diff_m; the head's as head.…
       const owner = tensor.slice(0, -'.scale_shift_table'.length) || 'head';
-      for (const name of [tensor, owner, `${owner}.modulation`]) add(name, tensor);
+      for (const name of [tensor, owner, `${owner}.modulation`]) targets.set(flat(name), tensor);
       continue;
     }
     const module = tensor.replace(/\.(weight|bias)$/, '');
-    add(module, module);
-    add(originalName(module), module);
+    for (const name of [module, originalName(module)]) targets.set(flat(name), module);
   }
 
   return (key) => {
-    let name = key.replace('.default.', '.');
-    // Some files have several of them.
-    for (let prefix = prefixOf(name); prefix; prefix = prefixOf(name)) {
-      name = name.slice(prefix.length);
-    }
-    const flat = flatPrefix.test(name);
-    if (flat) name = name.replace(flatPrefix, '');
+    const name = key.replace(prefixes, '');
     for (const [ending, role] of endings) {
-      if (!name.endsWith(ending)) continue;
-      const stem = name.slice(0, -ending.length);
-      const target = (flat ? flatTargets : targets).get(stem);
+      const at = name.search(ending);
+      if (at < 0) continue;
+      const target = targets.get(flat(name.slice(0, at)));
       if (target === undefined) return null;
       // A modulation table is a tensor, not a module: only a delta fits it, and only it a diff_m.
-      const isTable = target.endsWith('scale_shift_table');
-      if (isTable) return role === 'diff' || role === 'tableDelta' ? tableKey(target) : null;
-      return role === 'tableDelta' ? null : { target, role };
+      if (!target.endsWith('scale_shift_table'))
+        return role === 'tableDelta' ? null : { target, role };
+      return role === 'diff' || role === 'tableDelta' ? { target, role: 'tableDelta' } : null;
     }
     return null;
   };
-}
-
-function tableKey(target: string): LoraKey {
-  return { target, role: 'tableDelta' };
 }

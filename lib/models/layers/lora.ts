@@ -1,7 +1,6 @@
-import { z } from 'zod';
 import { at, KinoraError, type LoraFile, sha256 } from '../../contract';
-import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { triggerWords } from '../../weights/lora-metadata';
+import { blobFile, type Checkpoint, type SafetensorsCheckpoint } from '../../weights';
+import { loraStrength, ofLora, openLoraFile, triggerWords } from '../../weights/lora-metadata';
 import { type LoraKey, type LoraRole, loraKeyReader } from './lora-keys';
 import { shapeOfTensor, type TensorShapes } from './tensors';
 
@@ -23,6 +22,8 @@ export interface Lora {
   readonly modules: ReadonlyMap<string, readonly LoraFactors[]>;
   /** Tensor name, such as `blocks.0.attn1.to_q.bias` → what is added to it. */
   readonly deltas: ReadonlyMap<string, Float32Array>;
+  /** What its metadata says that could not be read, or that its tensors contradict; as sentences. */
+  readonly notes: readonly string[];
 }
 
 /** A side branch of one module: `y += up·(down·x)`. */
@@ -56,6 +57,11 @@ export interface LoraArchitecture {
   readonly baseOfKey?: (key: string) => string | undefined;
 }
 
+type LoraHeader = Pick<Checkpoint, 'names' | 'shape' | 'dtype'>;
+
+/** Element types of factors and deltas, in files and in the store; alpha may have any type of number. */
+const factorTypes = /^(F64|F32|F16|BF16|F8_E4M3|F8_E5M2|int8|int4)$/;
+
 /** What a LoRA file has for each module or table, by role: keys of the file. */
 type LoraParts = ReadonlyMap<string, Partial<Record<LoraRole, string>>>;
 
@@ -84,7 +90,7 @@ export async function parseLora(
  * @throws KinoraError as {@link parseLora} does
  */
 export function checkLora(
-  checkpoint: Pick<Checkpoint, 'names' | 'shape'>,
+  checkpoint: LoraHeader,
   architecture: LoraArchitecture,
   name: string,
 ): LoraParts {
@@ -99,6 +105,11 @@ export function checkLora(
       continue;
     }
     const { target, role } = understood;
+    const [shape, dtype] = [checkpoint.shape(key), checkpoint.dtype(key)];
+    if (shape.includes(0)) throw invalid(name, `${key} is empty: its shape is [${shape}]`);
+    if (role !== 'alpha' && !factorTypes.test(dtype)) {
+      throw invalid(name, `${key} has the element type ${dtype}; f32, f16, bf16 and fp8 are read`);
+    }
     const module = parts.get(target) ?? {};
     if (module[role] !== undefined) throw invalid(name, `${key} and ${module[role]} are the same`);
     parts.set(target, { ...module, [role]: key });
@@ -118,7 +129,7 @@ export function checkLora(
  * @throws KinoraError as {@link checkLora} does
  */
 export function largestRank(
-  checkpoint: Pick<Checkpoint, 'names' | 'shape'>,
+  checkpoint: LoraHeader,
   architecture: LoraArchitecture,
   name: string,
 ): number {
@@ -135,7 +146,8 @@ async function readParts(
   parts: LoraParts,
   name: string,
 ): Promise<Lora> {
-  const peft = peftAlpha(checkpoint.metadata, originalName);
+  const strength = loraStrength(checkpoint.metadata);
+  const notes = new Set(strength.notes);
   const modules = new Map<string, LoraFactors[]>();
   const deltas = new Map<string, Float32Array>();
   const add = (tensor: string, values: Float32Array) => addScaled(deltas, tensor, values, 1);
@@ -146,8 +158,16 @@ async function readParts(
     const factors: LoraFactors[] = [];
     if (keys.down && keys.up) {
       const rank = at(checkpoint.shape(keys.down), 0);
-      const alpha = keys.alpha ? (await read(keys.alpha))[0] : undefined;
-      const factor = alpha === undefined ? peft(target, rank) : alpha / rank;
+      const told = strength.alphaOf([target, originalName(target)]);
+      if ((strength.rank ?? rank) !== rank) notes.add('the rank in its metadata is another one');
+      let factor = told === undefined ? 1 : told / (strength.byRoot ? Math.sqrt(rank) : rank);
+      if (keys.alpha) {
+        const alpha = at(await read(keys.alpha), 0);
+        factor = alpha / rank;
+        if (Math.abs((told ?? alpha) - alpha) > Math.abs(alpha) / 100) {
+          notes.add('the alpha in its metadata is another one than that of its tensors');
+        }
+      }
       factors.push({ rank, down: await read(keys.down), up: await read(keys.up), factor });
       if (keys.upBias) {
         add(
@@ -172,16 +192,23 @@ async function readParts(
   for (const [tensor, values] of deltas) {
     if (!allFinite(values)) throw invalid(name, `${tensor} has values that are NaN or infinite`);
   }
-  return { name, modules, deltas };
+  return { name, modules, deltas, notes: [...notes].map((note) => `The LoRA "${name}": ${note}.`) };
 }
 
 function allFinite(values: Float32Array): boolean {
   return values.every(Number.isFinite);
 }
 
+/** A LoRA of a request, read for a model. */
+export interface ReadLora {
+  readonly lora: Lora;
+  readonly scale: number;
+  readonly checkpoint: SafetensorsCheckpoint;
+}
+
 /** LoRAs of a request, read for a model. */
 export interface ReadLoras {
-  readonly loras: { readonly lora: Lora; readonly scale: number }[];
+  readonly loras: readonly ReadLora[];
   /** Of all files. */
   readonly triggerWords: readonly string[];
   /** What tells each of them, with its scale, from others. */
@@ -191,21 +218,19 @@ export interface ReadLoras {
 /**
  * Reads the LoRAs of a request.
  *
- * @throws KinoraError as {@link parseLora} does
+ * @throws KinoraError as {@link parseLora} does, and `LORA_INVALID` for whatever else is wrong with one
  */
 export async function readLoras(
   files: readonly LoraFile[],
   architecture: LoraArchitecture,
 ): Promise<ReadLoras> {
-  const loras: ReadLoras['loras'] = [];
+  const loras: ReadLora[] = [];
   const words = new Set<string>();
   const ids: string[] = [];
   for (const { name, file, scale } of files) {
-    const checkpoint = await openSafetensors(blobFile(name, file)).catch((cause) => {
-      const sentence = `${name} is not a safetensors file that can be read.`;
-      throw new KinoraError('LORA_INVALID', sentence, { cause });
-    });
-    loras.push({ lora: await parseLora(checkpoint, architecture, name), scale });
+    const checkpoint = await openLoraFile(blobFile(name, file));
+    const lora = await ofLora(name, parseLora(checkpoint, architecture, name));
+    loras.push({ lora, scale, checkpoint });
     for (const word of triggerWords(checkpoint.metadata)) words.add(word);
     // Its header and first weights are in the first MiB: no other LoRA shares them.
     const start = await file.slice(0, 2 ** 20).arrayBuffer();
@@ -359,33 +384,6 @@ function wrongBase(
 
 function invalid(name: string, reason: string): KinoraError {
   return new KinoraError('LORA_INVALID', `The LoRA "${name}" cannot be read: ${reason}.`);
-}
-
-const peftSchema = z.looseObject({
-  'transformer.lora_alpha': z.number().optional(),
-  'transformer.use_rslora': z.boolean().optional(),
-  'transformer.alpha_pattern': z.record(z.string(), z.number()).optional(),
-});
-
-/** alpha / rank of a PEFT file without alpha tensors: from diffusers' metadata, else 1. */
-function peftAlpha(
-  metadata: ReadonlyMap<string, string> | undefined,
-  originalName: (module: string) => string,
-): (module: string, rank: number) => number {
-  let parsed: z.output<typeof peftSchema> | undefined;
-  try {
-    parsed = peftSchema.parse(JSON.parse(metadata?.get('lora_adapter_metadata') ?? '{}'));
-  } catch {
-    // Free text of someone else's tool: then it says nothing about alpha.
-  }
-  const patterns = Object.entries(parsed?.['transformer.alpha_pattern'] ?? {});
-  return (module, rank) => {
-    const names = [`.${module}`, `.${originalName(module)}`];
-    const own = patterns.find(([p]) => names.some((name) => name.endsWith(`.${p}`)))?.[1];
-    const alpha = own ?? parsed?.['transformer.lora_alpha'];
-    if (alpha === undefined) return 1;
-    return alpha / (parsed?.['transformer.use_rslora'] ? Math.sqrt(rank) : rank);
-  };
 }
 
 function product(shape: readonly number[]): number {

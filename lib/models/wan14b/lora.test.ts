@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { checkpointOf, locateTensors } from '../../weights';
 import { diskFolder } from '../../weights/testing/files';
 import { checkLora } from '../layers/lora';
+import { loraArchitectureOf } from '../wan/lora';
 import { readModelConfig } from '../wan22/config';
-import { loraArchitecture as of5b } from '../wan22/lora';
 import { safetensorsOf } from '../wan22/testing/checkpoints';
 import { realFolder } from '../wan22/testing/model';
 import { readVideoConfig } from './config';
@@ -84,7 +84,7 @@ describe('layouts of files for the 14B models', () => {
     const { transformer } = await readModelConfig(realFolder);
     const name = 'diffusion_model.blocks.0.self_attn.q';
     const wide = { [`${name}.lora_down.weight`]: [4, 5120], [`${name}.lora_up.weight`]: [5120, 4] };
-    await expect(targets(wide, of5b(transformer))).rejects.toMatchObject({
+    await expect(targets(wide, loraArchitectureOf(transformer))).rejects.toMatchObject({
       code: 'LORA_WRONG_BASE',
       message: expect.stringContaining('Wan 14B'),
     });

@@ -123,6 +123,23 @@ test('what is counted by the configuration is what the opened model plans', asyn
   }
 });
 
+test('two LoRAs alike without names are refused with the remedy, not given to both experts', async () => {
+  const bytes = await readFile(`${goldens}tiny-wan22-a14b/loras/a_comfy.safetensors`);
+  const file = new File([new Uint8Array(bytes)], 'lora');
+  const links = ['https://host/api/download/1?type=Model', 'https://host/api/download/2'];
+  const pair = links.map((name) => ({ name, file, scale: 1 }));
+  await expect((await openTwin('tiny-wan22-a14b')).withLoras(pair)).rejects.toMatchObject({
+    code: 'LORA_INVALID',
+    message: expect.stringMatching(/^Nothing tells which of the LoRAs .* low noise/),
+    remedy: expect.stringContaining('in their names'),
+  });
+  const named = pair.map((one, i) => ({ ...one, name: `style-${'ab'[i]}.safetensors` }));
+  for (const loras of [named, pair.slice(1)]) {
+    const model = await (await openTwin('tiny-wan22-a14b')).withLoras(loras);
+    expect([...model.loras.values()].map(({ branches }) => branches.size)).toEqual([10, 10]);
+  }
+});
+
 test('a pair gives each expert its file, and a model with one transformer refuses it', async () => {
   const bytes = await readFile(`${goldens}tiny-wan22-a14b/loras/a_comfy.safetensors`);
   const file = new File([new Uint8Array(bytes)], 'lora');

@@ -1,4 +1,10 @@
-import { groupPairs, KinoraError, type LoraFile, type ModelManifest } from '../../contract';
+import {
+  groupPairs,
+  isNamed,
+  KinoraError,
+  type LoraFile,
+  type ModelManifest,
+} from '../../contract';
 import type { Backend } from '../../gpu';
 import type { KeyFrame } from '../../pipeline/key-frames';
 import type { MemoryPlan } from '../../pipeline/memory/plan';
@@ -10,8 +16,14 @@ import type {
   NamedTensors,
   VideoModel,
 } from '../../pipeline/model';
-import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { combineLoras, type LoraArchitecture, type LoraBranches, readLoras } from '../layers/lora';
+import type { Checkpoint } from '../../weights';
+import {
+  combineLoras,
+  type LoraArchitecture,
+  type LoraBranches,
+  type ReadLora,
+  readLoras,
+} from '../layers/lora';
 import { scaledAdapters } from '../wan/adapter';
 import { countWan } from '../wan/counts';
 import { WanModel } from '../wan/model';
@@ -72,8 +84,11 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     const architecture = loraArchitecture(config);
     if (config.boundary === null) requireNoPair(files, manifest);
     const read = await readLoras(files, architecture);
-    const notes = await Promise.all(files.map((file) => noteOf(file, architecture, manifest)));
-    const targets = await Promise.all(files.map((file) => targetOf(file, config)));
+    const notes = read.loras.flatMap((lora) => notesOf(lora, architecture, manifest));
+    const targets = read.loras.map(({ lora, checkpoint }) =>
+      config.boundary === null ? null : expertOfLora(lora, checkpoint.metadata),
+    );
+    if (config.boundary !== null) requireNames(read.loras.filter((_, i) => targets[i] === null));
     const loras = new Map<Expert, LoraBranches>();
     for (const expert of expertsOf(config)) {
       const all = [];
@@ -83,7 +98,7 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     }
     const readIds = read.ids.map((id, i) => JSON.stringify([id, targets[i]]));
     const ids = [...own.map(({ id }) => id), ...readIds];
-    return new Wan14b(this.parts, loras, read.triggerWords, ids, notes.flat());
+    return new Wan14b(this.parts, loras, read.triggerWords, ids, notes);
   }
 
   /** `condition`: [4 + z, F, h, w]; `features` of the first picture with an image encoder. */
@@ -125,11 +140,18 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
   }
 }
 
-/** The transformer that a LoRA is for, by the name and metadata of its file; null for all that there are. */
-async function targetOf(file: LoraFile, config: VideoConfig): Promise<Expert | null> {
-  if (config.boundary === null) return null;
-  const { metadata } = await openSafetensors(blobFile(file.name, file.file));
-  return expertOfLora(file, metadata);
+/**
+ * @param loras those that nothing tells the transformer of
+ * @throws KinoraError `LORA_INVALID` for two that change the same and have no names, as links to a pair may have none
+ */
+function requireNames(loras: readonly ReadLora[]): void {
+  const nameless = loras.filter(({ lora: { name } }) => !isNamed(name));
+  const changes = nameless.map(({ lora }) => [...lora.modules.keys()].sort().join());
+  if (new Set(changes).size === changes.length) return;
+  const names = nameless.map(({ lora: { name } }) => `"${name}"`).join(' and ');
+  const sentence = `Nothing tells which of the LoRAs ${names} is for high and which for low noise.`;
+  const remedy = 'Use files, or links to files, with “high” and “low” in their names.';
+  throw new KinoraError('LORA_INVALID', sentence, { remedy });
 }
 
 /** @throws KinoraError `LORA_WRONG_BASE` for the two files of a pair: together they would act twice */
@@ -141,16 +163,16 @@ function requireNoPair(files: readonly LoraFile[], { name }: ModelManifest): voi
   throw new KinoraError('LORA_WRONG_BASE', sentence);
 }
 
-/** What of a LoRA has no effect here, as a sentence. */
-async function noteOf(
-  { name, file }: LoraFile,
+/** What a person should know of a LoRA here, as sentences. */
+function notesOf(
+  { lora: { name, notes }, checkpoint }: ReadLora,
   architecture: LoraArchitecture,
   { name: model }: ModelManifest,
-): Promise<string[]> {
-  const { length } = unusedTensors(await openSafetensors(blobFile(name, file)), architecture);
-  if (length === 0) return [];
+): readonly string[] {
+  const { length } = unusedTensors(checkpoint, architecture);
+  if (length === 0) return notes;
   const what = `${length} tensors for an image branch, which ${model} does not have`;
-  return [`The LoRA "${name}" has ${what}: they have no effect.`];
+  return [...notes, `The LoRA "${name}" has ${what}: they have no effect.`];
 }
 
 /** What a plan has to know of the images: no frame of the clip is given, and the blocks may attend to features. */

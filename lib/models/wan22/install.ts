@@ -6,8 +6,8 @@ import { largestRank } from '../layers/lora';
 import { plainRecipe } from '../layers/recipes';
 import { embeddedTokenizer, tokenizerFiles } from '../umt5/install';
 import { checkAdapter } from '../wan/adapter';
+import { loraArchitectureOf } from '../wan/lora';
 import { readModelConfig } from './config';
-import { loraArchitecture } from './lora';
 import { locateComponent, recognise, type WeightComponent, weightComponents } from './naming';
 import { componentRecipe } from './recipes';
 
@@ -37,7 +37,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const hasTokenizer = present.every(Boolean);
   return {
     check(id, files, precision) {
-      if (isAdapterPart(id)) return checkAdapter(id, files, loraArchitecture(config.transformer));
+      if (isAdapterPart(id)) return checkAdapter(id, files, loraArchitectureOf(config.transformer));
       const component = componentOf(id);
       const tensors = locateComponent(component, files, config);
       if (component !== 'tiny_decoder') {
@@ -73,5 +73,5 @@ async function inspectLora(
   configuration: ModelFolder,
 ): Promise<LoraFit> {
   const { transformer } = await readModelConfig(configuration);
-  return { rank: largestRank(checkpoint, loraArchitecture(transformer), name) };
+  return { rank: largestRank(checkpoint, loraArchitectureOf(transformer), name) };
 }

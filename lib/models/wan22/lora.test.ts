@@ -6,14 +6,15 @@ import {
   f32,
   goldens,
   openGolden,
+  safetensorsBytes,
   type TestTensor,
 } from '../../weights/testing/files';
-import { combineLoras, parseLora } from '../layers/lora';
+import { checkLora, combineLoras, parseLora, readLoras } from '../layers/lora';
+import { loraArchitectureOf } from '../wan/lora';
 import { readModelConfig } from './config';
-import { loraArchitecture } from './lora';
 
 const config = (await readModelConfig(diskFolder(`${goldens}model`))).transformer;
-const architecture = loraArchitecture(config);
+const architecture = loraArchitectureOf(config);
 const open = async (name: string) =>
   parseLora(await openGolden(`loras/${name}.safetensors`), architecture, name);
 const made = async (tensors: Record<string, TestTensor>, metadata?: Record<string, string>) =>
@@ -116,6 +117,8 @@ describe('layouts', () => {
   test.each([
     ['transformer.blocks.1.attn1.to_q', 'lora_A.weight', 'lora_B.weight'],
     ['transformer.blocks.1.attn1.to_q', 'lora_A.default.weight', 'lora_B.default.weight'],
+    ['base_model.model.blocks.1.attn1.to_q', 'lora_A.default_0.weight', 'lora_B.default_0.weight'],
+    ['blocks.1.attn1.to_q', 'lora_A.My style-v2.weight', 'lora_B.My style-v2.weight'],
     ['base_model.model.blocks.1.attn1.to_q', 'lora_A.weight', 'lora_B.weight'],
     ['blocks.1.self_attn.q', 'lora_A.default.weight', 'lora_B.default.weight'],
     ['diffusion_model.blocks.1.self_attn.q', 'lora_A.weight', 'lora_B.weight'],
@@ -123,6 +126,9 @@ describe('layouts', () => {
     ['lora_unet_blocks_1_self_attn_q', 'lora_down.weight', 'lora_up.weight'],
     ['lora_unet__blocks_1_self_attn_q', 'lora_down.weight', 'lora_up.weight'],
     ['lora_unet_blocks_1_attn1_to_q', 'lora_down.weight', 'lora_up.weight'],
+    ['lora_unet_blocks_1.self_attn.q', 'lora_down.weight', 'lora_up.weight'],
+    ['lora_unet.blocks.1.attn1.to_q', 'lora_down.weight', 'lora_up.weight'],
+    ['lycoris_blocks_1_self_attn_q', 'lora_down.weight', 'lora_up.weight'],
   ])('%s.%s', async (stem, first, second) => {
     const lora = await made({ [`${stem}.${first}`]: down, [`${stem}.${second}`]: up });
     expect([...lora.modules.keys()]).toEqual([q]);
@@ -167,14 +173,21 @@ describe('layouts', () => {
     expect(branch?.down).toEqual(down.data);
   });
 
+  const files = {
+    [`transformer.${q}.lora_A.weight`]: down,
+    [`transformer.${q}.lora_B.weight`]: up,
+  };
+  const strengthOf = async (metadata: Record<string, string> = {}, more = {}) => {
+    const { modules, notes } = await made({ ...files, ...more }, metadata);
+    return { factor: modules.get(q)?.[0]?.factor, notes };
+  };
+
   test('PEFT’s alpha comes from diffusers’ metadata', async () => {
-    const files = {
-      [`transformer.${q}.lora_A.weight`]: down,
-      [`transformer.${q}.lora_B.weight`]: up,
-    };
     const factor = async (metadata?: object) => {
       const text = metadata && { lora_adapter_metadata: JSON.stringify(metadata) };
-      return (await made(files, text)).modules.get(q)?.[0]?.factor;
+      const { factor: read, notes } = await strengthOf(text);
+      expect(notes).toEqual([]);
+      return read;
     };
     expect(await factor()).toBe(1);
     expect(await factor({ 'transformer.r': 2, 'transformer.lora_alpha': 8 })).toBe(4);
@@ -187,8 +200,109 @@ describe('layouts', () => {
         'transformer.alpha_pattern': { 'attn1.to_q': 1 },
       }),
     ).toBe(0.5);
-    const alien = await made(files, { lora_adapter_metadata: 'not json' });
-    expect(alien.modules.get(q)?.[0]?.factor).toBe(1);
+    // What diffusers writes for a transformer alone has no prefix.
+    expect(await factor({ r: 2, lora_alpha: 8 })).toBe(4);
+    expect(await factor({ 'text_encoder.lora_alpha': 8 })).toBe(1);
+  });
+
+  test.each([
+    ['each field as an entry', { 'transformer.lora_alpha': '1', 'transformer.r': '2' }],
+    ['without a prefix', { lora_alpha: '1.0' }],
+    ['finetrainers', { lora_config: '{"r": 2, "lora_alpha": 1, "init_lora_weights": true}' }],
+    ['numbers as text', { lora_adapter_metadata: '{"transformer.lora_alpha": "1"}' }],
+    [
+      'odd fields beside it',
+      {
+        lora_adapter_metadata:
+          '{"transformer.lora_alpha":1,"transformer.alpha_pattern":null,"transformer.use_rslora":null,"transformer.lora_dropout":"?"}',
+      },
+    ],
+    ['as Python writes it', { lora_alpha: '1', use_rslora: 'False', alpha_pattern: 'None' }],
+    ['the pattern as text', { lora_alpha: '9', alpha_pattern: '{"to_q": "1"}' }],
+  ])('alpha is read from metadata: %s', async (_, metadata) => {
+    expect(await strengthOf(metadata)).toEqual({ factor: 0.5, notes: [] });
+  });
+
+  // `get_pattern_key` of PEFT: `re.match(rf"(.*\.)?({key})$", name)`, the first key that matches.
+  test.each([
+    ['to_q', 1],
+    ['attn1.to_q', 1],
+    ['o_q', 9],
+    ['1.to_q', 9],
+    ['attn1', 9],
+    ['blocks\\.[01]\\.attn1\\.to_[qk]', 1],
+    ['attn1.to_(q|k)', 1],
+    ['to_k|to_q', 1],
+    ['^blocks.1.attn1.to_q', 1],
+    ['^attn1.to_q', 9],
+    ['.*attn1.*', 1],
+    ['blocks\\.\\d+\\.self_attn\\.q', 1],
+    ['attn1.to_', 9],
+  ])('alpha_pattern %s is matched as PEFT does', async (pattern, alpha) => {
+    const record = { lora_alpha: 9, alpha_pattern: { other: 5, [pattern]: 1, '.*': 9 } };
+    const { factor, notes } = await strengthOf({ lora_adapter_metadata: JSON.stringify(record) });
+    expect({ factor, notes }).toEqual({ factor: alpha / 2, notes: [] });
+  });
+
+  test.each([
+    ['metadata that is no JSON', { lora_adapter_metadata: 'not json' }, 1, /lora_adapter_metadata/],
+    ['alpha that is none', { lora_alpha: 'high', r: '2' }, 1, /lora_alpha/],
+    [
+      'two values',
+      { lora_alpha: '4', 'transformer.lora_alpha': '8' },
+      4,
+      /two values of lora_alpha/,
+    ],
+    ['another rank', { lora_alpha: '8', r: '64' }, 4, /rank in its metadata/],
+    ['no expression', { lora_alpha: '8', alpha_pattern: '{"(to_q": 1}' }, 4, /"\(to_q"/],
+    ['one odd entry', { alpha_pattern: '{"x": [], "to_q": 8}' }, 4, /alpha_pattern "x"/],
+  ])('what cannot be read or contradicts is said: %s', async (_, metadata, factor, note) => {
+    expect(await strengthOf(metadata)).toEqual({ factor, notes: [expect.stringMatching(note)] });
+  });
+
+  test('alpha of tensors wins over that of metadata, and the difference is said', async () => {
+    const alpha = { [`transformer.${q}.alpha`]: f32([], [4]) };
+    const same = await strengthOf({ lora_alpha: '4' }, alpha);
+    expect(same).toEqual({ factor: 2, notes: [] });
+    const other = await strengthOf({ lora_alpha: '1' }, alpha);
+    expect(other).toEqual({ factor: 2, notes: [expect.stringContaining('"made": the alpha in')] });
+  });
+
+  test('an expression that would take for ever is not tried', async () => {
+    const started = performance.now();
+    const bad = { '(\\w+\\.?)+!': 1, '(.|.)?(.|.)?(.|.)?(.|.)?!': 1, '.*.*.*.*.*.*.*.*.*!': 1 };
+    const { notes } = await strengthOf({ alpha_pattern: JSON.stringify(bad) });
+    expect(notes).toHaveLength(3);
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+
+  test.each([
+    ['I64', new BigInt64Array([4n])],
+    ['U64', new BigUint64Array([4n])],
+    ['I32', new Int32Array([4])],
+    ['U32', new Uint32Array([4])],
+    ['I16', new Int16Array([4])],
+    ['U16', new Uint16Array([4])],
+    ['I8', new Int8Array([4])],
+    ['U8', new Uint8Array([4])],
+    ['F64', new Float64Array([4])],
+    ['BF16', new Uint16Array([0x4080])],
+    ['F16', new Uint16Array([0x4400])],
+  ])('alpha is read as %s', async (dtype, data) => {
+    const bytes = new Uint8Array(data.buffer);
+    const alpha = { [`transformer.${q}.alpha`]: { dtype, shape: [], data: bytes } };
+    expect(await strengthOf({}, alpha)).toEqual({ factor: 2, notes: [] });
+  });
+
+  test('factors in f64 are read', async () => {
+    const wide = ({ shape, data }: TestTensor) => ({
+      dtype: 'F64',
+      shape,
+      data: new Uint8Array(Float64Array.from(data as Float32Array).buffer),
+    });
+    const keys = Object.keys(files) as [string, string];
+    const lora = await made({ [keys[0]]: wide(down), [keys[1]]: wide(up) });
+    expect(lora.modules.get(q)?.[0]?.down).toEqual(down.data);
   });
 });
 
@@ -283,6 +397,72 @@ describe('what does not fit is refused', () => {
     await expect(made({ ...good, [key]: ramp([64]) })).rejects.toMatchObject({
       code: 'LORA_INVALID',
       message: expect.stringContaining(key),
+    });
+  });
+
+  const file = (tensors: Record<string, TestTensor>) =>
+    new File([safetensorsBytes(tensors)], 'its.safetensors');
+  const [goodDown, goodUp] = Object.keys(good) as [string, string];
+
+  test.each([
+    [
+      'int8 factors',
+      { [goodDown]: { dtype: 'I8', shape: [2, 64], data: new Uint8Array(128) } },
+      'I8',
+    ],
+    [
+      'packed factors',
+      { [goodDown]: { dtype: 'U8', shape: [2, 64], data: new Uint8Array(128) } },
+      'U8',
+    ],
+    [
+      'blocks that are broken',
+      { [goodDown]: { dtype: 'Q8_0', shape: [2, 64], data: new Uint8Array(9) } },
+      'Q8_0',
+    ],
+    [
+      'an unknown type',
+      { [goodUp]: { dtype: 'F4', shape: [64, 2], data: new Uint8Array(64) } },
+      'F4',
+    ],
+    ['an empty tensor', { [goodUp]: f32([0], []) }, 'is empty: its shape is [0]'],
+  ])('by its header: %s', async (_, tensors, reason) => {
+    const checkpoint = await checkpointFrom({ ...good, ...tensors });
+    // As a LoRA is looked at when it is added: no weight of it is read.
+    expect(() => checkLora(checkpoint, architecture, 'made')).toThrow(
+      expect.objectContaining({
+        code: 'LORA_INVALID',
+        message: expect.stringContaining(reason),
+      }),
+    );
+  });
+
+  test.each([
+    [
+      'a scale that is NaN',
+      { [`${goodDown.replace(/weight$/, 'scale_weight')}`]: f32([], [Number.NaN]) },
+    ],
+    ['two scales', { [`${goodDown.replace(/weight$/, 'scale_weight')}`]: f32([2], [1, 1]) }],
+    ['factors that are NaN', { [goodUp]: f32([64, 2], Array(128).fill(Number.NaN)) }],
+    [
+      'alpha that is infinite',
+      { 'diffusion_model.blocks.0.self_attn.q.alpha': f32([], [Number.POSITIVE_INFINITY]) },
+    ],
+  ])('as a fault of the caller’s file, whatever reads it: %s', async (_, tensors) => {
+    const request = [{ name: 'its', file: file({ ...good, ...tensors }), scale: 1 }];
+    await expect(readLoras(request, architecture)).rejects.toMatchObject({ code: 'LORA_INVALID' });
+  });
+
+  test.each([
+    ['cut off', (bytes: Uint8Array) => bytes.subarray(0, -9)],
+    ['without a header', () => new Uint8Array(5)],
+    ['overlapping', () => new TextEncoder().encode('\u0010\0\0\0\0\0\0\0{"a":{"dtype":1}}')],
+  ])('a file that is %s is the caller’s fault', async (_, damage) => {
+    const bytes = new Uint8Array(damage(safetensorsBytes(good)));
+    const request = [{ name: 'its', file: new File([bytes], 'x'), scale: 1 }];
+    await expect(readLoras(request, architecture)).rejects.toMatchObject({
+      code: 'LORA_INVALID',
+      message: expect.stringContaining('The LoRA "its" cannot be read: its '),
     });
   });
 

@@ -12,8 +12,8 @@ import type { ImageToVideoRequest } from '../../pipeline/request';
 import { openSafetensors } from '../../weights';
 import { diskFile, diskFolder, publicModels } from '../../weights/testing/files';
 import { combineLoras, parseLora } from '../layers/lora';
+import { loraArchitectureOf } from '../wan/lora';
 import { wan22Checks } from './checks';
-import { loraArchitecture } from './lora';
 import { openParts, type Wan22Parts } from './parts';
 import { brightness, displacement, magnification, psnr } from './testing/displacement';
 import { withModel } from './testing/mini';
@@ -213,7 +213,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
   });
 
   test('the LoRA that comes with it turns the video to sepia, and leaves the motion', async () => {
-    const architecture = loraArchitecture(model.config.transformer);
+    const architecture = loraArchitectureOf(model.config.transformer);
     const name = 'mini-sepia.safetensors';
     const file = await openSafetensors(await diskFile(`${publicModels}../samples/${name}`));
     const lora = combineLoras(

@@ -10,6 +10,7 @@ import type { StoreFolder } from '../../weights/store';
 import { installedConfiguration } from '../umt5/install';
 import { textEncoderAliases, textEncoderTensors } from '../umt5/tensors';
 import { bundledAdapters, storedAdapters } from '../wan/adapter';
+import { loraArchitectureOf } from '../wan/lora';
 import type { WanParts } from '../wan/model';
 import {
   bundledTinyDecoder,
@@ -21,7 +22,6 @@ import {
 import { transformerTensors, vaeTensors } from '../wan/tensors';
 import { encoderTapsOf } from '../wan/vae/weights';
 import { type ModelConfig, readModelConfig } from './config';
-import { loraArchitecture } from './lora';
 import { type ConvertedComponent, componentRecipe } from './recipes';
 
 /** Its parts, opened and checked. */
@@ -51,7 +51,7 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
   checkTensors(vae, vaeTensors(config.vae), 'VAE');
   const tinyDecoder = await bundledTinyDecoder(folder, config.vae);
   const { precision } = manifest;
-  const adapters = await bundledAdapters(folder, loraArchitecture(config.transformer));
+  const adapters = await bundledAdapters(folder, loraArchitectureOf(config.transformer));
   const weights = { transformer, textEncoder, vae, tinyDecoder, adapters };
   // A bundled model's weights come with this version of Kinora.
   const fingerprint = JSON.stringify([manifest.id, precision]);
@@ -87,7 +87,7 @@ export async function openStoredParts(
     open('vae'),
   ]);
   const tinyDecoder = await storedTinyDecoder(folder, config.vae);
-  const adapters = await storedAdapters(folder, loraArchitecture(config.transformer));
+  const adapters = await storedAdapters(folder, loraArchitectureOf(config.transformer));
   const { precision } = transformer.stored;
   const sources = [transformer, textEncoder, vae].map(({ stored }) => stored.sources);
   return {

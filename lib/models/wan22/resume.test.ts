@@ -17,7 +17,7 @@ import { samplers } from '../../pipeline/schedulers';
 import { heun } from '../../pipeline/schedulers/testing/heun';
 import { openGolden } from '../../weights/testing/files';
 import { combineLoras, type LoraBranches, parseLora } from '../layers/lora';
-import { loraArchitecture } from './lora';
+import { loraArchitectureOf } from '../wan/lora';
 import type { Wan22Parts } from './parts';
 import { nodeBackend, openTiny } from './testing/model';
 import { smoothImage, videoDefaults } from './testing/video';
@@ -33,7 +33,7 @@ let lora: LoraBranches;
 beforeAll(async () => {
   const tiny = await openTiny();
   parts = { ...tiny, manifest: { ...tiny.manifest, maxClipFrames: 9 } };
-  const architecture = loraArchitecture(tiny.config.transformer);
+  const architecture = loraArchitectureOf(tiny.config.transformer);
   const file = await openGolden('loras/b_lightx2v_diff_b.safetensors');
   lora = combineLoras([{ lora: await parseLora(file, architecture, 'b'), scale: 1 }], architecture);
 });

@@ -12,12 +12,12 @@ import { checkpointFrom, f32, openGolden, patchedFolder } from '../../weights/te
 import { combineLoras, parseLora } from '../layers/lora';
 import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
+import { loraArchitectureOf } from '../wan/lora';
 import { usualChoice } from '../wan/plan';
 import { latentsToTokens, tokensToLatents } from '../wan/tokens';
 import { Transformer } from '../wan/transformer';
 import { createVaeDecoder, encodeFirstFrame } from '../wan/vae';
 import { collect } from '../wan/vae/testing/goldens';
-import { loraArchitecture } from './lora';
 import type { Wan22Parts } from './parts';
 import { denoiseTokens } from './testing/denoise';
 import { nodeBackend, openTiny } from './testing/model';
@@ -151,7 +151,7 @@ describe('one clip', () => {
   });
 
   test('8-bit weights and a LoRA work together', async () => {
-    const architecture = loraArchitecture(model.config.transformer);
+    const architecture = loraArchitectureOf(model.config.transformer);
     const file = await openGolden('loras/a_peft.safetensors');
     const lora = combineLoras(
       [{ lora: await parseLora(file, architecture, 'a'), scale: 2 }],
@@ -509,7 +509,7 @@ describe('the control of a run', () => {
 
 describe('invalid numbers', () => {
   test('a LoRA that makes the latents infinite stops the run and names the step', async () => {
-    const architecture = loraArchitecture(model.config.transformer);
+    const architecture = loraArchitectureOf(model.config.transformer);
     const huge = await checkpointFrom({
       'diffusion_model.head.head.diff_b': f32([192], Array(192).fill(3e38)),
     });

@@ -14,13 +14,13 @@ import type {
 import { combineLoras, type LoraBranches, readLoras } from '../layers/lora';
 import { scaledAdapters } from '../wan/adapter';
 import { countWan } from '../wan/counts';
+import { loraArchitectureOf } from '../wan/lora';
 import { WanModel } from '../wan/model';
 import { Transformer } from '../wan/transformer';
 import { encodeFirstFrame } from '../wan/vae';
 import { readModelConfig } from './config';
 import { givenName, Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
-import { loraArchitecture } from './lora';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { componentRecipe } from './recipes';
 
@@ -31,6 +31,7 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
     readonly lora: LoraBranches | null = null,
     readonly triggerWords: readonly string[] = [],
     adapterIds: readonly string[] = [],
+    readonly notes: readonly string[] = [],
   ) {
     super(parts, adapterIds);
   }
@@ -43,13 +44,15 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
     const { adapters, manifest, config } = this.parts;
     const own = scaledAdapters(adapters, scales, manifest);
     if (files.length + own.length === 0) return this;
-    const architecture = loraArchitecture(config.transformer);
+    const architecture = loraArchitectureOf(config.transformer);
     const loras = [];
     for (const { adapter, scale } of own) loras.push({ lora: await adapter.read(), scale });
     const read = await readLoras(files, architecture);
-    const lora = combineLoras([...loras, ...read.loras], architecture);
+    const all = [...loras, ...read.loras];
+    const lora = combineLoras(all, architecture);
     const ids = [...own.map(({ id }) => id), ...read.ids];
-    return new Wan22(this.parts, lora, read.triggerWords, ids);
+    const notes = all.flatMap((one) => one.lora.notes);
+    return new Wan22(this.parts, lora, read.triggerWords, ids, notes);
   }
 
   /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]; held frames as they are. */

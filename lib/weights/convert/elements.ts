@@ -36,6 +36,21 @@ const codecs: Readonly<Record<string, KnownCodec>> = {
   Q6_K: { elements: 256, bytes: 210, decoder: 'decodeQ6_K' },
 };
 
+/** Types that no weight is stored in; a single number of them, such as the alpha of a LoRA, is read all the same. */
+const wideNumbers = { F64: Float64Array, I64: BigInt64Array, U64: BigUint64Array };
+const numbers = {
+  I32: Int32Array,
+  U32: Uint32Array,
+  I16: Int16Array,
+  U16: Uint16Array,
+  I8: Int8Array,
+};
+type NumberArray = (new (
+  bytes: ArrayBuffer,
+) => ArrayLike<number | bigint>) &
+  Pick<Int8ArrayConstructor, 'BYTES_PER_ELEMENT'>;
+const numberArrays = new Map<string, NumberArray>(Object.entries({ ...wideNumbers, ...numbers }));
+
 /**
  * Geometry of an element type, by the name that safetensors or GGML gives it.
  *
@@ -56,14 +71,18 @@ function codecOf(dtype: string, tensor: string): KnownCodec {
 }
 
 /**
- * Elements of any {@link elementType} as f32, each rounded at most once. Bytes of images (U8) become
- * 0 … 255. F32 bytes that own an aligned buffer are not copied.
+ * Elements of any {@link elementType} as f32, each rounded at most once; also of F64, and a single number of any
+ * type. Bytes of images (U8) become 0 … 255. F32 bytes that own an aligned buffer are not copied.
  *
  * @param bytes whole blocks, little-endian
  * @param tensor the tensor's name, for the message
  * @throws KinoraError `TENSOR_DTYPE` for an unknown type, `MODEL_FILE_INVALID` for a broken block
  */
 export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string): Float32Array {
+  const Numbers = numberArrays.get(dtype);
+  if (Numbers && (dtype === 'F64' || bytes.length === Numbers.BYTES_PER_ELEMENT)) {
+    return Float32Array.from(new Numbers(bytes.slice().buffer), Number);
+  }
   const codec = codecOf(dtype, tensor);
   const elements = elementCount(bytes, codec, dtype, tensor);
   if (dtype === 'F32' && bytes.byteOffset % 4 === 0) {

@@ -1,6 +1,6 @@
 import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
-import { groupPairs, KinoraError, type SourceFile } from '../../contract';
+import { groupPairs, KinoraError, type SourceFile, servedName } from '../../contract';
 import { untilAborted } from '../../contract/until-aborted';
 import { untilStalled } from '../../contract/until-stalled';
 import { SourceChanged } from '../formats/source';
@@ -69,6 +69,8 @@ export interface RemoteFile {
   readonly gitSha1: string | null;
   /** Page of its repository; null for a link. */
   readonly page: string | null;
+  /** Of a link: the name that its server gives the file, where that is one of a LoRA. */
+  readonly fileName?: string | undefined;
   /** Where it is now. */
   url(): string;
   /**
@@ -164,12 +166,16 @@ export class HubClient {
   /**
    * A file of any web server that sends its size.
    *
-   * @throws KinoraError as {@link list}
+   * @throws KinoraError as {@link list}, but `LINK_UNREACHABLE`
    */
   async link(url: string, signal?: AbortSignal): Promise<RemoteFile> {
-    const { size, identity } = await this.#ask(url, signal);
+    const { size, identity, fileName } = await this.#ask(url, signal).catch((thrown: unknown) => {
+      if (!(thrown instanceof KinoraError && thrown.code === 'HUB_UNREACHABLE')) throw thrown;
+      throw new KinoraError('LINK_UNREACHABLE', thrown.message, { cause: thrown });
+    });
     return {
       name: url,
+      fileName,
       size,
       identity,
       sha256: null,
@@ -289,7 +295,7 @@ export class HubClient {
     return untilStalled(this.policy.stallMs, stall, signal, work);
   }
 
-  async #ask(url: string, signal?: AbortSignal): Promise<{ size: number; identity: string }> {
+  async #ask(url: string, signal?: AbortSignal): Promise<ReturnType<typeof describe>> {
     const retries = this.retryBudget(`file ${url}`);
     for (;;) {
       try {
@@ -334,7 +340,7 @@ async function readable(response: Response, subject: string): Promise<Response> 
   return new Response(text, { status, headers });
 }
 
-function describe(response: Response, url: string): { size: number; identity: string } {
+function describe(response: Response, url: string) {
   const { headers } = response;
   if (headers.get('content-type')?.startsWith('text/html')) {
     throw new KinoraError('HUB_ANSWER_INVALID', `${url} is a web page, not a file.`);
@@ -345,7 +351,9 @@ function describe(response: Response, url: string): { size: number; identity: st
     throw new KinoraError('HUB_ANSWER_INVALID', `${url} does not tell how large it is.`);
   }
   const etag = plainEtag(headers.get('etag')) ?? headers.get('last-modified') ?? '';
-  return { size, identity: `${etag}:${size}` };
+  const addresses = [url, response.url || url];
+  const fileName = servedName(headers.get('content-disposition'), addresses);
+  return { size, identity: `${etag}:${size}`, fileName };
 }
 
 /**

@@ -6,6 +6,7 @@ import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { createScheduler, Solver } from '../../../pipeline/schedulers';
 import { combineLoras, parseLora } from '../../layers/lora';
 import { cleanPrompt, loadTokenizer } from '../../umt5/tokenizer';
+import { loraArchitectureOf } from '../../wan/lora';
 import {
   adaptersOf,
   combinations,
@@ -19,7 +20,6 @@ import { createTinyDecoder } from '../../wan/tiny-decoder';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../../wan/tokens';
 import { type Transformer, tokenWidth } from '../../wan/transformer';
 import { givenName } from '../denoiser';
-import { loraArchitecture } from '../lora';
 import { elementTypes, publicFormats } from './formats';
 import type { ParityContext } from './golden';
 import {
@@ -324,7 +324,7 @@ async function* keyFrames(context: ParityContext): AsyncGenerator<ParityLine> {
 async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
   const { golden, stageTolerance, loopTolerance } = context;
   const { tensors, settings } = golden;
-  const architecture = loraArchitecture(golden.config.transformer);
+  const architecture = loraArchitectureOf(golden.config.transformer);
   const names = [...tensors.names()].filter((name) => name.includes('_lora_'));
   const files = context.loraFiles.filter((file) => !file.startsWith('wrong'));
   for (const name of names) {
@@ -366,7 +366,7 @@ async function refused({ golden }: ParityContext, file: string): Promise<ParityL
   const stage = `${file.replace('.safetensors', '')} is refused`;
   const checkpoint = await openFile(golden.folder, `loras/${file}`);
   try {
-    await parseLora(checkpoint, loraArchitecture(golden.config.transformer), file);
+    await parseLora(checkpoint, loraArchitectureOf(golden.config.transformer), file);
     return failure(stage, 0, 'it was accepted');
   } catch (error) {
     const right = error instanceof KinoraError && error.code === 'LORA_WRONG_BASE';
