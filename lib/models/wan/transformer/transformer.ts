@@ -1,4 +1,11 @@
-import { type Backend, type DeviceTensor, elementCount, openExecutor, Scope } from '../../../gpu';
+import {
+  type Backend,
+  type DeviceTensor,
+  elementCount,
+  kernelSet,
+  openExecutor,
+  Scope,
+} from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
@@ -67,9 +74,10 @@ export class Transformer {
     residency: Residency = allResident,
   ): Promise<Transformer> {
     const scope = new Scope(backend);
+    const form = { ...options, plainFactors: !kernelSet(backend.kernels) };
     try {
-      const weights = await loadNonBlockWeights(scope, checkpoint, config, options);
-      const blocks = await BlockStore.load(scope, checkpoint, config, options, residency);
+      const weights = await loadNonBlockWeights(scope, checkpoint, config, form);
+      const blocks = await BlockStore.load(scope, checkpoint, config, form, residency);
       return new Transformer(backend, config, weights, blocks, scope);
     } catch (error) {
       scope.dispose();
