@@ -208,7 +208,7 @@ describe('the transformer in kernels of our own', () => {
       backend.kernels = null;
       const expected = await run(undefined, lora);
       expect(relativeRms(adapted, expected)).toBeLessThan(bound);
-      expect(relativeRms(plain, expected)).toBeGreaterThan(4 * bound);
+      expect(relativeRms(plain, expected)).toBeGreaterThan(2 * bound);
     },
   );
 
