@@ -1,6 +1,6 @@
 import { formatBytes, formatMemory } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
-import type { PrecisionChoice } from '../../lib/contract/manifest';
+import type { MemoryNeed } from '../../lib/contract/manifest';
 import { nativeSizeOf, sizes } from '../../lib/contract/parameters';
 import { profileNames } from '../../lib/contract/profile-names';
 import { getDevice } from '../shared/device';
@@ -10,6 +10,7 @@ import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { MeasureButton } from './measure-button';
 import type { GpuMemory } from './use-gpu-memory';
+import { memoryRange } from './wording';
 
 /** Which of the models that can be downloaded suits this device: by its memory, its disk and the time of a video. */
 export function ModelChoice(props: {
@@ -23,7 +24,9 @@ export function ModelChoice(props: {
   const { models, free, memory } = props;
   const { gpu } = useGpu();
   const available = memory.status === 'measured' ? memory.bytes : null;
-  const most = Math.max(...models.flatMap(({ manifest }) => manifest.choices.map(fullOf)));
+  const most = Math.max(
+    ...models.flatMap(({ manifest }) => manifest.choices).map((choice) => memoryRange(choice).full),
+  );
   return (
     <section className="panel" aria-labelledby="choice-title">
       <h2 id="choice-title">{t('models.whichModel')}</h2>
@@ -44,14 +47,16 @@ export function ModelChoice(props: {
                 <small>{pictureOf(entry)}</small>
               </th>
               <td>
-                {entry.manifest.choices.map((choice) => (
-                  <small key={choice.precision}>
-                    {t('models.inPrecision', {
-                      precision: manifestText(choice.name),
-                      amount: memoryOf(choice, available),
-                    })}
-                  </small>
-                ))}
+                {entry.manifest.choices.flatMap(({ precision, name, memory }) =>
+                  [...profileNames].reverse().map((profile) => (
+                    <small key={`${precision} ${profile}`}>
+                      {t('models.inPrecision', {
+                        precision: `${manifestText(name)}${t('models.comma')}${t(`names.profile.${profile}`)}`,
+                        amount: memoryOf(memory[profile], available),
+                      })}
+                    </small>
+                  )),
+                )}
               </td>
               <td>
                 {entry.ready
@@ -111,13 +116,9 @@ function pictureOf({ manifest }: ModelEntry): string {
   });
 }
 
-function memoryOf({ memory: { least, full } }: PrecisionChoice, available: number | null): string {
+function memoryOf({ least, full }: MemoryNeed, available: number | null): string {
   const range = t('models.memoryRange', { least: formatMemory(least), full: formatMemory(full) });
   if (available === null) return range;
   const sign = available >= full ? 'full' : available >= least ? 'some' : 'none';
   return `${range} ${t(`models.fit.${sign}`)}`;
-}
-
-function fullOf({ memory }: PrecisionChoice): number {
-  return memory.full;
 }

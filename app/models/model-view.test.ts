@@ -162,7 +162,8 @@ describe('what is stored', () => {
 });
 
 test('the size of a download is told as far as the manifest has it', () => {
-  const memory = { full: 2, least: 1 };
+  const need = { full: 2, least: 1 };
+  const memory = { standard: need, 'ultra-fast': need };
   const choice = { precision: 'int8', name: '8-bit', description: '', memory } as const;
   expect(downloadSizes([choice])).toBeNull();
   const smaller = { ...choice, name: '4-bit', download: 9.7e9 };
@@ -177,13 +178,18 @@ test('a precision fits, fits with blocks read from disk, or does not', () => {
     precision: 'int8',
     name: '8-bit',
     description: '',
-    memory: { full: 8 * GiB, least: 4 * GiB },
+    memory: {
+      standard: { full: 7 * GiB, least: 4 * GiB },
+      'ultra-fast': { full: 8 * GiB, least: 5 * GiB },
+    },
   } as const;
-  const needs = '8.0 GiB of GPU memory at full speed, 4.0 GiB at least';
-  expect(fitSentence(choice, null)).toBe(`Needs ${needs}.`);
+  const needs =
+    'Standard: 7.0 GiB of GPU memory at full speed, 4.0 GiB at least. ' +
+    'Draft: 8.0 GiB of GPU memory at full speed, 5.0 GiB at least.';
+  expect(fitSentence(choice, null)).toBe(needs);
   expect(fitSentence(choice, 8 * GiB)).toBe('Fits your GPU at full speed: needs 8.0 GiB.');
   expect(fitSentence(choice, 5 * GiB)).toMatch(/^Fits your GPU, which gives 5\.0 GiB, with parts/);
   expect(fitSentence(choice, 3 * GiB)).toBe(
-    `Too large for your GPU, which gives 3.0 GiB. Needs ${needs}.`,
+    `Too large for your GPU, which gives 3.0 GiB. ${needs}`,
   );
 });

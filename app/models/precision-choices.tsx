@@ -6,7 +6,7 @@ import '../texts/en/models';
 import '../texts/en/serve';
 import { MeasureButton } from './measure-button';
 import type { GpuMemory } from './use-gpu-memory';
-import { fitSentence } from './wording';
+import { fitSentence, memoryRange } from './wording';
 
 /** Which precision to fetch, with the GPU memory that each needs. */
 export function PrecisionChoices(props: {
@@ -19,7 +19,7 @@ export function PrecisionChoices(props: {
 }) {
   const { choices, chosen, gpu, onChoose } = props;
   const memory = gpu.status === 'measured' ? gpu.bytes : null;
-  const most = Math.max(...choices.map(({ memory }) => memory.full));
+  const most = Math.max(...choices.map((choice) => memoryRange(choice).full));
   return (
     <fieldset className="field">
       <legend>{t('serve.precision')}</legend>
@@ -44,7 +44,7 @@ export function PrecisionChoices(props: {
           </Choice>
         ))}
       </div>
-      {choices.length > 1 && choices.every(({ memory }) => memory.full === most) && (
+      {choices.length > 1 && choices.every((choice) => memoryRange(choice).full === most) && (
         <p className="field-hint">{t('models.sameMemory')}</p>
       )}
       <div className="measure-gpu">

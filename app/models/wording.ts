@@ -7,11 +7,13 @@ import {
 import type { LibraryEntry, PauseReason } from '../../lib/contract/library';
 import type {
   ComponentId,
+  MemoryNeed,
   ModelComponent,
   ModelManifest,
   Precision,
   PrecisionChoice,
 } from '../../lib/contract/manifest';
+import { profileNames } from '../../lib/contract/profile-names';
 import { manifestText, type TextKey, t } from '../texts';
 import '../texts/en/models';
 import { formatTime } from '../texts/format';
@@ -60,17 +62,31 @@ export function downloadSizes(choices: readonly PrecisionChoice[]): string | nul
     : t('models.aboutSizes', { sizes: sizes.join(t('models.comma')) });
 }
 
+/** The least that any of a model's profiles needs, and what all of them run in at full speed. */
+export function memoryRange({ memory }: Pick<PrecisionChoice, 'memory'>): MemoryNeed {
+  const { standard, 'ultra-fast': draft } = memory;
+  return {
+    full: Math.max(standard.full, draft.full),
+    least: Math.min(standard.least, draft.least),
+  };
+}
+
 /**
  * Whether a model of this precision fits the memory of a GPU, as a sentence.
  *
  * @param available device bytes that the GPU was found to give; null where it was not measured
  */
 export function fitSentence(choice: PrecisionChoice, available: number | null): string {
-  const { full, least } = choice.memory;
-  const values = { full: formatMemory(full), least: formatMemory(least) };
-  const needs = t('models.needs', values);
+  const { full, least } = memoryRange(choice);
+  const needs = profileNames
+    .map((name) => {
+      const need = choice.memory[name];
+      const values = { full: formatMemory(need.full), least: formatMemory(need.least) };
+      return t('models.needs', { profile: t(`names.profile.${name}`), ...values });
+    })
+    .join(' ');
   if (available === null) return needs;
-  if (available >= full) return t('models.fits', values);
+  if (available >= full) return t('models.fits', { full: formatMemory(full) });
   const sentence = available >= least ? 'models.fitsSlower' : 'models.tooLarge';
   return `${t(sentence, { given: formatMemory(available) })} ${needs}`;
 }

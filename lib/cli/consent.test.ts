@@ -11,9 +11,10 @@ import {
 import { testManifest } from '../contract/testing/manifest';
 import { askToDownload, offerText, withDiskSpace } from './consent';
 
+const need = { full: 2, least: 1 };
 const manifest = testManifest({
   licence: { name: 'Apache-2.0', url: 'https://example.org/licence' },
-  choices: [{ precision: 'int8', name: '8-bit', memory: { full: 2, least: 1 } }],
+  choices: [{ precision: 'int8', name: '8-bit', memory: { standard: need, 'ultra-fast': need } }],
 });
 
 const plan: DownloadPlan = {

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import {
+  decoderKinds,
   type KernelSetting,
   KinoraError,
   kernelSettings,
@@ -10,6 +11,7 @@ import {
   type Size,
   sizes,
 } from '../contract';
+import { parseParameters } from '../contract/request';
 import { modelFamilies } from '../models';
 import { latentSizeOf } from '../pipeline/latents';
 import {
@@ -17,8 +19,10 @@ import {
   type MemoryPlan,
   type MemoryPlanner,
   memoryReport,
+  planRequestOf,
 } from '../pipeline/memory/plan';
 import { familyOf } from '../pipeline/open';
+import { resolveSampling } from '../pipeline/profiles';
 import { oneOf, readGibibytes, readPrecision, runCommand } from './arguments';
 import { diskFolder } from './disk-folder';
 import { readManifest } from './inputs';
@@ -30,8 +34,8 @@ const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
 
 Prints the memory that one clip of the model takes on the GPU, stage by stage, without running it:
 all of it on the GPU, or as it is made to fit a budget, and the least it can do with.
-MODEL is an id of public/models, such as wan2.2-ti2v-5b. --fast takes the size of its ultra-fast profile.
---table prints one line for each of its sizes and precisions instead, and whether reading a streamed block
+MODEL is an id of public/models, such as wan2.2-ti2v-5b. --fast takes its ultra-fast profile, with its first adapter.
+--table prints one line for each of its profiles and precisions instead, and whether reading a streamed block
 from disk at 0.8 GB/s takes no longer than a block computes on some GPUs.
 `;
 
@@ -107,26 +111,30 @@ async function count(
   const family = familyOf(modelFamilies, manifest);
   const counts = await family.count(precision ?? manifest.precision, configuration);
   const native = longestClip(manifest, size, frames, manifest.profiles[profile]);
-  const planner = await counts.planMemory({ native, kernels });
+  // As a new download will have it: with the tiny decoder and the first adapter.
+  const adapters = { adapter: { source: null, misfit: null } };
+  const model = { manifest, decoders: decoderKinds, adapters };
+  const sampled = resolveSampling(model, profile, parseParameters({ prompt: id }));
+  const request = { ...planRequestOf(sampled.sampling, native), adapters: sampled.adapters };
+  const planner = await counts.planMemory({ ...request, kernels });
   const { pass } = counts.computation(latentSizeOf(counts.latents, native), 'full');
   return { planner, blockFlops: pass.flops / planner.costs.blocks };
 }
 
 /** One line for each size and precision of a model. */
 async function table(id: string, request: PlanRequest): Promise<string> {
-  const { choices, precision, profiles } = await readManifest(id);
+  const { choices, precision } = await readManifest(id);
   const offered = choices.length > 0 ? choices.map((choice) => choice.precision) : [precision];
   const selected = request.precision === undefined ? offered : [request.precision];
   const lines: string[] = [];
-  // A profile without sizes of its own has those of the other one.
-  const own = profileNames.filter((name) => name === 'standard' || profiles[name].nativeSizes);
-  for (const profile of own) {
+  for (const profile of profileNames) {
     for (const each of selected) {
       const { planner, blockFlops } = await count(id, { ...request, profile, precision: each });
       const { width, height, frames } = planner.costs.native;
       const { blockBytes } = planner.costs.denoising[0];
       const read = blockBytes / diskRate;
       const cells = [
+        profile,
         each,
         ...[planner.full, planner.least].map(({ peak }) => `${(peak / 2 ** 30).toFixed(1)} GiB`),
         `${(blockBytes / 1e6).toFixed(0)} MB`,
@@ -139,6 +147,7 @@ async function table(id: string, request: PlanRequest): Promise<string> {
     }
   }
   const columns = [
+    'profile',
     'precision',
     'resident',
     'streamed',

@@ -74,16 +74,17 @@ export const defaultSafetyChecker: ComponentSource = {
   licence: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
 };
 
+/** Device memory in bytes: with all weights resident, and the minimum (streamed blocks, tiled VAE). */
+const memoryNeedSchema = z.object({ full: z.int().positive(), least: z.int().positive() });
+export type MemoryNeed = z.output<typeof memoryNeedSchema>;
+
 const precisionChoiceSchema = z.object({
   precision: z.enum(precisions),
   /** Short label, such as "8-bit". */
   name: z.string().min(1),
   description: z.string().default(''),
-  /**
-   * Device memory in bytes: with all weights resident at the largest native size, and the minimum at the smallest (streamed
-   * blocks, tiled VAE).
-   */
-  memory: z.object({ full: z.int().positive(), least: z.int().positive() }),
+  /** By profile, as `npm run plan` counts it. */
+  memory: z.object({ standard: memoryNeedSchema, 'ultra-fast': memoryNeedSchema }),
   /** About how many bytes are fetched, with the default adapter: known before the hub is asked. */
   download: z.int().positive().optional(),
 });

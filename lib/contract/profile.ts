@@ -59,6 +59,9 @@ const adapterFileSchema = z.object({
   repository: z.string().min(1),
   path: z.string().min(1),
   scale: z.number().positive().max(4).default(1),
+  /** Of its factors: rank, and bits of a number. Memory is planned by them before the file is here. */
+  rank: z.int().positive().optional(),
+  bits: z.literal([16, 32]).default(16),
 });
 export type AdapterFile = z.output<typeof adapterFileSchema>;
 

@@ -132,12 +132,13 @@ export async function forecast(
   for (const { model, profile, options, device, ...request } of requests) {
     const { manifest } = model;
     const parameters = parseParameters(request.parameters);
-    const { sampling } = resolveSampling(storedModel(model), profile, parameters, options);
+    const known = storedModel(model);
+    const { sampling, adapters } = resolveSampling(known, profile, parameters, options);
     const gpu = device.backend === 'webgpu' ? request.gpu : null;
     const counts = await countsOf(families, model);
     const { size, duration } = parameters;
     const frames = frameCount(manifest, duration);
-    const run = { manifest, counts, sampling, size, frames, finishing: parameters };
+    const run = { manifest, counts, sampling, adapters, size, frames, finishing: parameters };
     const checks = hasSafetyChecker(model) && options.safetyChecker;
     const estimator = await estimatorOf(gpu, device, checks, run);
     if (withMemory) {

@@ -66,6 +66,8 @@ export interface Backend {
   refused?: readonly string[];
   /** Most bytes that may be live when a tensor is created; infinite by default. */
   ceiling: number;
+  /** Bytes of main memory that its tensors may take; infinite where the device has memory of its own. */
+  mainMemory: number;
   /** Largest buffer of the device in bytes; infinite where only the sum is limited. */
   readonly maxBufferBytes: number;
 

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { CountingBackend, probeBudget } from '.';
+import { mainMemoryBudget } from './budget';
 
 const [mebibyte, gibibyte] = [2 ** 20, 2 ** 30];
 
@@ -30,4 +31,15 @@ test('nothing beyond what is wanted and the reserve is asked for', async () => {
   const device = deviceOf(100 * gibibyte);
   await probeBudget(device, 2 * gibibyte);
   expect(device.asked).toEqual([2 * gibibyte + 256 * mebibyte]);
+});
+
+afterEach(() => vi.unstubAllGlobals());
+
+test.each([
+  ['Chrome tells 8 GiB', { deviceMemory: 8 }, 4],
+  ['Chrome tells 2 GiB', { deviceMemory: 2 }, 1],
+  ['Firefox tells nothing', {}, 2],
+])('%s: half of main memory', (_, navigator, budget) => {
+  vi.stubGlobal('navigator', navigator);
+  expect(mainMemoryBudget()).toBe(budget * gibibyte);
 });

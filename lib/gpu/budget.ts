@@ -39,6 +39,15 @@ export async function probeBudget(
 }
 
 /**
+ * Bytes of main memory for a run on the CPU or on a GPU that it emulates: half of what the browser tells, which many
+ * cap at 8 GiB, and where it tells nothing (Firefox, Safari) half of 4 GiB.
+ */
+export function mainMemoryBudget(): number {
+  const browser = globalThis.navigator as { readonly deviceMemory?: number } | undefined;
+  return (browser?.deviceMemory ?? 4) * 2 ** 29;
+}
+
+/**
  * Whether so many more bytes can be allocated on a device. They are freed before this resolves.
  *
  * A software device is not tested: its memory is the computer's, and an allocation of gigabytes crashes it

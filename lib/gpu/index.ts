@@ -9,6 +9,7 @@ export { probeDevice } from './device';
 export type { Executor, RowChunk } from './executor';
 export type { ImageExecutor } from './images';
 export type { Compute } from './kernels';
+export { fromBF16, toBF16 } from './kernels/half';
 export type { Category } from './ledger';
 export { handleMessages } from './messages';
 export { countGraphs } from './runtime/count';

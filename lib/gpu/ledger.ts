@@ -98,6 +98,8 @@ export abstract class Counted {
   refused?: readonly string[];
   /** Most bytes that may be live when a tensor is created. */
   ceiling = Number.POSITIVE_INFINITY;
+  /** See {@link Backend.mainMemory}. */
+  mainMemory = Number.POSITIVE_INFINITY;
   /** Largest buffer of the device in bytes. */
   maxBufferBytes = Number.POSITIVE_INFINITY;
 

@@ -10,6 +10,7 @@ import {
   elementCount,
   type ReadableTensor,
 } from './backend';
+import { mainMemoryBudget } from './budget';
 import { fromHalf } from './kernels/half';
 import { type Category, Counted, type Ledger } from './ledger';
 import { handleMessages } from './messages';
@@ -86,6 +87,7 @@ export class WasmBackend extends Counted implements Backend {
 
   constructor(runtime: Runtime) {
     super();
+    this.mainMemory = mainMemoryBudget();
     this.#runtime = runtime;
     this.#sessions = new SessionCache(runtime, {
       executionProviders: ['wasm'],
@@ -187,7 +189,7 @@ export class WasmBackend extends Counted implements Backend {
   }
 
   async canHold(bytes: number): Promise<boolean> {
-    return this.ledger.liveBytes + bytes <= this.ceiling;
+    return this.ledger.liveBytes + bytes <= Math.min(this.ceiling, this.mainMemory);
   }
 
   async trim(): Promise<void> {

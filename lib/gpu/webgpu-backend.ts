@@ -11,7 +11,7 @@ import {
   type ReadableTensor,
   trimThreshold,
 } from './backend';
-import { gpuCanHold } from './budget';
+import { gpuCanHold, mainMemoryBudget } from './budget';
 import { type Gpu, type GpuOptions, requestDevice } from './device';
 import { DeviceFaults } from './faults';
 import { InFlight } from './in-flight';
@@ -84,6 +84,7 @@ export class WebGpuBackend extends Counted implements Backend {
     this.device = device;
     this.#runtime = runtime;
     this.maxBufferBytes = device.limits.maxBufferSize;
+    if (gpu.software) this.mainMemory = mainMemoryBudget();
     this.#watchBuffers();
     this.#faults = new DeviceFaults(device);
     this.compute = new KernelRunner({
@@ -231,7 +232,8 @@ export class WebGpuBackend extends Counted implements Backend {
   }
 
   canHold(bytes: number): Promise<boolean> {
-    if (this.ledger.liveBytes + bytes > this.ceiling) return Promise.resolve(false);
+    const most = Math.min(this.ceiling, this.mainMemory);
+    if (this.ledger.liveBytes + bytes > most) return Promise.resolve(false);
     return this.#queued(() => gpuCanHold(this.gpu, bytes));
   }
 

@@ -7,7 +7,7 @@ const layer = (name: string, width = 4) => ({
   outFeatures: width,
   bits: null,
   bias: false,
-  lora: false,
+  lora: false as const,
 });
 
 /** Of each pass: its kind, the calls of its values, and of its results. */

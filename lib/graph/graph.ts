@@ -24,8 +24,8 @@ export interface LinearLayer {
   /** Of a weight in blocks of 32; null for plain float32. */
   readonly bits: 8 | 4 | null;
   readonly bias: boolean;
-  /** Whether the branch of a LoRA is beside it. */
-  readonly lora: boolean;
+  /** Elements of the factors of a LoRA beside it, `name.down` and `name.up`; false without one. */
+  readonly lora: 'f32' | 'bf16' | false;
 }
 
 /** A number, or the name of one that the caller binds. */

@@ -24,7 +24,7 @@ import { addedTool } from './add-tool';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
-import { localSource, type MatchedFiles, matchFiles } from './local-files';
+import { type MatchedFiles, matchFiles } from './local-files';
 import type { LoraSource } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import { inspectLora } from './loras';

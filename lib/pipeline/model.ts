@@ -8,6 +8,7 @@ import type {
   Precision,
 } from '../contract';
 import type { PromptLength } from '../contract/optimizer';
+import type { AdapterFile } from '../contract/profile';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
@@ -42,8 +43,12 @@ export interface PlanRequest {
   readonly backend?: Backend;
   /** Without a backend, what it would compute with; `exact` when absent. What a backend itself has counts, else. */
   readonly kernels?: KernelSetting;
-  /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
+  /** Tokens of the prompts: one, or two with guidance. Of the longest when absent. */
   readonly promptTokens?: readonly number[];
+  /** Whether there is guidance, where no prompts are given. True when absent. */
+  readonly guided?: boolean;
+  /** The model's own adapters that will run, of a model that is not opened. */
+  readonly adapters?: readonly AdapterFile[];
   /** `full` when absent. */
   readonly decoder?: DecoderKind;
   /** See {@link ClipConditions.reusesBlocks}. */

@@ -76,6 +76,7 @@ test('standard is what the request says, with nothing to say about it', () => {
       cache: { kind: 'none' },
     },
     adapterScales: {},
+    adapters: [],
     applied: {
       steps: 30,
       guidance_scale: 5,

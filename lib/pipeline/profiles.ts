@@ -31,6 +31,8 @@ export interface Sampling {
 export interface ResolvedSampling {
   readonly sampling: Sampling;
   readonly adapterScales: AdapterScales;
+  /** The model's own adapters that run. */
+  readonly adapters: readonly AdapterFile[];
   readonly applied: Applied;
   /** One line to show before the run; null where everything is as the request says. */
   readonly sentence: string | null;
@@ -131,6 +133,7 @@ export function resolveSampling(
   return {
     sampling,
     adapterScales: scalesOf(fewStep, guidanceAdapter, strength),
+    adapters: [fewStep, fewStep?.guidanceAdapter ?? guidanceAdapter].filter((one) => one != null),
     applied,
     sentence: plain ? null : profileSentence(name, applied, reason),
   };

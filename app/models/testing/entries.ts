@@ -28,13 +28,17 @@ export function storedPart(changes: Partial<StoredComponent> = {}): StoredCompon
   };
 }
 
+const need = { full: 8e9, least: 4e9 };
+
 export function entry(changes: Partial<ModelEntry> = {}): ModelEntry {
   return {
     manifest: testManifest({
       id: 'wan',
       name: 'Wan',
       precision: 'int8',
-      choices: [{ precision: 'int8', name: 'Eight', memory: { full: 8e9, least: 4e9 } }],
+      choices: [
+        { precision: 'int8', name: 'Eight', memory: { standard: need, 'ultra-fast': need } },
+      ],
     }),
     origin: 'listed',
     ready: false,

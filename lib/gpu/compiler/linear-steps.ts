@@ -45,6 +45,7 @@ export function linearSteps(
     bias: layer.bias,
     rank,
     epilogue,
+    ...(layer.lora === 'bf16' && { up: layer.lora }),
     ...(counted && { counted }),
   });
   const fast = hasTokenRows(x) && weight !== 'f32' ? kernels.fastLinear : null;
@@ -70,7 +71,7 @@ export function linearSteps(
       ...(counted && { overflows: listing.overflows }),
     };
     const shape = shapeOf(rank);
-    if (!fast || !rounded || shape.weight === 'f32') {
+    if (!fast || !rounded || (shape.weight !== 'q8' && shape.weight !== 'q4')) {
       return partsOf(scope, x, layer).map((part) => {
         const n = { ...shape, n: part.count };
         return linearDispatch(kernels.linear, n, operandsOf(operands, layer, place, rank, part));
@@ -128,7 +129,7 @@ function operandsOf(
     values: weightBytes(layer),
     scales: inFeatures / 8,
     bias: 4,
-    up: 4 * rank,
+    up: (layer.lora === 'bf16' ? 2 : 4) * rank,
   };
   const parts = Object.entries(bytesOf).flatMap(([name, bytes]) => {
     const whole = operands[name as keyof typeof bytesOf];
@@ -157,7 +158,7 @@ function weightsOf({ name, bits, bias, lora }: LinearLayer, { bindings }: Listin
 
 /** `x·downᵀ` of a LoRA's branch, [R, rank]; it reads x as it is, also where the layer reads 8 bits. */
 function lowRankStep(scope: GraphScope, linear: Value, source: Place): Slot {
-  const { name, inFeatures } = layerOf(linear);
+  const { name, inFeatures, lora } = layerOf(linear);
   const x = operandOf(linear, 0);
   const ranks = scope.options.ranks.get(name);
   if (!ranks) return scope.refuse(linear, 'has a LoRA of an unknown rank');
@@ -169,7 +170,7 @@ function lowRankStep(scope: GraphScope, linear: Value, source: Place): Slot {
     const shape = {
       k: inFeatures,
       n: rank,
-      weight: 'f32',
+      weight: lora || 'f32',
       input: source.storage,
       output: 'f32',
       bias: false,

@@ -74,11 +74,12 @@ export function placeholderBindings(graph: Graph, options: GraphSizes): GraphBin
     ...common,
     ...Object.fromEntries(
       adapted.flatMap((layer) => {
-        const { name, inFeatures, outFeatures } = layer;
+        const { name, inFeatures, outFeatures, lora } = layer;
+        const dtype = lora === 'bf16' ? 'float16' : 'float32';
         const rank = ranksOf(layer)[variant] ?? ranksOf(layer)[0] ?? 0;
         return [
-          [`${name}.down`, float32(rank, inFeatures)],
-          [`${name}.up`, float32(outFeatures, rank)],
+          [`${name}.down`, placeholder(dtype, [rank, inFeatures])],
+          [`${name}.up`, placeholder(dtype, [outFeatures, rank])],
         ];
       }),
     ),

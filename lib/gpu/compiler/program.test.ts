@@ -130,7 +130,7 @@ test.each([
   ],
   [
     'a LoRA whose rank is not said',
-    block(2, { lora: true }),
+    block(2, { lora: 'f32' }),
     'block: k has a LoRA of an unknown rank',
   ],
   [

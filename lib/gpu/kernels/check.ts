@@ -14,7 +14,7 @@ import type { ConvolutionShape, ConvolutionVariant } from './convolution';
 import { withoutWindow } from './convolution-matrix';
 import { convolutionDispatches, wholeKernel } from './convolution-run';
 import { packedDims, packedRows, packJob } from './convolution-weights';
-import { fromHalf, toHalf } from './half';
+import { fromBF16, fromHalf, toBF16, toHalf } from './half';
 import type { Kernel, Storage } from './kernel';
 import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
 import {
@@ -58,13 +58,13 @@ export type CheckResult = string | null;
 const linearCases: readonly LinearShape[] = [
   { ...linearShape('small'), epilogue: 'added' },
   { ...linearShape('clamped'), epilogue: 'gelu', counted: true },
-  { ...linearShape('small'), n: 76, weight: 'q4', rank: 12, epilogue: 'gated' },
+  { ...linearShape('small'), n: 76, weight: 'q4', rank: 12, up: 'bf16', epilogue: 'gated' },
 ];
 
 /** `x·downᵀ` of a LoRA. */
-function downShape({ k, input, rank }: LinearShape): LinearShape {
-  const plain = { weight: 'f32', output: 'f32', bias: false, rank: 0, epilogue: 'none' } as const;
-  return { k, n: rank, input, ...plain };
+function downShape({ k, input, rank, up = 'f32' }: LinearShape): LinearShape {
+  const plain = { output: 'f32', bias: false, rank: 0, epilogue: 'none' } as const;
+  return { k, n: rank, input, weight: up, ...plain };
 }
 
 /** The kernels that {@link checkLinear} runs. */
@@ -91,13 +91,13 @@ async function checkShape(
   variant: LinearVariant,
   shape: LinearShape,
 ): Promise<CheckResult> {
-  const { k, n, rank, output } = shape;
+  const { k, n, rank, up = 'f32', output } = shape;
   const x = stored(extremeRows(linearRows, k), 'f16');
   const input = wholeRows(upload(scope, x, 'f16'));
   const weight = randomWeight(scope, shape);
   const branch = randomBranch(scope, shape);
   const epilogue = randomEpilogue(scope, shape);
-  const down = numbers(rank * k, 13);
+  const down = stored(numbers(rank * k, 13), up);
   const runs = [
     ...(branch
       ? [
@@ -105,7 +105,7 @@ async function checkShape(
             rows: linearRows,
             x: input,
             y: branch.operands.t,
-            weight: upload(scope, down, 'f32'),
+            weight: upload(scope, down, up),
           }),
         ]
       : []),
@@ -147,13 +147,13 @@ export function randomWeight(scope: Scope, { k, n, weight }: LinearShape) {
 }
 
 /** The second product of a LoRA with random content; null for a shape without one. */
-export function randomBranch(scope: Scope, { n, rank }: LinearShape) {
+export function randomBranch(scope: Scope, { n, rank, up: type = 'f32' }: LinearShape) {
   if (rank === 0) return null;
-  const up = numbers(n * rank, 14);
+  const up = stored(numbers(n * rank, 14), type);
   return {
     operands: {
       t: wholeRows(scope.float32([linearRows, rank], 'activations')),
-      up: upload(scope, up, 'f32'),
+      up: upload(scope, up, type),
     },
     /** Adds what it makes of t, [rows, rank], to sums, [rows, n]. */
     add(sums: Float64Array, t: ArrayLike<number>): void {
@@ -453,8 +453,9 @@ export function extremeRows(rows: number, width: number, salt = 1): Float32Array
 /** The numbers that a storage keeps. */
 export function stored(
   values: Float32Array<ArrayBuffer>,
-  storage: Storage,
+  storage: Storage | 'bf16',
 ): Float32Array<ArrayBuffer> {
+  if (storage === 'bf16') return fromBF16(toBF16(values));
   return storage === 'f32' ? values : fromHalf(toHalf(values));
 }
 
@@ -466,9 +467,14 @@ export function clamped(values: Float64Array, storage: Storage): Float64Array {
 export function upload(
   scope: Scope,
   values: Float32Array<ArrayBuffer>,
-  storage: Storage,
+  storage: Storage | 'bf16',
 ): DeviceTensor<'float32'> | DeviceTensor<'float16'> {
   return storage === 'f32'
     ? scope.float32([values.length], 'activations', values)
-    : scope.tensor('float16', [values.length], 'activations', toHalf(values));
+    : scope.tensor(
+        'float16',
+        [values.length],
+        'activations',
+        storage === 'f16' ? toHalf(values) : toBF16(values),
+      );
 }

@@ -26,6 +26,21 @@ export function fromHalf(halves: ArrayLike<number>): Float32Array<ArrayBuffer> {
   });
 }
 
+/** Rounds f32 to bf16, its upper half, to the nearest, ties to even. @returns 16 bits each */
+export function toBF16(values: Float32Array): Uint16Array<ArrayBuffer> {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const halves = new Uint16Array(words.length);
+  words.forEach((word, i) => {
+    halves[i] = (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+  });
+  return halves;
+}
+
+/** The f32 values of bf16 bits. */
+export function fromBF16(halves: Uint16Array): Float32Array<ArrayBuffer> {
+  return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
+}
+
 function roundEven(value: number): number {
   const floor = Math.floor(value);
   const rest = value - floor;

@@ -155,7 +155,7 @@ describe('fast linear', () => {
     expect(largest).toBe(127);
   });
 
-  test.each([{ weight: 'q8' }, { weight: 'q4', epilogue: 'gated', rank: 6 }] as const)(
+  test.each([{ weight: 'q8' }, { weight: 'q4', epilogue: 'gated', rank: 12 }] as const)(
     'has the bits of the emulated dot and an error below 2e-2: %o',
     async (change) => {
       const shape = { ...plain, ...change };

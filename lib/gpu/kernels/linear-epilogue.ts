@@ -1,6 +1,6 @@
 import type { KernelBinding } from './kernel';
 import type { LinearShape, LinearVariant } from './linear';
-import { halfFunctions, store4, vectorBinding } from './text';
+import { halfFunctions, load4, store4, vectorBinding } from './text';
 
 /*
  * What linear kernels share beside their products: the place of a workgroup's tile and of a thread's sums in it, the
@@ -45,12 +45,12 @@ export function accumulatorLines({ threadRows, threadColumns }: Geometry): strin
 
 /** Bindings behind those of x and the weight. */
 export function epilogueBindings(shape: LinearShape): KernelBinding[] {
-  const { n, rank, bias, epilogue, output, counted } = shape;
+  const { n, rank, up = 'f32', bias, epilogue, output, counted } = shape;
   const read = (name: string, size: number): KernelBinding => {
     return { name, access: 'read', element: elementOf(size) };
   };
   return [
-    ...(rank ? [read('t', rank), read('up', rank)] : []),
+    ...(rank ? [read('t', rank), vectorBinding('up', 'read', up)] : []),
     ...(bias ? [read('bias', n)] : []),
     ...(epilogue === 'gated' ? [read('gate', n)] : []),
     ...(counted ? [{ name: 'overflows', access: 'write', element: 'atomic<u32>' } as const] : []),
@@ -82,7 +82,7 @@ export function epilogueDeclarations(shape: LinearShape): string {
     store4('y', output, 'at', 'v'),
   ];
   return `
-${output === 'f16' ? halfFunctions : ''}
+${halfFunctions}
 ${epilogue === 'gelu' ? geluFunction(type) : ''}
 fn finish(row: u32, column: u32, sum: ${type}) {
   if (row >= uniforms.rows || column >= ${n}u) { return; }
@@ -117,14 +117,11 @@ export function epilogueLines(geometry: Geometry, shape: LinearShape): string {
   return `${shape.rank ? lowRankLines(geometry, shape) : ''}\n${stores.join('\n')}`;
 }
 
-function lowRankLines(geometry: Geometry, { n, rank }: LinearShape): string {
+function lowRankLines(geometry: Geometry, { n, rank, up = 'f32' }: LinearShape): string {
   const { threadRows, threadColumns } = geometry;
-  const lanes = lanesOf(rank);
-  const perRow = rank / lanes;
+  const perRow = rank / 4;
   const add = (sum: string, a: string, w: string) =>
-    lanes === 1
-      ? `${sum} = fma(${a}, ${w}, ${sum});`
-      : `${sum} = fma(${a}.w, ${w}.w, fma(${a}.z, ${w}.z, fma(${a}.y, ${w}.y, fma(${a}.x, ${w}.x, ${sum}))));`;
+    `${sum} = fma(${a}.w, ${w}.w, fma(${a}.z, ${w}.z, fma(${a}.y, ${w}.y, fma(${a}.x, ${w}.x, ${sum}))));`;
   return `
 ${range(threadRows)
   .map(
@@ -137,7 +134,7 @@ ${range(threadColumns)
   .join('\n')}
   for (var r = 0u; r < ${perRow}u; r++) {
 ${range(threadColumns)
-  .map((j) => `    let w${j} = up[up${j} + r];`)
+  .map((j) => `    let w${j} = ${load4('up', up, `up${j} + r`)};`)
   .join('\n')}
 ${range(threadRows)
   .map(

@@ -1,6 +1,6 @@
-import type { KernelBinding } from './kernel';
+import type { KernelBinding, Storage } from './kernel';
 import type { LinearShape, LinearVariant } from './linear';
-import { halfFunctions } from './text';
+import { unpacked } from './text';
 
 /*
  * How a tile of x, or of the weight, gets into workgroup memory. A tile is an array of vec4 of four consecutive k,
@@ -101,17 +101,17 @@ const component = (name: string, i: number, count: number) =>
 const wordType = (count: number) =>
   (count === 1 ? 'u32' : `vec${count}<u32>`) as 'u32' | 'vec2<u32>' | 'vec4<u32>';
 
-/** Loads of `quads` vec4 from rows of whole f32 or f16 elements. */
+/** Loads of `quads` vec4 from rows of whole elements. */
 function floatFill(
   name: string,
-  storage: 'f32' | 'f16',
+  storage: Storage | 'bf16',
   k: number,
   share: Share,
   row: (turn: number) => string,
   tile: { readonly name: string; readonly rows: number; readonly vector: string },
 ): Fill {
-  // Two quads of f16 are 16 bytes: one load where rows are aligned to them.
-  const wide = storage === 'f16' && share.quads % 2 === 0 && k % 8 === 0;
+  // Two quads of 16 bits are 16 bytes: one load where rows are aligned to them.
+  const wide = storage !== 'f32' && share.quads % 2 === 0 && k % 8 === 0;
   const perWord = wide ? 2 : 1;
   const element = storage === 'f32' ? 'vec4<f32>' : wide ? 'vec4<u32>' : 'vec2<u32>';
   const perRow = k / 4 / perWord;
@@ -124,8 +124,7 @@ function floatFill(
   const place = (word: number) => `${name}Word + step * ${wordsPerStep}u + ${word}u`;
   const value = (turn: number, quad: number) => {
     const from = register(turn, Math.floor(quad / perWord));
-    if (storage === 'f32') return from;
-    return wide ? `unpackHalf4(${from}.${quad % 2 ? 'zw' : 'xy'})` : `unpackHalf4(${from})`;
+    return unpacked(wide ? `${from}.${quad % 2 ? 'zw' : 'xy'}` : from, storage);
   };
   return {
     active: share.active,
@@ -155,7 +154,7 @@ function floatFill(
 
 /** The tile of x: a row's slot is its place in the tile. */
 export function inputFill(
-  { k, input, output }: LinearShape,
+  { k, input }: LinearShape,
   rows: number,
   threads: number,
   vector: string,
@@ -163,9 +162,7 @@ export function inputFill(
   const share = shareOf(rows, threads, quadsPerRow);
   const row = (turn: number) =>
     `uniforms.xFirst + min(tileRow + ${share.slot(turn)}, uniforms.rows - 1u)`;
-  const fill = floatFill('x', input, k, share, row, { name: 'tileX', rows, vector });
-  // The epilogue declares them for an f16 result.
-  return input === 'f16' && output === 'f32' ? { ...fill, declarations: halfFunctions } : fill;
+  return floatFill('x', input, k, share, row, { name: 'tileX', rows, vector });
 }
 
 /**
@@ -193,7 +190,9 @@ export function weightFill(
   const row = (turn: number) =>
     `min(tileColumn + ${columnOfSlot(variant, share.slot(turn))}, ${n - 1}u)`;
   const tile = { name: 'tileW', rows: columns, vector };
-  if (weight === 'f32') return floatFill('weight', 'f32', k, share, row, tile);
+  if (weight === 'f32' || weight === 'bf16') {
+    return floatFill('weight', weight, k, share, row, tile);
+  }
 
   const { words, ...loads } = blockLoads(shape, share, row);
   const level = (turn: number, quad: number) => {

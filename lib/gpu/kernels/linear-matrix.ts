@@ -165,7 +165,7 @@ export function hasMatrices(
   variant: LinearVariant,
   { weight, input }: LinearShape,
 ): variant is MatrixVariant {
-  return variant.matrix !== undefined && weight !== 'f32' && input === 'f16';
+  return variant.matrix !== undefined && weight.startsWith('q') && input === 'f16';
 }
 
 /** The kernel for a shape that {@link hasMatrices}. */

@@ -27,8 +27,11 @@ afterAll(() => backend.dispose());
 
 const shapes: readonly Partial<LinearShape>[] = [
   { input: 'f16', output: 'f16', bias: true, epilogue: 'gelu' },
-  { weight: 'q4', n: 50, bias: true, rank: 6 },
-  { weight: 'q4', input: 'f16', bias: true, rank: 8, epilogue: 'gated' },
+  { weight: 'q4', n: 50, bias: true, rank: 12 },
+  { weight: 'q4', input: 'f16', bias: true, rank: 8, up: 'bf16', epilogue: 'gated' },
+  { weight: 'q8', rank: 8, up: 'bf16' },
+  { weight: 'bf16', k: 44, n: 12 },
+  { weight: 'bf16', k: 96, n: 12, input: 'f16' },
   { weight: 'f32', k: 44, n: 13, epilogue: 'added' },
   { weight: 'f32', k: 100, n: 60, input: 'f16', output: 'f16' },
 ];

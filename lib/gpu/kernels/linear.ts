@@ -39,14 +39,16 @@ export interface LinearShape {
   readonly k: number;
   /** Elements of a row of y: a multiple of 4 where y is f16. */
   readonly n: number;
-  /** f32 [N, K], or blocks of 32 along K as `lib/gpu/reference.ts` reads them: bytes (q8) or nibbles (q4). */
-  readonly weight: 'f32' | 'q8' | 'q4';
+  /** f32 or bf16 [N, K], or blocks of 32 along K as `lib/gpu/reference.ts` reads them: bytes (q8) or nibbles (q4). */
+  readonly weight: 'f32' | 'bf16' | 'q8' | 'q4';
   readonly input: Storage;
   /** Of y; f32 where y is updated in place. */
   readonly output: Storage;
   readonly bias: boolean;
-  /** Columns of t and up; 0 without a low-rank branch. */
+  /** Columns of t and up, a multiple of 4; 0 without a low-rank branch. */
   readonly rank: number;
+  /** Elements of up; f32 when absent. */
+  readonly up?: 'f32' | 'bf16';
   /** `added`, `gated` and `times` update y in place: `y += sum`, `y += gate ⊙ sum`, `y *= sum`. */
   readonly epilogue: 'none' | 'gelu' | 'added' | 'gated' | 'times';
   /** Whether results beyond ±65504, which f16 clamps, are counted. */
@@ -60,7 +62,7 @@ export interface LinearOperands {
   readonly x: RowView;
   /** [rows, N] */
   readonly y: RowView;
-  /** f32 [N, K] */
+  /** f32 or bf16 [N, K] */
   readonly weight?: DeviceTensor | Operand;
   /** u8 [N, K/32, 32 or 16] */
   readonly values?: DeviceTensor | Operand;
@@ -72,7 +74,7 @@ export interface LinearOperands {
   readonly gate?: RowView;
   /** f32 [rows, rank]: `x·downᵀ`, which a plain linear of `n` = rank computes. */
   readonly t?: RowView;
-  /** f32 [N, rank] */
+  /** f32 or bf16 [N, rank] */
   readonly up?: DeviceTensor | Operand;
   /** One u32, increased where a result, of four at a time, is clamped. */
   readonly overflows?: DeviceTensor | Operand;
@@ -205,8 +207,8 @@ ${stepLoop(fills, Math.ceil(k / step), sums)}`;
 
 /** @throws RangeError for a shape that no linear kernel computes */
 export function checkShape({ k, n, weight, output, rank, epilogue }: LinearShape): void {
-  const whole = [k, n].every((size) => Number.isInteger(size) && size > 0) && rank >= 0;
-  const inBlocks = k % (weight === 'f32' ? 4 : 32) === 0;
+  const whole = [k, n].every((size) => Number.isInteger(size) && size > 0) && rank % 4 === 0;
+  const inBlocks = k % (weight === 'q8' || weight === 'q4' ? 32 : 4) === 0;
   const inPlace = epilogue !== 'none' && epilogue !== 'gelu';
   const packed = output === 'f32' || (n % 4 === 0 && !inPlace);
   if (whole && inBlocks && packed) return;

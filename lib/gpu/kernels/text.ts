@@ -14,14 +14,20 @@ export function storageBytes(storage: Storage): number {
 export function vectorBinding(
   name: string,
   access: KernelBinding['access'],
-  storage: Storage,
+  storage: Storage | 'bf16',
 ): KernelBinding {
   return { name, access, element: storage === 'f32' ? 'vec4<f32>' : 'vec2<u32>' };
 }
 
 /** An expression for four consecutive elements as `vec4<f32>`; `index` counts groups of four. */
-export function load4(binding: string, storage: Storage, index: string): string {
-  return storage === 'f32' ? `${binding}[${index}]` : `unpackHalf4(${binding}[${index}])`;
+export function load4(binding: string, storage: Storage | 'bf16', index: string): string {
+  return unpacked(`${binding}[${index}]`, storage);
+}
+
+/** An expression for four elements, as they are stored, as `vec4<f32>`. */
+export function unpacked(words: string, storage: Storage | 'bf16'): string {
+  if (storage === 'f32') return words;
+  return storage === 'f16' ? `unpackHalf4(${words})` : `unpackUpper4(${words})`;
 }
 
 /** A statement that stores a `vec4<f32>`; f16 is clamped to its range, as packing beyond it is undefined. */
@@ -31,8 +37,11 @@ export function store4(binding: string, storage: Storage, index: string, value: 
     : `${binding}[${index}] = packHalf4(${value});`;
 }
 
-/** Functions that {@link load4} and {@link store4} call. */
+/** Functions that {@link unpacked} and {@link store4} call. A bf16 is the upper half of an f32. */
 export const halfFunctions = `
+fn unpackUpper4(words: vec2<u32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>(vec4<u32>(words.x << 16u, words.x & 0xFFFF0000u, words.y << 16u, words.y & 0xFFFF0000u));
+}
 fn unpackHalf4(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }

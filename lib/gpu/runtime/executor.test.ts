@@ -18,7 +18,7 @@ function block(): Graph {
     outFeatures: width,
     bits: null,
     bias: true,
-    lora: false,
+    lora: false as const,
   });
   const x = g.input('x', ['S', width]);
   const table = add(g.input('table', [2, width]), g.input('time', [2, width]));

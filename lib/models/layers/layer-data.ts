@@ -2,15 +2,22 @@ import { at, KinoraError, type Precision } from '../../contract';
 import { elementCount } from '../../gpu';
 import type { Checkpoint, TensorData } from '../../weights';
 import { bitsOf, blocksFrom, floatsOf, withBits } from './blocks';
-import type { LoraBranches } from './lora';
+import type { LoraBranches, LoraForm } from './lora';
 
 /** Tensors on the CPU, in the form that is uploaded. */
 export type LayerData = ReadonlyMap<string, TensorData>;
 
-/** How the tensors of a layer are read. */
-export interface ReadOptions {
+/** In which form weights are on the device: graphs and memory depend on it. */
+export interface WeightForm {
   /** Precision of the weights of linear layers. */
   readonly precision: Precision;
+  readonly lora?: LoraForm;
+  /** Whether the factors of adapters are f32 in any case, as the runtime reads them. False when absent. */
+  readonly plainFactors?: boolean;
+}
+
+/** How the tensors of a layer are read. */
+export interface ReadOptions extends WeightForm {
   /** Adapters; their differences are added while reading. */
   readonly lora?: LoraBranches;
   /** Called with the stored size of each tensor that was read. */

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'vitest';
-import { RuntimeExecutor, relativeRms, Scope } from '../../gpu';
+import { fromBF16, RuntimeExecutor, relativeRms, Scope, toBF16 } from '../../gpu';
 import { Graph, linear } from '../../graph';
 import { checkpointFrom, f32 } from '../../weights/testing/files';
 import { nodeBackend } from '../wan22/testing/model';
@@ -130,7 +130,7 @@ test.each(['f32', 'int8'] as const)('a LoRA runs beside %s weights', async (prec
     deltas: new Map([['layer.bias', delta]]),
   };
   const { y, spec } = await apply('layer', { precision, lora });
-  expect(spec.lora).toBe(true);
+  expect(spec.lora).toBe('f32');
   const merged = weight.map((value, at) => {
     const [row, column] = [Math.floor(at / inner), at % inner];
     let sum = value;
@@ -145,6 +145,29 @@ test.each(['f32', 'int8'] as const)('a LoRA runs beside %s weights', async (prec
   expect(relativeRms(y, reference)).toBeLessThan(precision === 'f32' ? 1e-6 : 1e-2);
   // Without the branch it is something else entirely.
   expect(relativeRms(expected(weight, bias), reference)).toBeGreaterThan(0.1);
+});
+
+test('factors in bf16 are f32 beside f32 weights and where the runtime reads them', async () => {
+  const down = Float32Array.from(values(4 * inner, 5));
+  const up = Float32Array.from(values(out * 4, 6));
+  const branch = { rank: 4, down: toBF16(down), up: toBF16(up) };
+  const lora = { branches: new Map([['layer', branch]]), deltas: new Map() };
+  const widened = { rank: 4, down: fromBF16(branch.down), up: fromBF16(branch.up) };
+  const wide = { branches: new Map([['layer', widened]]), deltas: new Map() };
+  for (const options of [
+    { precision: 'f32' },
+    { precision: 'int8', plainFactors: true },
+  ] as const) {
+    const { y, spec } = await apply('layer', { ...options, lora });
+    expect(spec.lora).toBe('f32');
+    expect(y).toEqual((await apply('layer', { ...options, lora: wide })).y);
+  }
+  const scope = new Scope(backend);
+  const loader = new LayerLoader(freshMemory(scope), checkpoint, { precision: 'int8', lora });
+  const { spec, tensors } = await loader.linear('layer');
+  expect(spec.lora).toBe('bf16');
+  expect([tensors.down?.bytes, tensors.up?.bytes]).toEqual([2 * 4 * inner, 2 * 4 * out]);
+  scope.dispose();
 });
 
 test('outputs can be reordered, weights, biases and LoRA alike', async () => {

@@ -4,13 +4,20 @@ import {
   type Category,
   type DeviceTensor,
   elementCount,
+  fromBF16,
   type Scope,
 } from '../../gpu';
 import type { LinearLayer } from '../../graph';
 import type { ElementArrays } from '../../onnx';
 import type { Checkpoint } from '../../weights';
 import { bitsOf, floatsOf } from './blocks';
-import { type LayerData, precisionFor, type ReadOptions, readLayer } from './layer-data';
+import {
+  type LayerData,
+  precisionFor,
+  type ReadOptions,
+  readLayer,
+  type WeightForm,
+} from './layer-data';
 
 export type { Precision };
 
@@ -20,8 +27,8 @@ export interface LinearSpec {
   readonly outFeatures: number;
   readonly precision: Precision;
   readonly bias: boolean;
-  /** Whether a LoRA runs beside it. */
-  readonly lora: boolean;
+  /** Elements of the factors of a LoRA beside it; false without one. Beside an f32 weight they are f32. */
+  readonly lora: LinearLayer['lora'];
 }
 
 /** What tells which tensors there are: a checkpoint, or an architecture. */
@@ -31,17 +38,29 @@ export type TensorNames = Pick<Checkpoint, 'has' | 'shape'>;
 export function specOf(
   tensors: TensorNames,
   name: string,
-  { precision, lora }: Pick<ReadOptions, 'precision' | 'lora'>,
+  { precision: preferred, lora, plainFactors }: WeightForm,
 ): LinearSpec {
   const shape = tensors.shape(`${name}.weight`);
   const [outFeatures, inFeatures] = [at(shape, 0), elementCount(shape.slice(1))];
+  const precision = precisionFor(preferred, inFeatures);
+  const branch = lora?.branches.get(name);
+  const isNarrow = branch?.up instanceof Uint16Array && precision !== 'f32' && !plainFactors;
   return {
     inFeatures,
     outFeatures,
-    precision: precisionFor(precision, inFeatures),
+    precision,
     bias: tensors.has(`${name}.bias`),
-    lora: lora?.branches.has(name) ?? false,
+    lora: branch ? (isNarrow ? 'bf16' : 'f32') : false,
   };
+}
+
+/** Type and sizes of the factors of a LoRA beside a layer; bf16 lies in tensors of 16-bit elements. */
+export function factorsOf({ lora, inFeatures, outFeatures }: LinearSpec, rank: number) {
+  const dtype = lora === 'bf16' ? 'float16' : 'float32';
+  return [
+    { role: 'down', dtype, dims: [rank, inFeatures] },
+    { role: 'up', dtype, dims: [outFeatures, rank] },
+  ] as const;
 }
 
 /** A layer of this spec in a graph. @param name under which its tensors are bound, see {@link bindLinear} */
@@ -67,7 +86,7 @@ export function bindLinear(name: string, layer: Linear): Bindings {
 /** Where tensors are placed: in new memory, or in that of another layer. */
 export interface Placement {
   /** @param name the tensor's name in the checkpoint, with its role for parts of a weight */
-  place<T extends 'float32' | 'uint8'>(
+  place<T extends 'float32' | 'float16' | 'uint8'>(
     name: string,
     dtype: T,
     dims: readonly number[],
@@ -136,8 +155,7 @@ export class LayerLoader {
     const weight = await this.#take(`${name}.weight`, spec.precision);
     const tensors: Record<string, DeviceTensor> = {};
     const place = (role: string, dims: readonly number[], data: Float32Array) => {
-      const category = role === 'down' || role === 'up' ? 'lora' : 'weights';
-      tensors[role] = placement.place(`${name}.${role}`, 'float32', dims, category, data);
+      tensors[role] = placement.place(`${name}.${role}`, 'float32', dims, 'weights', data);
     };
     if (weight instanceof Float32Array) {
       place('weight', [outFeatures, inFeatures], reorder(part(weight), inFeatures));
@@ -152,9 +170,12 @@ export class LayerLoader {
       place('bias', [outFeatures], reorder(data, 1));
     }
     const branch = this.options.lora?.branches.get(name);
-    if (branch) {
-      place('down', [branch.rank, inFeatures], part(branch.down));
-      place('up', [outFeatures, branch.rank], reorder(branch.up, branch.rank));
+    for (const { role, dtype, dims } of branch ? factorsOf(spec, branch.rank) : []) {
+      const factor = branch?.[role] ?? new Float32Array();
+      const floats = () => (factor instanceof Float32Array ? factor : fromBF16(factor));
+      const sorted = () => (role === 'down' ? part(floats()) : reorder(floats(), dims[1]));
+      const data = dtype === 'float16' ? factor : sorted();
+      tensors[role] = placement.place(`${name}.${role}`, dtype, dims, 'lora', data);
     }
     return { spec, tensors };
   }

@@ -1,4 +1,5 @@
 import { at, KinoraError, type LoraFile, sha256 } from '../../contract';
+import { toBF16 } from '../../gpu';
 import { blobFile, type Checkpoint, type SafetensorsCheckpoint } from '../../weights';
 import { loraStrength, ofLora, openLoraFile, triggerWords } from '../../weights/lora-metadata';
 import { type LoraKey, type LoraRole, loraKeyReader } from './lora-keys';
@@ -13,6 +14,8 @@ export interface LoraFactors {
   readonly up: Float32Array;
   /** alpha / rank, or 1 without alpha. */
   readonly factor: number;
+  /** Whether both came in 16 bits or fewer. */
+  readonly narrow: boolean;
 }
 
 /** An adapter that fits the model, by the model's own names. */
@@ -28,16 +31,22 @@ export interface Lora {
 
 /** A side branch of one module: `y += up·(down·x)`. */
 export interface LoraBranch {
+  /** A multiple of 4: further rows are zero. */
   readonly rank: number;
-  /** [rank, in] */
-  readonly down: Float32Array;
+  /** [rank, in], in f32 or as the bits of bf16. */
+  readonly down: Float32Array | Uint16Array;
   /** [out, rank], scale and alpha folded in. */
-  readonly up: Float32Array;
+  readonly up: Float32Array | Uint16Array;
+}
+
+/** What memory and graphs depend on: ranks, and which factors are bf16. */
+export interface LoraForm {
+  /** By module name, such as `blocks.0.attn1.to_q`. */
+  readonly branches: ReadonlyMap<string, Pick<LoraBranch, 'rank' | 'up'>>;
 }
 
 /** All adapters of a run together. */
-export interface LoraBranches {
-  /** By module name, such as `blocks.0.attn1.to_q`. */
+export interface LoraBranches extends LoraForm {
   readonly branches: ReadonlyMap<string, LoraBranch>;
   /** By tensor name: to be added to biases, norms and modulation tables. */
   readonly deltas: ReadonlyMap<string, Float32Array>;
@@ -153,6 +162,7 @@ async function readParts(
   const add = (tensor: string, values: Float32Array) => addScaled(deltas, tensor, values, 1);
   for (const [target, keys] of parts) {
     const read = (key: string) => checkpoint.read(key);
+    const narrow = (key: string) => /^B?F(16|8)/.test(checkpoint.dtype(key));
     if (keys.tableDelta) add(target, await read(keys.tableDelta));
     if (keys.biasDelta) add(`${target}.bias`, await read(keys.biasDelta));
     const factors: LoraFactors[] = [];
@@ -168,7 +178,8 @@ async function readParts(
           notes.add('the alpha in its metadata is another one than that of its tensors');
         }
       }
-      factors.push({ rank, down: await read(keys.down), up: await read(keys.up), factor });
+      const [down, up] = [await read(keys.down), await read(keys.up)];
+      factors.push({ rank, down, up, factor, narrow: narrow(keys.down) && narrow(keys.up) });
       if (keys.upBias) {
         add(
           `${target}.bias`,
@@ -179,7 +190,7 @@ async function readParts(
     if (keys.diff) {
       const weight = shapeOfTensor(shapes, `${target}.weight`);
       if (weight.length === 1) add(`${target}.weight`, await read(keys.diff));
-      else factors.push(fullRank(await read(keys.diff), weight));
+      else factors.push(fullRank(await read(keys.diff), weight, narrow(keys.diff)));
     }
     if (factors.length > 0) modules.set(target, factors);
   }
@@ -271,7 +282,8 @@ function concatenate(
   out: number,
   inner: number,
 ): LoraBranch {
-  const rank = list.reduce((sum, { factors }) => sum + factors.rank, 0);
+  const ranks = (of: typeof list) => of.reduce((sum, { factors }) => sum + factors.rank, 0);
+  const rank = 4 * Math.ceil(ranks(list) / 4);
   const down = new Float32Array(rank * inner);
   const up = new Float32Array(out * rank);
   let first = 0; // rank rows filled so far
@@ -284,18 +296,21 @@ function concatenate(
     }
     first += factors.rank;
   }
-  return { rank, down, up };
+  // As most of the rank came: a small adapter in f32 does not double the memory of a large one. bf16 has the range
+  // of f32, so that no scale makes a number zero.
+  const isNarrow = 2 * ranks(list.filter(({ factors }) => factors.narrow)) > ranks(list);
+  return isNarrow ? { rank, down: toBF16(down), up: toBF16(up) } : { rank, down, up };
 }
 
 /** A whole weight difference as factors: itself and an identity on its smaller side. */
-function fullRank(diff: Float32Array, weight: readonly number[]): LoraFactors {
+function fullRank(diff: Float32Array, weight: readonly number[], narrow: boolean): LoraFactors {
   const [out = 0, ...inner] = weight;
   const input = product(inner);
   const rank = Math.min(out, input);
   const identity = new Float32Array(rank * rank);
   for (let i = 0; i < rank; i++) identity[i * rank + i] = 1;
   const [down, up] = out <= input ? [diff, identity] : [identity, diff];
-  return { rank, down, up, factor: 1 };
+  return { rank, down, up, factor: 1, narrow };
 }
 
 function addScaled(

@@ -11,6 +11,7 @@ import { type FamilyPlanOptions, planWan, usualChoice } from './plan';
 import { publishedTinyDecoder } from './tiny-decoder/published';
 import { tinyGraphs } from './tiny-decoder/weights';
 import { tokensPerFrame } from './tokens';
+import { blockLinears } from './transformer/network';
 import { decodeCost, decoderGraphs } from './vae';
 
 /**
@@ -58,12 +59,20 @@ export function countWan(
     computation: (size, decoder) =>
       clipComputation(config, size, decoder === 'tiny' ? tinyDecoder : null),
     weightBytes: (stage) => bytes[stage],
-    async planMemory({ kernels = 'exact', decoder, ...request }) {
+    async planMemory({ kernels = 'exact', decoder, adapters = [], ...request }) {
       const chosen = usualChoice(kernels);
+      const rank = adapters.reduce((sum, adapter) => sum + (adapter.rank ?? 0), 0);
+      const up = new (adapters.every(({ bits }) => bits === 16) ? Uint16Array : Float32Array)();
+      const branches = new Map(
+        Array.from({ length: config.transformer.num_layers }, (_, block) =>
+          blockLinears(config.transformer).map((layer) => `blocks.${block}.${layer}`),
+        ).flatMap((layers) => layers.map((layer) => [layer, { rank, up }])),
+      );
       return planWan(config, precision, {
         ...request,
         ...options,
         kernels: chosen,
+        ...(rank > 0 && { lora: { branches } }),
         ...(decoder === 'tiny' && { tinyDecoder }),
       });
     },

@@ -32,6 +32,8 @@ export interface WanPlanRequest extends Partial<Omit<DenoisePlanOptions, 'precis
   readonly flopsPerSecond?: number;
   /** Most tokens that go through a block together, where that was measured. */
   readonly chunkTokens?: number;
+  /** Whether there are two prompts, where none are given. True when absent. */
+  readonly guided?: boolean;
   /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
   readonly tinyDecoder?: TensorShapes;
   /** Counts what an encoder of images takes beside the VAE's; there is none when absent. */
@@ -85,7 +87,7 @@ export async function planWan(
     ? mostTokens
     : queryChunkTokens(config.transformer, tokens, flops);
   const preferred = request.chunkTokens ?? usual;
-  const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
+  const { promptTokens = Array(request.guided === false ? 1 : 2).fill(maxPromptTokens) } = request;
   const { largestBuffer, compute } = request;
   const options = { ...request, precision, promptTokens, kernels };
   const latent = { latentHeight: size.height, latentWidth: size.width };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type KernelSetting, KinoraError } from '../../contract';
-import { type Backend, type Category, type Compute, CountingBackend } from '../../gpu';
+import { type Backend, type Category, type Compute, CountingBackend, toBF16 } from '../../gpu';
 import type { ElementType } from '../../onnx';
 import type { StepCache } from '../../pipeline/caches';
 import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
@@ -8,7 +8,7 @@ import { allResident } from '../../pipeline/memory/plan';
 import { createScheduler } from '../../pipeline/schedulers';
 import { heun } from '../../pipeline/schedulers/testing/heun';
 import { openCheckpoint } from '../../weights';
-import type { LoraBranches } from '../layers/lora';
+import type { LoraBranch, LoraBranches } from '../layers/lora';
 import { type TransformerConfig, transformerDim } from '../wan/config';
 import { usualChoice } from '../wan/plan';
 import { planDenoising, Transformer } from '../wan/transformer';
@@ -72,21 +72,25 @@ test('wherever the memory ends, what was taken for the clip is given back', asyn
   }
 });
 
-/** A LoRA whose ranks grow from layer to layer. */
+/** A LoRA whose ranks grow from layer to layer, some of them in bf16. */
 function growing(config: TransformerConfig): LoraBranches {
   const d = transformerDim(config);
-  const branch = (rank: number, inputs = d) => ({
-    rank,
-    down: new Float32Array(rank * inputs),
-    up: new Float32Array(d * rank),
+  const branch = (fours: number, inputs = d) => ({
+    rank: 4 * fours,
+    down: new Float32Array(4 * fours * inputs),
+    up: new Float32Array(d * 4 * fours),
   });
-  const branches = new Map([
+  const narrow = ({ rank, down, up }: ReturnType<typeof branch>) => {
+    return { rank, down: toBF16(down), up: toBF16(up) };
+  };
+  const branches = new Map<string, LoraBranch>([
     ['blocks.1.attn1.to_q', branch(1)],
     ['blocks.1.attn1.to_out.0', branch(2)],
     ['blocks.1.attn2.to_k', branch(3)],
-    ['blocks.1.attn2.to_v', branch(8)],
+    ['blocks.1.attn2.to_v', narrow(branch(8))],
     ['blocks.1.attn2.to_q', branch(9)],
-    ['blocks.1.ffn.net.2', branch(32, config.ffn_dim)],
+    ['blocks.0.ffn.net.2', narrow(branch(32, config.ffn_dim))],
+    ['blocks.1.ffn.net.2', narrow(branch(32, config.ffn_dim))],
     ['condition_embedder.text_embedder.linear_1', branch(5, config.text_dim)],
   ]);
   return { branches, deltas: new Map() };

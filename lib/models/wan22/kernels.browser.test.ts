@@ -2,17 +2,19 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Precision } from '../../contract';
-import { type Backend, createBackend, relativeRms } from '../../gpu';
+import { type Backend, createBackend, relativeRms, toBF16 } from '../../gpu';
 import { familyOf, type KernelChoice, type Storage } from '../../gpu/kernels';
 import type { Residency } from '../../pipeline/memory/plan';
 import type { ParityLine } from '../../pipeline/parity';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
+import type { LoraBranches } from '../layers/lora';
 import type { TransformerConfig } from '../wan/config';
+import { transformerTensors } from '../wan/tensors';
 import { planDenoising, Transformer } from '../wan/transformer';
 import { readModelConfig } from './config';
 import { openGolden, type ParityContext } from './parity/golden';
 import { stages } from './parity/stages';
-import { denoiseTokens, tokenRequest, tokens } from './testing/denoise';
+import { denoiseTokens, tokenRequest, tokens, values } from './testing/denoise';
 import { parityContext } from './testing/parity';
 import { checkReuse } from './testing/reuse';
 
@@ -34,6 +36,21 @@ const fastChoice = {
 
 const goldens = httpFolder(new URL('/lib/models/wan22/goldens/', location.href));
 const loraFiles = ['a_kohya_alpha.safetensors', 'b_lightx2v_diff_b.safetensors'];
+
+/** Factors in bf16 beside every linear of the blocks. */
+function narrowLora(config: TransformerConfig): LoraBranches {
+  const shapes = transformerTensors(config);
+  const rank = 12;
+  const branches = [...shapes].flatMap(([name, shape], i) => {
+    const [out = 0, inner = 0] = shape;
+    if (!/^blocks.*weight$/.test(name) || shape.length !== 2) return [];
+    const [down, up] = [values(i, rank * inner), values(i + 1, out * rank)].map((factor) =>
+      toBF16(factor.map((value) => value / 8)),
+    );
+    return down && up ? [[name.slice(0, -'.weight'.length), { rank, down, up }] as const] : [];
+  });
+  return { branches: new Map(branches), deltas: new Map() };
+}
 
 describe('the transformer in kernels of our own', () => {
   let backend: Backend;
@@ -138,8 +155,10 @@ describe('the transformer in kernels of our own', () => {
     maxChunkTokens: number,
     residency?: Residency,
     precision: Precision = 'int8',
+    lora?: LoraBranches,
   ): Promise<Float32Array> {
-    const model = await Transformer.load(backend, weights, of, { precision }, residency);
+    const options = { precision, ...(lora && { lora }) };
+    const model = await Transformer.load(backend, weights, of, options, residency);
     try {
       return await denoiseTokens(backend, model, tokenRequest(of, 2, 5, { maxChunkTokens }));
     } finally {
@@ -170,6 +189,26 @@ describe('the transformer in kernels of our own', () => {
       const counted = { precision: 'int8', promptTokens, kernels } as const;
       const plan = await planDenoising(config, size, tokens, counted);
       expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
+    },
+  );
+
+  test.each([
+    ['exact', choice, 3e-3],
+    ['fast', fastChoice, 5e-2],
+  ] as const)(
+    '%s: a LoRA in bf16 agrees with the runtime, and streamed with its blocks it gives the same bits',
+    { timeout: 250_000 },
+    async (_, kernels, bound) => {
+      const lora = narrowLora(config);
+      const run = (residency?: Residency, adapters?: LoraBranches) =>
+        denoised(checkpoint, config, tokens, residency, 'int8', adapters);
+      storeIn('f16', kernels);
+      const [plain, adapted] = [await run(), await run(undefined, lora)];
+      expect(await run({ residentBlocks: 0, bufferSets: 2 }, lora)).toEqual(adapted);
+      backend.kernels = null;
+      const expected = await run(undefined, lora);
+      expect(relativeRms(adapted, expected)).toBeLessThan(bound);
+      expect(relativeRms(plain, expected)).toBeGreaterThan(2 * bound);
     },
   );
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { relativeRms } from '../../gpu';
+import { fromBF16, relativeRms, toBF16 } from '../../gpu';
 import {
   checkpointFrom,
   diskFolder,
@@ -9,7 +9,7 @@ import {
   safetensorsBytes,
   type TestTensor,
 } from '../../weights/testing/files';
-import { checkLora, combineLoras, parseLora, readLoras } from '../layers/lora';
+import { checkLora, combineLoras, type Lora, parseLora, readLoras } from '../layers/lora';
 import { loraArchitectureOf } from '../wan/lora';
 import { readModelConfig } from './config';
 
@@ -31,7 +31,7 @@ const ramp = (shape: number[], step = 0.01): TestTensor => {
 
 /** up · down, [out, in]. */
 function change(
-  lora: { rank: number; down: Float32Array; up: Float32Array } | undefined,
+  lora: { rank: number; down: ArrayLike<number>; up: ArrayLike<number> } | undefined,
   out: number,
 ): Float32Array {
   if (!lora) throw new Error('no branch');
@@ -169,8 +169,43 @@ describe('layouts', () => {
       [`${stem}.alpha`]: f32([], [1]),
     });
     const branch = combineLoras([{ lora, scale: 3 }], architecture).branches.get(q);
-    expect(branch?.up).toEqual((up.data as Float32Array).map((x) => x * 1.5));
-    expect(branch?.down).toEqual(down.data);
+    // Rows and columns of zeros make the rank a multiple of 4.
+    const padded = (up.data as Float32Array).map((x) => x * 1.5);
+    expect(branch?.rank).toBe(4);
+    expect(branch?.up.filter((_, i) => i % 4 < 2)).toEqual(padded);
+    expect(branch?.up.filter((_, i) => i % 4 > 1).every((x) => x === 0)).toBe(true);
+    expect(branch?.down).toEqual(new Float32Array([...down.data, ...new Float32Array(2 * 64)]));
+  });
+
+  test('factors stay in the type that most of their rank came in, f32 bit for bit', async () => {
+    const stem = 'diffusion_model.blocks.1.self_attn.q';
+    const of = (rank: number, dtype: 'F32' | 'BF16') => {
+      const tensors = { down: ramp([rank, 64]), up: ramp([64, rank], 0.003) };
+      return made(
+        Object.fromEntries(
+          Object.entries(tensors).map(([role, { shape, data }]) => {
+            const stored =
+              dtype === 'F32' ? data : new Uint8Array(toBF16(data as Float32Array).buffer);
+            return [`${stem}.lora_${role}.weight`, { dtype, shape, data: stored }];
+          }),
+        ),
+      );
+    };
+    const branchOf = async (...loras: Promise<Lora>[]) => {
+      const all = (await Promise.all(loras)).map((lora) => ({ lora, scale: 0.7 }));
+      return combineLoras(all, architecture).branches.get(q);
+    };
+    const narrow = await branchOf(of(6, 'BF16'));
+    expect(narrow?.rank).toBe(8);
+    expect(narrow?.up).toBeInstanceOf(Uint16Array);
+    const wide = await branchOf(of(6, 'F32'));
+    const first = (ramp([64, 6], 0.003).data as Float32Array).map((x) => x * 0.7);
+    expect(wide?.up.filter((_, i) => i % 8 < 6)).toEqual(first);
+    const up = fromBF16(narrow?.up as Uint16Array);
+    expect(relativeRms(up, wide?.up as Float32Array)).toBeLessThan(4e-3);
+    // A small adapter in f32 beside a large one in bf16, and the other way round.
+    expect((await branchOf(of(2, 'F32'), of(6, 'BF16')))?.up).toBeInstanceOf(Uint16Array);
+    expect((await branchOf(of(6, 'F32'), of(2, 'BF16')))?.up).toBeInstanceOf(Float32Array);
   });
 
   const files = {

@@ -126,6 +126,21 @@ describe('a video within a budget', () => {
     },
   );
 
+  test('on the CPU main memory bounds a run: blocks stream, to the same frames, and nothing is refused', async () => {
+    try {
+      backend.mainMemory = decodePeak();
+      const bounded = await make({ memoryBudget: 'probe' });
+      expect(bounded.peak).toBeLessThanOrEqual(decodePeak());
+      expect(bounded.result.memory.residentBlocks).toBeLessThan(blocks);
+      expect(same(bounded.frames, whole.frames)).toBe(true);
+      backend.mainMemory = 1;
+      const { result } = await make({ memoryBudget: 'probe' });
+      expect(result.memory.budget).toBe(planner.least.peak);
+    } finally {
+      backend.mainMemory = Number.POSITIVE_INFINITY;
+    }
+  });
+
   test('memory that runs out in the middle of the loop: reported once, and the same latents', async () => {
     const run = backend.run.bind(backend);
     let runs = Number.POSITIVE_INFINITY;

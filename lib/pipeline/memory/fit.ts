@@ -45,7 +45,7 @@ export class MemoryFit {
   /**
    * Makes the first plan.
    *
-   * @param budget bytes to keep to, `probe` to ask the device, or all that the full plan wants
+   * @param budget bytes to keep to, `probe` to ask the device or keep to main memory, or all that the full plan wants
    * @throws KinoraError `OUT_OF_MEMORY` with both numbers where nothing fits
    */
   static async create(
@@ -56,8 +56,11 @@ export class MemoryFit {
   ): Promise<MemoryFit> {
     const fullPeak = planner.full.peak;
     let most = fullPeak;
-    if (budget === 'probe') most = await probeBudget(backend, fullPeak);
-    else if (budget !== undefined) most = budget;
+    if (typeof budget === 'number') most = budget;
+    else if (budget === 'probe' && backend.mainMemory < fullPeak) {
+      // What the browser tells is capped, or a guess: it makes a run smaller, and refuses none.
+      most = Math.max(backend.mainMemory, planner.least.peak);
+    } else if (budget === 'probe') most = await probeBudget(backend, fullPeak);
     return new MemoryFit(backend, planner, most, typeof budget === 'number', onPlan);
   }
 

@@ -1,7 +1,7 @@
 import type { KernelSetting, ModelManifest, Size } from '../../contract';
 import { joinOf, planClips } from '../clips';
 import type { ModelCounts } from '../model';
-import type { Sampling } from '../profiles';
+import type { ResolvedSampling } from '../profiles';
 import { longestClip, type MemoryPlan, MemoryPlanner, planRequestOf } from './plan';
 
 /** Device memory that a run takes. */
@@ -25,15 +25,20 @@ interface PlannedDevice {
 /** Plans the memory of a run by what its model counts. */
 export async function forecastMemory(
   counts: ModelCounts,
-  run: { manifest: ModelManifest; sampling: Sampling; size: Size; frames: number },
+  run: Pick<ResolvedSampling, 'sampling' | 'adapters'> & {
+    manifest: ModelManifest;
+    size: Size;
+    frames: number;
+  },
   { kernels, budget, largestBuffer }: PlannedDevice,
 ): Promise<MemoryForecast> {
-  const { manifest, sampling } = run;
+  const { manifest, sampling, adapters } = run;
   const join = joinOf(manifest);
   const clips = planClips(run.frames, manifest.maxClipFrames, manifest.frameStride, join);
   const longest = Math.max(...clips.map(({ frames }) => frames));
   const native = longestClip(manifest, run.size, longest, sampling);
-  const { costs } = await counts.planMemory({ ...planRequestOf(sampling, native), kernels });
+  const request = { ...planRequestOf(sampling, native), adapters, kernels };
+  const { costs } = await counts.planMemory(request);
   const planner = new MemoryPlanner(costs, largestBuffer);
   const { full, least } = planner;
   const planOf = (bytes: number) => {

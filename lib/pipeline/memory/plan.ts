@@ -217,9 +217,12 @@ export class MemoryPlanner {
   #residencyWithin(denoise: DenoiseCosts, budget: number): Residency | null {
     const blocks = this.costs.blocks;
     if (denoise.bytes(allResident).peak <= budget) return allResident;
+    // A LoRA makes some blocks larger than others.
     const most = (bufferSets: number) => {
-      const without = denoise.bytes({ residentBlocks: 0, bufferSets }).peak;
-      return Math.min(blocks - 1, Math.floor((budget - without) / denoise.blockBytes));
+      let residentBlocks = blocks - 1;
+      const fits = () => denoise.bytes({ residentBlocks, bufferSets }).peak <= budget;
+      while (residentBlocks >= 0 && !fits()) residentBlocks--;
+      return residentBlocks;
     };
     const [two, three] = [most(2), most(3)];
     if (two < 0 || blocks <= 2) return null;
@@ -291,9 +294,11 @@ export function longestClip(
 
 /** What a model is asked to plan the memory for, of a run's longest clip and how it is sampled. */
 export function planRequestOf(sampling: Sampling, native: ClipSize): PlanRequest {
-  const { scheduler, steps, flowShift, decoder, cache } = sampling;
+  const { scheduler, steps, flowShift, decoder, cache, guidanceScale } = sampling;
+  const guided = guidanceScale > 1;
   const { stochastic, evaluations } = createScheduler({ ...scheduler, steps, flowShift });
-  return { native, decoder, reusesBlocks: cache?.kind === 'magcache', stochastic, evaluations };
+  const reusesBlocks = cache?.kind === 'magcache';
+  return { native, decoder, guided, reusesBlocks, stochastic, evaluations };
 }
 
 /** A plan as it is reported to the user. */

@@ -1,7 +1,7 @@
 import { type Backend, Scope } from '../../backend';
 import * as reference from '../../reference';
 import { rowView } from '../compute';
-import { fromHalf, toHalf } from '../half';
+import { fromBF16, fromHalf, toBF16, toHalf } from '../half';
 import type { Storage } from '../kernel';
 import { type LinearShape, type LinearVariant, linearDispatch } from '../linear';
 import { storageBytes } from '../text';
@@ -37,14 +37,18 @@ export function linearOperands(shape: LinearShape, rows: number): LinearNumbers 
     rows,
     x: shape.input === 'f16' ? fromHalf(toHalf(x)) : x,
     y: numbers(rows * n, 1),
-    weight: numbers(n * k, 2),
+    weight: rounded(numbers(n * k, 2), shape.weight),
     values: Uint8Array.from(numbers(n * k, 3), (value) => 128 + Math.floor(value * 128)),
     scales: numbers(Math.ceil((n * k) / 32), 4).map((value) => (1 + value) / 64),
     bias: numbers(n, 5),
     gate: numbers(n, 6),
     t: numbers(rows * rank, 7),
-    up: numbers(n * rank, 8),
+    up: rounded(numbers(n * rank, 8), shape.up),
   };
+}
+
+function rounded(values: Float32Array<ArrayBuffer>, type: string | undefined) {
+  return type === 'bf16' ? fromBF16(toBF16(values)) : values;
 }
 
 /** The weight's bytes. */
@@ -60,7 +64,7 @@ export function expectedLinear(shape: LinearShape, numbers: LinearNumbers): Floa
   const { k, n, rank, weight, epilogue } = shape;
   const { rows, x, y, gate, t, up } = numbers;
   const w =
-    weight === 'f32'
+    weight === 'f32' || weight === 'bf16'
       ? numbers.weight
       : reference.dequantise(packedWeight(shape, numbers), numbers.scales, weight === 'q8' ? 8 : 4);
   const bias = shape.bias ? numbers.bias : new Float32Array(n);
@@ -111,8 +115,11 @@ export async function runLinear(
       ? scope.tensor('float32', [all.length / width, width], 'activations', all)
       : scope.tensor('float16', [all.length / width, width], 'activations', toHalf(all));
   };
-  const float = (values: Float32Array<ArrayBuffer>) =>
-    scope.tensor('float32', [values.length], 'weights', values);
+  const float = (values: Float32Array<ArrayBuffer>, type = 'f32') => {
+    if (type !== 'bf16') return scope.tensor('float32', [values.length], 'weights', values);
+    const bytes = new Uint8Array(toBF16(values).buffer);
+    return scope.tensor('uint8', [bytes.length], 'weights', bytes);
+  };
   try {
     const y = stored(shape.output, numbers.y, n);
     const view = (tensor: typeof y, width: number, storage: Storage) =>
@@ -123,8 +130,8 @@ export async function runLinear(
       rows: count,
       x: view(stored(shape.input, numbers.x, k), k, shape.input),
       y: view(y, n, shape.output),
-      ...(shape.weight === 'f32'
-        ? { weight: float(numbers.weight) }
+      ...(shape.weight === 'f32' || shape.weight === 'bf16'
+        ? { weight: float(numbers.weight, shape.weight) }
         : {
             values: scope.tensor('uint8', [bytes.length], 'weights', bytes),
             scales: float(numbers.scales),
@@ -135,7 +142,7 @@ export async function runLinear(
       }),
       ...(rank > 0 && {
         t: view(stored('f32', numbers.t, rank), rank, 'f32'),
-        up: float(numbers.up),
+        up: float(numbers.up, shape.up),
       }),
       ...(shape.counted && { overflows }),
     });

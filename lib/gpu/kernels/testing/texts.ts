@@ -67,13 +67,16 @@ const widths = [96, 3072] as const;
 const linearShapes = combinations<LinearShape>({
   k: [96],
   n: [76, 202],
-  weight: ['f32', 'q8', 'q4'],
+  weight: ['f32', 'bf16', 'q8', 'q4'],
   input: storages,
   output: storages,
   bias: [true],
-  rank: [0, 6, 12],
+  rank: [0, 12],
   epilogue: ['none', 'gelu', 'added', 'gated', 'times'],
   counted: [false, true],
+}).flatMap((shape) => {
+  const isNarrow = shape.rank === 12 && shape.input === shape.output && !shape.counted;
+  return isNarrow ? [shape, { ...shape, up: 'bf16' } as const] : [shape];
 });
 
 const attentionShapes = combinations<AttentionShape>({
@@ -181,7 +184,7 @@ export function allKernels(): readonly Kernel[] {
     ...linears.flatMap((variant) => made(linearShapes, (shape) => linearKernel(variant, shape))),
     ...smallest(fastLinear).flatMap((variant) =>
       made(
-        linearShapes.filter((shape): shape is FastLinearShape => shape.weight !== 'f32'),
+        linearShapes.filter((shape): shape is FastLinearShape => shape.weight.startsWith('q')),
         (shape) => fastLinearKernel(variant, shape),
       ),
     ),

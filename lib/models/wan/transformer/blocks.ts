@@ -1,9 +1,11 @@
-import type { Backend, DeviceTensor, Scope } from '../../../gpu';
+import type { Backend, Category, DeviceTensor, Scope } from '../../../gpu';
+import type { ElementType } from '../../../onnx';
 import type { Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
 import type { ReadOptions } from '../../layers/layer-data';
 import { freshMemory, type Placement } from '../../layers/linear';
 import type { TransformerConfig } from '../config';
+import { loraFactors } from './graphs';
 import { type BlockWeights, placeBlock, readBlock } from './weights';
 
 /**
@@ -16,8 +18,8 @@ export function streamedBlocks(blocks: number, { residentBlocks }: Residency): n
 }
 
 /**
- * The buffers of one block. The first block creates them, later ones are written into them. A LoRA's factors
- * are not part of them: they are small and stay on the device.
+ * The buffers of one block. The first block creates them, later ones are written into them. The factors of a LoRA,
+ * which may have other ranks in other blocks, have a buffer for each of their sizes.
  */
 class BufferSet {
   readonly #tensors = new Map<string, DeviceTensor>();
@@ -25,7 +27,6 @@ class BufferSet {
   constructor(
     readonly backend: Backend,
     readonly scope: Scope,
-    readonly adapters: Map<string, DeviceTensor>,
     readonly stopped: AbortSignal,
   ) {}
 
@@ -34,23 +35,26 @@ class BufferSet {
     return {
       place: (name, dtype, dims, category, data) => {
         this.stopped.throwIfAborted();
-        const own = category !== 'lora';
-        const known = own ? this.#tensors : this.adapters;
-        const key = own ? name.slice(prefix.length) : name;
-        const existing = known.get(key);
-        if (!existing) {
-          const created = this.scope.tensor(dtype, dims, category, data);
-          known.set(key, created);
-          return created;
-        }
-        if (existing.dtype !== dtype || existing.dims.join() !== dims.join()) {
-          throw new TypeError(`${name} is not alike in all blocks`);
-        }
-        const tensor = existing as DeviceTensor<typeof dtype>;
-        if (own) this.backend.write(tensor, data);
+        const tensor = this.tensor(name.slice(prefix.length), dtype, dims, category);
+        this.backend.write(tensor, data);
         return tensor;
       },
     };
+  }
+
+  tensor<T extends ElementType>(
+    name: string,
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+  ): DeviceTensor<T> {
+    const key = category === 'lora' ? `${name} ${dtype} ${dims}` : name;
+    const tensor = this.#tensors.get(key) ?? this.scope.tensor(dtype, dims, category);
+    this.#tensors.set(key, tensor);
+    if (tensor.dtype !== dtype || tensor.dims.join() !== dims.join()) {
+      throw new TypeError(`${name} is not alike in all blocks`);
+    }
+    return tensor as DeviceTensor<T>;
   }
 }
 
@@ -76,10 +80,9 @@ export class BlockStore {
     residency: Residency,
   ) {
     this.#streamed = streamedBlocks(config.num_layers, residency);
-    const adapters = new Map<string, DeviceTensor>();
     this.#sets = Array.from(
       { length: this.#streamed.length > 0 ? residency.bufferSets : 0 },
-      () => new BufferSet(scope.backend, scope, adapters, this.#stopped.signal),
+      () => new BufferSet(scope.backend, scope, this.#stopped.signal),
     );
   }
 
@@ -100,6 +103,12 @@ export class BlockStore {
     const streamed = new Set(store.#streamed);
     if (streamed.size > 0 && store.#sets.length < 2) {
       throw new RangeError('Streamed blocks need two sets of buffers at least.');
+    }
+    // A pass may have a block in another set than the first one had: nothing is allocated then.
+    for (const { block, name, dtype, dims } of loraFactors(config, options)) {
+      for (const set of streamed.has(block) ? store.#sets : []) {
+        set.tensor(name, dtype, dims, 'lora');
+      }
     }
     const placement = freshMemory(scope);
     for (let index = 0; index < config.num_layers; index++) {

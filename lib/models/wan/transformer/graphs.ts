@@ -1,7 +1,7 @@
 import type { GraphSizes } from '../../../gpu';
 import type { Graph } from '../../../graph';
-import type { ReadOptions } from '../../layers/layer-data';
-import { type LinearSpec, specOf } from '../../layers/linear';
+import type { WeightForm } from '../../layers/layer-data';
+import { factorsOf, type LinearSpec, specOf, type TensorNames } from '../../layers/linear';
 import { shapeOfTensor } from '../../layers/tensors';
 import { maxPromptTokens } from '../../umt5/config';
 import { type TransformerConfig, transformerDim } from '../config';
@@ -11,8 +11,22 @@ import * as network from './network';
 import { conditionWidth, tokenWidth } from './sizes';
 import { imageEmbedderLinears, outerLinears } from './weights';
 
-/** In which form a transformer's weights are on the device: its graphs depend on it. */
-export type WeightForm = Pick<ReadOptions, 'precision' | 'lora'>;
+function namesOf(config: TransformerConfig): TensorNames {
+  const shapes = transformerTensors(config);
+  return { has: (name) => shapes.has(name), shape: (name) => shapeOfTensor(shapes, name) };
+}
+
+/** Factors of a LoRA, by block (−1 outside of the blocks), and named within it: `attn1.to_q.down`. */
+export function loraFactors(config: TransformerConfig, form: WeightForm) {
+  const tensors = namesOf(config);
+  return [...(form.lora?.branches ?? [])].flatMap(([module, { rank }]) => {
+    const [, block = -1, layer = module] = /^blocks\.(\d+)\.(.*)/.exec(module) ?? [];
+    const precision = block === -1 ? 'f32' : form.precision;
+    return factorsOf(specOf(tensors, module, { ...form, precision }), rank).map(
+      ({ role, ...factor }) => ({ ...factor, block: Number(block), name: `${layer}.${role}` }),
+    );
+  });
+}
 
 /** Graphs of a transformer, and the ranks that a LoRA has beside their layers, by the names of these. */
 export class AdaptedGraphs {
@@ -24,11 +38,7 @@ export class AdaptedGraphs {
     readonly config: TransformerConfig,
     readonly form: WeightForm,
   ) {
-    const shapes = transformerTensors(config);
-    this.#tensors = {
-      has: (name: string) => shapes.has(name),
-      shape: (name: string) => shapeOfTensor(shapes, name),
-    };
+    this.#tensors = namesOf(config);
   }
 
   /**

@@ -5,8 +5,8 @@ import {
   compileGraphs,
   countGraphs,
   type DeviceBytes,
-  elementCount,
   type GraphSizes,
+  kernelSet,
   RuntimeExecutor,
   tensorBytes,
   uniformBytes,
@@ -18,12 +18,12 @@ import type { DenoiseCosts, Residency } from '../../../pipeline/memory/plan';
 import { solverSizes, stepGraph, stepSizes } from '../../../pipeline/schedulers';
 import { bitsOf } from '../../layers/blocks';
 import { precisionFor } from '../../layers/layer-data';
-import type { LoraBranches } from '../../layers/lora';
-import { shapeOfTensor } from '../../layers/tensors';
+import type { LoraForm } from '../../layers/lora';
 import type { TransformerConfig } from '../config';
 import { transformerTensors } from '../tensors';
+import { streamedBlocks } from './blocks';
 import { tokensOf } from './clip';
-import { clipGraphs, sizesOf, type WeightForm } from './graphs';
+import { clipGraphs, loraFactors, sizesOf } from './graphs';
 import { blockLinears } from './network';
 import { clipSizes, textSizes, timeSizes, tokenWidth } from './sizes';
 
@@ -36,7 +36,7 @@ export interface DenoisePlanOptions {
   readonly given?: readonly number[];
   /** Rows of an image that the blocks attend to; none when absent. */
   readonly imageRows?: number | undefined;
-  readonly lora?: LoraBranches | undefined;
+  readonly lora?: LoraForm | undefined;
   readonly reusesBlocks?: boolean | undefined;
   /** Whether the sampler adds noise; false when absent. */
   readonly stochastic?: boolean | undefined;
@@ -64,7 +64,7 @@ export async function planDenoising(
   const { precision, promptTokens, lora, kernels = null, reusesBlocks = false } = options;
   const { stochastic = false, evaluations = 1 } = options;
   const { largestBuffer: maxBufferBytes = Number.POSITIVE_INFINITY } = options;
-  const form = { precision, ...(lora && { lora }) };
+  const form = { precision, plainFactors: !kernelSet(kernels), ...(lora && { lora }) };
   const guided = promptTokens.length > 1;
   const { given = [0], imageRows } = options;
   const clipOptions = { given, maxChunkTokens: chunkTokens, guided, reusesBlocks, imageRows };
@@ -92,13 +92,15 @@ export async function planDenoising(
   }
   const inside = counting.measured();
 
-  const weights = weightBytes(config, form);
+  const weights = weightBytes(config, precision);
+  const factors = loraFactors(config, form).map((factor) => {
+    return { ...factor, bytes: tensorBytes(factor.dtype, factor.dims) };
+  });
   const { streams, residuals, rotary, conditions } = clipSizes(config, clip.tokens, clipOptions);
   const kept = [
     ...bytesOf([...streams, ...residuals, ...Object.values(rotary), ...Object.values(conditions)]),
     ...bytesOf(texts.map(({ context }) => context)),
     ...programs.flatMap(({ buffers }) => buffers),
-    ...weights.lora,
   ];
   // Embeddings of prompts are freed before the latents are taken.
   const embeds = bytesOf(texts.map((text) => text.embeds));
@@ -114,21 +116,33 @@ export async function planDenoising(
   const uniforms = programs.length > 0 ? uniformBytes : 0;
   // The latents are read back.
   const runtime = inside.runtime + uniforms + tensorBytes('float32', latents);
-  const others = [weights.around, weights.block, kept, embeds, late].flat();
+  const ofFactors = factors.map((factor) => factor.bytes);
+  const others = [weights.around, weights.block, ofFactors, kept, embeds, late].flat();
   const largest = Math.max(inside.largest, ...others);
   const [around, blockBytes] = [sum(weights.around), sum(weights.block)];
-  const bytes = ({ residentBlocks, bufferSets }: Residency): DeviceBytes => {
+  const bytes = (residency: Residency): DeviceBytes => {
     const blocks = config.num_layers;
+    const { residentBlocks, bufferSets } = residency;
     const onDevice = residentBlocks >= blocks ? blocks : residentBlocks + bufferSets;
     const ofWeights = around + onDevice * blockBytes;
-    const peak = ofWeights + activations + runtime;
-    return { weights: ofWeights, activations, caches: 0, runtime, peak, largest };
+    const streamed = new Set(streamedBlocks(blocks, residency));
+    const inSets = factors.filter(({ block }) => streamed.has(block));
+    const bySize = new Map(
+      inSets.map((one) => [`${one.name} ${one.dtype} ${one.dims}`, one.bytes]),
+    );
+    const ofLora =
+      sum(ofFactors) -
+      sum(inSets.map((factor) => factor.bytes)) +
+      bufferSets * sum([...bySize.values()]);
+    const peak = ofWeights + activations + ofLora + runtime;
+    const ofRun = activations + ofLora;
+    return { weights: ofWeights, activations: ofRun, caches: 0, runtime, peak, largest };
   };
   return { chunkTokens, largest, blockBytes, bytes };
 }
 
-/** Bytes of the transformer's tensors: around the blocks, in one block, and in the branches of a LoRA. */
-function weightBytes(config: TransformerConfig, { precision, lora }: WeightForm) {
+/** Bytes of the transformer's tensors: around the blocks, and in one block. */
+function weightBytes(config: TransformerConfig, precision: Precision) {
   const shapes = transformerTensors(config);
   const layers = new Set(blockLinears(config).map((role) => `blocks.0.${role}.weight`));
   const [around, block]: [number[], number[]] = [[], []];
@@ -141,14 +155,7 @@ function weightBytes(config: TransformerConfig, { precision, lora }: WeightForm)
     } else if (name.startsWith('blocks.0.')) block.push(tensorBytes('float32', dims));
     else if (!name.startsWith('blocks.')) around.push(tensorBytes('float32', dims));
   }
-  const branches = [...(lora?.branches ?? [])].flatMap(([module, { rank }]) => {
-    const [rows = 0, ...columns] = shapeOfTensor(shapes, `${module}.weight`);
-    return bytesOf([
-      [rank, elementCount(columns)],
-      [rows, rank],
-    ]);
-  });
-  return { around, block, lora: branches };
+  return { around, block };
 }
 
 function bytesOf(sizes: readonly (readonly number[])[]): number[] {

@@ -3,6 +3,7 @@ import {
   type DeviceTensor,
   elementCount,
   handleMessages,
+  kernelSet,
   openExecutor,
   Scope,
 } from '../../../gpu';
@@ -74,9 +75,10 @@ export class Transformer {
     residency: Residency = allResident,
   ): Promise<Transformer> {
     const scope = new Scope(backend);
+    const form = { ...options, plainFactors: !kernelSet(backend.kernels) };
     try {
-      const weights = await loadNonBlockWeights(scope, checkpoint, config, options);
-      const blocks = await BlockStore.load(scope, checkpoint, config, options, residency);
+      const weights = await loadNonBlockWeights(scope, checkpoint, config, form);
+      const blocks = await BlockStore.load(scope, checkpoint, config, form, residency);
       return new Transformer(backend, config, weights, blocks, scope);
     } catch (error) {
       scope.dispose();

@@ -1,12 +1,13 @@
 /** Checks of streamed blocks that hold on every backend; run in Node and in Chromium. */
 import { describe, expect, test } from 'vitest';
 import type { Precision } from '../../../contract';
-import { type Backend, CountingBackend } from '../../../gpu';
+import { type Backend, CountingBackend, toBF16 } from '../../../gpu';
 import { DenoiseInterrupted, type DenoiseState } from '../../../pipeline/denoise';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
-import type { LoraBranches } from '../../layers/lora';
+import type { LoraBranch, LoraBranches } from '../../layers/lora';
 import type { TransformerConfig } from '../../wan/config';
+import { usualChoice } from '../../wan/plan';
 import { planDenoising, Transformer } from '../../wan/transformer';
 import { deepened } from './deep';
 import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest, values } from './denoise';
@@ -38,18 +39,22 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
   const request = (guidance: number, more: Partial<TokenDenoising> = {}) =>
     tokenRequest(setup.config(), steps, guidance, more);
 
-  /** A LoRA on some linears of some blocks, and a changed table. */
+  /** A LoRA on some linears of some blocks, of two types and two ranks, and a changed weight. */
   function lora(): LoraBranches {
     const d = setup.config().num_attention_heads * setup.config().attention_head_dim;
-    const branch = (stream: number) => ({
-      rank: 2,
-      down: values(stream, 2 * d).map((value) => value / 10),
-      up: values(stream + 1, 2 * d),
+    const branch = (stream: number, rank = 4) => ({
+      rank,
+      down: values(stream, rank * d).map((value) => value / 10),
+      up: values(stream + 1, rank * d),
     });
+    const narrow = ({ rank, down, up }: ReturnType<typeof branch>) => {
+      return { rank, down: toBF16(down), up: toBF16(up) };
+    };
     return {
-      branches: new Map([
+      branches: new Map<string, LoraBranch>([
         ['blocks.1.attn1.to_q', branch(20)],
-        ['blocks.2.attn1.to_q', branch(22)],
+        ['blocks.2.attn1.to_q', narrow(branch(22))],
+        ['blocks.3.attn1.to_q', narrow(branch(23, 8))],
         [`blocks.${layers - 1}.attn2.to_out.0`, branch(24)],
       ]),
       deltas: new Map([['blocks.3.attn1.to_v.weight', values(26, d * d).map((v) => v / 50)]]),
@@ -116,6 +121,20 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
       expect(counting.peakBytes).toBeLessThanOrEqual(bytes.peak);
       expect(counting.counters().categories.weights?.peak).toBe(bytes.weights);
     });
+
+    test.skipIf(setup.slow).each(planned)(
+      'kernels of our own take exactly what was planned, factors in bf16 too: %o',
+      async (residency) => {
+        const options = { precision: 'int8', lora: lora(), kernels: usualChoice('exact') } as const;
+        const planner = await planDenoising(deepConfig(), size, perFrame, {
+          ...options,
+          promptTokens: [5, 3],
+        });
+        const counting = new CountingBackend(options.kernels);
+        await run(residency, request(5), options, counting);
+        expect(counting.peakBytes).toBe(planner.bytes(residency).peak);
+      },
+    );
 
     describe.skipIf(setup.slow).each([1, 5])('guidance %i', (guidance) => {
       const variants: { precision?: Precision; lora?: boolean }[] = [

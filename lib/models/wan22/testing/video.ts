@@ -34,7 +34,7 @@ export interface VideoRun {
 
 export interface VideoOptions {
   readonly lora?: LoraBranches;
-  readonly memoryBudget?: number | undefined;
+  readonly memoryBudget?: number | 'probe' | undefined;
   readonly control?: RunControl;
   /** Filled while the video is made, so that it is there also when the run fails. */
   readonly run?: VideoRun;
