@@ -1,4 +1,4 @@
-import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
+import { and, eq, gt, lt, sql } from 'drizzle-orm';
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { Kept } from '../kept';
@@ -16,25 +16,77 @@ const readMs = 1000;
 
 const isRecent = () => gt(workers.seenAt, new Date(Date.now() - listedMs));
 
+interface SeenWorker extends Omit<WorkerRow, 'connectedAt' | 'seenAt'> {
+  /** Its connection has ended: it counts as seen long ago. */
+  readonly gone: boolean;
+}
+
 /** The table of the workers of all nodes. Who is connected follows from held claims and heartbeats. */
 export function createWorkers(store: Pick<Store, 'db'>) {
   const { db } = store;
   /** When this node wrote a worker's row last, and with which state; by worker or by job. */
   const written = new Map<string, { readonly state: WorkerRow['state']; readonly at: number }>();
+  /** Rows by id that {@link flush} writes: a thousand workers that come together cost one statement. */
+  const unwritten = new Map<string, SeenWorker>();
+  let writing: Promise<unknown> = Promise.resolve();
 
   /** Whether a row is to be written; then it counts as written. */
   function isChanged(key: string, state: WorkerRow['state']): boolean {
     const before = written.get(key);
     if (before?.state === state && performance.now() - before.at < rewriteMs) return false;
     written.set(key, { state, at: performance.now() });
-    read.forget('all');
+    if (before?.state !== state) read.forget('all');
     return true;
+  }
+
+  function note(
+    { owner, keyId: tokenId }: Caller,
+    declaration: WorkerDeclaration,
+    state: WorkerRow['state'],
+    gone = false,
+  ): void {
+    const id = declaration.worker_id;
+    // An id that another owner's worker has stays that one's.
+    if ((unwritten.get(id)?.owner ?? owner) !== owner) return;
+    unwritten.set(id, { id, tokenId, owner, declaration, state, gone });
+  }
+
+  /** Writes what was seen; one write comes after the other. */
+  async function flush(): Promise<void> {
+    const result = writing.then(write);
+    writing = result.catch(() => undefined);
+    await result;
+  }
+
+  async function write(): Promise<void> {
+    const rows = [...unwritten.values()];
+    if (rows.length === 0) return;
+    unwritten.clear();
+    try {
+      // One parameter: of a thousand rows with one for each value a statement takes a second on PGlite. In the order of
+      // the ids, so that two nodes do not wait for each other.
+      await db.execute(sql`
+        insert into ${workers} (id, token_id, owner, declaration, state, seen_at)
+        select id, "tokenId", owner, declaration, state, case when gone then 'epoch' else now() end
+        from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as seen(
+          id text, "tokenId" text, owner text, declaration jsonb, state text, gone boolean
+        ) order by id
+        on conflict (id) do update set token_id = excluded.token_id, state = excluded.state,
+          declaration = excluded.declaration, seen_at = excluded.seen_at
+        -- As in note. The end of a connection says nothing of a worker that computes, or has come with another token.
+        where ${workers.owner} = excluded.owner and (excluded.seen_at > 'epoch'
+          or (${workers.state} <> 'busy' and ${workers.tokenId} = excluded.token_id))`);
+    } catch (error) {
+      for (const row of rows) if (!unwritten.has(row.id)) unwritten.set(row.id, row);
+      throw error;
+    }
   }
 
   /** The one list of all workers. */
   const read = new Kept<readonly ConnectedWorker[]>(readMs, 1);
 
   async function readConnected(): Promise<ConnectedWorker[]> {
+    await flush();
     const rows = await db
       .select({
         owner: workers.owner,
@@ -49,25 +101,11 @@ export function createWorkers(store: Pick<Store, 'db'>) {
   }
 
   return {
-    /** A worker has claimed, or waits. */
-    async seen(
-      caller: Caller,
-      declaration: WorkerDeclaration,
-      state: WorkerRow['state'],
-    ): Promise<void> {
-      const id = declaration.worker_id;
-      if (!isChanged(id, state)) return;
-      const { owner, keyId: tokenId } = caller;
-      await db
-        .insert(workers)
-        .values({ id, tokenId, owner, declaration, state })
-        .onConflictDoUpdate({
-          target: workers.id,
-          set: { tokenId, declaration, state, seenAt: sql`now()` },
-          // An id that another owner's worker has stays that one's.
-          setWhere: eq(workers.owner, owner),
-        });
+    /** A worker has claimed, or waits. Written with the next {@link flush}. */
+    seen(caller: Caller, declaration: WorkerDeclaration, state: WorkerRow['state']): void {
+      if (isChanged(declaration.worker_id, state)) note(caller, declaration, state);
     },
+    flush,
     /** A heartbeat of a job: its worker is alive and busy. */
     async heartbeat(jobId: string): Promise<void> {
       if (!isChanged(jobId, 'busy')) return;
@@ -77,15 +115,16 @@ export function createWorkers(store: Pick<Store, 'db'>) {
         .set({ seenAt: sql`now()`, state: 'busy' })
         .where(eq(workers.id, worker));
     },
-    /** The connection of a waiting worker has ended. */
-    async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {
-      written.delete(id);
+    /** The connection of a waiting worker has ended. Written at once: it may come again, to another node. */
+    async disconnected(caller: Caller, declaration: WorkerDeclaration): Promise<void> {
+      written.delete(declaration.worker_id);
       read.forget('all');
-      const idle = and(eq(workers.id, id), ne(workers.state, 'busy'));
-      await db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId)));
+      note(caller, declaration, 'paused', true);
+      await flush();
     },
     /** Workers seen within a minute, on any node; of every owner where none is named. */
     async list(owner?: string): Promise<WorkerRecord[]> {
+      await flush();
       const rows = await db
         .select()
         .from(workers)

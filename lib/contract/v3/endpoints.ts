@@ -513,6 +513,7 @@ export const endpoints = {
     limit: 'none',
     answer: envelopeSchema(anything),
     internal: true,
+    frequent: true,
   },
   shareOwnVideo: {
     method: 'POST',
@@ -544,6 +545,7 @@ export const endpoints = {
     limit: 'none',
     body: claimSchema,
     answer: envelopeSchema(anything),
+    frequent: true,
     internal: true,
   },
   heartbeat: {
@@ -555,6 +557,7 @@ export const endpoints = {
     params: id,
     body: heartbeatSchema,
     answer: envelopeSchema(anything),
+    frequent: true,
     internal: true,
   },
   lease: {
