@@ -285,6 +285,17 @@ describe('completing', () => {
     expect(await api.relay.files.blobs.stat(outputKey)).toBeNull();
   });
 
+  test('refuses a picture that is no JPEG, and leaves the lease as it is', async () => {
+    await submit();
+    const job = await claimed();
+    const poster = Buffer.from('no picture').toString('base64');
+    expect(await complete(job, { poster })).toMatchObject({
+      status: 400,
+      json: { error_code: 'INVALID_PARAMETER', details: [{ field: 'poster' }] },
+    });
+    expect(await complete(job)).toMatchObject({ status: 200 });
+  });
+
   test('tells sampling and decoding apart, and what was applied, where the worker told it', async () => {
     const applied = {
       steps: 3,
