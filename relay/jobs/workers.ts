@@ -9,46 +9,38 @@ import { listedSeconds } from './context';
 const listedMs = listedSeconds * 1000;
 /** Rows are deleted after a day, in milliseconds: until then a worker keeps the time since when it is connected. */
 const keptMs = 24 * 3_600_000;
-/** The row of a worker whose state is the same is written again only this often. */
+/** That the worker of a job is alive is written only this often, in milliseconds. */
 const rewriteMs = 15_000;
 /** How long the connected workers that were read once are used: every poll of a waiting job needs them. */
 const readMs = 1000;
 
 const isRecent = () => gt(workers.seenAt, new Date(Date.now() - listedMs));
 
-interface SeenWorker extends Omit<WorkerRow, 'connectedAt' | 'seenAt'> {
-  /** Its connection has ended: it counts as seen long ago. */
-  readonly gone: boolean;
-}
-
 /** The table of the workers of all nodes. Who is connected follows from held claims and heartbeats. */
 export function createWorkers(store: Pick<Store, 'db'>) {
   const { db } = store;
-  /** When this node wrote a worker's row last, and with which state; by worker or by job. */
-  const written = new Map<string, { readonly state: WorkerRow['state']; readonly at: number }>();
-  /** Rows by id that {@link flush} writes: a thousand workers that come together cost one statement. */
-  const unwritten = new Map<string, SeenWorker>();
+  /** When this node wrote last that the worker of a job is alive, by job. */
+  const written = new Map<string, number>();
+  /** Rows by id that {@link flush} writes. One that is `gone` has ended its connection: it counts as seen long ago. */
+  const unwritten = new Map<
+    string,
+    Omit<WorkerRow, 'connectedAt' | 'seenAt'> & { readonly gone: boolean }
+  >();
   let writing: Promise<unknown> = Promise.resolve();
 
-  /** Whether a row is to be written; then it counts as written. */
-  function isChanged(key: string, state: WorkerRow['state']): boolean {
-    const before = written.get(key);
-    if (before?.state === state && performance.now() - before.at < rewriteMs) return false;
-    written.set(key, { state, at: performance.now() });
-    if (before?.state !== state) read.forget('all');
-    return true;
-  }
-
-  function note(
+  /** A worker has claimed, or waits. Written with the next {@link flush}: a thousand of them cost one statement. */
+  function seen(
     { owner, keyId: tokenId }: Caller,
     declaration: WorkerDeclaration,
     state: WorkerRow['state'],
     gone = false,
   ): void {
     const id = declaration.worker_id;
+    const before = unwritten.get(id);
     // An id that another owner's worker has stays that one's.
-    if ((unwritten.get(id)?.owner ?? owner) !== owner) return;
+    if (before && (before.owner !== owner || (gone && before.state === 'busy'))) return;
     unwritten.set(id, { id, tokenId, owner, declaration, state, gone });
+    read.forget('all');
   }
 
   /** Writes what was seen; one write comes after the other. */
@@ -73,7 +65,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
         ) order by id
         on conflict (id) do update set token_id = excluded.token_id, state = excluded.state,
           declaration = excluded.declaration, seen_at = excluded.seen_at
-        -- As in note. The end of a connection says nothing of a worker that computes, or has come with another token.
+        -- As in seen(). The end of a connection says nothing of a worker that computes, or has come with another token.
         where ${workers.owner} = excluded.owner and (excluded.seen_at > 'epoch'
           or (${workers.state} <> 'busy' and ${workers.tokenId} = excluded.token_id))`);
     } catch (error) {
@@ -101,14 +93,13 @@ export function createWorkers(store: Pick<Store, 'db'>) {
   }
 
   return {
-    /** A worker has claimed, or waits. Written with the next {@link flush}. */
-    seen(caller: Caller, declaration: WorkerDeclaration, state: WorkerRow['state']): void {
-      if (isChanged(declaration.worker_id, state)) note(caller, declaration, state);
-    },
+    seen,
     flush,
     /** A heartbeat of a job: its worker is alive and busy. */
     async heartbeat(jobId: string): Promise<void> {
-      if (!isChanged(jobId, 'busy')) return;
+      const before = written.get(jobId) ?? Number.NEGATIVE_INFINITY;
+      if (performance.now() - before < rewriteMs) return;
+      written.set(jobId, performance.now());
       const worker = db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
       await db
         .update(workers)
@@ -117,9 +108,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     },
     /** The connection of a waiting worker has ended. Written at once: it may come again, to another node. */
     async disconnected(caller: Caller, declaration: WorkerDeclaration): Promise<void> {
-      written.delete(declaration.worker_id);
-      read.forget('all');
-      note(caller, declaration, 'paused', true);
+      seen(caller, declaration, 'paused', true);
       await flush();
     },
     /** Workers seen within a minute, on any node; of every owner where none is named. */
@@ -146,7 +135,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     /** Deletes workers that were not seen for a day. */
     async sweep(): Promise<void> {
       const now = performance.now();
-      for (const [key, { at }] of written) if (now - at > listedMs) written.delete(key);
+      for (const [job, at] of written) if (now - at > listedMs) written.delete(job);
       const before = new Date(Date.now() - keptMs);
       await db.delete(workers).where(lt(workers.seenAt, before));
     },
