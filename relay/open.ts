@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
 import { userAgent } from '../lib/contract/user-agent';
 import { createKeys } from './access/keys';
@@ -13,6 +14,8 @@ import { createWebhooks } from './webhooks/webhooks';
 
 /** Interval of removing expired files, workers and webhooks, in seconds. */
 const retentionSeconds = 60;
+/** Interval of writing which workers were seen, in seconds. */
+const workersSeconds = 1;
 
 export type RunningRelay = ReturnType<typeof createParts>;
 export type Relay = Omit<RunningRelay, 'start' | 'finish' | 'stop'>;
@@ -50,8 +53,10 @@ function createParts(config: Config, log: Logger, store: Store, secret: string) 
   const limits = createLimits({ config, jobs });
   const files = createFiles({ config, store, links, guard, jobs, log });
   const stopping = new AbortController();
-  const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
+  // Every loop listens to it.
+  setMaxListeners(0, stopping.signal);
   const workers = createWorkers(store);
+  const heldClaims = createHeldClaims({ store, jobs, workers, log, stopping: stopping.signal });
   const watches = createWatches({ store, jobs, stopping: stopping.signal });
 
   const background: Promise<void>[] = [];
@@ -82,6 +87,7 @@ function createParts(config: Config, log: Logger, store: Store, secret: string) 
       background.push(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
+        repeat('writing of workers', workersSeconds, () => workers.flush(), loop),
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
         repeat('sweep of webhooks', retentionSeconds, () => webhooks.sweep(), loop),
         webhooks.run(stopping.signal),

@@ -201,6 +201,8 @@ export interface GenerationResult {
   /** File name in the folder of videos in OPFS. */
   readonly videoFile: string;
   readonly videoBytes: number;
+  /** A JPEG of the frame in its middle, of a video of the API that is not flagged. */
+  readonly poster?: Blob;
   readonly size: Size;
   readonly width: number;
   readonly height: number;

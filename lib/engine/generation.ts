@@ -61,6 +61,9 @@ import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
+/** Most bytes of the picture of a video of the API. */
+const mostPosterBytes = 150_000;
+
 /** What one run is given by its engine. */
 export interface GenerationContext {
   readonly openModel: () => Promise<VideoModel>;
@@ -205,6 +208,10 @@ export class Generation {
       checkpoint,
       intervalSeconds: context.checkpointSeconds,
     };
+    const isServed = isServedVideo(videoFileOf(request));
+    const middle = framesInFile(frames, parameters) >> 1;
+    const picture: { poster?: Blob } = {};
+    let added = 0;
     let writer: VideoWriter | undefined;
     let finisher: Finisher | undefined;
     try {
@@ -223,7 +230,14 @@ export class Generation {
         loop: loop === true,
         ...networks,
         signal,
-        write: (pixels) => output.add(pixels),
+        write: async (data) => {
+          // The first frame is the start image.
+          if (isServed && added === middle) {
+            picture.poster = await toSmallJpeg({ ...format, data }, mostPosterBytes);
+          }
+          added += 1;
+          await output.add(data);
+        },
       });
       finisher = finishing;
       const { before: earlier } = request;
@@ -275,7 +289,7 @@ export class Generation {
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
-      if (result.end && !isServedVideo(videoFile)) {
+      if (result.end && !isServed) {
         const file = await encodeEnd(result.end, model, native);
         // On a full disk the video can be made longer from its last picture.
         await storage.write(endFile, file).catch(() => undefined);
@@ -286,6 +300,7 @@ export class Generation {
       return {
         videoFile,
         videoBytes: video.size,
+        ...(verdict.status !== 'flagged' && picture),
         size: parameters.size,
         ...format,
         frames: written,

@@ -4,8 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EngineApi, type ProgressEvent, quickChecker, type RunOptions } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { installTransferHandlers } from '../contract/transfer-handlers';
-import { listVideos, readVideo, removeVideo } from '../predictions/videos';
-import { readVideoMetadata } from '../video';
+import { listVideos, readVideo, removeVideo, servedVideo } from '../predictions/videos';
+import { decodeImage, readVideoMetadata } from '../video';
+import { readFrame } from '../video/frames';
 import { installChecker, removeChecker } from './testing/checker';
 import { fetchStill, generate, makeRequest } from './testing/runs';
 
@@ -50,6 +51,33 @@ const byQuick = {
 const phasesOf = (events: readonly ProgressEvent[]) => [
   ...new Set(events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []))),
 ];
+
+test('a video of the API comes with the frame in its middle, unless it is flagged', async () => {
+  const request = { ...asked('a boat', { safetyChecker: false }), videoFile: servedVideo('a') };
+  const video = await generate(engine, request);
+  const { poster } = video;
+  if (!poster) throw new Error('It has no picture.');
+  expect(poster.type).toBe('image/jpeg');
+  const { width, height, data } = await decodeImage(poster);
+  expect([width, height]).toEqual([video.width, video.height]);
+  const differenceTo = async (index: number) => {
+    const frame = await readFrame(await readVideo(video.videoFile), index);
+    return data.reduce((sum, v, i) => sum + Math.abs(v - (frame.data[i] ?? 0)), 0) / data.length;
+  };
+  const middle = await differenceTo(video.frames >> 1);
+  // H.264 and JPEG both change pixels a little.
+  expect(middle).toBeLessThan(8);
+  for (const index of [0, video.frames - 1]) {
+    expect(await differenceTo(index)).toBeGreaterThan(2 * middle);
+  }
+
+  await installChecker(20);
+  const flagged = await generate(engine, { ...asked(), videoFile: servedVideo('b') });
+  expect(flagged.safety?.status).toBe('flagged');
+  expect(flagged.poster).toBeUndefined();
+  await removeChecker();
+  expect((await generate(engine, asked())).poster).toBeUndefined();
+});
 
 test('image, then frames are scored; what was found is in result and file, and a later check agrees', {
   tags: ['full'],

@@ -1,3 +1,4 @@
+import { base64 } from '../contract/base64';
 import type { KinoraError } from '../contract/errors';
 import { fileSha256 } from '../contract/file-sha256';
 import type { ProgressEvent } from '../contract/progress';
@@ -144,6 +145,9 @@ export class Attempt {
         encoder: result.encoder,
         safety: result.safety ?? notChecked,
         prompt_optimization: result.promptOptimization ?? null,
+        ...(result.poster && {
+          poster: base64(new Uint8Array(await result.poster.arrayBuffer())),
+        }),
       };
       const heartbeatMs = job.heartbeat_interval_ms;
       const finished = { id: this.id, job: this.job, heartbeatMs, videoFile, completion };

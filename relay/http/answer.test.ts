@@ -24,6 +24,9 @@ afterAll(async () => {
 const frequent = (Object.keys(endpoints) as OperationId[]).filter(
   (name) => 'frequent' in endpoints[name],
 );
+const reads = frequent.filter(
+  (name) => 'params' in endpoints[name] && endpoints[name].method === 'GET',
+);
 
 /** What a client sees, without what differs from one request to the next, and HTTP's own headers. */
 async function seen(response: Response) {
@@ -36,9 +39,10 @@ async function seen(response: Response) {
   };
 }
 
-describe('reads that do not go through Next', () => {
-  it('are those of a prediction', () => {
-    expect(frequent).toEqual(['result', 'get', 'legacyResult']);
+describe('requests that do not go through Next', () => {
+  it('are the reads of a prediction, and what each worker sends all the time', () => {
+    expect(reads).toEqual(['result', 'get', 'legacyResult']);
+    expect(frequent).toEqual([...reads, 'workerMe', 'claim', 'heartbeat']);
   });
 
   interface Case {
@@ -65,7 +69,7 @@ describe('reads that do not go through Next', () => {
         'x-kinora-address': '127.0.0.1',
         ...(key !== '' && { authorization: `Bearer ${key}` }),
       };
-      for (const operation of frequent) {
+      for (const operation of reads) {
         const address = `${node.origin}${endpoints[operation].path.replace('{id}', asked)}${query}`;
         const direct = await seen(await fetch(address, { method, headers }));
         const route = method === 'GET' ? GET : HEAD;

@@ -30,6 +30,8 @@ import {
 import { findRoute } from './router';
 import { defaultTimeouts, type Timeouts, watchBody } from './timeouts';
 
+/** Connections that may wait to be accepted: beyond, a thousand tabs that come together wait for seconds. */
+const mostConnecting = 4096;
 /** How often connections are closed that have become idle while the node stops, in milliseconds. */
 const idleCheckMs = 50;
 
@@ -207,7 +209,8 @@ function listen(server: Server, { KINORA_HOST: host, PORT }: Config): Promise<nu
     server.once('error', (cause: NodeJS.ErrnoException) => {
       reject(new Error(listenError(cause, host, PORT), { cause }));
     });
-    server.listen(PORT, host, () => resolve((server.address() as AddressInfo).port));
+    const opened = () => resolve((server.address() as AddressInfo).port);
+    server.listen(PORT, host, mostConnecting, opened);
   });
 }
 

@@ -98,11 +98,42 @@ function mismatches(
   ];
 }
 
+/** Owners that are told apart; where jobs of more wait, any worker may find one. */
+const mostOwners = 100;
+
+/**
+ * Whose jobs wait, by one look at an index for each owner, whatever the length of the queue.
+ *
+ * @returns whether a worker may find a job, or one whose files are being fetched; false is certain
+ */
+export async function waitingPools(db: Database): Promise<(caller: Caller) => boolean> {
+  const next = (after: SQL) =>
+    sql`(select min(owner) from ${jobs} where ${waiting} and owner > ${after})`;
+  const has = (condition: SQL) =>
+    sql`exists (select 1 from ${jobs} where ${condition})`.mapWith(Boolean);
+  const isFetched = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
+  const rows = await db
+    .select({ owner: sql`owner`, hasShared: has(waitingShared), hasFetched: has(isFetched) })
+    .from(sql`(with recursive pool(owner) as (
+      select ${next(sql`''`)} union all select ${next(sql`pool.owner`)} from pool where owner is not null
+    ) select owner from pool limit ${mostOwners + 1}::int) as pools`);
+  const [first] = rows;
+  const owners = new Set(rows.map(({ owner }) => owner));
+  const anyMay = owners.size > mostOwners || first?.hasFetched === true;
+  return ({ owner, shared }) =>
+    anyMay || owners.has(owner) || (shared && first?.hasShared === true);
+}
+
 /** The jobs among which a worker may choose, best first: its owner's, then those that are shared. */
 function pools(caller: Caller): readonly SQL[] {
   const own = sql`${waiting} and ${eq(jobs.owner, caller.owner)}`;
   if (!caller.shared) return [own];
   return [own, sql`${waitingShared} and ${ne(jobs.owner, caller.owner)}`];
+}
+
+/** The number of jobs that wait for a worker of the caller. */
+export async function countWaiting(db: Database, caller: Caller): Promise<number> {
+  return await db.$count(jobs, or(...pools(caller)));
 }
 
 /**

@@ -5,7 +5,7 @@ import { openStore, type Store } from '../store';
 import { fillQueue, testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
 import { type ClaimRequest, createHeldClaims, type HeldClaims } from './held-claims';
-import type { Jobs } from './index';
+import { createWorkers, type Jobs } from './index';
 
 const ada = testCaller('ada');
 const token = testCaller('ada', { keyId: 'token-ada' });
@@ -13,11 +13,16 @@ const log = pino({ level: 'silent' });
 const holdMs = 60_000;
 const never = new AbortController().signal;
 
+function heldClaimsOn(store: Store, jobs: Jobs, stopping: AbortController): HeldClaims {
+  const workers = createWorkers(store);
+  return createHeldClaims({ store, jobs, workers, log, stopping: stopping.signal });
+}
+
 /** One node's part of what a claim goes through. */
 function nodeOn(store: Store) {
   const jobs = testJobs(store);
   const stopping = new AbortController();
-  const claims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
+  const claims = heldClaimsOn(store, jobs, stopping);
   return { jobs, claims, stopping };
 }
 
@@ -108,12 +113,7 @@ describe.each(engines)('held claims', (engine) => {
       };
       stopping.abort();
       stopping = new AbortController();
-      claims = createHeldClaims({
-        store: fixture().store,
-        jobs: counting,
-        log,
-        stopping: stopping.signal,
-      });
+      claims = heldClaimsOn(fixture().store, counting, stopping);
       const others = Array.from({ length: 60 }, () =>
         claims.claim(requestOf({ worker: testWorker({ model: 'else' }) }), holdMs, never),
       );
@@ -130,6 +130,96 @@ describe.each(engines)('held claims', (engine) => {
       expect(tries).toBeLessThan(60);
       stopping.abort();
       await Promise.all(others);
+    });
+
+    /** Claims over jobs that count what is asked of the database. */
+    function counted() {
+      const asked = { waitingPools: 0, claimNext: 0, skippedFor: 0 };
+      const counting = {
+        ...jobs,
+        waitingPools: () => {
+          asked.waitingPools += 1;
+          return jobs.waitingPools();
+        },
+        claimNext: (...given: Parameters<Jobs['claimNext']>) => {
+          asked.claimNext += 1;
+          return jobs.claimNext(...given);
+        },
+        skippedFor: (...given: Parameters<Jobs['skippedFor']>) => {
+          asked.skippedFor += 1;
+          return jobs.skippedFor(...given);
+        },
+      };
+      return { asked, node: heldClaimsOn(fixture().store, counting, stopping) };
+    }
+
+    /** Submits a job, and waits until this node has heard of it, as of one of another node. */
+    async function submitHeard(job: ReturnType<typeof testJob>): Promise<string> {
+      const { store } = fixture();
+      const heard = new Promise<void>((resolve) => {
+        const stop = store.listen('jobAvailable', () => resolve(stop()));
+      });
+      const { id } = await jobs.submit(job);
+      await heard;
+      return id;
+    }
+
+    it('that come together cost one query where nothing waits for them, of one owner or of many', async () => {
+      const { asked, node } = counted();
+      // Of no concern to the others.
+      await submitHeard(testJob(testCaller('eve')));
+      const together = Array.from({ length: 300 }, (_, index) => {
+        const request = requestOf({ caller: index % 2 ? token : testCaller(`owner${index}`) });
+        return node.claim(request, 0, never);
+      });
+      expect((await Promise.all(together)).every((job) => job === null)).toBe(true);
+      expect(await node.skippedFor(requestOf())).toEqual({});
+      expect(asked).toEqual({ waitingPools: 1, claimNext: 0, skippedFor: 0 });
+    });
+
+    it('of one kind that come together are told by one of them that nothing fits, and why', async () => {
+      const { asked, node } = counted();
+      await submitHeard(testJob(ada, { input: { size: '720*1280' } }));
+      const flat = () => requestOf({ worker: testWorker({ sizes: ['1280*720'] }) });
+      const together = Array.from({ length: 100 }, async () => {
+        const request = flat();
+        expect(await node.claim(request, 0, never)).toBeNull();
+        return await node.skippedFor(request);
+      });
+      expect(await Promise.all(together)).toEqual(Array(100).fill({ size: 1 }));
+      expect(asked).toEqual({ waitingPools: 1, claimNext: 1, skippedFor: 1 });
+      // What was known is forgotten with the next job.
+      const id = await submitHeard(testJob(ada));
+      expect((await node.claim(flat(), 0, never))?.id).toBe(id);
+    });
+
+    it('that come together with jobs get one each', async () => {
+      const { node } = counted();
+      const submitted = await Promise.all(
+        Array.from({ length: 5 }, () => jobs.submit(testJob(ada))),
+      );
+      const together = Array.from({ length: 40 }, () => node.claim(requestOf(), 0, never));
+      const given = (await Promise.all(together)).flatMap((job) => job?.id ?? []);
+      expect(given.toSorted()).toEqual(submitted.map(({ id }) => id).toSorted());
+    });
+
+    it('find shared jobs, jobs whose files arrive, and those of one of very many owners', async () => {
+      const { node } = counted();
+      const guest = { ...testCaller('guest'), shared: true };
+      expect(await node.claim(requestOf({ caller: guest }), 0, never)).toBeNull();
+      const shared = await submitHeard(testJob({ ...ada, shared: true }));
+      const claimOf = async (caller = token) =>
+        (await node.claim(requestOf({ caller }), 0, never))?.id;
+      expect(await claimOf(guest)).toBe(shared);
+      const { id } = await jobs.submit(testJob(ada, { ready: false }));
+      expect(await claimOf()).toBeUndefined();
+      expect(await node.skippedFor(requestOf())).toEqual({ 'not-ready': 1 });
+      await jobs.intakeDone(id, []);
+      await expect.poll(() => claimOf()).toBe(id);
+      const owners = Array.from({ length: 120 }, (_, n) => testCaller(`of-many-${1000 + n}`));
+      for (const owner of owners) await jobs.submit(testJob(owner));
+      const last = owners.at(-1) ?? ada;
+      await expect.poll(() => claimOf(last)).toBeDefined();
     });
 
     it('do not delay others when they fit no job', async () => {
@@ -183,7 +273,7 @@ describe.each(engines)('held claims', (engine) => {
         },
       };
       const { store } = fixture();
-      const cutting = createHeldClaims({ store, jobs: slow, log, stopping: stopping.signal });
+      const cutting = heldClaimsOn(store, slow, stopping);
       const cut = cutting.claim(requestOf(), holdMs, client.signal);
       await expect.poll(() => cutting.count).toBe(1);
       const { id } = await jobs.submit(testJob(ada));
@@ -202,7 +292,7 @@ describe.each(engines)('held claims', (engine) => {
             : jobs.claimNext(caller, worker),
       };
       const { store } = fixture();
-      const node = createHeldClaims({ store, jobs: failing, log, stopping: stopping.signal });
+      const node = heldClaimsOn(store, failing, stopping);
       const first = node.claim(broken, holdMs, never);
       await expect.poll(() => node.count).toBe(1);
       const second = node.claim(requestOf(), holdMs, never);

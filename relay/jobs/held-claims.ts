@@ -1,19 +1,24 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { WorkerDeclaration } from '../../lib/contract/v3';
+import type { ClaimAnswer, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
+import { Kept } from '../kept';
 import { type Store, storageDown } from '../store/store';
 import { workerName } from './context';
 import type { Jobs } from './index';
 import type { ClaimedJob } from './lease';
+import type { Workers } from './workers';
 
 /** Most claims that one node holds; each costs a connection. */
 const mostHeld = 5000;
 /** How often held claims are tried without an announcement: one may be lost, and a retry becomes due. */
 const tryEveryMs = 5000;
-/** Tries that found nothing and took longer passed over many jobs, in milliseconds. */
+/** How long is used what people are shown of the queue, in milliseconds, and of how many kinds of claims. */
+const shownMs = 1000;
+const shownKinds = 1000;
+/** A try that found nothing and took longer passed over many jobs, in milliseconds. */
 const slowMissMs = 50;
-/** Pause after slow tries, as a multiple of their length, and its longest, in milliseconds. */
+/** Pause after a slow try, as a multiple of its length, and the longest after a round, in milliseconds. */
 const pausePerSlowMiss = 10;
 const longestPauseMs = 5000;
 
@@ -25,64 +30,115 @@ export interface ClaimRequest {
   readonly paused: boolean;
 }
 
+/** Claims of the same kind fit the same jobs, but for those that one of their workers failed at. */
+interface KindOfClaim extends ClaimRequest {
+  readonly kind: string;
+}
+
 /** A claim that waits. */
-interface HeldClaim extends ClaimRequest {
+interface HeldClaim extends KindOfClaim {
   end(job: ClaimedJob | null): void;
 }
 
 /** Claims that wait for a job on this node (README.md). @param dependencies.stopping ends every one */
 export function createHeldClaims(dependencies: {
   readonly store: Pick<Store, 'listen'>;
-  readonly jobs: Pick<Jobs, 'claimNext' | 'release'>;
+  readonly jobs: Pick<
+    Jobs,
+    'claimNext' | 'release' | 'waitingPools' | 'countWaiting' | 'skippedFor'
+  >;
+  readonly workers: Pick<Workers, 'flush'>;
   readonly log: Logger;
   readonly stopping: AbortSignal;
 }) {
-  const { store, jobs, log, stopping } = dependencies;
+  const { store, jobs, workers, log, stopping } = dependencies;
   /** By worker, the longest wait first. */
   const held = new Map<string, HeldClaim>();
   /** Pools that were announced since the last round: payloads of `jobAvailable`, or `all`. */
   let announced = new Set<string>();
-  let announcements = 0;
   let running = false;
+  /** What is known until the next announcement: whose jobs wait, and for which kinds of claims nothing was found. */
+  const nothingKnown = () => ({
+    pools: new Kept<(caller: Caller) => boolean>(tryEveryMs, 1),
+    nothingFor: new Set<string>(),
+    tries: new Map<string, Promise<ClaimedJob | null>>(),
+    skipped: new Kept<ClaimAnswer['skipped']>(shownMs, shownKinds),
+    counts: new Kept<number>(shownMs, shownKinds),
+  });
+  let known = nothingKnown();
+  const mayFind = async (caller: Caller) => (await known.pools.get('', jobs.waitingPools))(caller);
 
   function announce(pool: string): void {
-    announcements += 1;
+    known = nothingKnown();
+    wake(pool);
+  }
+
+  function wake(pool: string): void {
     if (held.size === 0) return;
     announced.add(pool);
     if (!running) void run();
   }
 
+  /**
+   * The next job for a claim. Tries of a kind come one after the other, so that one which finds nothing speaks for
+   * those behind it. Where nothing waits it costs no query.
+   */
+  function tryNext({ caller, worker, kind }: KindOfClaim, client?: AbortSignal) {
+    const turn = async (): Promise<ClaimedJob | null> => {
+      const { pools, nothingFor } = known;
+      if (nothingFor.has(kind) || client?.aborted || stopping.aborted) return null;
+      let job: ClaimedJob | null = null;
+      if (await mayFind(caller)) {
+        // A claim compares its worker with the others.
+        await workers.flush();
+        job = await jobs.claimNext(caller, worker);
+      }
+      // It may have been the last one.
+      if (job) pools.forget('');
+      else nothingFor.add(kind);
+      return job;
+    };
+    const { tries } = known;
+    const trying = (tries.get(kind) ?? Promise.resolve()).then(turn, (error: unknown) => {
+      // Without the database those behind it would wait for it one after the other.
+      if (storageDown(error)) throw error;
+      return turn();
+    });
+    tries.set(kind, trying);
+    trying.catch(() => tries.get(kind) === trying && tries.delete(kind));
+    return trying;
+  }
+
   async function run(): Promise<void> {
     running = true;
     while (announced.size > 0 && held.size > 0 && !stopping.aborted) {
-      const pools = announced;
+      const concerned = announced;
       announced = new Set();
-      const missMs = await round(pools).catch((err: unknown) => {
+      const pauseMs = await round(concerned).catch((err: unknown) => {
         log.warn({ err }, 'held claims could not be tried');
         return longestPauseMs;
       });
-      // Claims that fit nothing must not keep the database busy, however many jobs they pass over.
-      const pauseMs = missMs > slowMissMs ? missMs * pausePerSlowMiss : missMs;
       await delay(Math.min(pauseMs, longestPauseMs), undefined, { ref: false });
     }
     running = false;
   }
 
-  /** Tries the claims that an announcement concerns. @returns how long tries took that found nothing */
-  async function round(pools: ReadonlySet<string>): Promise<number> {
-    const shared = pools.has('all') || [...pools].some((pool) => pool.startsWith('shared:'));
+  /**
+   * Tries the claims that an announcement concerns. @returns how long to rest: claims that fit nothing must not keep
+   * the database busy, however many jobs they pass over
+   */
+  async function round(concerned: ReadonlySet<string>): Promise<number> {
+    const isAll = concerned.has('all');
+    const shared = isAll || [...concerned].some((pool) => pool.startsWith('shared:'));
     const concerns = ({ owner, shared: takesShared }: Caller) =>
       (takesShared && shared) ||
-      ['all', `own:${owner}`, `shared:${owner}`].some((pool) => pools.has(pool));
-    const nothingFor = new Set<string>();
-    let missMs = 0;
+      ['all', `own:${owner}`, `shared:${owner}`].some((pool) => concerned.has(pool));
+    let restMs = 0;
     for (const [name, claim] of [...held]) {
-      const { caller, worker } = claim;
-      const kind = kindOf(claim);
-      if (claim.paused || !concerns(caller) || nothingFor.has(kind)) continue;
+      if (claim.paused || !concerns(claim.caller) || known.nothingFor.has(claim.kind)) continue;
       if (held.get(name) !== claim) continue;
       const startedAt = performance.now();
-      const job = await jobs.claimNext(caller, worker).catch((err: unknown) => {
+      const job = await tryNext(claim).catch((err: unknown) => {
         // Without the database no claim can succeed; any other error concerns this claim only.
         if (storageDown(err)) throw err;
         log.error({ err }, 'a held claim failed');
@@ -90,24 +146,20 @@ export function createHeldClaims(dependencies: {
       });
       if (job === 'failed') continue;
       if (!job) {
-        missMs += performance.now() - startedAt;
-        nothingFor.add(kind);
+        const ms = performance.now() - startedAt;
+        restMs += ms > slowMissMs ? ms * pausePerSlowMiss : ms;
         // By time another of its kind is tried: a job that this worker failed at may fit that one.
-        if (pools.has('all') && held.delete(name)) held.set(name, claim);
+        if (isAll && held.delete(name)) held.set(name, claim);
       } else if (held.get(name) === claim) {
         claim.end(job);
       } else {
         await jobs.release(job.id, job.leaseToken);
       }
     }
-    return missMs;
+    return restMs;
   }
 
-  function hold(
-    request: ClaimRequest,
-    ms: number,
-    client: AbortSignal,
-  ): Promise<ClaimedJob | null> {
+  function hold(request: KindOfClaim, ms: number, client: AbortSignal): Promise<ClaimedJob | null> {
     const name = nameOf(request);
     return new Promise((resolve) => {
       const end = (job: ClaimedJob | null) => {
@@ -146,21 +198,31 @@ export function createHeldClaims(dependencies: {
      * @param client aborts when the connection has ended
      * @returns null when the time is over, the client has disconnected, or the node is being stopped
      */
-    async claim(
-      request: ClaimRequest,
-      ms: number,
-      client: AbortSignal,
-    ): Promise<ClaimedJob | null> {
-      const { caller, worker, paused } = request;
+    async claim(asked: ClaimRequest, ms: number, client: AbortSignal): Promise<ClaimedJob | null> {
+      const request = { ...asked, kind: kindOf(asked) };
       // A worker waits once: an earlier claim has lost its connection, or said something else.
       held.get(nameOf(request))?.end(null);
-      const before = announcements;
-      const job = paused ? null : await jobs.claimNext(caller, worker);
+      // The messages about what this node has changed are delivered by then.
+      await nextTurn();
+      const before = known;
+      const job = request.paused ? null : await tryNext(request, client);
       if (job || ms <= 0 || client.aborted || stopping.aborted || held.size >= mostHeld) return job;
       const ended = hold(request, ms, client);
       // A job that came between the try and the wait.
-      if (announcements !== before) announce(`own:${caller.owner}`);
+      if (known !== before) wake(`own:${request.caller.owner}`);
       return await ended;
+    },
+    /** The number of jobs that wait for a worker of this caller, up to a second old: every tab asks again and again. */
+    async waiting(caller: Caller): Promise<number> {
+      const pool = `${caller.shared} ${caller.owner}`;
+      if (!(await mayFind(caller))) return 0;
+      return await known.counts.get(pool, () => jobs.countWaiting(caller));
+    },
+    /** Why claims of this kind get nothing, up to a second old. */
+    async skippedFor(request: Omit<ClaimRequest, 'paused'>): Promise<ClaimAnswer['skipped']> {
+      const { caller, worker } = request;
+      if (!(await mayFind(caller))) return {};
+      return await known.skipped.get(kindOf(request), () => jobs.skippedFor(caller, worker));
     },
     /** A full node holds no more claims: each is answered at once. */
     get isFull(): boolean {
@@ -174,8 +236,7 @@ export type HeldClaims = ReturnType<typeof createHeldClaims>;
 const nameOf = ({ caller, worker }: Omit<ClaimRequest, 'paused'>): string =>
   workerName(caller.keyId, worker.worker_id);
 
-/** Claims of the same kind fit the same jobs, but for those that one of their workers failed at. */
-function kindOf({ caller, worker }: HeldClaim): string {
+function kindOf({ caller, worker }: Omit<ClaimRequest, 'paused'>): string {
   const { worker_id: _id, name: _name, backend: _backend, ...fitted } = worker;
   const lists = { sizes: fitted.sizes.toSorted(), knows: fitted.knows.toSorted() };
   return JSON.stringify([caller.owner, caller.shared, { ...fitted, ...lists }]);

@@ -187,7 +187,10 @@ describe.each(engines)('jobs', (engine) => {
       const family = { model: 'kinora/wan-2.1/i2v-720p-lora' };
       const large = testWorker({ model: 'large' });
       const workers = createWorkers(fixture().store);
-      const see = (state: 'idle' | 'busy') => workers.seen(adasWorker, large, state);
+      const see = async (state: 'idle' | 'busy') => {
+        workers.seen(adasWorker, large, state);
+        await workers.flush();
+      };
       await see('idle');
       const { id } = await jobs.submit(testJob(ada, family));
       expect(await claim()).toEqual({ job: null, skipped: { preferred: 1 } });
@@ -222,7 +225,8 @@ describe.each(engines)('jobs', (engine) => {
       /** Whether a worker without one is given the job while another worker is connected. */
       const isGiven = async (caller: Caller, worker: WorkerDeclaration, state?: 'paused') => {
         await store.db.delete(workersTable);
-        await workers.seen(caller, worker, state ?? 'busy');
+        workers.seen(caller, worker, state ?? 'busy');
+        await workers.flush();
         const { job, skipped } = await claim(adasWorker, plain);
         if (job) await jobs.release(job.id, job.leaseToken);
         expect(skipped).toEqual(job ? {} : { optimizer: 1 });

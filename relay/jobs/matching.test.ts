@@ -65,7 +65,7 @@ it('says of a worker what its claim says', async () => {
     const ada = testCaller('ada');
     expect(await workers.connected()).toEqual([]);
     // What this node has changed is seen at once.
-    await workers.seen(ada, testWorker({ worker_id: 'a'.repeat(32) }), 'busy');
+    workers.seen(ada, testWorker({ worker_id: 'a'.repeat(32) }), 'busy');
     expect(await workers.connected()).toMatchObject([{ owner: 'ada', shared: false }]);
   } finally {
     await close();

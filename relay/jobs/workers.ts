@@ -1,4 +1,4 @@
-import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
+import { and, eq, gt, lt, sql } from 'drizzle-orm';
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { Kept } from '../kept';
@@ -9,7 +9,7 @@ import { listedSeconds } from './context';
 const listedMs = listedSeconds * 1000;
 /** Rows are deleted after a day, in milliseconds: until then a worker keeps the time since when it is connected. */
 const keptMs = 24 * 3_600_000;
-/** The row of a worker whose state is the same is written again only this often. */
+/** That the worker of a job is alive is written only this often, in milliseconds. */
 const rewriteMs = 15_000;
 /** How long the connected workers that were read once are used: every poll of a waiting job needs them. */
 const readMs = 1000;
@@ -19,22 +19,66 @@ const isRecent = () => gt(workers.seenAt, new Date(Date.now() - listedMs));
 /** The table of the workers of all nodes. Who is connected follows from held claims and heartbeats. */
 export function createWorkers(store: Pick<Store, 'db'>) {
   const { db } = store;
-  /** When this node wrote a worker's row last, and with which state; by worker or by job. */
-  const written = new Map<string, { readonly state: WorkerRow['state']; readonly at: number }>();
+  /** When this node wrote last that the worker of a job is alive, by job. */
+  const written = new Map<string, number>();
+  /** Rows by id that {@link flush} writes. One that is `gone` has ended its connection: it counts as seen long ago. */
+  const unwritten = new Map<
+    string,
+    Omit<WorkerRow, 'connectedAt' | 'seenAt'> & { readonly gone: boolean }
+  >();
+  let writing: Promise<unknown> = Promise.resolve();
 
-  /** Whether a row is to be written; then it counts as written. */
-  function isChanged(key: string, state: WorkerRow['state']): boolean {
-    const before = written.get(key);
-    if (before?.state === state && performance.now() - before.at < rewriteMs) return false;
-    written.set(key, { state, at: performance.now() });
+  /** A worker has claimed, or waits. Written with the next {@link flush}: a thousand of them cost one statement. */
+  function seen(
+    { owner, keyId: tokenId }: Caller,
+    declaration: WorkerDeclaration,
+    state: WorkerRow['state'],
+    gone = false,
+  ): void {
+    const id = declaration.worker_id;
+    const before = unwritten.get(id);
+    // An id that another owner's worker has stays that one's.
+    if (before && (before.owner !== owner || (gone && before.state === 'busy'))) return;
+    unwritten.set(id, { id, tokenId, owner, declaration, state, gone });
     read.forget('all');
-    return true;
+  }
+
+  /** Writes what was seen; one write comes after the other. */
+  async function flush(): Promise<void> {
+    const result = writing.then(write);
+    writing = result.catch(() => undefined);
+    await result;
+  }
+
+  async function write(): Promise<void> {
+    const rows = [...unwritten.values()];
+    if (rows.length === 0) return;
+    unwritten.clear();
+    try {
+      // One parameter: of a thousand rows with one for each value a statement takes a second on PGlite. In the order of
+      // the ids, so that two nodes do not wait for each other.
+      await db.execute(sql`
+        insert into ${workers} (id, token_id, owner, declaration, state, seen_at)
+        select id, "tokenId", owner, declaration, state, case when gone then 'epoch' else now() end
+        from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as seen(
+          id text, "tokenId" text, owner text, declaration jsonb, state text, gone boolean
+        ) order by id
+        on conflict (id) do update set token_id = excluded.token_id, state = excluded.state,
+          declaration = excluded.declaration, seen_at = excluded.seen_at
+        -- As in seen(). The end of a connection says nothing of a worker that computes, or has come with another token.
+        where ${workers.owner} = excluded.owner and (excluded.seen_at > 'epoch'
+          or (${workers.state} <> 'busy' and ${workers.tokenId} = excluded.token_id))`);
+    } catch (error) {
+      for (const row of rows) if (!unwritten.has(row.id)) unwritten.set(row.id, row);
+      throw error;
+    }
   }
 
   /** The one list of all workers. */
   const read = new Kept<readonly ConnectedWorker[]>(readMs, 1);
 
   async function readConnected(): Promise<ConnectedWorker[]> {
+    await flush();
     const rows = await db
       .select({
         owner: workers.owner,
@@ -49,43 +93,27 @@ export function createWorkers(store: Pick<Store, 'db'>) {
   }
 
   return {
-    /** A worker has claimed, or waits. */
-    async seen(
-      caller: Caller,
-      declaration: WorkerDeclaration,
-      state: WorkerRow['state'],
-    ): Promise<void> {
-      const id = declaration.worker_id;
-      if (!isChanged(id, state)) return;
-      const { owner, keyId: tokenId } = caller;
-      await db
-        .insert(workers)
-        .values({ id, tokenId, owner, declaration, state })
-        .onConflictDoUpdate({
-          target: workers.id,
-          set: { tokenId, declaration, state, seenAt: sql`now()` },
-          // An id that another owner's worker has stays that one's.
-          setWhere: eq(workers.owner, owner),
-        });
-    },
+    seen,
+    flush,
     /** A heartbeat of a job: its worker is alive and busy. */
     async heartbeat(jobId: string): Promise<void> {
-      if (!isChanged(jobId, 'busy')) return;
+      const before = written.get(jobId) ?? Number.NEGATIVE_INFINITY;
+      if (performance.now() - before < rewriteMs) return;
+      written.set(jobId, performance.now());
       const worker = db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
       await db
         .update(workers)
         .set({ seenAt: sql`now()`, state: 'busy' })
         .where(eq(workers.id, worker));
     },
-    /** The connection of a waiting worker has ended. */
-    async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {
-      written.delete(id);
-      read.forget('all');
-      const idle = and(eq(workers.id, id), ne(workers.state, 'busy'));
-      await db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId)));
+    /** The connection of a waiting worker has ended. Written at once: it may come again, to another node. */
+    async disconnected(caller: Caller, declaration: WorkerDeclaration): Promise<void> {
+      seen(caller, declaration, 'paused', true);
+      await flush();
     },
     /** Workers seen within a minute, on any node; of every owner where none is named. */
     async list(owner?: string): Promise<WorkerRecord[]> {
+      await flush();
       const rows = await db
         .select()
         .from(workers)
@@ -107,7 +135,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     /** Deletes workers that were not seen for a day. */
     async sweep(): Promise<void> {
       const now = performance.now();
-      for (const [key, { at }] of written) if (now - at > listedMs) written.delete(key);
+      for (const [job, at] of written) if (now - at > listedMs) written.delete(job);
       const before = new Date(Date.now() - keptMs);
       await db.delete(workers).where(lt(workers.seenAt, before));
     },

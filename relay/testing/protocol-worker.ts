@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sizeInPixels, sizes, uncheckedSafety } from '../../lib/contract';
-import type { WorkerDeclaration, WorkerJob } from '../../lib/contract/v3';
+import type { Completion, WorkerDeclaration, WorkerJob } from '../../lib/contract/v3';
 import { WorkerClient } from '../../lib/worker/client';
 import { isLeaseLost } from '../../lib/worker/transport-error';
 import { clearSafety } from './jobs';
@@ -15,6 +15,8 @@ export interface ProtocolWorkerOptions {
   readonly workMs?: number;
   /** Makes what it uploads. Default: a grey video without tags, one for each size and duration. */
   readonly video?: (job: WorkerJob) => Promise<Uint8Array<ArrayBuffer>>;
+  /** What it reports in another way. */
+  readonly report?: Partial<Completion>;
 }
 
 /**
@@ -28,11 +30,13 @@ export class ProtocolWorker {
   readonly completed: string[] = [];
   readonly #workMs: number;
   readonly #video: (job: WorkerJob) => Promise<Uint8Array<ArrayBuffer>>;
+  readonly #report: Partial<Completion>;
 
-  constructor({ origin, token, workMs = 0, video = videoOf }: ProtocolWorkerOptions) {
+  constructor({ origin, token, workMs = 0, video = videoOf, report = {} }: ProtocolWorkerOptions) {
     this.client = new WorkerClient({ server: origin, token, firstDelayMs: 50 });
     this.#workMs = workMs;
     this.#video = video;
+    this.#report = report;
     this.declaration = {
       worker_id: randomBytes(16).toString('hex'),
       name: 'protocol worker',
@@ -111,6 +115,7 @@ export class ProtocolWorker {
       encoder: 'none',
       safety: job.enable_safety_checker ? clearSafety : uncheckedSafety('off'),
       prompt_optimization: null,
+      ...this.#report,
     };
     await this.client.complete(job.id, completion, { signal });
   }

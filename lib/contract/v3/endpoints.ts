@@ -552,6 +552,7 @@ export const endpoints = {
     limit: 'none',
     answer: envelopeSchema(anything),
     internal: true,
+    frequent: true,
   },
   shareOwnVideo: {
     method: 'POST',
@@ -583,6 +584,7 @@ export const endpoints = {
     limit: 'none',
     body: claimSchema,
     answer: envelopeSchema(anything),
+    frequent: true,
     internal: true,
   },
   heartbeat: {
@@ -594,6 +596,7 @@ export const endpoints = {
     params: id,
     body: heartbeatSchema,
     answer: envelopeSchema(anything),
+    frequent: true,
     internal: true,
   },
   lease: {

@@ -18,7 +18,9 @@ const includeSchema = z.strictObject({
   image: z
     .boolean()
     .default(false)
-    .describe('The start image, also as the poster, and the end image.'),
+    .describe(
+      'The start image, also as the poster where the video came without one, and the end image.',
+    ),
 });
 
 /**
@@ -121,6 +123,9 @@ export function sharedRequestOf(
   };
 }
 
+/** A JPEG of a frame, in base64: the picture that other sites show of a link. Of a flagged video it is not kept. */
+export const posterSchema = z.base64().max(500_000).optional();
+
 /** A video that the studio made and uploads to share it: `POST /api/admin/videos/{id}/share`. */
 export const ownVideoSchema = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
@@ -131,8 +136,7 @@ export const ownVideoSchema = z.object({
   inference_ms: z.int().min(0),
   applied: appliedSchema.optional(),
   safety: safetySchema,
-  /** A JPEG of a frame, in base64: the picture that other sites show of the link. */
-  poster: z.base64().max(500_000).optional(),
+  poster: posterSchema,
   share: shareBodySchema,
 });
 export type OwnVideo = z.output<typeof ownVideoSchema>;

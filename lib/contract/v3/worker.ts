@@ -7,6 +7,7 @@ import { phases } from '../progress';
 import { promptOptimizationSchema } from '../prompt-optimization';
 import { laterParameters, maxSeed, type Parameters, sizes } from '../request';
 import { safetySchema } from '../safety';
+import { posterSchema } from './share';
 
 /**
  * The worker protocol between a connected tab and the relay: claim, heartbeat, upload, complete, fail and
@@ -227,6 +228,7 @@ export const completeSchema = z.object({
   safety: safetySchema,
   /** Null where the job did not ask for an optimised prompt. */
   prompt_optimization: promptOptimizationSchema.nullable().default(null),
+  poster: posterSchema,
 });
 export type Completion = z.output<typeof completeSchema>;
 

@@ -211,7 +211,7 @@ function named({ query, caller, params: { id = '' } }: FileCall): VideoName {
 
 const posterFile = { filename: 'poster.jpg', contentType: 'image/jpeg' };
 
-/** The picture that the studio sent with a video; null where it sent none. */
+/** The picture that was sent with a video; null where there is none. */
 export async function posterOf(
   rows: UploadRows,
   jobId: string,
@@ -219,6 +219,18 @@ export async function posterOf(
   const files = await rows.ofJob(jobId);
   const poster = files.find(({ filename }) => filename === posterFile.filename);
   return poster?.blobKey ? { key: poster.blobKey, type: poster.contentType } : null;
+}
+
+/** Stores the picture of a job's video. @param poster as {@link jpegOf} gives it */
+export async function keepPoster(
+  context: FilesContext,
+  { id: jobId, owner, keyId }: JobRow,
+  poster: Uint8Array | null,
+): Promise<void> {
+  if (!poster || (await posterOf(context.rows, jobId))) return;
+  const file = { ...posterFile, jobId };
+  const type = async () => file.contentType;
+  await keepFile(context, { owner, keyId }, file, poster, poster.length, type);
 }
 
 /**
@@ -238,7 +250,7 @@ export async function takeOwnVideo(
 ): Promise<JobRow> {
   const { config, store, rows } = context;
   const isUnsafe = isFlagged(video.safety);
-  const poster = isUnsafe ? null : jpegOf(video);
+  const poster = jpegOf(video);
   const { prompt } = video.parameters;
   if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
     throw new ApiError('PROMPT_REFUSED');
@@ -255,15 +267,13 @@ export async function takeOwnVideo(
     await rows.give(stored.key, job);
   }
   // The job comes first: another owner's may have this id.
-  if (poster && !(await posterOf(rows, id))) {
-    const file = { ...posterFile, jobId: id };
-    await keepFile(context, owner, file, poster, poster.length, async () => file.contentType);
-  }
+  await keepPoster(context, job, poster);
   return job;
 }
 
-function jpegOf({ poster }: OwnVideo): Uint8Array | null {
-  if (poster === undefined) return null;
+/** The picture that is sent with a video; null without one, and for a flagged video. @throws ApiError `INVALID_PARAMETER` */
+export function jpegOf({ poster, safety }: Pick<OwnVideo, 'poster' | 'safety'>): Uint8Array | null {
+  if (poster === undefined || isFlagged(safety)) return null;
   const bytes = Buffer.from(poster, 'base64');
   try {
     if (sniffImage(bytes).format === 'jpeg') return bytes;

@@ -28,7 +28,7 @@ import { success } from '../../http/reply';
 import { posterOf } from '../outputs/video';
 import { type FileHandler, type FilesContext, invalidField } from '../requests';
 import { blobContent, bytesContent, type Content, serveContent } from '../serving';
-import { type FoundShare, isUploaded } from './rows';
+import type { FoundShare } from './rows';
 
 type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 
@@ -144,8 +144,8 @@ async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promi
   const { input } = job;
   const hasImage = share.withImage && job.image !== null;
   const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
-  // The studio sends one with its video.
-  const poster = isUploaded(job) && (await posterOf(rows, job.id));
+  // The studio and workers send one with their video.
+  const poster = await posterOf(rows, job.id);
   const picture = poster ? 'poster' : hasImage ? 'image' : null;
   return {
     ...formatOfFile(input, mostFramesPerSecond),

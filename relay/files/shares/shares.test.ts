@@ -37,7 +37,7 @@ afterAll(() => node?.stop());
 /** A prediction that a worker has completed. */
 async function completed(
   input: object = {},
-  options: Pick<ProtocolWorkerOptions, 'video'> = {},
+  options: Pick<ProtocolWorkerOptions, 'video' | 'report'> = {},
 ): Promise<string> {
   const { body } = await node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
     image: `data:image/png;base64,${node.image.toString('base64')}`,
@@ -490,6 +490,38 @@ test('a flagged video is covered, and other sites show nothing of it', async () 
   expect(tags).toMatchObject({ 'twitter:card': 'summary', rating: 'adult' });
   expect(Object.keys(tags)).not.toContain('og:video');
   expect(Object.keys(tags)).not.toContain('og:image');
+});
+
+test('the frame that a worker sends is what other sites show; of a flagged video none is kept', async () => {
+  const frame = await readFile(new URL('../../../public/samples/still.jpg', import.meta.url));
+  const poster = frame.toString('base64');
+  const link = await shared(await completed({}, { report: { poster } }));
+  const { text } = await read(`/s/${link.id}`);
+  const picture = `${link.url}/poster`;
+  expect(tagsOf(text)).toMatchObject({ 'og:image': picture, 'twitter:image': picture });
+  expect(text).toContain(`poster="${link.id}/poster"`);
+  const image = await node.get(`/s/${link.id}/poster`);
+  expect(image.headers.get('content-type')).toBe('image/jpeg');
+  expect(Buffer.from(await image.arrayBuffer()).equals(frame)).toBe(true);
+  // It is kept as long as the video, and goes with its prediction.
+  const filesOf = (id: string) => node.relay.files.rows.ofJob(id);
+  const [job] = await node.relay.store.db
+    .select()
+    .from(jobs)
+    .where(eq(jobs.id, link.prediction_id));
+  const files = (await filesOf(link.prediction_id)).filter(({ filename }) =>
+    /^p|4$/.test(filename),
+  );
+  expect(files.map(({ expiresAt }) => expiresAt)).toEqual(Array(2).fill(job?.outputExpiresAt));
+  await node.api('/api/v3/predictions/delete', { ids: [link.prediction_id] });
+  expect(await filesOf(link.prediction_id)).toEqual([]);
+
+  const checker = { model: 'checker', sha256: 'c'.repeat(64), input: 0.1, frames: [0.9] };
+  const safety = safetySchema.parse({ status: 'flagged', score: 0.9, ...checker });
+  const asked = { enable_safety_checker: true };
+  const flagged = await shared(await completed(asked, { report: { poster, safety } }));
+  expect(Object.keys(tagsOf((await read(`/s/${flagged.id}`)).text))).not.toContain('og:image');
+  expect((await read(`/s/${flagged.id}/poster`)).status).toBe(404);
 });
 
 test('a signed-in page uploads a video of the studio, shares it, lists its links, and takes it back', async () => {

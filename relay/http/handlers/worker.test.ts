@@ -1,5 +1,6 @@
+import { PGlite } from '@electric-sql/pglite';
 import { eq } from 'drizzle-orm';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   type Applied,
   promptOptimizationSchema,
@@ -7,7 +8,7 @@ import {
   safetySchema,
 } from '../../../lib/contract';
 import { endpoints } from '../../../lib/contract/v3';
-import { createHeldClaims, createWatches } from '../../jobs';
+import { createHeldClaims, createWatches, type HeldClaims } from '../../jobs';
 import { deliveries } from '../../store/schema';
 import { declarationOf, submission } from '../../testing/api';
 import {
@@ -100,8 +101,9 @@ describe('claiming', () => {
 
   test('a node that is being stopped gives no job, and ends held claims and answers', async () => {
     const stopping = new AbortController();
-    const { store, jobs, log } = api.relay;
-    const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
+    const { store, jobs, workers, log } = api.relay;
+    const signal = { stopping: stopping.signal };
+    const heldClaims = createHeldClaims({ store, jobs, workers, log, ...signal });
     const watches = createWatches({ store, jobs, stopping: stopping.signal });
     const relay = { ...api.relay, stopping: stopping.signal, heldClaims, watches };
     const { id } = await submit();
@@ -136,6 +138,36 @@ describe('claiming', () => {
     await claimCut(AbortSignal.abort());
     expect((await result(id)).status).toBe('created');
     expect((await claimed()).attempt).toBe(1);
+  });
+
+  test('claims that come together cost no query each, and their workers are written together', async () => {
+    const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
+    const client = '$client' in api.relay.store.db ? api.relay.store.db.$client : null;
+    if (!(client instanceof PGlite)) throw new Error('It is no embedded database.');
+    const queries = vi.spyOn(client, 'query');
+    await Promise.all(Array.from({ length: 200 }, () => claim()));
+    // Memory of a few seconds may end on a busy machine.
+    expect(queries.mock.calls.length).toBeLessThan(20);
+    expect(await api.relay.workers.list(owner)).toHaveLength(200);
+    queries.mockRestore();
+  });
+
+  test('claims that come together are held for times that differ', async () => {
+    const times: number[] = [];
+    const heldClaims: HeldClaims = {
+      ...api.relay.heldClaims,
+      claim: async (_request, ms) => {
+        times.push(ms);
+        return null;
+      },
+    };
+    const relay = { ...api.relay, heldClaims };
+    const sent = { key: token, body: declarationOf() };
+    const address = 'http://localhost/api/worker/claim';
+    for (let n = 0; n < 20; n += 1) await answer(relay, requestOf('POST', address, sent));
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(15_000);
+    expect(Math.max(...times)).toBeLessThanOrEqual(25_000);
+    expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(2000);
   });
 
   test('the list of workers follows from claims and heartbeats', async () => {
@@ -251,6 +283,17 @@ describe('completing', () => {
     });
     expect(removed.json.data).toEqual({ deleted_count: 1 });
     expect(await api.relay.files.blobs.stat(outputKey)).toBeNull();
+  });
+
+  test('refuses a picture that is no JPEG, and leaves the lease as it is', async () => {
+    await submit();
+    const job = await claimed();
+    const poster = Buffer.from('no picture').toString('base64');
+    expect(await complete(job, { poster })).toMatchObject({
+      status: 400,
+      json: { error_code: 'INVALID_PARAMETER', details: [{ field: 'poster' }] },
+    });
+    expect(await complete(job)).toMatchObject({ status: 200 });
   });
 
   test('tells sampling and decoding apart, and what was applied, where the worker told it', async () => {

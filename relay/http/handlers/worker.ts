@@ -1,4 +1,3 @@
-import { and, count, eq, or, sql } from 'drizzle-orm';
 import { promptOptimizationSchema, uncheckedSafety } from '../../../lib/contract';
 import {
   ApiError,
@@ -9,10 +8,10 @@ import {
   type WorkerJob,
 } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
-import { takeVideo } from '../../files/outputs/video';
+import { jpegOf, keepPoster, takeVideo } from '../../files/outputs/video';
 import type { ClaimedJob } from '../../jobs';
 import type { Relay } from '../../open';
-import { type JobImage, type JobLora, type JobRow, jobs } from '../../store/schema';
+import type { JobImage, JobLora, JobRow } from '../../store/schema';
 import type { Handlers } from './index';
 
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
@@ -55,14 +54,12 @@ function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
 
 /** When a worker repeats a claim that could not be held, in milliseconds. */
 const retryAfterMs = 5000;
+/** The part of its time by which a claim may be held for less. */
+const holdSpread = 0.4;
 
 /** The worker protocol. */
 export const workerHandlers = {
-  workerMe: async ({ config, store }, { caller }) => {
-    const waiting = and(sql`${jobs.status} = 'created'`, jobs.ready);
-    const own = eq(jobs.owner, caller.owner);
-    const mine = caller.shared ? or(own, jobs.shared) : own;
-    const [row] = await store.db.select({ count: count() }).from(jobs).where(and(waiting, mine));
+  workerMe: async ({ config, heldClaims }, { caller }) => {
     return {
       token: caller.keyId,
       owner: caller.owner,
@@ -70,7 +67,7 @@ export const workerHandlers = {
       accepts_models: [
         ...new Set([...familiesOf(config).keys()].flatMap((family) => modelsFor(config, family))),
       ],
-      waiting: row?.count ?? 0,
+      waiting: await heldClaims.waiting(caller),
     } satisfies WorkerIdentity;
   },
 
@@ -82,14 +79,13 @@ export const workerHandlers = {
     const { wait_seconds: waitSeconds, paused, ...worker } = body;
     const { heldClaims, jobs, stopping, workers } = relay;
     if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
-    const note = (state: 'idle' | 'busy' | 'paused') =>
-      logFailure(relay, requestId, workers.seen(caller, worker, state));
-
-    await note(paused ? 'paused' : 'idle');
+    workers.seen(caller, worker, paused ? 'paused' : 'idle');
     const { signal } = request;
-    const job = await heldClaims.claim({ caller, worker, paused }, waitSeconds * 1000, signal);
+    // Workers that have come together do not come together again.
+    const ms = waitSeconds * 1000 * (1 - holdSpread * Math.random());
+    const job = await heldClaims.claim({ caller, worker, paused }, ms, signal);
     if (job && !signal.aborted) {
-      await note('busy');
+      workers.seen(caller, worker, 'busy');
       return { job: toWorkerJob(relay, job), skipped: {}, retry_after_ms: 0 } satisfies ClaimAnswer;
     }
     // The worker has disconnected.
@@ -98,7 +94,7 @@ export const workerHandlers = {
       await logFailure(relay, requestId, workers.disconnected(caller, worker));
     }
     if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
-    const skipped = paused || signal.aborted ? {} : await jobs.skippedFor(caller, worker);
+    const skipped = paused || signal.aborted ? {} : await heldClaims.skippedFor({ caller, worker });
     const isEarly = job !== null || heldClaims.isFull;
     const retry_after_ms = isEarly ? retryAfterMs : 0;
     return { job: null, skipped, retry_after_ms } satisfies ClaimAnswer;
@@ -125,7 +121,7 @@ export const workerHandlers = {
    */
   complete: async (relay, { params, body, caller, requestId }) => {
     const { id } = params;
-    const { lease_token: token, ...result } = body;
+    const { lease_token: token, poster: sent, ...result } = body;
     const earlier = await relay.jobs.get(id);
     const isOwn = earlier?.leaseToken === token && earlier.workerToken === caller.keyId;
     // The same completion again, after its first answer was lost.
@@ -134,14 +130,17 @@ export const workerHandlers = {
     }
     const job = await relay.jobs.lease(id, token, caller.keyId);
     const report = checkReport(job, result);
+    const poster = jpegOf({ ...report, poster: sent });
     const video = { jobId: id, owner: job.owner, sha256: result.sha256 };
     const { key: outputKey } = await takeVideo(relay.files, video, job.input, result.bytes);
     const stored = { ...result, ...report, outputKey };
     const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
-    await relay.files.rows.give(outputKey, completed).catch((err: unknown) => {
-      const sentence = 'a video still expires with the time of an attempt';
+    const warn = (sentence: string) => (err: unknown) =>
       relay.log.warn({ request_id: requestId, err }, sentence);
-    });
+    await keepPoster(relay.files, completed, poster).catch(warn('a poster was not stored'));
+    await relay.files.rows
+      .give(outputKey, completed)
+      .catch(warn('a video still expires with the time of an attempt'));
     return { status: completed.status };
   },
 
