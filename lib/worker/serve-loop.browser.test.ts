@@ -122,6 +122,7 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     encoder: 'webcodecs',
     safety: engine.made?.safety,
     prompt_optimization: engine.made?.promptOptimization,
+    poster: btoa('a frame'),
   });
   expect(engine.made?.safety?.status).toBe('clear');
   expect(engine.seen).toMatchObject({

@@ -8,7 +8,7 @@ import { type Safety, safetySchema } from '../../contract/safety';
 import { fullMemory } from '../../contract/testing/memory';
 import type { EngineClient } from '../engine-client';
 import { openRunFiles } from '../run-files';
-import { writeVideo } from '../videos';
+import { isServedVideo, writeVideo } from '../videos';
 
 const applied: Omit<Applied, 'steps' | 'decoder'> = {
   guidance_scale: 1,
@@ -123,6 +123,7 @@ export class FakeEngine implements EngineClient {
     this.made = {
       videoFile,
       videoBytes: video.size,
+      ...(isServedVideo(videoFile) && { poster: new Blob(['a frame']) }),
       size: parameters.size,
       ...sizeInPixels(parameters.size),
       frames: 121,
