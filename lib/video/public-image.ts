@@ -1,5 +1,5 @@
 import { joinBytes } from './bytes';
-import { formatOf, type ImageHeader } from './sniff';
+import { formatOf, type ImageFormat, withEnd } from './sniff';
 
 /**
  * A copy of an image file for others: the same pixels, without what cameras and programs write beside them (place,
@@ -11,15 +11,17 @@ import { formatOf, type ImageHeader } from './sniff';
 export function publicImage(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const format = formatOf(bytes);
   if (format === null) throw new TypeError('Not an image of a known format.');
-  return writers[format](bytes);
+  return writers[format](withEnd(bytes, format));
 }
 
-const writers: Record<ImageHeader['format'], (bytes: Uint8Array) => Uint8Array<ArrayBuffer>> = {
+const writers: Record<ImageFormat, (bytes: Uint8Array) => Uint8Array<ArrayBuffer>> = {
   png: publicPng,
   jpeg: publicJpeg,
   webp: publicWebp,
   gif: publicGif,
   avif: publicAvif,
+  // Cameras and programs write nothing else into it.
+  bmp: (bytes) => bytes.slice(),
 };
 
 // The formats' references are in sniff.ts.

@@ -97,7 +97,7 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   },
   uploadBinary: {
     tag: 'Files',
-    description: 'An image (JPEG, PNG, WebP, AVIF, GIF) or a LoRA (`.safetensors`).',
+    description: 'An image (JPEG, PNG, WebP, AVIF, GIF, BMP) or a LoRA (`.safetensors`).',
     errors: ['INVALID_PARAMETER', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
   },
   uploadBinaryLegacy: {

@@ -215,7 +215,7 @@ async function keepImage(
   const { config } = context;
   const bytes = content.length;
   if (bytes > maxBytesOf(config)) throw tooLarge(field, config);
-  const type = checkImage(content, field);
+  const type = await checkImage(content, field);
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const named = { filename, contentType: type, jobId };
   const upload = await keepFile(context, owner, named, content, bytes, async () => type);

@@ -238,7 +238,7 @@ export async function takeOwnVideo(
 ): Promise<JobRow> {
   const { config, store, rows } = context;
   const isUnsafe = isFlagged(video.safety);
-  const poster = isUnsafe ? null : jpegOf(video);
+  const poster = isUnsafe ? null : await jpegOf(video);
   const { prompt } = video.parameters;
   if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
     throw new ApiError('PROMPT_REFUSED');
@@ -262,11 +262,12 @@ export async function takeOwnVideo(
   return job;
 }
 
-function jpegOf({ poster }: OwnVideo): Uint8Array | null {
+async function jpegOf({ poster }: OwnVideo): Promise<Uint8Array | null> {
   if (poster === undefined) return null;
   const bytes = Buffer.from(poster, 'base64');
   try {
-    if (sniffImage(bytes).format === 'jpeg') return bytes;
+    const image = await sniffImage(bytes);
+    if (image.format === 'jpeg') return image.bytes;
   } catch (cause) {
     if (!(cause instanceof KinoraError)) throw cause;
   }
