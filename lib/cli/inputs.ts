@@ -33,7 +33,11 @@ export async function readImage(
   const content = isUrl ? await fetchImage(file, signal) : await readLocal(file, option);
   const { format, bytes } = await sniffImage(content);
   const name = isUrl ? path.posix.basename(new URL(file).pathname) : path.basename(file);
-  return { name: name || `image.${format}`, mimeType: `image/${format}`, buffer: Buffer.from(bytes) };
+  return {
+    name: name || `image.${format}`,
+    mimeType: `image/${format}`,
+    buffer: Buffer.from(bytes),
+  };
 }
 
 async function readLocal(file: string, option: string): Promise<Buffer> {
