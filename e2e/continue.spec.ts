@@ -51,7 +51,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     await expect(count).toHaveText(/^Frame 10 of 41 · 1\.1/);
     const file = await save(button('Save frame'), /^kinora-7-\w{8}-frame-10\.png$/);
     const bytes = new Uint8Array(await (await openAsBlob(file)).arrayBuffer());
-    expect(sniffImage(bytes)).toMatchObject({ format: 'png', width: 1280, height: 720 });
+    expect(await sniffImage(bytes)).toMatchObject({ format: 'png', width: 1280, height: 720 });
   });
 
   await test.step('make it longer, by its last frames where its latents are gone', async () => {
@@ -135,7 +135,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
       /^kinora-7-\w{8}\.webp$/,
     );
     const bytes = new Uint8Array(await (await openAsBlob(saved)).arrayBuffer());
-    expect(sniffImage(bytes)).toMatchObject({ format: 'webp', width: 480, height: 270 });
+    expect(await sniffImage(bytes)).toMatchObject({ format: 'webp', width: 480, height: 270 });
     await expect(button('Export')).toBeFocused();
   });
 

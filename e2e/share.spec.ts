@@ -170,7 +170,7 @@ test(
     expect((await read(url)).toString()).toContain(
       `<meta property="og:image" content="${url}/poster">`,
     );
-    expect(sniffImage(await read(`${url}/poster`))).toEqual({
+    expect(await sniffImage(await read(`${url}/poster`))).toMatchObject({
       format: 'jpeg',
       width: 480,
       height: 270,

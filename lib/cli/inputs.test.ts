@@ -47,6 +47,12 @@ describe('the image', () => {
     expect(image.buffer.equals(still)).toBe(true);
   });
 
+  it('gets an end where only that is missing', async () => {
+    const image = await readImage('lib/video/testing/progressive-no-eoi.jpg', never);
+    expect(image.buffer.subarray(-2).toString('hex')).toBe('ffd9');
+    expect(image.buffer.length).toBe(5004);
+  });
+
   it('is fetched from an address', async () => {
     let agent: string | undefined;
     const address = await served((request, response) => {

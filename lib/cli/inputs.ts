@@ -31,10 +31,14 @@ export async function readImage(
   const isUrl = image !== undefined && /^https?:\/\//i.test(image);
   const local = image === undefined ? path.join(root, 'public', sampleImagePath) : fromUser(image);
   const file = isUrl ? image : local;
-  const buffer = isUrl ? await fetchImage(file, signal) : await readLocal(file, option);
-  const { format } = sniffImage(buffer);
+  const content = isUrl ? await fetchImage(file, signal) : await readLocal(file, option);
+  const { format, bytes } = await sniffImage(content);
   const name = isUrl ? path.posix.basename(new URL(file).pathname) : path.basename(file);
-  return { name: name || `image.${format}`, mimeType: `image/${format}`, buffer };
+  return {
+    name: name || `image.${format}`,
+    mimeType: `image/${format}`,
+    buffer: Buffer.from(bytes),
+  };
 }
 
 async function readLocal(file: string, option: string): Promise<Buffer> {

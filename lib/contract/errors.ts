@@ -6,7 +6,7 @@ const table = {
   // The image
   IMAGE_MISSING: [
     'There is no image.',
-    'Choose, drop or paste a JPEG, PNG, WebP, AVIF or GIF image.',
+    'Choose, drop or paste a JPEG, PNG, WebP, AVIF, GIF or BMP image.',
   ],
   IMAGE_EMPTY: ['The image file is empty (zero bytes).', 'Choose another file, or save it again.'],
   IMAGE_TOO_LARGE: [
@@ -19,7 +19,7 @@ const table = {
   ],
   IMAGE_UNREADABLE: [
     'This file is not an image that the browser can read.',
-    'Use a JPEG, PNG, WebP, AVIF or GIF image.',
+    'Use a JPEG, PNG, WebP, AVIF, GIF or BMP image.',
   ],
   IMAGE_HEIC: [
     'The image has the format HEIC, which Kinora does not read.',

@@ -1,10 +1,14 @@
-import { BlobSource, Input, WEBM } from 'mediabunny';
+import { BlobSource, Input, MP4, VideoSampleSink, WEBM } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
+import { coverCrop } from './cover-crop';
 import { createVideoWriter } from './encoder';
 import { canExport, exportFormats, exportVideo } from './export-video';
+import { FrameScaler } from './frame-scaler';
+import { decodeImage } from './image';
 import { createVideoMetadata } from './metadata';
+import { toPalette } from './palette';
 
 const [width, height] = [640, 352];
 const frames = 12;
@@ -14,15 +18,16 @@ let video: Blob;
 /** The grey of a frame. */
 const greyOf = (frame: number) => 40 + 15 * frame;
 
+const metadata = createVideoMetadata({
+  id: 'boat',
+  model: 'tiny',
+  profile: 'standard',
+  backend: 'wasm',
+  parameters: parseParameters({ prompt: 'a boat', seed: 1 }),
+  createdAt: '2026-01-02T03:04:05.678Z',
+});
+
 beforeAll(async () => {
-  const metadata = createVideoMetadata({
-    id: 'boat',
-    model: 'tiny',
-    profile: 'standard',
-    backend: 'wasm',
-    parameters: parseParameters({ prompt: 'a boat', seed: 1 }),
-    createdAt: '2026-01-02T03:04:05.678Z',
-  });
   const writer = await createVideoWriter({ width, height, frames, frameRate, metadata });
   for (let frame = 0; frame < frames; frame++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(greyOf(frame)));
@@ -90,3 +95,53 @@ test.each(exportFormats)(
     expect(await failureOf(nothing)).toMatchObject({ code: 'VIDEO_UNREADABLE' });
   },
 );
+
+test.each(['aurora', 'balloons', 'lighthouse', 'street'])(
+  'a GIF of %s has the colours of its frames',
+  async (name) => {
+    const photo = await fetch(new URL(`../../public/samples/${name}.jpg`, import.meta.url));
+    const pixels = await decodeImage(await photo.blob());
+    const size = { width: 1280, height: 720 };
+    const frame = new FrameScaler(size, size).scale(coverCrop(pixels, size.width, size.height));
+    const writer = await createVideoWriter({ ...size, frames: 1, frameRate, metadata });
+    await writer.add(frame);
+    const still = await writer.finish();
+    const gif = await createImageBitmap(await exportVideo(still, 'gif', options()));
+    const canvas = new OffscreenCanvas(480, 270);
+    const context = canvas.getContext('2d', { willReadFrequently: true });
+    if (!context) throw new Error('no canvas');
+    context.imageSmoothingQuality = 'high';
+    const draw = (image: CanvasImageSource) => {
+      context.drawImage(image, 0, 0, 480, 270);
+      return context.getImageData(0, 0, 480, 270).data;
+    };
+    const made = draw(gif);
+    const input = new Input({ source: new BlobSource(still), formats: [MP4] });
+    const track = await input.getPrimaryVideoTrack();
+    if (!track) throw new Error('no track');
+    const sample = await new VideoSampleSink(track).getSample(0);
+    sample?.draw(context, 0, 0, 480, 270);
+    sample?.close();
+    input.dispose();
+    const wanted = context.getImageData(0, 0, 480, 270).data;
+    const squares = made.reduce((sum, value, at) => sum + (value - (wanted[at] ?? 0)) ** 2, 0);
+    const decibel = 10 * Math.log10(255 ** 2 / (squares / (480 * 270 * 3)));
+    expect(decibel, `${decibel} dB`).toBeGreaterThan(42);
+  },
+);
+
+test('a gradient has as many colours as a GIF can have', () => {
+  const rgba = new Uint8ClampedArray(512 * 64 * 4);
+  for (let i = 0; i < rgba.length; i += 4) {
+    const x = (i / 4) % 512;
+    rgba.set([x / 4, x / 3, 60 + x / 8, 255], i);
+  }
+  const { palette, indices } = toPalette(rgba, 256);
+  expect(palette).toHaveLength(256);
+  const off = indices.map((index, i) =>
+    Math.max(...(palette[index] ?? []).map((value, c) => Math.abs(value - (rgba[4 * i + c] ?? 0)))),
+  );
+  expect(off.reduce((most, one) => Math.max(most, one), 0)).toBeLessThanOrEqual(2);
+  const plain = toPalette(new Uint8ClampedArray(400).fill(7), 256);
+  expect(plain.palette).toEqual([[7, 7, 7]]);
+});

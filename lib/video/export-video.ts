@@ -13,6 +13,7 @@ import {
 import { KinoraError, toKinoraError } from '../contract';
 import { animatedWebp } from './animated-webp';
 import { inspectVideo } from './inspect';
+import { toPalette } from './palette';
 
 /** What a video can be exported as besides MP4: a WebM as it is, or a loop for pages that show pictures only. */
 export const exportFormats = ['gif', 'webp', 'webm'] as const;
@@ -118,13 +119,12 @@ interface LoopWriter {
 }
 
 async function gifWriter(width: number, height: number): Promise<LoopWriter> {
-  const { applyPalette, GIFEncoder, quantize } = await import('gifenc');
+  const { GIFEncoder } = await import('gifenc');
   const gif = GIFEncoder();
   return {
     add: async (_, context) => {
       const { data } = context.getImageData(0, 0, width, height);
-      const palette = quantize(data, 256);
-      const indices = applyPalette(data, palette);
+      const { palette, indices } = toPalette(data, 256);
       gif.writeFrame(indices, width, height, { palette, delay: loopLimits.interval });
     },
     finish: () => {

@@ -84,6 +84,27 @@ test.each([
   for (let i = 3; i < pixels.data.length; i += 4) expect(pixels.data[i]).toBe(255);
 });
 
+test('a BMP, and a JPEG without its end, are decoded', async () => {
+  const bmp = new DataView(new ArrayBuffer(70));
+  bmp.setUint16(0, 0x424d);
+  bmp.setUint32(2, 70, true);
+  bmp.setUint32(10, 54, true);
+  bmp.setUint32(14, 40, true);
+  bmp.setInt32(18, 2, true);
+  bmp.setInt32(22, 2, true);
+  bmp.setUint16(26, 1, true);
+  bmp.setUint16(28, 24, true);
+  bmp.setUint8(54 + 2, 200); // the red of the lower row's first pixel
+  const pixels = await decodeImage(new Blob([bmp]));
+  expect([pixels.width, pixels.height]).toEqual([2, 2]);
+  expect(pixelAt(pixels, 0, 1)).toEqual([200, 0, 0, 255]);
+  const jpeg = await corners('image/jpeg');
+  const cut = await decodeImage(jpeg.slice(0, jpeg.size - 2));
+  expect(cut).toEqual(await decodeImage(jpeg));
+  const shorter = decodeImage(jpeg.slice(0, jpeg.size - 40));
+  await expect(shorter).rejects.toMatchObject({ code: 'IMAGE_TRUNCATED' });
+});
+
 test('the numbers of a PNG come out unchanged, over many strips and whatever its type says', async () => {
   // 2,400 × 2,000 pixels are more than one strip.
   const [width, height] = [2400, 2000];

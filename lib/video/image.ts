@@ -21,8 +21,7 @@ const stripPixels = 4_000_000;
  */
 export async function readImageFile(blob: Blob): Promise<Blob> {
   checkImageBytes(blob.size);
-  const bytes = await readBytes(blob);
-  const { format } = sniffImage(bytes);
+  const { format, bytes } = await sniffImage(await readBytes(blob));
   return new Blob([bytes], { type: `image/${format}` });
 }
 

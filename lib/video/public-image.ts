@@ -1,5 +1,5 @@
 import { joinBytes } from './bytes';
-import { formatOf, type ImageHeader, sniffImage } from './sniff';
+import { formatOf, type ImageFormat, sniffImage, withEnd } from './sniff';
 
 /**
  * A copy of an image file for others: the same pixels, without what cameras and programs write beside them (place,
@@ -11,15 +11,17 @@ import { formatOf, type ImageHeader, sniffImage } from './sniff';
 export function publicImage(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const format = formatOf(bytes);
   if (format === null) throw new TypeError('Not an image of a known format.');
-  return writers[format](bytes);
+  return writers[format](withEnd(bytes, format));
 }
 
-const writers: Record<ImageHeader['format'], (bytes: Uint8Array) => Uint8Array<ArrayBuffer>> = {
+const writers: Record<ImageFormat, (bytes: Uint8Array) => Uint8Array<ArrayBuffer>> = {
   png: publicPng,
   jpeg: publicJpeg,
   webp: publicWebp,
   gif: publicGif,
   avif: publicAvif,
+  // Cameras and programs write nothing else into it.
+  bmp: (bytes) => bytes.slice(),
 };
 
 // The formats' references are in sniff.ts.
@@ -43,8 +45,8 @@ function publicPng(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 }
 
 /** Whether an image is shown higher than wide, turned as the Exif of a JPEG says. */
-export function isUpright(bytes: Uint8Array): boolean {
-  const { format, width, height } = sniffImage(bytes);
+export async function isUpright(bytes: Uint8Array): Promise<boolean> {
+  const { format, width, height } = await sniffImage(bytes);
   let isTurned = false;
   if (format === 'jpeg') {
     publicJpeg(bytes, (orientation) => {

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { KinoraError } from '../contract';
+import { publicImage } from './public-image';
 import { type ImageHeader, sniffImage } from './sniff';
 import { fromBase64, tinyImages } from './testing/images';
 
@@ -46,9 +48,22 @@ function jpeg(width: number, height: number, frame = 0xc0): Uint8Array {
   ]);
 }
 
-function codeOf(bytes: Uint8Array): string {
+/** 24 bits a pixel, its rows from top to bottom. */
+function bmp(): Uint8Array {
+  const view = new DataView(new ArrayBuffer(54 + 3 * 16));
+  view.setUint16(0, 0x424d);
+  view.setUint32(2, view.byteLength, true);
+  view.setUint32(10, 54, true);
+  view.setUint32(14, 40, true);
+  view.setInt32(18, 5, true);
+  view.setInt32(22, -3, true);
+  view.setUint16(28, 24, true);
+  return new Uint8Array(view.buffer);
+}
+
+async function codeOf(bytes: Uint8Array): Promise<string> {
   try {
-    sniffImage(bytes);
+    await sniffImage(bytes);
     return 'accepted';
   } catch (error) {
     if (error instanceof KinoraError) return error.code;
@@ -63,25 +78,32 @@ const samples: [name: string, bytes: Uint8Array, header: ImageHeader][] = [
   ['JPEG that tells its height late', jpeg(9, 0), { format: 'jpeg', width: 9, height: 77 }],
   ['GIF', fromBase64(tinyImages.gif), { format: 'gif', width: 1, height: 1 }],
   ['AVIF', fromBase64(tinyImages.avif), { format: 'avif', width: 2, height: 2 }],
+  ['BMP', bmp(), { format: 'bmp', width: 5, height: 3 }],
   ['lossy WebP', fromBase64(tinyImages.webpLossy), { format: 'webp', width: 1, height: 1 }],
   ['lossless WebP', fromBase64(tinyImages.webpLossless), { format: 'webp', width: 1, height: 1 }],
   ['WebP with alpha', fromBase64(tinyImages.webpAlpha), { format: 'webp', width: 1, height: 1 }],
 ];
 
 describe.each(samples)('%s', (_name, bytes, header) => {
-  test('its format and size are read', () => {
-    expect(sniffImage(bytes)).toEqual(header);
+  test('its format and size are read', async () => {
+    expect(await sniffImage(bytes)).toMatchObject(header);
   });
 
-  test('garbage after its end is tolerated', () => {
+  test('garbage after its end is tolerated', async () => {
     const garbage = Uint8Array.from({ length: 50 }, (_, i) => (i * 91 + 7) & 0xff);
-    expect(sniffImage(Uint8Array.from([...bytes, ...garbage]))).toEqual(header);
-    expect(sniffImage(Uint8Array.from([...bytes, ...new Uint8Array(20)]))).toEqual(header);
+    expect(await sniffImage(Uint8Array.from([...bytes, ...garbage]))).toMatchObject(header);
+    const zeros = new Uint8Array(20);
+    expect(await sniffImage(Uint8Array.from([...bytes, ...zeros]))).toMatchObject(header);
   });
 
-  test('cut off at any byte it is refused', () => {
+  test('cut off at any byte it is refused, but for an end without content', async () => {
+    const end = header.format === 'png' ? 12 : header.format === 'gif' ? 1 : 0;
     for (let length = 1; length < bytes.length; length++) {
-      const code = codeOf(bytes.subarray(0, length));
+      const code = await codeOf(bytes.subarray(0, length));
+      if (length === bytes.length - end) {
+        expect(code).toBe('accepted');
+        continue;
+      }
       expect(['IMAGE_TRUNCATED', 'IMAGE_UNREADABLE'], `${length} bytes`).toContain(code);
       if (length >= 32) expect(code, `${length} bytes`).toBe('IMAGE_TRUNCATED');
     }
@@ -90,18 +112,18 @@ describe.each(samples)('%s', (_name, bytes, header) => {
 
 test('the real image of the goldens is read', async () => {
   const bytes = await readFile('lib/models/wan22/goldens/image.png');
-  expect(sniffImage(bytes)).toEqual({ format: 'png', width: 96, height: 64 });
+  expect(await sniffImage(bytes)).toEqual({ format: 'png', width: 96, height: 64, bytes });
 });
 
-test('an empty file is refused', () => {
-  expect(codeOf(new Uint8Array(0))).toBe('IMAGE_EMPTY');
+test('an empty file is refused', async () => {
+  expect(await codeOf(new Uint8Array(0))).toBe('IMAGE_EMPTY');
 });
 
-test('20 MB are accepted, one byte more is not', () => {
+test('20 MB are accepted, one byte more is not', async () => {
   const large = new Uint8Array(20_000_001);
   large.set(png(30, 20));
-  expect(codeOf(large.subarray(0, 20_000_000))).toBe('accepted');
-  expect(codeOf(large)).toBe('IMAGE_TOO_LARGE');
+  expect(await codeOf(large.subarray(0, 20_000_000))).toBe('accepted');
+  expect(await codeOf(large)).toBe('IMAGE_TOO_LARGE');
 });
 
 test.each([
@@ -110,39 +132,90 @@ test.each([
   ['MP4', new TextEncoder().encode('\0\0\0\x18ftypisom\0\0\0\0isomavc1----')],
   ['RIFF sound', new TextEncoder().encode('RIFF\x24\0\0\0WAVEfmt ')],
   ['an image without pixels', png(0, 20)],
-])('%s is not an image', (_name, bytes) => {
-  expect(codeOf(bytes)).toBe('IMAGE_UNREADABLE');
+])('%s is not an image', async (_name, bytes) => {
+  expect(await codeOf(bytes)).toBe('IMAGE_UNREADABLE');
 });
 
 test.each([
   ['ftypheic\0\0\0\0mif1heic'],
   ['ftypmif1\0\0\0\0mif1heix'],
   ['ftypmsf1\0\0\0\0msf1hevc'],
-])('HEIC has a sentence of its own: %j', (box) => {
-  expect(codeOf(new TextEncoder().encode(`\0\0\0\x18${box}----`))).toBe('IMAGE_HEIC');
+])('HEIC has a sentence of its own: %j', async (box) => {
+  expect(await codeOf(new TextEncoder().encode(`\0\0\0\x18${box}----`))).toBe('IMAGE_HEIC');
 });
 
-test('40 megapixels are accepted, one line more is not', () => {
-  expect(codeOf(png(8000, 5000))).toBe('accepted');
-  expect(codeOf(png(8000, 5001))).toBe('IMAGE_TOO_MANY_PIXELS');
+test('40 megapixels are accepted, one line more is not', async () => {
+  expect(await codeOf(png(8000, 5000))).toBe('accepted');
+  expect(await codeOf(png(8000, 5001))).toBe('IMAGE_TOO_MANY_PIXELS');
   const sentence = 'The image has 8000×5001 pixels, more than 40 megapixels.';
-  expect(() => sniffImage(png(8000, 5001))).toThrow(sentence);
-  expect(codeOf(png(2 ** 31 - 1, 2 ** 31 - 1))).toBe('IMAGE_TOO_MANY_PIXELS');
-  expect(codeOf(jpeg(65_535, 65_535))).toBe('IMAGE_TOO_MANY_PIXELS');
+  await expect(sniffImage(png(8000, 5001))).rejects.toThrow(sentence);
+  expect(await codeOf(png(2 ** 31 - 1, 2 ** 31 - 1))).toBe('IMAGE_TOO_MANY_PIXELS');
+  expect(await codeOf(jpeg(65_535, 65_535))).toBe('IMAGE_TOO_MANY_PIXELS');
 });
 
-test('too many pixels are said before a missing end', () => {
-  expect(codeOf(png(9000, 9000).subarray(0, 40))).toBe('IMAGE_TOO_MANY_PIXELS');
+test('too many pixels are said before a missing end', async () => {
+  expect(await codeOf(png(9000, 9000).subarray(0, 40))).toBe('IMAGE_TOO_MANY_PIXELS');
 });
 
-test('an end without any picture is an image that was cut', () => {
-  expect(codeOf(Uint8Array.from([0xff, 0xd8, 0xff, 0xd9]))).toBe('IMAGE_TRUNCATED');
+test('an end without any picture is an image that was cut', async () => {
+  expect(await codeOf(Uint8Array.from([0xff, 0xd8, 0xff, 0xd9]))).toBe('IMAGE_TRUNCATED');
 });
 
-test('the larger of canvas and first picture counts for a GIF', () => {
+test('the larger of canvas and first picture counts for a GIF', async () => {
   const gif = fromBase64(tinyImages.gif);
   const at = gif.indexOf(0x2c, 13);
   new DataView(gif.buffer).setUint16(at + 5, 60_000, true);
   new DataView(gif.buffer).setUint16(at + 7, 60_000, true);
-  expect(codeOf(gif)).toBe('IMAGE_TOO_MANY_PIXELS');
+  expect(await codeOf(gif)).toBe('IMAGE_TOO_MANY_PIXELS');
+});
+
+describe('an end that is missing', () => {
+  const read = (name: string) => new Uint8Array(readFileSync(new URL(name, import.meta.url)));
+  const progressive = read('testing/progressive-no-eoi.jpg');
+  const photo = read('../../public/samples/lighthouse.jpg');
+  const cutPhoto = photo.slice(0, -2);
+  const join = (...parts: readonly Uint8Array[]) => new Uint8Array(Buffer.concat(parts));
+  const golden = read('../models/wan22/goldens/image.png');
+  const gif = fromBase64(tinyImages.gif);
+  const marker = Uint8Array.of(0xff, 0xd9);
+  const trailer = new TextEncoder().encode('SEFHk\0\0\0\x01\0\0\0SEFT');
+
+  test.each([
+    ['a progressive JPEG', progressive, join(progressive, marker)],
+    ['a JPEG', cutPhoto, photo],
+    ['a JPEG with the trailer of a phone in its place', join(cutPhoto, trailer), photo],
+    ['a PNG', golden.slice(0, -12), golden],
+    ['a GIF', gif.slice(0, -1), gif],
+  ])('%s is whole, and gets one', async (_name, bytes, whole) => {
+    const image = await sniffImage(bytes);
+    expect(Buffer.compare(image.bytes, whole)).toBe(0);
+    expect(Buffer.compare(publicImage(bytes), publicImage(whole))).toBe(0);
+  });
+
+  test.each([
+    ['progressive', progressive],
+    ['baseline', cutPhoto],
+  ])('a %s JPEG that ends anywhere before is cut', async (_name, bytes) => {
+    const step = Math.ceil(bytes.length / 150);
+    for (let cut = 1; cut < bytes.length; cut += cut < 20 ? 1 : step) {
+      const part = bytes.slice(0, -cut);
+      const code = part.length < 3 ? 'IMAGE_UNREADABLE' : 'IMAGE_TRUNCATED';
+      expect(await codeOf(part), `${cut} bytes`).toBe(code);
+      // A trailer that is longer than what is missing is read as that.
+      if (cut < 200) continue;
+      expect(await codeOf(join(part, trailer)), `${cut} bytes, trailer`).toBe('IMAGE_TRUNCATED');
+    }
+  });
+
+  test('a PNG that ends between two of its chunks is cut', async () => {
+    const rows = deflateSync(Buffer.alloc(20 * 91, 7), { level: 0 });
+    const file = png(30, 20);
+    const chunks = [0, 500, 1000].map((at) => chunk('IDAT', rows.subarray(at, at + 500)));
+    const rest = chunk('IDAT', rows.subarray(1500));
+    const start = file.subarray(0, 33);
+    expect(await codeOf(join(start, ...chunks, rest))).toBe('accepted');
+    for (const count of [1, 2, 3]) {
+      expect(await codeOf(join(start, ...chunks.slice(0, count)))).toBe('IMAGE_TRUNCATED');
+    }
+  });
 });

@@ -1,45 +1,60 @@
 import { KinoraError } from '../contract/errors';
 import { maxImageBytes, maxImagePixels } from '../contract/parameters';
+import { joinBytes } from './bytes';
+import { endOfScans } from './jpeg-scans';
+
+/** The formats that are read: what is not here is refused. */
+export const imageFormats = ['png', 'jpeg', 'webp', 'gif', 'avif', 'bmp'] as const;
+export type ImageFormat = (typeof imageFormats)[number];
 
 /** Format and size of an image file, from its header. */
 export interface ImageHeader {
-  readonly format: 'png' | 'jpeg' | 'webp' | 'gif' | 'avif';
+  readonly format: ImageFormat;
   /** As stored, before any EXIF rotation. */
   readonly width: number;
   readonly height: number;
 }
 
-/** A parsed header: sizes are 0 where they are not known, `complete` says whether the image's end was found. */
+export interface CheckedImage<T extends Uint8Array> extends ImageHeader {
+  /** The file, or where it has no end, a copy that has one. */
+  readonly bytes: T | Uint8Array<ArrayBuffer>;
+}
+
+/** A parsed file: sizes are 0 where they are not known, `complete` says whether the image is whole. */
 interface Parsed {
   readonly width: number;
   readonly height: number;
   readonly complete: boolean;
+  /** The file with an end and nothing behind it, where it has none of its own. */
+  readonly mended?: Uint8Array<ArrayBuffer>;
+  /** The compressed rows of a PNG without an end: only they tell whether all are there. */
+  readonly rows?: readonly Uint8Array<ArrayBuffer>[];
 }
 
 /**
  * Checks format, size and completeness of an image file by its bytes. Browsers decode an incomplete JPEG
  * without an error, and decode before they count pixels (README, "Images"). Bytes after the image's end are
- * allowed.
+ * allowed; so is an end that is missing behind a whole image.
  *
  * @throws KinoraError `IMAGE_EMPTY`, `IMAGE_TOO_LARGE`, `IMAGE_UNREADABLE`, `IMAGE_HEIC`,
  * `IMAGE_TOO_MANY_PIXELS` or `IMAGE_TRUNCATED`
  */
-export function sniffImage(bytes: Uint8Array): ImageHeader {
+export async function sniffImage<T extends Uint8Array>(bytes: T): Promise<CheckedImage<T>> {
   checkImageBytes(bytes.length);
   const format = formatOf(bytes);
   if (format === null) {
     throw new KinoraError(isHeic(bytes) ? 'IMAGE_HEIC' : 'IMAGE_UNREADABLE');
   }
-  const { width, height, complete } = parsers[format](bytes);
+  const { width, height, complete, mended, rows } = parsers[format](bytes);
   if (width * height > maxImagePixels) {
     throw new KinoraError(
       'IMAGE_TOO_MANY_PIXELS',
       `The image has ${width}×${height} pixels, more than ${maxImagePixels / 1e6} megapixels.`,
     );
   }
-  if (!complete) throw new KinoraError('IMAGE_TRUNCATED');
+  if (!complete || (rows && !(await isWhole(rows)))) throw new KinoraError('IMAGE_TRUNCATED');
   if (width === 0 || height === 0) throw new KinoraError('IMAGE_UNREADABLE');
-  return { format, width, height };
+  return { format, width, height, bytes: mended ?? bytes };
 }
 
 /**
@@ -52,20 +67,31 @@ export function checkImageBytes(byteLength: number): void {
   if (byteLength > maxImageBytes) throw new KinoraError('IMAGE_TOO_LARGE');
 }
 
-const parsers: Record<ImageHeader['format'], (bytes: Uint8Array) => Parsed> = {
+/**
+ * The file itself, or where it has no end, a copy that has one and nothing behind it.
+ *
+ * @param bytes of a file that {@link sniffImage} accepts
+ */
+export function withEnd(bytes: Uint8Array, format: ImageFormat): Uint8Array {
+  return parsers[format](bytes).mended ?? bytes;
+}
+
+const parsers: Record<ImageFormat, (bytes: Uint8Array) => Parsed> = {
   png: parsePng,
   jpeg: parseJpeg,
   webp: parseWebp,
   gif: parseGif,
   avif: parseAvif,
+  bmp: parseBmp,
 };
 
 /** The format of an image file by its first bytes; null for another one. */
-export function formatOf(bytes: Uint8Array): ImageHeader['format'] | null {
+export function formatOf(bytes: Uint8Array): ImageFormat | null {
   if (text(bytes, 1, 7) === 'PNG\r\n\x1a\n' && bytes[0] === 0x89) return 'png';
   if (bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff) return 'jpeg';
   if (text(bytes, 0, 4) === 'RIFF' && text(bytes, 8, 4) === 'WEBP') return 'webp';
   if (/^GIF8[79]a$/.test(text(bytes, 0, 6))) return 'gif';
+  if (text(bytes, 0, 2) === 'BM' && bmpHeaders.includes(u32le(bytes, 14))) return 'bmp';
   return /^(.{4})*avi[fs]/s.test(brandsOf(bytes)) ? 'avif' : null;
 }
 
@@ -88,13 +114,33 @@ function parsePng(bytes: Uint8Array): Parsed {
   const known = text(bytes, 12, 4) === 'IHDR' && bytes.length >= 24;
   const width = known ? u32(bytes, 16) : 0;
   const height = known ? u32(bytes, 20) : 0;
-  let hasData = false;
-  for (let at = 8; at + 12 <= bytes.length; at += 12 + u32(bytes, at)) {
+  const rows: Uint8Array<ArrayBuffer>[] = [];
+  let at = 8;
+  for (; at + 12 <= bytes.length; at += 12 + u32(bytes, at)) {
     const type = text(bytes, at + 4, 4);
-    if (type === 'IDAT') hasData = true;
-    if (type === 'IEND') return { width, height, complete: hasData };
+    if (type === 'IDAT') rows.push(bytes.slice(at + 8, at + 8 + u32(bytes, at)));
+    if (type === 'IEND') return { width, height, complete: rows.length > 0 };
   }
-  return { width, height, complete: false };
+  if (at !== bytes.length) return { width, height, complete: false };
+  return { width, height, complete: true, rows, mended: joinBytes([bytes, pngEnd]) };
+}
+
+/** The chunk IEND with its checksum. */
+const pngEnd = Uint8Array.of(0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82);
+
+/** Whether a zlib stream is there to its end. More than any image needs is not unpacked. */
+async function isWhole(parts: readonly Uint8Array<ArrayBuffer>[]): Promise<boolean> {
+  const unpacked = new Blob([...parts]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const reader = unpacked.getReader();
+  try {
+    for (let left = 16 * maxImagePixels; left > 0; ) {
+      const { done, value } = await reader.read();
+      if (done) return true;
+      left -= value.length;
+    }
+    await reader.cancel();
+  } catch {}
+  return false;
 }
 
 // JPEG, marker segments with entropy-coded data between them: ITU-T T.81, annex B
@@ -128,7 +174,10 @@ function parseJpeg(bytes: Uint8Array): Parsed {
       at += 2 + Math.max(2, length);
     }
   }
-  return { width, height, complete: false };
+  const end = endOfScans(bytes);
+  if (end === null) return { width, height, complete: false };
+  const mended = joinBytes([bytes.subarray(0, end), Uint8Array.of(0xff, 0xd9)]);
+  return { width, height, complete: true, mended };
 }
 
 // WebP, RIFF chunks: https://developers.google.com/speed/webp/docs/riff_container
@@ -183,11 +232,31 @@ function parseGif(bytes: Uint8Array): Parsed {
     for (let size = u8(bytes, at); size > 0; size = u8(bytes, at)) at += 1 + size;
     at += 1;
   }
-  return { width, height, complete: false };
+  if (!hasImage || at !== bytes.length) return { width, height, complete: false };
+  return { width, height, complete: true, mended: joinBytes([bytes, Uint8Array.of(0x3b)]) };
 }
 
 function colorTableBytes(flags: number): number {
   return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
+}
+
+/** Sizes of the information header, as Windows and OS/2 write it. */
+const bmpHeaders = [12, 40, 52, 56, 64, 108, 124];
+
+// BMP: https://learn.microsoft.com/windows/win32/gdi/bitmap-storage
+function parseBmp(bytes: Uint8Array): Parsed {
+  const headerBytes = u32le(bytes, 14);
+  if (bytes.length < 14 + headerBytes) return { width: 0, height: 0, complete: false };
+  const isOld = headerBytes === 12;
+  const width = isOld ? u16le(bytes, 18) : u32le(bytes, 18);
+  // Negative where the rows go from top to bottom.
+  const height = isOld ? u16le(bytes, 20) : Math.abs(u32le(bytes, 22) | 0);
+  const rowBytes = 4 * Math.ceil((width * u16le(bytes, isOld ? 24 : 28)) / 32);
+  const isPacked = !isOld && [1, 2].includes(u32le(bytes, 30));
+  const end = u32le(bytes, 10) + (isPacked ? u32le(bytes, 34) : rowBytes * height);
+  // A colour profile may follow the pixels, within the size that the file tells.
+  const mended = bytes.slice(0, Math.max(end, u32le(bytes, 2)));
+  return { width, height, complete: end <= bytes.length, mended };
 }
 
 // AVIF, nested boxes: ISO/IEC 14496-12 and 23008-12

@@ -1,10 +1,10 @@
 import {
   ADTS,
   AudioSample,
-  AudioSampleSink,
   AudioSampleSource,
   BlobSource,
   BufferTarget,
+  Conversion,
   canEncodeAudio,
   EncodedAudioPacketSource,
   EncodedPacketSink,
@@ -21,6 +21,7 @@ import {
   QTFF,
   Quality,
   WAVE,
+  WavOutputFormat,
   WEBM,
 } from 'mediabunny';
 import { type ErrorCode, KinoraError, toKinoraError } from '../contract/errors';
@@ -62,7 +63,7 @@ export async function readSoundDuration(file: Blob): Promise<number> {
  * Puts sound under a video. The video's packets and the metadata are copied. Audio that is AAC already and is not
  * changed is copied too, as far as the video is long; other audio is decoded and encoded as AAC.
  *
- * @param audio of any length: only the part that is heard is decoded
+ * @param audio of any length
  * @returns an MP4 as long as the video; sound that the video has already is replaced
  * @throws KinoraError `AUDIO_UNREADABLE`, also where `start` is behind the end of the audio; `VIDEO_UNREADABLE`;
  *   `ENCODER_FAILED`; `CANCELLED` after an abort
@@ -82,9 +83,10 @@ export async function addSound(
       (await track.getCodec()) === 'aac' &&
       isUnchanged &&
       !(loop && (await track.computeDuration()) < durationSeconds);
-    return copies ? null : await decodePart(track, start, durationSeconds, signal);
+    return copies ? null : await decodeSound(audio, track, start, durationSeconds);
   });
   try {
+    signal.throwIfAborted();
     const aac = sound ? await encodeAac(sound, durationSeconds, settings, signal) : audio;
     return await withAudio(aac, (track) => mux(video, track, facts, signal));
   } catch (thrown) {
@@ -116,89 +118,147 @@ interface Sound {
   readonly sampleRate: number;
   /** Amplitudes from −1 to 1, `channels[channel][index]`; all channels have the same length. */
   readonly channels: readonly Float32Array<ArrayBuffer>[];
+  /** For each channel of the output, the gains of those of the file. */
+  readonly gains: readonly (readonly number[])[];
 }
 
-/** The sound from `start` on, for at most `seconds`. */
-async function decodePart(
+/** Longer audio is decoded from a little before its start on. 17 minutes of stereo have as many bytes. */
+const maxDecodedBytes = 400_000_000;
+
+/** Seconds before a start from which packets are decoded: they need what earlier ones say. */
+const preRoll = 0.5;
+
+/** Samples by which MP3 is late: LAME's delay and that of a decoder. */
+const mp3Delay = 576 + 529;
+
+const left = [1, 0];
+const right = [0, 1];
+const center = [Math.SQRT1_2, Math.SQRT1_2];
+const none = [0, 0];
+const backLeft = [Math.SQRT1_2, 0];
+const backRight = [0, Math.SQRT1_2];
+const backCenter = [0.5, 0.5];
+
+/** Gains into left and right of channels in the order in which decoders give them: ffmpeg's, which leaves out LFE. */
+const downmixes = [
+  ...[[[1]], [left, right], [left, right, center], [left, right, backLeft, backRight]],
+  [left, right, center, backLeft, backRight],
+  [left, right, center, none, backLeft, backRight],
+  [left, right, center, none, backCenter, backLeft, backRight],
+  [left, right, center, none, backLeft, backRight, backLeft, backRight],
+];
+
+/**
+ * The sound from `start` on, for at least `seconds` where it has as many. The browser decodes the whole file where
+ * it can: it knows the delays of encoders and where the last packet ends.
+ */
+async function decodeSound(
+  file: Blob,
   track: InputAudioTrack,
   start: number,
   seconds: number,
-  signal: AbortSignal,
 ): Promise<Sound> {
-  if (!(await track.canDecode())) throw new KinoraError('AUDIO_UNREADABLE');
-  const sampleRate = await track.getSampleRate();
-  const most = Math.round(seconds * sampleRate);
-  const channels = Array.from(
-    { length: await track.getNumberOfChannels() },
-    () => new Float32Array(most),
-  );
-  let length = 0;
-  for await (const sample of new AudioSampleSink(track).samples(start, start + seconds)) {
-    const at = Math.round((sample.timestamp - start) * sampleRate);
-    const frameOffset = Math.max(0, -at);
-    const first = Math.max(0, at);
-    const frameCount = Math.min(sample.numberOfFrames - frameOffset, most - first);
-    if (frameCount > 0) {
-      for (const [planeIndex, channel] of channels.entries()) {
-        const target = channel.subarray(first, first + frameCount);
-        sample.copyTo(target, { planeIndex, format: 'f32-planar', frameOffset, frameCount });
-      }
-      length = first + frameCount;
-    }
-    sample.close();
-    signal.throwIfAborted();
+  // The rates that each browser encodes.
+  const sampleRate = (await track.getSampleRate()) === 44_100 ? 44_100 : 48_000;
+  const duration = await track.computeDuration();
+  const count = await track.getNumberOfChannels();
+  const decode = async (source: Blob) =>
+    new OfflineAudioContext(1, 1, sampleRate).decodeAudioData(await source.arrayBuffer());
+  const codec = await track.getCodec();
+  // Of MP3 and Opus in MP4, Chromium leaves out the delay twice: what the edit list says, and the packets.
+  const isOdd = (codec === 'mp3' || codec === 'opus') && (await hasEditList(track));
+  const isShort = duration * sampleRate * 4 * count <= maxDecodedBytes;
+  let skipped = 0;
+  let buffer = isShort && !isOdd ? await decode(file).catch(() => null) : null;
+  if (!buffer && start < duration) {
+    skipped = Math.max(0, start - preRoll);
+    buffer = await decode(await decodePart(track, skipped, start + seconds));
   }
-  if (length === 0) {
+  const first = Math.round((start - skipped) * sampleRate);
+  if (!buffer || first >= buffer.length) {
     throw new KinoraError('AUDIO_UNREADABLE', `The audio ends before ${start} s.`, {
       remedy: 'Let it start earlier.',
     });
   }
-  return { sampleRate, channels: channels.map((channel) => channel.subarray(0, length)) };
+  const channels = Array.from({ length: buffer.numberOfChannels }, (_, channel) =>
+    buffer.getChannelData(channel).subarray(first),
+  );
+  // AAC with four channels has a centre and one at the back (ISO/IEC 14496-3, table 1.19).
+  const isAac4 = channels.length === 4 && codec === 'aac';
+  const mix = isAac4 ? [left, right, center, backCenter] : downmixes[channels.length - 1];
+  if (!mix) {
+    throw new KinoraError('AUDIO_UNREADABLE', `The audio has ${channels.length} channels.`, {
+      remedy: 'Save it with two channels first.',
+    });
+  }
+  const sides = channels.length === 1 ? [0] : [0, 1];
+  return { sampleRate, channels, gains: sides.map((side) => mix.map((gains) => gains[side] ?? 0)) };
+}
+
+/** Whether the times of packets leave out an encoder's delay. */
+async function hasEditList(track: InputAudioTrack): Promise<boolean> {
+  const format = await track.input.getFormat();
+  return format === MP4 || format === QTFF;
+}
+
+/** A part of a sound as WAV. */
+async function decodePart(track: InputAudioTrack, from: number, to: number): Promise<Blob> {
+  const isLate = (await track.getCodec()) === 'mp3' && !(await hasEditList(track));
+  const delay = isLate ? mp3Delay / (await track.getSampleRate()) : 0;
+  const output = new Output({ format: new WavOutputFormat(), target: new BufferTarget() });
+  const conversion = await Conversion.init({
+    input: track.input,
+    output,
+    tags: {},
+    trim: { start: from + delay, end: to + delay },
+    video: { discard: true },
+    audio: (one) => (one.id === track.id ? { codec: 'pcm-f32' } : { discard: true }),
+  });
+  if (!conversion.isValid) throw new KinoraError('AUDIO_UNREADABLE');
+  await conversion.execute();
+  return new Blob([output.target.buffer ?? new ArrayBuffer(0)]);
 }
 
 /** An MP4 of `seconds` of sound: looped or not, with its fades, in AAC-LC of at most two channels. */
 async function encodeAac(
-  { sampleRate, channels }: Sound,
+  { sampleRate, channels, gains }: Sound,
   seconds: number,
   { fadeIn, fadeOut, loop }: SoundSettings,
   signal: AbortSignal,
 ): Promise<Blob> {
-  // The rates that each browser encodes.
-  const format = {
-    sampleRate: sampleRate === 44_100 ? 44_100 : 48_000,
-    numberOfChannels: Math.min(2, channels.length),
-  };
+  const format = { sampleRate, numberOfChannels: gains.length };
   if (!(await canEncodeAudio('aac', { ...encoding, ...format }))) {
     const { registerAacEncoder } = await import('@mediabunny/aac-encoder');
     registerAacEncoder();
   }
   const available = channels[0]?.length ?? 0;
-  const total = loop ? Math.round(seconds * sampleRate) : available;
-  const gain = (index: number) => {
+  const heard = Math.round(seconds * sampleRate);
+  const total = loop ? heard : Math.min(available, heard);
+  const fade = (index: number) => {
     const rise = fadeIn > 0 ? Math.min(1, index / (fadeIn * sampleRate)) : 1;
     const fall = fadeOut > 0 ? Math.min(1, (total - index) / (fadeOut * sampleRate)) : 1;
     return rise * fall;
   };
   return writeMp4(async (output) => {
-    const source = new AudioSampleSource({ ...encoding, transform: format });
+    const source = new AudioSampleSource(encoding);
     output.addAudioTrack(source);
     await output.start();
     for (let first = 0; first < total; first += sampleRate) {
       signal.throwIfAborted();
       const length = Math.min(sampleRate, total - first);
-      const data = new Float32Array(length * channels.length);
-      for (const [number, channel] of channels.entries()) {
+      const data = new Float32Array(length * gains.length);
+      for (const [side, mix] of gains.entries()) {
         for (let i = 0; i < length; i++) {
-          const amplitude = channel[(first + i) % available] as number;
-          data[number * length + i] = amplitude * gain(first + i);
+          const at = (first + i) % available;
+          const amplitude = mix.reduce((sum, gain, n) => sum + gain * (channels[n]?.[at] ?? 0), 0);
+          data[side * length + i] = amplitude * fade(first + i);
         }
       }
       const sample = new AudioSample({
         data,
         format: 'f32-planar',
-        numberOfChannels: channels.length,
-        sampleRate,
-        timestamp: first / sampleRate - packetLength / format.sampleRate,
+        ...format,
+        timestamp: (first - packetLength) / sampleRate,
       });
       await source.add(sample);
       sample.close();
@@ -225,7 +285,7 @@ async function mux(
     return await writeMp4(async (output) => {
       const pictures = new EncodedVideoPacketSource('avc');
       const sounds = new EncodedAudioPacketSource('aac');
-      output.addVideoTrack(pictures, { frameRate });
+      output.addVideoTrack(pictures, { frameRate, rotation: await picture.getRotation() });
       output.addAudioTrack(sounds);
       output.setMetadataTags(tags);
       await output.start();

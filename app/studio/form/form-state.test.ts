@@ -203,7 +203,7 @@ describe('errors', () => {
     expect(shownErrors(emptyForm)).toEqual({});
     const checked = changeForm(emptyForm, { type: 'checked' });
     expect(shownErrors(checked)).toEqual({
-      image: 'There is no image. Choose, drop or paste a JPEG, PNG, WebP, AVIF or GIF image.',
+      image: 'There is no image. Choose, drop or paste a JPEG, PNG, WebP, AVIF, GIF or BMP image.',
       prompt: 'The prompt is empty. Describe what should happen in the video.',
     });
   });

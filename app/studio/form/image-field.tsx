@@ -78,7 +78,7 @@ export function ImageField(props: {
           id={id}
           type="file"
           multiple={name === 'image'}
-          accept="image/jpeg,image/png,image/webp,image/avif,image/gif,image/heic,image/heif,.heic,.heif,video/mp4"
+          accept="image/jpeg,image/png,image/webp,image/avif,image/gif,image/bmp,image/heic,image/heif,.heic,.heif,video/mp4"
           {...describedBy(id, error)}
           onChange={choose}
         />

@@ -2,11 +2,14 @@ import type { ErrorCode } from '../../../lib/contract/errors';
 
 /** The errors of `lib/contract/errors.ts`: what is wrong, and what to do. */
 export const errors: Readonly<Record<ErrorCode, readonly [message: string, remedy: string]>> = {
-  IMAGE_MISSING: ['没有图片。', '选择、拖入或粘贴一张 JPEG、PNG、WebP、AVIF 或 GIF 图片。'],
+  IMAGE_MISSING: ['没有图片。', '选择、拖入或粘贴一张 JPEG、PNG、WebP、AVIF、GIF 或 BMP 图片。'],
   IMAGE_EMPTY: ['图片文件是空的（零字节）。', '换一个文件，或重新保存它。'],
   IMAGE_TOO_LARGE: ['图片文件大于 20 MB。', '把它存为 JPEG，或缩小尺寸。'],
   IMAGE_TOO_MANY_PIXELS: ['图片超过 4000 万像素。', '请先缩小它；长边 1280 像素就够了。'],
-  IMAGE_UNREADABLE: ['浏览器无法把这个文件读作图片。', '使用 JPEG、PNG、WebP、AVIF 或 GIF 图片。'],
+  IMAGE_UNREADABLE: [
+    '浏览器无法把这个文件读作图片。',
+    '使用 JPEG、PNG、WebP、AVIF、GIF 或 BMP 图片。',
+  ],
   IMAGE_HEIC: [
     '图片是 HEIC 格式，Kinora 无法读取。',
     '把它存为或导出为 JPEG。在 iPhone 上，“设置 → 相机 → 格式 → 兼容性最佳”会拍摄 JPEG。',

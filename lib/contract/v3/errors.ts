@@ -20,7 +20,7 @@ const table = {
   INVALID_IMAGE: [
     400,
     'The image cannot be used.',
-    'Use a JPEG, PNG, WebP, AVIF or GIF image of at most 20 MB and 40 megapixels.',
+    'Use a JPEG, PNG, WebP, AVIF, GIF or BMP image of at most 20 MB and 40 megapixels.',
   ],
   UNAUTHORIZED: [
     401,

@@ -1,7 +1,7 @@
 import type { endpoints, OperationId } from './endpoints';
 import type { ApiErrorCode } from './errors';
 import { predictionCodeMeanings } from './prediction';
-import refusedFields from './refused-fields.json';
+import refusedFields from './refused-fields.json' with { type: 'json' };
 
 /** Operations of the public document. */
 export type PublicOperation = {
@@ -96,7 +96,7 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   },
   uploadBinary: {
     tag: 'Files',
-    description: 'An image (JPEG, PNG, WebP, AVIF, GIF) or a LoRA (`.safetensors`).',
+    description: 'An image (JPEG, PNG, WebP, AVIF, GIF, BMP) or a LoRA (`.safetensors`).',
     errors: ['INVALID_PARAMETER', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
   },
   uploadBinaryLegacy: {

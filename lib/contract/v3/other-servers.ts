@@ -1,7 +1,7 @@
 import { noises } from '../lora-files';
 import { sizes } from '../request';
 import { ApiError } from './errors';
-import refusedFields from './refused-fields.json';
+import refusedFields from './refused-fields.json' with { type: 'json' };
 
 /** Families whose hosted models have no `size`: the image decides. */
 const sizedByImage: readonly string[] = ['wavespeed-ai/wan-2.2'];

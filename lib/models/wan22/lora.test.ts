@@ -477,7 +477,10 @@ describe('what does not fit is refused', () => {
       'a scale that is NaN',
       { [`${goodDown.replace(/weight$/, 'scale_weight')}`]: f32([], [Number.NaN]) },
     ],
-    ['two scales', { [`${goodDown.replace(/weight$/, 'scale_weight')}`]: f32([2], [1, 1]) }],
+    [
+      'three scales of two rows',
+      { [`${goodDown.replace(/weight$/, 'scale_weight')}`]: f32([3], [1, 1, 1]) },
+    ],
     ['factors that are NaN', { [goodUp]: f32([64, 2], Array(128).fill(Number.NaN)) }],
     [
       'alpha that is infinite',

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FilesTest, startFilesTest } from '../testing/node';
 
@@ -86,4 +87,16 @@ it('knows an own link under another name of this machine', async () => {
   expect(other).toContain('LocalHost');
   expect((await submit(other)).status).toBe(200);
   expect((await submit(`${other}0`)).body.message).toContain('is not there, or has expired');
+});
+
+it('takes a whole JPEG without an end, and refuses one that is cut', async () => {
+  const file = new URL('../../../lib/video/testing/progressive-no-eoi.jpg', import.meta.url);
+  const jpeg = await readFile(file);
+  const { status, body } = await submit(jpeg.toString('base64'));
+  expect(status, body.message).toBe(200);
+  const job = await node.relay.jobs.get(body.data?.id ?? '');
+  expect(job?.image).toMatchObject({ type: 'image/jpeg' });
+  const cut = await submit(jpeg.subarray(0, -40).toString('base64'));
+  expect(cut.status).toBe(400);
+  expect(cut.body.message).toMatch(/ends too early/);
 });

@@ -148,7 +148,7 @@ export function createIntake(context: IntakeContext) {
 
 /** The size of a video whose image decides it. */
 async function sizeOf({ blobs }: IntakeContext, { key }: JobImage): Promise<Size> {
-  return isUpright(await buffer((await blobs.read(key)).body)) ? '720*1280' : '1280*720';
+  return (await isUpright(await buffer((await blobs.read(key)).body))) ? '720*1280' : '1280*720';
 }
 
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
@@ -230,7 +230,7 @@ async function keepImage(
   const { config } = context;
   const bytes = content.length;
   if (bytes > maxBytesOf(config)) throw tooLarge(field, config);
-  const type = checkImage(content, field);
+  const type = await checkImage(content, field);
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const named = { filename, contentType: type, jobId };
   const upload = await keepFile(context, owner, named, content, bytes, async () => type);

@@ -250,7 +250,7 @@ export async function takeOwnVideo(
 ): Promise<JobRow> {
   const { config, store, rows } = context;
   const isUnsafe = isFlagged(video.safety);
-  const poster = jpegOf(video);
+  const poster = await jpegOf(video);
   const { prompt } = video.parameters;
   if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
     throw new ApiError('PROMPT_REFUSED');
@@ -272,11 +272,15 @@ export async function takeOwnVideo(
 }
 
 /** The picture that is sent with a video; null without one, and for a flagged video. @throws ApiError `INVALID_PARAMETER` */
-export function jpegOf({ poster, safety }: Pick<OwnVideo, 'poster' | 'safety'>): Uint8Array | null {
+export async function jpegOf({
+  poster,
+  safety,
+}: Pick<OwnVideo, 'poster' | 'safety'>): Promise<Uint8Array | null> {
   if (poster === undefined || isFlagged(safety)) return null;
   const bytes = Buffer.from(poster, 'base64');
   try {
-    if (sniffImage(bytes).format === 'jpeg') return bytes;
+    const image = await sniffImage(bytes);
+    if (image.format === 'jpeg') return image.bytes;
   } catch (cause) {
     if (!(cause instanceof KinoraError)) throw cause;
   }

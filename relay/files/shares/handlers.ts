@@ -104,7 +104,8 @@ const getOembed: FileHandler = async ({ files }, { request, query }) => {
   const address = links.share(id);
   /** Unless it is larger than the caller takes: it may not be made smaller. */
   const thumbnail = async (name: PictureName) => {
-    const { width, height } = sniffImage((await picture(files, openShare, name)).bytes);
+    const { bytes } = await picture(files, openShare, name);
+    const { width, height } = await sniffImage(bytes);
     if (fitted({ width, height }, query).width < width) return null;
     const size = { thumbnail_width: width, thumbnail_height: height };
     return { thumbnail_url: `${address}/${name}`, ...size };

@@ -536,7 +536,7 @@ test('a signed-in page uploads a video of the studio, shares it, lists its links
   const put = (headers: Record<string, string> = page) =>
     node.get(address, { method: 'PUT', headers, body: bytes });
   const poster = await readFile(new URL('../../../public/samples/still.jpg', import.meta.url));
-  const { width, height } = sniffImage(poster);
+  const { width, height } = await sniffImage(poster);
   const video = {
     sha256,
     parameters: parseParameters({ prompt: 'A studio', seed: 5 }),

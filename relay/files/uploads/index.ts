@@ -7,7 +7,7 @@ import busboy from 'busboy';
 import { and, desc, eq, gt, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
-import { sniffImage } from '../../../lib/video/sniff';
+import { imageFormats, sniffImage } from '../../../lib/video/sniff';
 import { readSafetensorsHeader } from '../../../lib/weights/formats/safetensors';
 import { blobFile } from '../../../lib/weights/formats/source';
 import type { Caller } from '../../access/caller';
@@ -246,7 +246,7 @@ async function checkFile(
   { contentType, filename }: Pick<UploadRow, 'contentType' | 'filename'>,
 ): Promise<string> {
   if (contentType === loraType) return await checkLora(file, filename);
-  return checkImage(await readFile(file));
+  return await checkImage(await readFile(file));
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
@@ -348,7 +348,7 @@ function openForm({ headers }: Request): busboy.Busboy {
 
 /** Content type of adapters: safetensors has no registered one. */
 export const loraType = 'application/octet-stream';
-const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'image/avif'];
+const imageTypes = imageFormats.map((format) => `image/${format}`);
 
 /**
  * The content type of a file by its announced type, and by its name.
@@ -364,7 +364,7 @@ function announcedType(filename: string, type = ''): string {
   if (known !== undefined) return known;
   throw invalidField(
     'filename',
-    'filename must be that of a PNG, JPEG, WebP, GIF or AVIF image or of a .safetensors file.',
+    'filename must be that of a PNG, JPEG, WebP, GIF, AVIF or BMP image or of a .safetensors file.',
   );
 }
 
@@ -389,9 +389,9 @@ function checkFilename(text: string): string {
 }
 
 /** The content type that an image's bytes have. @throws ApiError `INVALID_IMAGE` with what is wrong, for the field */
-export function checkImage(bytes: Uint8Array, field = 'image'): string {
+export async function checkImage(bytes: Uint8Array, field = 'image'): Promise<string> {
   try {
-    return `image/${sniffImage(bytes).format}`;
+    return `image/${(await sniffImage(bytes)).format}`;
   } catch (thrown) {
     throw invalidField(field, sentenceOf(thrown), { code: 'INVALID_IMAGE', cause: thrown });
   }

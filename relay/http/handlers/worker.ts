@@ -130,7 +130,7 @@ export const workerHandlers = {
     }
     const job = await relay.jobs.lease(id, token, caller.keyId);
     const report = checkReport(job, result);
-    const poster = jpegOf({ ...report, poster: sent });
+    const poster = await jpegOf({ ...report, poster: sent });
     const video = { jobId: id, owner: job.owner, sha256: result.sha256 };
     const { key: outputKey } = await takeVideo(relay.files, video, job.input, result.bytes);
     const stored = { ...result, ...report, outputKey };
