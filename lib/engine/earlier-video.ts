@@ -35,7 +35,7 @@ export async function endOfEarlier(
  * @param latents how many are wanted; fewer where the video is shorter
  * @throws KinoraError `VIDEO_UNREADABLE`
  */
-export async function framesOfEnd(
+async function framesOfEnd(
   video: Blob,
   manifest: ModelManifest,
   { native, delivered }: Parameters<typeof endOfEarlier>[2],

@@ -12,7 +12,6 @@ const pages = {
   headless: 'app/headless/main.ts',
   parity: 'lib/cli/dev/pages/parity.ts',
   bench: 'lib/cli/dev/pages/bench.ts',
-  compare: 'lib/cli/dev/pages/compare.ts',
 } as const;
 export type BarePage = keyof typeof pages;
 
