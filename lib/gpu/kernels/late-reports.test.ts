@@ -91,7 +91,8 @@ const reports = [
 test.each(reports)(
   'where a device reports $delay ms late (at fixed times: $polled), the tuner finds the fastest variants',
   async ({ delay, polled }) => {
-    for (let seed = 1; seed <= 20; seed++) {
+    // Each submission of a device that reports at once is a timer here: its twenty take seconds.
+    for (let seed = 1; seed <= (delay < 5 ? 5 : 20); seed++) {
       const tuned = await tuneOn({ delay, polled, noise: 0.1, seed: seed * 7919 });
       // A variant that has begun is timed to its end.
       expect(tuned.milliseconds).toBeLessThan(11_500);
