@@ -23,7 +23,10 @@ export function showLibraryJob(state: LibraryState): void {
     awake = new AbortController();
     keepAwake(awake.signal);
   }
-  const parts = working.flatMap(({ entry }) => entry.parts);
+  // A part that two of them share counts for its owner.
+  const parts = working.flatMap(({ entry }) =>
+    entry.parts.filter(({ component }) => !entry.shared?.includes(component)),
+  );
   const { bytesDone, bytesTotal } = sumProgress([progressOf(parts), ...loras]);
   const rate = working.reduce((sum, { entry }) => sum + entry.bytesPerSecond, 0);
   // The speed of a LoRA's download is not measured.

@@ -233,7 +233,9 @@ export class Generation {
         write: async (data) => {
           // The first frame is the start image.
           if (isServed && added === middle) {
-            picture.poster = await toSmallJpeg({ ...format, data }, mostPosterBytes);
+            // The video is worth more than its poster.
+            const poster = await toSmallJpeg({ ...format, data }, mostPosterBytes).catch(() => null);
+            if (poster) picture.poster = poster;
           }
           added += 1;
           await output.add(data);

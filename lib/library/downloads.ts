@@ -160,7 +160,7 @@ export class Downloads {
     // Local files are not to be had again after a reload.
     const fetched = requested.filter((component) => !local.has(component));
     await this.registry.want(model, (wanted) => {
-      for (const one of fetched) wanted.set(one, sizes.get(one) ?? null);
+      for (const one of fetched) wanted.set(one, sizes.get(one) ?? wanted.get(one) ?? null);
     });
     const choose = () => this.#choose(model, precision);
     // As long as a part is kept in another precision, that one is the model's.

@@ -1,5 +1,9 @@
+import { maxImagePixels } from '../contract/parameters';
+
 /** Most scans that are read: encoders write about ten, and a short one can stand for the whole image. */
 const maxScans = 100;
+/** Most Huffman tables: one of no code takes 17 bytes of a file, and 128 KB here. */
+const maxTables = 1000;
 /** Precision of a coefficient that no scan has given yet. */
 const unknown = 255;
 
@@ -38,6 +42,7 @@ class ScanReader {
   private components: readonly Component[] = [];
   /** Interleaved units of the image. */
   private units = 0;
+  private tablesRead = 0;
   private progressive = false;
   private restartInterval = 0;
   private at = 2;
@@ -78,6 +83,8 @@ class ScanReader {
 
   private readTables(segment: number): void {
     for (let at = segment; at < this.at; ) {
+      this.tablesRead += 1;
+      if (this.tablesRead > maxTables) throw new RangeError('Too many tables.');
       const table = new Uint16Array(0x10000);
       this.tables.set(this.view.getUint8(at), table);
       const counts = this.bytes.subarray(at + 1, at + 17);
@@ -110,7 +117,11 @@ class ScanReader {
       axes.map(of).reduce((a, b) => a * b);
     this.progressive = progressive;
     this.units = product(({ size, most }) => Math.ceil(size / (8 * most)));
-    if (!(this.units > 0)) throw new RangeError('An image of no known size.');
+    const pixels = product(({ size }) => size);
+    const isFirst = this.components.length === 0;
+    if (!(this.units > 0 && pixels <= maxImagePixels && listed.length <= 4 && isFirst)) {
+      throw new RangeError('A frame that no encoder writes.');
+    }
     this.components = listed.map(({ id, factors }) => {
       const factor = (axis: number) => factors[axis] ?? 0;
       const blocks = product(({ size, most }, n) =>

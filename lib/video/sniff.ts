@@ -255,8 +255,14 @@ function parseBmp(bytes: Uint8Array): Parsed {
   const isPacked = !isOld && [1, 2].includes(u32le(bytes, 30));
   const end = u32le(bytes, 10) + (isPacked ? u32le(bytes, 34) : rowBytes * height);
   // A colour profile may follow the pixels, within the size that the file tells.
-  const mended = bytes.slice(0, Math.max(end, u32le(bytes, 2)));
-  return { width, height, complete: end <= bytes.length, mended };
+  const whole = Math.max(end, u32le(bytes, 2));
+  const complete = end <= bytes.length;
+  return {
+    width,
+    height,
+    complete,
+    ...(whole < bytes.length && { mended: bytes.slice(0, whole) }),
+  };
 }
 
 // AVIF, nested boxes: ISO/IEC 14496-12 and 23008-12

@@ -4,6 +4,7 @@ import { fileSha256 } from '../contract/file-sha256';
 import type { ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { optionsOfFields } from '../contract/run';
+import { isFlagged } from '../contract/safety-flag';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
 import { profileOfModel } from '../contract/v3/prediction';
 import type { Heartbeat, WorkerJob } from '../contract/v3/worker';
@@ -145,9 +146,10 @@ export class Attempt {
         encoder: result.encoder,
         safety: result.safety ?? notChecked,
         prompt_optimization: result.promptOptimization ?? null,
-        ...(result.poster && {
-          poster: base64(new Uint8Array(await result.poster.arrayBuffer())),
-        }),
+        ...(result.poster &&
+          !isFlagged(result.safety ?? notChecked) && {
+            poster: base64(new Uint8Array(await result.poster.arrayBuffer())),
+          }),
       };
       const heartbeatMs = job.heartbeat_interval_ms;
       const finished = { id: this.id, job: this.job, heartbeatMs, videoFile, completion };

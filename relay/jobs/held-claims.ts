@@ -90,7 +90,10 @@ export function createHeldClaims(dependencies: {
       let job: ClaimedJob | null = null;
       if (await mayFind(caller)) {
         // A claim compares its worker with the others.
-        await workers.flush();
+        await workers.flush().catch((error: unknown) => {
+          if (storageDown(error)) throw error;
+          log.warn({ err: error }, 'workers could not be written');
+        });
         job = await jobs.claimNext(caller, worker);
       }
       // It may have been the last one.

@@ -108,6 +108,9 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     },
     /** The connection of a waiting worker has ended. Written at once: it may come again, to another node. */
     async disconnected(caller: Caller, declaration: WorkerDeclaration): Promise<void> {
+      // What it was before must be known first: the end of a connection says nothing of a busy worker.
+      await flush();
+      if (unwritten.has(declaration.worker_id)) return;
       seen(caller, declaration, 'paused', true);
       await flush();
     },
