@@ -122,6 +122,9 @@ function isRejected(thrown: unknown): boolean {
   return thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED';
 }
 
+/** What an adapter may bring about by its size, on a worker that is in order. */
+const ofAdapters: readonly ErrorCode[] = ['OUT_OF_MEMORY', 'INTERNAL'];
+
 /** Suspect failures in a row after which it is the worker. */
 const suspectsInARow = 3;
 
@@ -139,9 +142,8 @@ export class Fitness {
    * @returns whether the worker should take itself out
    */
   judge(error: KinoraError | null, adapters = false): boolean {
+    if (error && adapters && ofAdapters.includes(error.code)) return false;
     const prospect = error === null ? 'never' : prospects[error.code];
-    // An adapter may bring it about on a worker that is in order.
-    if (adapters && prospect === 'suspect') return false;
     // A request that is at fault was found so by a worker that works.
     if (prospect === 'never') this.#suspects = 0;
     if (prospect === 'suspect') this.#suspects += 1;

@@ -130,15 +130,14 @@ export const workerHandlers = {
     }
     const job = await relay.jobs.lease(id, token, caller.keyId);
     const report = checkReport(job, result);
+    const poster = await jpegOf({ ...report, poster: sent });
     const video = { jobId: id, owner: job.owner, sha256: result.sha256 };
     const { key: outputKey } = await takeVideo(relay.files, video, job.input, result.bytes);
     const stored = { ...result, ...report, outputKey };
     const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
     const warn = (sentence: string) => (err: unknown) =>
       relay.log.warn({ request_id: requestId, err }, sentence);
-    await jpegOf({ ...report, poster: sent })
-      .then((poster) => keepPoster(relay.files, completed, poster))
-      .catch(warn('a poster was not stored'));
+    await keepPoster(relay.files, completed, poster).catch(warn('a poster was not stored'));
     await relay.files.rows
       .give(outputKey, completed)
       .catch(warn('a video still expires with the time of an attempt'));
