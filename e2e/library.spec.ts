@@ -299,7 +299,7 @@ test(
       await expect(page.getByLabel('Model', { exact: true })).toHaveValue('deeper');
       await page.getByRole('button', { name: 'Use lantern.safetensors of the library' }).click();
       await studio.chooseCpu();
-      await page.getByLabel('GPU memory').fill('0.0045');
+      await page.getByLabel('GPU memory').fill('0.0043');
       await studio.generate();
       await expect(studio.progress).toContainText(
         /\d+ of 64 blocks stays? in memory; the others are read from disk in every step\./,
