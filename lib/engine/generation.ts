@@ -234,7 +234,9 @@ export class Generation {
           // The first frame is the start image.
           if (isServed && added === middle) {
             // The video is worth more than its poster.
-            const poster = await toSmallJpeg({ ...format, data }, mostPosterBytes).catch(() => null);
+            const poster = await toSmallJpeg({ ...format, data }, mostPosterBytes).catch(
+              () => null,
+            );
             if (poster) picture.poster = poster;
           }
           added += 1;
