@@ -183,16 +183,25 @@ export class WebGpuBackend extends Counted implements Backend {
     });
     // Outside of the queue, so that reads which were begun together wait together.
     return this.#explained(async () => {
-      await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, size));
-      const content = staging.getMappedRange(0, size).slice(0, bytes);
-      const data =
-        tensor.dtype === 'float16' ? fromHalf(new Uint16Array(content)) : new Float32Array(content);
-      staging.unmap();
-      await this.#faults.confirmRead();
-      // One buffer for all readbacks that come one after another, grown to the largest so far.
-      if (this.#staging || this.#disposed) staging.destroy();
-      else this.#staging = staging;
-      return data;
+      let isKept = false;
+      try {
+        await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, size));
+        const content = staging.getMappedRange(0, size).slice(0, bytes);
+        const data =
+          tensor.dtype === 'float16'
+            ? fromHalf(new Uint16Array(content))
+            : new Float32Array(content);
+        staging.unmap();
+        await this.#faults.confirmRead();
+        // One buffer for all readbacks that come one after another, grown to the largest so far.
+        if (!this.#staging && !this.#disposed) {
+          this.#staging = staging;
+          isKept = true;
+        }
+        return data;
+      } finally {
+        if (!isKept) staging.destroy();
+      }
     });
   }
 

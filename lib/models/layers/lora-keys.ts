@@ -21,6 +21,9 @@ const endings: readonly (readonly [ending: RegExp, role: LoraRole])[] = [
   [/\.diff$/, 'diff'],
 ];
 
+/** The end of a key that only a LoRA has, whatever its model. */
+export const loraEnding = new RegExp(endings.map(([ending]) => ending.source).join('|'));
+
 /** Some files have several of them. */
 const prefixes =
   /^(base_model\.model\.|(model\.)?diffusion_model\.|transformer\.|(lora_unet|lora_transformer|lycoris)[._]+)+/;

@@ -1,5 +1,6 @@
 import type { RecognisedFile } from '../../pipeline/installation';
 import type { TensorFile } from '../../weights';
+import { loraEnding } from '../layers/lora-keys';
 import { type Contents, contentsOf } from './contents';
 
 /** Tells what files are by what they contain; null where it does not know. */
@@ -21,12 +22,12 @@ export function recogniseBy(
 /** A file that is no part of the model. */
 export const foreign = (name: string): RecognisedFile => ({ name, component: null });
 
-const loraName =
-  /^lora_unet_|\.(lora_[AB]|lora_up|lora_down|lora\.up|lora\.down)(\.default)?\.weight$|\.(diff|diff_b|diff_m|alpha)$|\.(hada_w1_a|lokr_w1|dora_scale)$/;
+/** Of other adapters, which are not read. */
+const otherAdapter = /^lora_unet_|\.(hada_w1_a|lokr_w1|dora_scale)$/;
 
 /** A LoRA of whatever model. */
 export function lora(contents: Contents): RecognisedFile | null {
-  return contents.has(loraName) ? foreign('a LoRA') : null;
+  return contents.has(loraEnding) || contents.has(otherAdapter) ? foreign('a LoRA') : null;
 }
 
 /** Architectures that GGUF files of image and video models name. */
