@@ -207,6 +207,7 @@ class Tuner {
     if (best !== null && open()) {
       // It may have been measured once.
       const [rate = 0] = await this.#time(tuned, [best], rates.get(best) ?? 0, rounds);
+      this.#note(tuned, best, { rate });
       rates.set(best, rate);
     }
     best ??= await this.#untimed(tuned);
