@@ -90,6 +90,7 @@ const reports = [
 
 test.each(reports)(
   'where a device reports $delay ms late (at fixed times: $polled), the tuner finds the fastest variants',
+  { tags: ['full'] },
   async ({ delay, polled }) => {
     // Each submission of a device that reports at once is a timer here: its twenty take seconds.
     for (let seed = 1; seed <= (delay < 5 ? 5 : 20); seed++) {
