@@ -277,9 +277,10 @@ export class Transformer {
       for (const [stream, { text }] of runs.entries()) {
         if (index > 0) await clip.selfAttention(stream, block, times);
         await clip.crossFeedForward(stream, block, times, text);
-        // Data that is written to streamed blocks takes memory until the device has done what is before it.
-        if (this.blocks.isStreamed(index)) await this.backend.settle();
-        else await handleMessages();
+        // Data that is written to streamed blocks takes memory until the device has done what is before it. On the
+        // CPU nothing is waited for: its timer lets checkpoints be written.
+        const settles = this.backend.kind === 'wasm' || this.blocks.isStreamed(index);
+        await (settles ? this.backend.settle() : handleMessages());
         options.signal?.throwIfAborted();
         if (stream === 0) await options.afterBlock?.(index);
       }
