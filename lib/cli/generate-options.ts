@@ -131,7 +131,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
                           \`npm run models\`; what is missing is downloaded after a question
   --fast                  the model's ultra-fast variant instead of its standard one
   --decoder NAME          ${decoderKinds.join(' or ')} (default the variant's)
-  --cache                 lets steps reuse results of earlier ones: faster, nearly the same
+  --cache                 lets steps reuse results of earlier ones: faster, nearly the same; for
+                          models with ratios of MagCache, as wan2.2-ti2v-5b
   --guidance-adapter      the adapter that computes in one pass a step what guidance takes two for:
                           half the time, nearly the same; for the standard variant
   --adapter-strength X    ${strengths.min} to ${strengths.max} (default ${strengths.default}): how strongly an adapter of the model acts; lower helps

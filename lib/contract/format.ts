@@ -1,3 +1,4 @@
+import type { CacheKind } from './applied';
 import type { ComponentId, ModelComponent } from './manifest';
 import type { ProfileName } from './profile';
 import type { Phase } from './progress';
@@ -18,6 +19,13 @@ export const phaseNames: Readonly<Record<Phase, string>> = {
 export const profileTitles: Readonly<Record<ProfileName, string>> = {
   standard: 'Standard',
   'ultra-fast': 'Ultra-fast',
+};
+
+/** Names of the caches of steps, for page and command line. */
+export const cacheNames: Readonly<Record<CacheKind, string | null>> = {
+  none: null,
+  magcache: 'MagCache',
+  easycache: 'EasyCache',
 };
 
 /** Names and purposes of the usual parts of a model, for page and command line. */
