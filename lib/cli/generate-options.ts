@@ -111,7 +111,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --last-image-at SECOND  the video shows it then and goes on; with --loop only so
   --last-crop, --last-fit how it lies in the frame, like --crop and --fit
   --prompt TEXT           what should happen (default: a prompt for the sample)
-  --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
+  --optimize-prompt       continues the prompt with the language model of \`npm run models\` first
   --negative-prompt TEXT  what should not appear (default: what the model's makers use, if anything);
                           '' for none
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})

@@ -40,7 +40,7 @@ export const componentTexts = {
   adapter: { name: 'Few-step adapter', purpose: 'Lets ultra-fast videos be made in a few steps' },
   guidance_adapter: { name: 'Guidance adapter', purpose: 'Lets a step take one pass, not two' },
   safety_checker: { name: 'Safety checker', purpose: 'Flags videos that may be unsafe for work' },
-  language_model: { name: 'Language model', purpose: 'Rewords prompts' },
+  language_model: { name: 'Language model', purpose: 'Continues prompts' },
 };
 
 /** Whether page and command line have texts for a part. */
