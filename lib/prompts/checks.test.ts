@@ -108,8 +108,13 @@ test.each([
   );
 });
 
-test.each(['[ключ] the dog says “你好” and runs', 'the [dog runs', '((the cat)) sits on a mat'])(
-  'brackets, quotations and weights keep no prompt from being read: %s',
+test.each([
+  '[ключ] the dog says “你好” and runs',
+  'the [dog runs',
+  '((the cat)) sits on a mat',
+  'majestic eagle soaring above snowy mountains, cinematic lighting, golden hour',
+])(
+  'brackets, quotations, weights and keywords keep no prompt from being read: %s',
   (original) => expect(read(original).lexicon.language).toBe('en'),
 );
 

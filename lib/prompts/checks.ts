@@ -55,8 +55,11 @@ const form: Check = (sentence, { lexicon }) =>
     ? null
     : sentence.slice(0, 40);
 
+/** Share of stop words that each sentence of prose has; a list of keywords has fewer, random letters a few. */
+const proseShare = 0.2;
+
 const language: Check = (sentence, { lexicon }) => {
-  const found = languagesOf(sentence);
+  const found = languagesOf(sentence, proseShare);
   return found.includes(lexicon.language) ? null : found.join(' or ') || 'unknown';
 };
 

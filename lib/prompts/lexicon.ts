@@ -96,8 +96,10 @@ export const lexicons = Object.fromEntries(
 /**
  * The languages of which a text has the most evidence, by its script and the words of our lists: several where
  * they have the same, none where the evidence is weak.
+ *
+ * @param leastShare of the words of an alphabet that must be evidence
  */
-export function languagesOf(text: string): readonly Language[] {
+export function languagesOf(text: string, leastShare = 0): readonly Language[] {
   const count = (script: RegExp) => text.match(script)?.length ?? 0;
   const letters = count(/\p{L}/gu);
   const han = count(/\p{Script=Han}/gu);
@@ -111,7 +113,6 @@ export function languagesOf(text: string): readonly Language[] {
   };
   const scores = languages.map((language) => (language === 'zh' ? 0 : score(language)));
   const most = Math.max(...scores);
-  // A text of a language has more of its stop words; a random one has a few of each.
-  if (most < Math.max(2, 0.4 * words.length)) return [];
+  if (most < Math.max(2, 2 * leastShare * words.length)) return [];
   return languages.filter((_, i) => scores[i] === most);
 }
