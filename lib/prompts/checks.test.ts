@@ -113,9 +113,8 @@ test.each([
   'the [dog runs',
   '((the cat)) sits on a mat',
   'majestic eagle soaring above snowy mountains, cinematic lighting, golden hour',
-])(
-  'brackets, quotations, weights and keywords keep no prompt from being read: %s',
-  (original) => expect(read(original).lexicon.language).toBe('en'),
+])('brackets, quotations, weights and keywords keep no prompt from being read: %s', (original) =>
+  expect(read(original).lexicon.language).toBe('en'),
 );
 
 test.each(['', '🙂', 'Собака бежит по пляжу', 'xyzzy', '[the dog] 🙂'])(
