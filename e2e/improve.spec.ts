@@ -7,9 +7,12 @@ import { answerTerms } from './support/terms';
 
 const prompt = 'A paper boat drifts to the left over a quiet pond, no people';
 
-const rewritten =
-  'A paper boat drifts slowly to the left over a quiet pond while small waves spread behind it. ' +
-  'The boat rocks gently and turns a little. The camera holds still.';
+const sentences = [
+  'Small waves spread behind it.',
+  'The boat rocks gently and turns a little.',
+  'The camera holds still.',
+] as const;
+const improved = `${prompt}. ${sentences.join(' ')}`;
 
 /** Puts an improved prompt into the draft of the form, as the form saves it. */
 async function improveDraft(page: Page, original: string, text: string): Promise<void> {
@@ -28,27 +31,48 @@ async function improveDraft(page: Page, original: string, text: string): Promise
 }
 
 test(
-  'an improved prompt: the difference is shown, undone, edited, and kept with the video',
+  'an improved prompt: each sentence is shown and removed, all are undone, edited, and kept with the video',
   full,
   async ({ page }) => {
     const studio = new StudioPage(page);
     await studio.open();
-    await improveDraft(page, prompt, rewritten);
+    await improveDraft(page, prompt, improved);
     await studio.open();
-    await expect(studio.prompt).toHaveValue(rewritten);
+    await expect(studio.prompt).toHaveValue(improved);
     await expect(studio.improved).toContainText('Improved by Qwen3 0.6B in 12 s, seed 7.');
-    await expect(studio.improved.getByRole('insertion')).not.toHaveCount(0);
+    const added = studio.improved.getByRole('list', { name: 'Added sentences' });
+    const removing = (sentence: string) =>
+      added.getByRole('button', { name: `Remove: ${sentence}` });
+    await expect(added.getByRole('listitem')).toHaveText([...sentences]);
     await expectAccessible(page);
+
+    await test.step('by the keyboard, one after another; the focus goes to the next', async () => {
+      await removing(sentences[1]).focus();
+      await page.keyboard.press('Enter');
+      await expect(studio.prompt).toHaveValue(`${prompt}. ${sentences[0]} ${sentences[2]}`);
+      await expect(studio.improved).toContainText('then edited');
+      await expect(removing(sentences[2])).toBeFocused();
+      await page.keyboard.press('Space');
+      await expect(studio.prompt).toHaveValue(`${prompt}. ${sentences[0]}`);
+      await expect(removing(sentences[0])).toBeFocused();
+      await page.keyboard.press('Enter');
+      await expect(studio.prompt).toHaveValue(prompt);
+      await expect(studio.prompt).toBeFocused();
+      await expect(studio.improved).toHaveCount(0);
+    });
+
+    await improveDraft(page, prompt, improved);
+    await studio.open();
     await studio.improved.getByRole('button', { name: 'Undo' }).click();
     await expect(studio.prompt).toHaveValue(prompt);
     await expect(studio.improved).toHaveCount(0);
 
-    await improveDraft(page, prompt, rewritten);
+    await improveDraft(page, prompt, improved);
     await studio.open();
-    await expect(studio.prompt).toHaveValue(rewritten);
-    await studio.prompt.fill(`${rewritten} Wind.`);
+    await expect(studio.prompt).toHaveValue(improved);
+    await studio.prompt.fill(`${improved} Wind.`);
     await expect(studio.improved).toContainText('then edited');
-    await studio.fill({ image: picturePath, prompt: `${rewritten} Wind.`, steps: 1 });
+    await studio.fill({ image: picturePath, prompt: `${improved} Wind.`, steps: 1 });
     await studio.chooseCpu();
     await studio.generate();
     await studio.waitForResult();
@@ -81,7 +105,7 @@ test(
     await expect(writing).toHaveCount(0);
     await expect(studio.prompt).toHaveValue(prompt);
 
-    // The tiny model writes nonsense: whatever it says, every check holds and the prompt stays.
+    // The tiny model writes nonsense, of which no sentence is added.
     await hub.close();
     await studio.improveButton.click();
     await expect(studio.improved).toContainText('Your own words stand', { timeout: 90_000 });

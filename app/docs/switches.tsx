@@ -50,15 +50,15 @@ export function Switches() {
       <Section id="prompt-optimizer" title="Prompt optimiser">
         <p>
           With <code>enable_prompt_optimizer</code>, which is off by default, a small language model
-          in the tab describes the motion of the prompt in more detail, on the CPU and before the
-          video starts: up to 30 seconds to load it, 20 to write. In events this is the phase{' '}
-          <code>optimise</code>.
+          in the tab describes the motion in one to three sentences after the prompt, on the CPU and
+          before the video starts: up to 30 seconds to load it, 20 to write. In events this is the
+          phase <code>optimise</code>.
         </p>
         <p>
-          What must survive is kept by code: text in <code>[brackets]</code> and in quotes, trigger
-          words of LoRAs, clauses with <em>no</em>, <em>not</em> or <em>without</em>, names, numbers
-          and directions. Where a check finds anything lost or added, your own words are used. The
-          negative prompt is never changed. The same model writes the same text for the same seed.
+          The text begins with your words, byte for byte. A sentence of the model is left out where
+          it is in another language, brings in people, moves the camera in another way, contradicts
+          your words, or does not fit the limit of tokens. The negative prompt is never changed. The
+          same model writes the same text for the same seed.
         </p>
         <p>
           <code>input.prompt</code> stays as it was sent; <code>data.optimized_prompt</code> is the
@@ -100,9 +100,12 @@ const verdicts = [
 ] as const;
 
 const optimizations = [
-  ['used', 'The text of the language model.'],
-  ['salvaged', 'Your prompt, with single sentences of the model.'],
+  ['used', 'Your prompt, with sentences of the language model after it.'],
+  [
+    'salvaged',
+    'In predictions of earlier versions: your prompt, with single sentences of a rewritten text.',
+  ],
   ['unchanged', 'Your prompt: there was a reason to leave it, such as its length or language.'],
   ['unavailable', 'Your prompt: the tab had no language model.'],
-  ['failed', 'Your prompt: no text of the model passed every check in time.'],
+  ['failed', 'Your prompt: no sentence of the model passed the checks in time.'],
 ] as const;

@@ -111,7 +111,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --last-image-at SECOND  the video shows it then and goes on; with --loop only so
   --last-crop, --last-fit how it lies in the frame, like --crop and --fit
   --prompt TEXT           what should happen (default: a prompt for the sample)
-  --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
+  --optimize-prompt       continues the prompt with the language model of \`npm run models\` first
   --negative-prompt TEXT  what should not appear (default: what the model's makers use, if anything);
                           '' for none
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
@@ -131,7 +131,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
                           \`npm run models\`; what is missing is downloaded after a question
   --fast                  the model's ultra-fast variant instead of its standard one
   --decoder NAME          ${decoderKinds.join(' or ')} (default the variant's)
-  --cache                 lets steps reuse results of earlier ones: faster, nearly the same
+  --cache                 lets steps reuse results of earlier ones: faster, nearly the same; for
+                          models with ratios of MagCache, as wan2.2-ti2v-5b
   --guidance-adapter      the adapter that computes in one pass a step what guidance takes two for:
                           half the time, nearly the same; for the standard variant
   --adapter-strength X    ${strengths.min} to ${strengths.max} (default ${strengths.default}): how strongly an adapter of the model acts; lower helps

@@ -5,7 +5,7 @@ import { adapterLicenceSchema, decoderKinds, samplerNameSchema } from './profile
 /** Most notes on the LoRAs of a run, and most characters of one. */
 export const [mostNotes, longestNote] = [8, 500] as const;
 
-/** How steps reuse results of earlier ones; see `lib/pipeline/caches`. */
+/** How steps reuse results of earlier ones; `easycache` only in records of earlier versions. */
 export const cacheKinds = ['none', 'magcache', 'easycache'] as const;
 export type CacheKind = (typeof cacheKinds)[number];
 

@@ -1,3 +1,4 @@
+import type { CacheKind } from './applied';
 import type { ComponentId, ModelComponent } from './manifest';
 import type { ProfileName } from './profile';
 import type { Phase } from './progress';
@@ -20,6 +21,13 @@ export const profileTitles: Readonly<Record<ProfileName, string>> = {
   'ultra-fast': 'Ultra-fast',
 };
 
+/** Names of the caches of steps, for page and command line. */
+export const cacheNames: Readonly<Record<CacheKind, string | null>> = {
+  none: null,
+  magcache: 'MagCache',
+  easycache: 'EasyCache',
+};
+
 /** Names and purposes of the usual parts of a model, for page and command line. */
 export const componentTexts = {
   configuration: { name: 'Configuration', purpose: 'Sizes of the model, and its tokenizer' },
@@ -32,7 +40,7 @@ export const componentTexts = {
   adapter: { name: 'Few-step adapter', purpose: 'Lets ultra-fast videos be made in a few steps' },
   guidance_adapter: { name: 'Guidance adapter', purpose: 'Lets a step take one pass, not two' },
   safety_checker: { name: 'Safety checker', purpose: 'Flags videos that may be unsafe for work' },
-  language_model: { name: 'Language model', purpose: 'Rewords prompts' },
+  language_model: { name: 'Language model', purpose: 'Continues prompts' },
 };
 
 /** Whether page and command line have texts for a part. */

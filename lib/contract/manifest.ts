@@ -147,7 +147,7 @@ export const manifestSchema = z.object({
       negative_prompt: z.string().max(maxPromptLength).optional(),
     })
     .default({}),
-  /** Calibration of MagCache; steps are reused by EasyCache where it is absent. */
+  /** Calibration of MagCache; every step is computed where it is absent. */
   magcache: magCacheSchema.optional(),
   /** What each variant means for this model. */
   profiles: profilesSchema.prefault({}),

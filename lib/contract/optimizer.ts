@@ -1,4 +1,3 @@
-import type { LoraFile } from './engine';
 import type { PromptOptimization } from './prompt-optimization';
 
 /** The length of a prompt, by the tokenizer of a video model. */
@@ -16,8 +15,6 @@ export interface OptimizerRequest {
   readonly prompt: string;
   /** Id of the video model, whose tokenizer limits the length. */
   readonly model: string;
-  /** Adapters of the video: their trigger words stay in the prompt. */
-  readonly loras: readonly LoraFile[];
   /** Never −1. */
   readonly seed: number;
   /** Milliseconds of writing, without loading the language model; 20 000 when absent. */
@@ -27,7 +24,7 @@ export interface OptimizerRequest {
 /** Interface of the optimizer worker, called through Comlink. Improving is cancelled by ending the worker. */
 export interface OptimizerApi {
   /**
-   * Rewrites a prompt with the installed language model, whose memory is freed before this returns.
+   * Continues a prompt with the installed language model, whose memory is freed before this returns.
    *
    * @param onText sees the unchecked text as it is written
    * @returns `unavailable` where no language model is installed

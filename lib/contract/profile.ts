@@ -107,7 +107,7 @@ export const profileSchema = z.object({
   guidanceAdapter: profileAdapterSchema.optional(),
   /** The decoder; a model that lacks the tiny one decodes with the full one. */
   decoder: z.enum(decoderKinds).default('full'),
-  /** Whether steps reuse results of earlier ones: by MagCache where the manifest calibrates it, else EasyCache. */
+  /** Whether steps reuse results of earlier ones, by MagCache where the manifest calibrates it. */
   cache: z.boolean().default(false),
 });
 export type Profile = z.output<typeof profileSchema>;

@@ -1,8 +1,9 @@
 import type { Framing } from './framing';
 import type { KernelSetting } from './kernel-setting';
+import type { ModelManifest } from './manifest';
 import { adapterStrengths } from './parameters';
 import type { Backend } from './prediction';
-import type { DecoderKind, Profile, ProfileName } from './profile';
+import type { DecoderKind, ProfileName } from './profile';
 import { decoderKinds } from './profile-names';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
@@ -95,13 +96,16 @@ interface SamplingSwitchDefinition {
   /** Its value where it is on; where it is off, the option is absent. */
   readonly on: DecoderKind | true;
   /** Whether it does something under a profile. */
-  readonly isOffered: (profile: Profile, name: ProfileName) => boolean;
+  readonly isOffered: (manifest: ModelManifest, name: ProfileName) => boolean;
 }
 
 export const samplingSwitches: Readonly<Record<SamplingSwitch, SamplingSwitchDefinition>> = {
-  decoder: { on: 'full', isOffered: ({ decoder }) => decoder === 'tiny' },
-  cache: { on: true, isOffered: (_, name) => name === 'standard' },
-  guidanceAdapter: { on: true, isOffered: ({ guidanceAdapter }) => guidanceAdapter !== undefined },
+  decoder: { on: 'full', isOffered: ({ profiles }, name) => profiles[name].decoder === 'tiny' },
+  cache: { on: true, isOffered: ({ magcache }, name) => name === 'standard' && !!magcache },
+  guidanceAdapter: {
+    on: true,
+    isOffered: ({ profiles }, name) => profiles[name].guidanceAdapter !== undefined,
+  },
 };
 export const samplingSwitchNames = Object.keys(samplingSwitches) as SamplingSwitch[];
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { OptimizerApi, OptimizerRequest } from '../contract/optimizer';
 import { failureOf } from '../contract/testing/failure';
 import { installTransferHandlers } from '../contract/transfer-handlers';
-import { fetchBlob, fetchLora } from './testing/runs';
+import { fetchBlob } from './testing/runs';
 
 installTransferHandlers();
 
@@ -34,14 +34,14 @@ async function install(bytes: Blob | string): Promise<void> {
 const tiny = () => fetchBlob('/lib/language-model/goldens/tiny-qwen3-Q8_0.gguf');
 
 function request(more: Partial<OptimizerRequest> = {}): OptimizerRequest {
-  return { prompt: 'a cat walks', model: 'tiny', loras: [], seed: 7, ...more };
+  return { prompt: 'a cat walks', model: 'tiny', seed: 7, ...more };
 }
 
-test('a prompt is rewritten as it is shown; trigger words and tokens come from the video’s files', async () => {
+test('a prompt is improved as it is shown; tokens come from the video’s model', async () => {
   await install(await tiny());
   const texts: string[] = [];
   const record = await optimizer.optimize(
-    request({ loras: [await fetchLora('sks style')] }),
+    request(),
     Comlink.proxy((soFar: string) => void texts.push(soFar)),
   );
   expect(record).toMatchObject({ status: 'used', original: 'a cat walks', model: 'tiny', seed: 7 });
@@ -49,7 +49,7 @@ test('a prompt is rewritten as it is shown; trigger words and tokens come from t
   expect(texts.at(-1)).toBe(record.text);
   expect(record.milliseconds).toBeGreaterThan(0);
   const { tokens } = await optimizer.measurePrompt('tiny', 'a cat walks');
-  expect(record.reasons).toEqual(['sks style', `${tokens} tokens`]);
+  expect(record.reasons).toEqual([`${tokens} tokens`]);
   // The real model is not installed here: the bundled tokenizer counts for it.
   expect(await optimizer.measurePrompt('wan2.2-ti2v-5b', 'a '.repeat(600))).toMatchObject({
     tokens: 601,

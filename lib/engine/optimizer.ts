@@ -1,18 +1,11 @@
 import * as Comlink from 'comlink';
-import {
-  demonstrationModel,
-  KinoraError,
-  type LoraFile,
-  type PromptOptimization,
-} from '../contract';
+import { demonstrationModel, KinoraError, type PromptOptimization } from '../contract';
 import type { OptimizerApi, OptimizerRequest, PromptLength } from '../contract/optimizer';
 import { appUrl } from '../contract/site';
 import { installTransferHandlers } from '../contract/transfer-handlers';
 import { type OptimizerDependencies, optimizeWithInstalled } from '../language-model';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
-import { blobFile } from '../weights';
-import { openLoraFile, triggerWords } from '../weights/lora-metadata';
 import { openModelStore } from '../weights/store';
 
 /** What an optimizer is made of. */
@@ -35,11 +28,10 @@ export class Optimizer implements OptimizerApi {
   }
 
   async optimize(
-    { prompt, model, loras, seed, timeLimitMs }: OptimizerRequest,
+    { prompt, model, seed, timeLimitMs }: OptimizerRequest,
     onText?: (soFar: string) => void,
   ): Promise<PromptOptimization> {
     return optimizeWithInstalled(this.#dependencies, prompt, {
-      triggerWords: await triggerWordsOf(loras),
       seed,
       countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
       // The page ends the worker instead.
@@ -72,14 +64,6 @@ export class Optimizer implements OptimizerApi {
       throw thrown;
     }
   }
-}
-
-/** Trigger words of adapters by the metadata of their files. */
-async function triggerWordsOf(loras: readonly LoraFile[]): Promise<readonly string[]> {
-  const words = loras.map(async ({ name, file }) =>
-    triggerWords((await openLoraFile(blobFile(name, file))).metadata),
-  );
-  return [...new Set((await Promise.all(words)).flat())];
 }
 
 /** Starts an optimizer in this worker; the page speaks to it over Comlink. */

@@ -23,7 +23,6 @@ const earlier: PromptOptimization = {
   milliseconds: 5,
 };
 const model = {
-  triggerWords: ['sks'],
   promptMeter: async () => (text: string) => ({ tokens: text.length, limit: 512, kept: 0 }),
 } as unknown as VideoModel;
 const none: OptimizerDependencies = {

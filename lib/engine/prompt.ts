@@ -13,7 +13,7 @@ import type { VideoModel } from '../pipeline/model';
  * where it asks for none. An optimisation that was made before is kept as it is; one whose text was changed
  * since is `edited`.
  *
- * @param model with the adapters of the request: their trigger words stay in the prompt
+ * @param model its tokenizer limits the length
  * @throws KinoraError `CANCELLED`
  */
 export async function optimisationOf(
@@ -31,7 +31,6 @@ export async function optimisationOf(
   }
   let meter: ReturnType<VideoModel['promptMeter']> | undefined;
   return optimiserStep(optimizer, prompt, {
-    triggerWords: model.triggerWords,
     seed,
     async countTokens(text) {
       meter ??= model.promptMeter();

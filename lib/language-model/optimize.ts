@@ -22,7 +22,7 @@ export interface OptimizerDependencies {
 type RunOptions = Omit<OptimizeOptions, 'model'>;
 
 /**
- * Rewrites a prompt with the installed language model. The model is loaded for it and its memory is
+ * Continues a prompt with the installed language model. The model is loaded for it and its memory is
  * freed before this returns; the limit of time counts from when it is loaded.
  *
  * @returns the record, with all milliseconds from here; `unavailable` where no model is installed

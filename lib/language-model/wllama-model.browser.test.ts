@@ -1,6 +1,7 @@
 /** @module-tag full */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KinoraError } from '../contract';
+import { type LanguageModel, optimizePrompt } from '../prompts';
 import { requestFor, tinyOptions } from './testing/tiny';
 import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
 
@@ -116,6 +117,33 @@ test('the answer follows the grammar; a wrong one is an error and the next reque
   const tooLong = requestFor({ user: 'a cat walks on a boat '.repeat(300) });
   await expect(model.generate(tooLong)).rejects.toThrow();
   expect(await model.generate(requestFor({ grammar }))).toMatch(form);
+});
+
+test.each([
+  [
+    'A paper boat drifts to the left over [sks] a quiet pond',
+    /^[A-ZÀ-Þ][a-zA-Z0-9 ,;'À-ɏ%°.!?-]+$/,
+  ],
+  ['一只狗在海边奔跑，没有文字', /^[一-鿿，、；：0-9A-Za-z 。！？]+$/],
+])('the prompt optimiser asks it for sentences: %s', async (prompt, form) => {
+  const opened = await openLanguageModel(await opfsFile(tinyQwen), tinyOptions());
+  model = opened;
+  const answers: string[] = [];
+  const listening: LanguageModel = {
+    ...tinyOptions(),
+    async generate(request) {
+      answers.push(await opened.generate(request));
+      return answers.at(-1) ?? '';
+    },
+  };
+  const { signal } = tinyOptions();
+  const options = { model: listening, seed: 7, countTokens: () => 1, signal, timeLimitMs: 60_000 };
+  const record = await optimizePrompt(prompt, options);
+  expect(answers).not.toEqual([]);
+  // llama.cpp follows the grammar; what the tiny model says in it is nonsense.
+  for (const answer of answers) expect(answer).toMatch(form);
+  expect(record).toMatchObject({ status: 'failed', text: prompt, model: 'tiny', seed: 8 });
+  expect(record.reasons.join()).not.toContain('form');
 });
 
 test('an abort ends an answer within a token; the next request is answered', async () => {

@@ -1,6 +1,6 @@
 import { KinoraError } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
-import type { CacheState, StepCache } from './caches';
+import type { StepCache } from './caches';
 import { cachedVelocity } from './caches/cached-velocity';
 import type { ClipConditions, ClipDenoiser, Denoiser } from './model';
 import { type Scheduler, Solver, type SolverState } from './schedulers';
@@ -33,12 +33,10 @@ export interface DenoiseRequest extends ClipConditions {
   readonly afterStep?: (step: number, prediction: Prediction) => Promise<boolean> | boolean;
 }
 
-/** Where the loop is between two steps: enough to go on from there, bit for bit where `cache` is not null. */
+/** Where the loop is between two steps: enough to go on from there. */
 export interface DenoiseState extends Omit<SolverState, 'previous'> {
   /** What the last step predicted: clean latents [C, F, h, w], with the frames that the image fixes. */
   readonly prediction: Float32Array;
-  /** Null where what the next step reuses lay on the device only: then the cache starts anew. */
-  readonly cache: CacheState | null;
 }
 
 /** The clean latents as a step predicts them. */
@@ -85,8 +83,6 @@ export async function denoise(
   const resume = request.resume ?? null;
   let clip: ClipDenoiser | undefined;
   let solver: Solver | undefined;
-  /** As it was after the last finished step. */
-  let cacheState: CacheState | null = null;
   try {
     clip = await denoiser.prepare({ ...request, reusesBlocks: cache.kind === 'magcache' });
     const { rowWidth } = clip;
@@ -95,9 +91,8 @@ export async function denoise(
     solver = await Solver.open(backend, scheduler, guidanceScale, start, rowWidth);
     const velocities: DeviceTensor<'float32'>[] = [solver.conditional];
     if (solver.unconditional) velocities.push(solver.unconditional);
-    cacheState = resume?.cache ?? null;
     const steps = Array.from({ length: scheduler.steps }, (_, step) => scheduler.step(step));
-    const cached = cachedVelocity(backend, clip, cache, steps.flat().length, cacheState);
+    const cached = cachedVelocity(clip, cache, steps.flat().length);
     const first = resume?.step ?? 0;
     let index = steps.slice(0, first).flat().length;
     for (const [i, evaluations] of steps.slice(first).entries()) {
@@ -114,8 +109,7 @@ export async function denoise(
       }
       rows = await backend.read(solver.prediction);
       solver.commit(step + 1);
-      cacheState = cached.save(index - 1);
-      const prediction = predictionOf(clip, solver, rows, cacheState);
+      const prediction = predictionOf(clip, solver, rows, cached.isResumable(index - 1));
       if (await request.afterStep?.(step, prediction)) break;
     }
     if (!rows) throw new TypeError('the schedule has no steps');
@@ -127,7 +121,7 @@ export async function denoise(
     await denoiser.stop();
     clip?.dispose();
     const saved = await rescue(backend, solver);
-    const state = clip && saved ? stateOf(clip, saved, cacheState) : resume;
+    const state = clip && saved ? stateOf(clip, saved) : resume;
     throw new DenoiseInterrupted(error, state, liveBytes);
   } finally {
     clip?.dispose();
@@ -139,24 +133,20 @@ function predictionOf(
   clip: ClipDenoiser,
   solver: Solver,
   rows: Float32Array,
-  cache: CacheState | null,
+  isResumable: boolean,
 ): Prediction {
   return {
     rows,
     latents: () => clip.unpack(rows),
     async save() {
-      const saved = cache && (await solver.save(rows));
-      return saved && stateOf(clip, saved, cache);
+      const saved = isResumable ? await solver.save(rows) : null;
+      return saved && stateOf(clip, saved);
     },
   };
 }
 
-function stateOf(
-  clip: ClipDenoiser,
-  { previous, ...saved }: SolverState,
-  cache: CacheState | null,
-): DenoiseState {
-  return { ...saved, prediction: clip.unpack(previous), cache };
+function stateOf(clip: ClipDenoiser, { previous, ...saved }: SolverState): DenoiseState {
+  return { ...saved, prediction: clip.unpack(previous) };
 }
 
 /**

@@ -191,8 +191,6 @@ export interface VideoModel extends ModelCounts {
    * is wanted and absent
    */
   withLoras(files: readonly LoraFile[], scales?: AdapterScales): Promise<VideoModel>;
-  /** Words that call the added adapters forth, by the metadata of their files. */
-  readonly triggerWords: readonly string[];
   /** What of the added adapters has no effect or could not be read, a sentence each. */
   readonly notes?: readonly string[];
   /** Token ids of each prompt; what is too long is cut. */

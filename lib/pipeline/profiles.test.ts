@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { KinoraError, type ProfileName } from '../contract';
+import { appliedSchema } from '../contract/applied';
+import { cacheNames } from '../contract/format';
 import { testManifest } from '../contract/testing/manifest';
 import type { ModelAdapter } from './model';
 import { resolveSampling } from './profiles';
@@ -203,13 +205,25 @@ describe('ultra-fast without an adapter', () => {
     );
   });
 
-  test('fewer steps stay, EasyCache serves without ratios and the full decoder without a tiny one', () => {
+  test('fewer steps stay, no step is reused without ratios, and the full decoder serves without a tiny one', () => {
     const model = opened({ fields: { magcache: undefined }, decoders: ['full'] });
     const few = { ...asked, num_inference_steps: 8, guidance_scale: 1 };
     const { sampling, applied } = resolveSampling(model, 'ultra-fast', few);
-    expect(sampling).toMatchObject({ steps: 8, cache: { kind: 'easycache' }, decoder: 'full' });
+    expect(sampling).toMatchObject({ steps: 8, cache: { kind: 'none' }, decoder: 'full' });
     expect(applied).toMatchObject({ guided_steps: 0, unused: [] });
   });
+});
+
+test('a cache that is asked for without ratios computes every step, and the line says so', () => {
+  const model = opened({ fields: { magcache: undefined } });
+  const { applied, sentence } = resolveSampling(model, 'standard', asked, { cache: true });
+  expect(applied.cache).toBe('none');
+  expect(sentence).toMatch(
+    /^Standard \(the model has no ratios for MagCache, so that every step is computed\): 30 steps, /,
+  );
+  // What an earlier version made with another cache is still read.
+  expect(appliedSchema.parse({ ...applied, cache: 'easycache' }).cache).toBe('easycache');
+  expect(cacheNames.easycache).toBe('EasyCache');
 });
 
 test('a profile that the manifest does not have is an error that names those it has', () => {

@@ -1,6 +1,6 @@
-import type { Applied, CacheKind } from '../contract/applied';
+import type { Applied } from '../contract/applied';
 import { KinoraError } from '../contract/errors';
-import { profileTitles } from '../contract/format';
+import { cacheNames, profileTitles } from '../contract/format';
 import type { ModelEntry } from '../contract/library';
 import { type AdapterPart, adapterParts, isAdapterFile } from '../contract/manifest-parts';
 import { adapterStrengths, type NativeSizes, unusedParameters } from '../contract/parameters';
@@ -96,6 +96,7 @@ export function resolveSampling(
   const guidanceScale = fixed.guidance ?? requested.guidance_scale;
   const guidedSteps = guidanceScale > 1 ? Math.ceil(profile.guidedShare * steps) : 0;
   const cache = cacheFor(model, !fewStep && (options.cache ?? profile.cache));
+  const lacksCache = !fewStep && options.cache === true && cache.kind === 'none';
   const used = {
     num_inference_steps: steps === requested.num_inference_steps && fixed.steps === undefined,
     guidance_scale: fixed.guidance === undefined,
@@ -129,13 +130,19 @@ export function resolveSampling(
     ...(profile.nativeSizes && { nativeSizes: profile.nativeSizes }),
   };
   const plain =
-    name === 'standard' && !adapter && cache.kind === 'none' && applied.unused.length === 0;
+    name === 'standard' &&
+    !adapter &&
+    cache.kind === 'none' &&
+    !lacksCache &&
+    applied.unused.length === 0;
   return {
     sampling,
     adapterScales: scalesOf(fewStep, guidanceAdapter, strength),
     adapters: [fewStep, fewStep?.guidanceAdapter ?? guidanceAdapter].filter((one) => one != null),
     applied,
-    sentence: plain ? null : profileSentence(name, applied, reason),
+    sentence: plain
+      ? null
+      : profileSentence(name, applied, reason ?? (lacksCache ? noRatios : null)),
   };
 }
 
@@ -216,7 +223,7 @@ function scalesOf(
 function cacheFor({ manifest }: SampledModel, enabled: boolean): StepCache {
   if (!enabled) return { kind: 'none' };
   const { magcache } = manifest;
-  return magcache ? { kind: 'magcache', settings: magcache } : { kind: 'easycache' };
+  return magcache ? { kind: 'magcache', settings: magcache } : { kind: 'none' };
 }
 
 function decoderFor(
@@ -236,11 +243,7 @@ function decoderFor(
   );
 }
 
-const cacheNames: Readonly<Record<CacheKind, string | null>> = {
-  none: null,
-  magcache: 'MagCache',
-  easycache: 'EasyCache',
-};
+const noRatios = 'the model has no ratios for MagCache, so that every step is computed';
 
 const parameterTexts: Readonly<Record<(typeof unusedParameters)[number], string>> = {
   num_inference_steps: 'steps',

@@ -1,142 +1,123 @@
 import { expect, test } from 'vitest';
-import { checks, failures } from './checks';
-import { joinPrompt, parsePrompt } from './protect';
-import { countWords } from './testing/scripted-model';
+import { checks, problemOf, readPrompt } from './checks';
 
-function candidate(original: string, body: string, triggerWords: string[] = []) {
-  const prompt = parsePrompt(original, triggerWords);
-  if ('reason' in prompt) throw new Error(`left alone: ${prompt.reason}`);
-  const text = joinPrompt(prompt, body);
-  return { prompt, body, text, tokens: countWords(text) };
+function read(original: string) {
+  const prompt = readPrompt(original);
+  if (!prompt) throw new Error(`not read: ${original}`);
+  return prompt;
 }
 
 const dog = 'A dog runs along the beach to the left';
-const good =
-  'The dog runs along the beach to the left with long and even steps while its ears move gently. The camera holds still.';
+const good = 'It runs with long and even steps while its ears move gently.';
 
-/** Check, prompt, a body that passes it, a body that does not, and what the check says. */
+/** Check, prompt, a sentence that passes it, one that does not, and what the check says. */
 const table: readonly (readonly [string, string, string, string, string])[] = [
-  ['V1', `${dog} [sks]`, `${good} It is [sks].`, good, 'span [sks]'],
-  ['V1', `${dog} [a] "b"`, `[a] ${good} "b".`, `"b" ${good} [a].`, 'order of spans'],
-  ['V1', `${dog} [sks]`, `[sks] ${good}`, `[sks] [sks] ${good}`, 'span [sks]'],
-  ['V1', `${dog}, no text`, good, `${good} There is no text.`, 'span no text'],
-  ['V1', dog, good, `${good} {x}.`, 'new brackets or quotes'],
-  ['V2', dog, good, good.slice(0, -1), 'unfinished sentence'],
-  ['V2', dog, good, `Here is the text. ${good}`, 'frame or list'],
-  ['V2', dog, good, `<think>${good}`, 'frame or list'],
-  ['V2', dog, good, `- ${good}`, 'frame or list'],
-  ['V2', dog, good, `${good} ${good}`, 'repetition'],
-  ['V2', dog, good, `${good} \uFFFD.`, 'broken characters'],
-  ['V2', dog, good, '', 'empty'],
-  ['V3', dog, good, 'The dog runs along the beach to the left.', 'length 9'],
-  ['V3', dog, good, good.replace('beach', 'path').replace('dog', 'cat'), 'missing dog beach'],
+  ['form', dog, good, good.slice(0, -1), good.slice(0, 40)],
+  ['form', dog, good, 'Here is the text.', 'Here is the text.'],
+  ['form', dog, good, 'I cannot help with that.', 'I cannot help with that.'],
+  ['form', dog, good, '<think>It moves.', '<think>It moves.'],
+  ['form', dog, good, '- It moves.', '- It moves.'],
+  ['form', dog, good, 'It is [sks].', 'It is [sks].'],
+  ['form', dog, good, 'It says "hi".', 'It says "hi".'],
+  ['form', dog, good, 'It moves \uFFFD.', 'It moves \uFFFD.'],
   [
-    'V3',
-    '一只狗在海边奔跑，浪花飞溅',
-    '一只狗在海边快速地奔跑，四肢有力，浪花在脚边飞溅。',
-    '一只狗奔跑。',
-    'length 5',
-  ],
-  [
-    'V4',
-    `Two birds follow. ${dog}`,
-    `Two birds follow. ${good}`,
-    `3 birds follow. ${good}`,
-    'numbers',
-  ],
-  [
-    'V4',
-    `Two birds and 3 cats. ${dog}`,
-    `2 birds and three cats. ${good}`,
-    `Three birds and 2 cats. ${good}`,
-    'numbers',
-  ],
-  ['V4', `${dog} with Anna`, good.replace('with', 'beside Anna with'), good, 'name anna'],
-  ['V4', dog, good, good.replace('with', 'in Paris with'), 'new name paris'],
-  ['V5', dog, good, good.replace('left', 'shore'), 'directions'],
-  ['V5', dog, good, `${good} It turns right.`, 'opposite direction'],
-  [
-    'V5',
-    `${dog}, zoom in`,
-    good.replace('holds still', 'zooms in slowly'),
-    good,
-    'camera move zoom',
-  ],
-  [
-    'V5',
-    `${dog}, zoom in`,
-    `${good.replace('holds still', 'zooms in')}`,
-    `${good.replace('holds still', 'zooms in')} Then it pans.`,
-    'second camera move',
-  ],
-  ['V5', dog, good, good.replace('holds still', 'follows the dog'), 'second camera move'],
-  ['V5', dog, good, good.replace('holds still', 'is happy'), 'unknown camera move'],
-  [
-    'V6',
+    'another language',
     dog,
     good,
-    'Der Hund läuft langsam am Strand nach links und die Kamera bleibt still und ruhig stehen.',
-    'language',
+    'Der Hund läuft langsam und die Kamera bleibt still und ruhig.',
+    'de',
   ],
-  ['V7', dog, good, `${good} A woman waves.`, 'new word woman'],
+  ['another language', dog, good, '狗在海边奔跑。', 'zh'],
+  ['another language', dog, good, 'Krsta mulo fendi garuta polinde.', 'unknown'],
+  ['new person', dog, good, 'A woman waves.', 'woman'],
+  ['new person', 'The woman walks slowly', 'The woman turns.', 'The man turns.', 'man'],
+  ['new person', 'The woman walks slowly', 'She turns.', 'Her hips sway.', 'hips'],
+  ['new person', dog, good, 'An erotic mood.', 'a sexual term'],
+  ['new person', dog, good, 'A toddler waves.', 'a child'],
+  // What the prompt rules out, it does not bring in.
+  ['new person', `${dog}, no cats, dogs or people`, good, 'People walk by.', 'people'],
+  ['camera move', `${dog}, zoom in`, 'The camera zooms in slowly.', 'Then it pans.', 'pan'],
+  ['camera move', `${dog}, zoom in`, good, 'The camera holds still.', 'static'],
+  ['camera move', dog, 'The camera holds still.', 'The camera follows the dog.', 'track'],
+  ['camera move', dog, good, 'The camera is happy.', 'unknown'],
   [
-    'V7',
-    'The woman walks slowly to the house',
-    'The woman walks slowly.',
-    'The woman walks slowly, her hips swaying.',
-    'new word hips',
+    'camera move',
+    `${dog}, the camera does not move`,
+    'The camera holds still.',
+    'The camera moves.',
+    'move',
   ],
-  ['V7', dog, good, `${good} An erotic mood.`, 'new sexual term'],
-  ['V7', dog, good, `${good} A toddler waves.`, 'new child term'],
-  ['V8', dog, good, `${good} ${'word '.repeat(500)}.`, '524 tokens'],
-  ['V9', `${dog}, no text`, good, `${good} A text appears.`, 'names text'],
-  ['V9', dog, good, `${good} The dog does not bark.`, 'negates dog'],
-  ['V9', dog, good, 'The dog never runs.', 'negates dog'],
+  ['contradiction', `Two birds follow. ${dog}`, 'The two birds turn.', '3 birds turn.', '3'],
+  ['contradiction', `3 birds follow. ${dog}`, 'Three birds turn.', 'The two birds turn.', '2'],
+  ['contradiction', dog, 'It keeps to the left.', 'It turns right.', 'right'],
+  ['contradiction', `${dog}, then right`, 'It turns right.', 'It jumps 3 times.', '3'],
+  ['contradiction', `${dog}, no text`, good, 'A text appears.', 'text'],
+  ['contradiction', `${dog}, no text, logo or watermark`, good, 'A logo glows.', 'logo'],
+  ['contradiction', dog, good, 'The dog does not bark.', 'dog'],
+  ['contradiction', dog, 'Its steps never stop.', 'It never runs.', 'runs'],
+  ['contradiction', '女人在雨中跳舞，没有文字', '双臂轻轻摆动。', '文字缓缓出现。', '文字'],
 ];
 
-test.each(table)('%s, %s', (id, original, passing, failing, problem) => {
-  const check = Object.entries(checks).find(([name]) => name.startsWith(id))?.[1];
-  expect(check?.(candidate(original, passing))).toBeNull();
-  expect(check?.(candidate(original, failing))).toBe(problem);
+test.each(table)('%s, %s', (name, original, passing, failing, problem) => {
+  const check = checks[name];
+  expect(check?.(passing, read(original))).toBeNull();
+  expect(check?.(failing, read(original))).toBe(problem);
+  expect(problemOf(failing, read(original))).not.toBeNull();
 });
 
 test('every check has a case', () => {
-  expect(new Set(table.map(([id]) => id))).toEqual(
-    new Set(Object.keys(checks).map((name) => name.slice(0, 2))),
-  );
+  expect(new Set(table.map(([name]) => name))).toEqual(new Set(Object.keys(checks)));
 });
 
-/** Rewrites as a good model makes them: none of the checks may reject one. */
+/** Sentences as a good model adds them: none of the checks may reject one. */
 test.each([
-  [dog, good],
+  [dog, [good, 'The camera holds still.']],
   [
     'Anna waves, slow zoom out, no text',
-    'Anna raises her hand and waves gently, her fingers moving from side to side while her hair sways a little. The camera slowly zooms out in a slow and steady motion.',
+    [
+      'Her fingers move from side to side while her hair sways a little.',
+      'The camera slowly zooms out in a steady motion.',
+    ],
   ],
   [
     'eine Frau geht langsam durch den Wald nach rechts',
-    'Die Frau geht langsam und ruhig durch den Wald nach rechts, ihre Schritte sind gleichmäßig und ihr Haar bewegt sich leicht. Die Kamera bleibt still.',
+    ['Ihre Schritte sind gleichmäßig und ihr Haar bewegt sich leicht.', 'Die Kamera bleibt still.'],
   ],
   [
     'une femme danse sous la pluie',
-    'La femme danse doucement sous la pluie, ses bras bougent avec un rythme lent et ses pas sont légers. La caméra reste fixe.',
+    ['Ses bras bougent avec un rythme lent et ses pas sont légers.', 'La caméra reste fixe.'],
   ],
   [
     'una mujer camina por el parque',
-    'La mujer camina despacio por el parque con pasos suaves, su pelo se mueve con el ritmo de su paso. La cámara permanece fija.',
+    ['Su pelo se mueve con el ritmo de su paso.', 'La cámara permanece fija.'],
   ],
   [
     'una donna cammina nel parco',
-    'La donna cammina lentamente nel parco con passi leggeri, i suoi capelli ondeggiano con il ritmo del passo. La camera resta ferma.',
+    ['I suoi capelli ondeggiano con il ritmo del passo.', 'La camera resta ferma.'],
   ],
   [
     'uma mulher caminha pelo parque',
-    'A mulher caminha lentamente pelo parque com passos leves, o seu cabelo balança com o ritmo do passo. A câmera permanece fixa.',
+    ['O seu cabelo balança com o ritmo do passo.', 'A câmera permanece fixa.'],
   ],
-  [
-    '女人在雨中跳舞，没有文字',
-    '女人在雨中缓缓跳舞，双臂轻轻摆动，脚步平稳，头发随动作飘动，镜头保持静止。',
-  ],
-])('a good rewrite passes all checks: %s', (original, body) => {
-  expect(failures(candidate(original, body))).toEqual([]);
+  ['女人在雨中跳舞，没有文字', ['双臂轻轻摆动，脚步平稳，头发随动作飘动。', '镜头保持静止。']],
+  ['[sks style] (the dog:1.2) runs and "STOP" stands on the sign', ['The dog turns its head.']],
+])('good sentences pass all checks: %s', (original, sentences) => {
+  const prompt = read(original);
+  expect(sentences.map((sentence) => problemOf(sentence, prompt))).toEqual(
+    sentences.map(() => null),
+  );
 });
+
+test.each([
+  '[ключ] the dog says “你好” and runs',
+  'the [dog runs',
+  '((the cat)) sits on a mat',
+  'majestic eagle soaring above snowy mountains, cinematic lighting, golden hour',
+])('brackets, quotations, weights and keywords keep no prompt from being read: %s', (original) =>
+  expect(read(original).lexicon.language).toBe('en'),
+);
+
+test.each(['', '🙂', 'Собака бежит по пляжу', 'xyzzy', '[the dog] 🙂'])(
+  'a language that cannot be checked: %s',
+  (original) => expect(readPrompt(original)).toBeNull(),
+);

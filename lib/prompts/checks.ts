@@ -1,220 +1,137 @@
 import { hasSexualTerm, namesChild } from '../contract';
-import {
-  contentWords,
-  detectLanguage,
-  folded,
-  hasWord,
-  isSameWord,
-  lengthOf,
-  occurrences,
-  wholeWord,
-} from './lexicon';
-import { clausesOf, type ParsedPrompt, positions, without } from './protect';
+import { folded, type Lexicon, languagesOf, lexicons } from './lexicon';
 
-/** Limit of the video model's text encoder. */
-export const maxTokens = 512;
-
-/** A rewritten text, and the whole prompt that it becomes. */
-export interface Candidate {
-  readonly prompt: ParsedPrompt;
-  /** The rewritten sentences. */
-  readonly body: string;
-  /** {@link body} with trigger words and negated clauses. */
-  readonly text: string;
-  /** Tokens of {@link text}. */
-  readonly tokens: number;
+/** A prompt as the sentences after it are checked against it. */
+export interface Prompt {
+  readonly original: string;
+  readonly lexicon: Lexicon;
+  /** What it shows, as {@link folded} text. */
+  readonly shown: string;
+  /** What it rules out, from each negation on. */
+  readonly ruledOut: string;
 }
 
-/** What is wrong, in a few words; null where nothing is. */
-type Check = (candidate: Candidate) => string | null;
+/** Brackets, quotations and addresses, whose language may be another one. */
+const foreign =
+  /\[[^\]]*\]|\{[^}]*\}|<[^>]*>|"[^"]*"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|「[^」]*」|『[^』]*』|《[^》]*》|(?:https?:\/\/|www\.)\S+/gu;
+
+/** Most words of a clause (Chinese: characters) that goes on with the list of a negation before it. */
+const longestInList = 4;
+
+/** Reads a prompt; null where its language is none that can be checked. */
+export function readPrompt(original: string): Prompt | null {
+  const [language, ...others] = languagesOf(original.replace(foreign, ' '));
+  if (language === undefined || others.length > 0) return null;
+  const lexicon = lexicons[language];
+  let [shown, ruledOut, isList] = ['', '', false];
+  for (const clause of folded(original).split(/(?<=[,;:.!?…\n，、；：。！？])/u)) {
+    const at = clause.search(lexicon.negation);
+    const length = clause.match(/\p{Script=Han}|[\p{L}\p{N}']+/gu)?.length ?? 0;
+    // "no text, logo or watermark" is one list.
+    const start = at >= 0 ? at : isList && length <= longestInList ? 0 : clause.length;
+    shown += clause.slice(0, start);
+    ruledOut += clause.slice(start);
+    isList = start < clause.length && !/[.!?…\n。！？]\s*$/u.test(clause);
+  }
+  return { original, lexicon, shown, ruledOut };
+}
+
+/** What is wrong, in a word or two; null where nothing is. */
+type Check = (sentence: string, prompt: Prompt) => string | null;
 
 const matches = (text: string, pattern: RegExp) => folded(text).match(pattern) ?? [];
 
-/** Every protected span is there verbatim and as often as before, those in the sentences in their order. */
-const protectedSpans: Check = ({ prompt, body, text }) => {
-  for (const { kind, text: span } of prompt.spans) {
-    const count =
-      kind === 'trigger'
-        ? (where: string) => where.match(wholeWord(span, 'gu'))?.length ?? 0
-        : (where: string) => occurrences(where, span);
-    if (count(text) !== count(prompt.original) || count(text) === 0) return `span ${span}`;
-  }
-  if (positions(body, prompt.inPlace) === null) return 'order of spans';
-  const marks = (where: string) => where.replace(/[^[\]{}<>"“”„「」『』《》«»]/gu, '');
-  const sorted = (where: string) => [...marks(where)].sort().join('');
-  return sorted(text) === sorted(prompt.original) ? null : 'new brackets or quotes';
+/** What the sentences consist of besides their ends, as a class for a regular expression and for GBNF. */
+export const charactersOf = ({ language }: Lexicon): string =>
+  language === 'zh' ? '[一-鿿，、；：0-9A-Za-z ]' : "[a-zA-Z0-9 ,;'À-ɏ%°-]";
+
+/** How a model begins that speaks to its user, in English. */
+const address = /^(?:here|sure|certainly|okay|i|we|you|as an ai)\b/iu;
+
+/** A finished sentence without brackets, quotation marks and lists, about the picture. */
+const form: Check = (sentence, { lexicon }) =>
+  new RegExp(`^(?=[\\p{L}\\p{N}])${charactersOf(lexicon)}+[.!?。！？]$`, 'u').test(sentence) &&
+  !(lexicon.language === 'en' && address.test(sentence))
+    ? null
+    : sentence.slice(0, 40);
+
+/** Share of stop words that each sentence of prose has; a list of keywords has fewer, random letters a few. */
+const proseShare = 0.2;
+
+const language: Check = (sentence, { lexicon }) => {
+  const found = languagesOf(sentence, proseShare);
+  return found.includes(lexicon.language) ? null : found.join(' or ') || 'unknown';
 };
 
-const frame =
-  /<\/?think|```|^\s*(?:#|[-*•]\s|\d+[.)]\s)|^(?:here(?:'s| is| are)\b|prompt\s*[:：]|as an ai\b|i (?:can|am sorry|cannot)\b)/imu;
+/** No person, intimate part of the body, sexual term or child that the prompt does not show. */
+const people: Check = (sentence, { original, shown, lexicon }) => {
+  for (const pattern of [lexicon.persons, lexicon.intimate]) {
+    const known = new Set(matches(shown, pattern));
+    const added = matches(sentence, pattern).find((word) => !known.has(word));
+    if (added !== undefined) return added;
+  }
+  if (namesChild(sentence) && !namesChild(original)) return 'a child';
+  return hasSexualTerm(sentence) && !hasSexualTerm(original) ? 'a sexual term' : null;
+};
 
-/** Finished sentences without frame, list, broken characters or repetition. */
-const form: Check = ({ prompt, body }) => {
-  if (body.trim() === '') return 'empty';
-  const own = without(body, prompt.inPlace);
-  if (/\uFFFD|\p{Cc}|\p{Cs}/u.test(own)) return 'broken characters';
-  if (!/[.!?…。！？]$/u.test(body)) return 'unfinished sentence';
-  if (frame.test(own)) return 'frame or list';
-  const chinese = prompt.lexicon.language === 'zh';
-  const units = folded(own).match(chinese ? /\p{Script=Han}/gu : /[\p{L}\p{N}]+/gu) ?? [];
-  const size = chinese ? 12 : 6;
-  const seen = new Set<string>();
-  for (let i = 0; i + size <= units.length; i++) {
-    const gram = units.slice(i, i + size).join(' ');
-    if (seen.has(gram)) return 'repetition';
-    seen.add(gram);
+/** The camera moves of the prompt and no other; without one, only a still camera. */
+const camera: Check = (sentence, { shown, lexicon }) => {
+  const movesOf = (text: string) =>
+    lexicon.moves.filter(([, pattern]) => matches(text, pattern).length > 0).map(([name]) => name);
+  const [known, there] = [movesOf(shown), movesOf(sentence)];
+  const added = there.find(
+    (name) => !known.includes(name) && (name !== 'static' || known.length > 0),
+  );
+  if (added !== undefined) return added;
+  const speaksOfCamera = [sentence, shown].map((text) => matches(text, lexicon.camera).length > 0);
+  return speaksOfCamera[0] && !speaksOfCamera[1] && there.length === 0 ? 'unknown' : null;
+};
+
+function numbersIn(text: string, { numbers }: Lexicon): string[] {
+  const words = numbers.filter(([, pattern]) => matches(text, pattern).length > 0);
+  return [...(text.match(/\p{N}+(?:[.,]\p{N}+)*/gu) ?? []), ...words.map(([value]) => value)];
+}
+
+/** Words that carry content, of Chinese each pair of characters. */
+function wordsOf(text: string, { stopWords, negation }: Lexicon): string[] {
+  const found = folded(text).matchAll(/(?=(\p{Script=Han}{2}))|(?!\p{Script=Han})[\p{L}\p{N}']+/gu);
+  const words = [...found].map(([word, pair = word]) => pair);
+  return words.filter((word) => word !== '' && !stopWords.has(word) && word.search(negation) < 0);
+}
+
+/** No other number, no opposite direction, nothing that the prompt rules out, and none of its words negated. */
+const contradiction: Check = (sentence, { original, lexicon, shown, ruledOut }) => {
+  const numbers = numbersIn(original, lexicon);
+  const number = numbersIn(sentence, lexicon).find((value) => !numbers.includes(value));
+  if (number !== undefined) return number;
+  const opposites = lexicon.directions.flatMap(([a, b]) => [[a, b] as const, [b, a] as const]);
+  for (const [side, other] of opposites) {
+    const [turned] = matches(sentence, side);
+    if (turned && !matches(shown, side).length && matches(shown, other).length) return turned;
+  }
+  const words = wordsOf(sentence, lexicon);
+  const shownWords = new Set(wordsOf(shown, lexicon));
+  const banned = wordsOf(ruledOut, lexicon).filter((word) => !shownWords.has(word));
+  const named = words.find((word) => banned.includes(word));
+  if (named !== undefined) return named;
+  const negates = matches(sentence, lexicon.negation).length > 0;
+  return (negates && words.find((word) => shownWords.has(word))) || null;
+};
+
+/** Why a sentence is left out, by the check that finds it. */
+export const checks: Readonly<Record<string, Check>> = {
+  form,
+  'another language': language,
+  'new person': people,
+  'camera move': camera,
+  contradiction,
+};
+
+/** What is wrong with a sentence after the prompt; null where it may be added. */
+export function problemOf(sentence: string, prompt: Prompt): string | null {
+  for (const [name, check] of Object.entries(checks)) {
+    const problem = check(sentence, prompt);
+    if (problem !== null) return `${name}: ${problem}`.slice(0, 200);
   }
   return null;
-};
-
-/** 15 to 120 words (Chinese: 20 to 200 characters), with at least 80 % of the content words. */
-const content: Check = ({ prompt, body }) => {
-  const { lexicon } = prompt;
-  const length = lengthOf(body, lexicon);
-  const [least, most] = lexicon.language === 'zh' ? [20, 200] : [15, 120];
-  if (length < least || length > most) return `length ${length}`;
-  const words = [...new Set(contentWords(without(prompt.source, prompt.inPlace), lexicon))];
-  const there = contentWords(without(body, prompt.inPlace), lexicon);
-  const missing = words.filter((word) => !hasWord(there, word));
-  return missing.length > words.length * 0.2 ? `missing ${missing.slice(0, 5).join(' ')}` : null;
-};
-
-function numbersIn(text: string, prompt: ParsedPrompt): string {
-  const digits = text.matchAll(/\p{N}+(?:[.,]\p{N}+)*/gu);
-  const numbers = [...digits].map((m) => [m.index, m[0]] as const);
-  for (const [value, pattern] of prompt.lexicon.numbers) {
-    for (const { index } of folded(text).matchAll(pattern)) numbers.push([index, value]);
-  }
-  return numbers
-    .sort((a, b) => a[0] - b[0])
-    .map(([, value]) => value)
-    .join(' ');
-}
-
-/** Capitalised words; at the beginning of a sentence only those that our lists do not know. */
-function namesIn(text: string, prompt: ParsedPrompt): { inner: string[]; all: string[] } {
-  const inner: string[] = [];
-  const all: string[] = [];
-  for (const { index, 0: word } of text.matchAll(/(?<![\p{L}\p{N}])\p{Lu}[\p{L}\p{N}]+/gu)) {
-    const initial = /(?:^|[.!?…\n])\s*$/u.test(text.slice(0, index));
-    if (!initial) inner.push(word.toLowerCase());
-    if (!initial || !prompt.lexicon.known.has(word.toLowerCase())) all.push(word.toLowerCase());
-  }
-  return { inner, all };
-}
-
-/** The same numbers in the same order; every name, and no new one (German: any noun has a capital letter). */
-const numbersAndNames: Check = ({ prompt, body }) => {
-  const source = without(prompt.source, prompt.inPlace);
-  const own = without(body, prompt.inPlace);
-  if (numbersIn(source, prompt) !== numbersIn(own, prompt)) return 'numbers';
-  if (prompt.lexicon.language === 'zh') return null;
-  const words = contentWords(own, prompt.lexicon);
-  const lost = namesIn(source, prompt).all.find(
-    (name) => !prompt.lexicon.stopWords.has(name) && !hasWord(words, name),
-  );
-  if (lost !== undefined) return `name ${lost}`;
-  if (prompt.lexicon.language === 'de') return null;
-  const sourceWords = contentWords(source, prompt.lexicon);
-  const added = namesIn(own, prompt).inner.find(
-    (name) => !prompt.lexicon.stopWords.has(name) && !hasWord(sourceWords, name),
-  );
-  return added === undefined ? null : `new name ${added}`;
-};
-
-/** Directions in their order, none turned around; the camera moves of the prompt and no other. */
-const directionsAndCamera: Check = ({ prompt, body }) => {
-  const { lexicon } = prompt;
-  const source = without(prompt.source, prompt.inPlace);
-  const own = without(body, prompt.inPlace);
-  const sequence = (text: string) =>
-    lexicon.directions
-      .flatMap((pair, i) =>
-        pair.flatMap((side, j) =>
-          [...folded(text).matchAll(side)].map((m) => ({ at: m.index, id: `${i}${j}` })),
-        ),
-      )
-      .sort((a, b) => a.at - b.at)
-      .map(({ id }) => id);
-  const expected = sequence(source);
-  const there = sequence(own);
-  let next = 0;
-  for (const id of there) if (id === expected[next]) next++;
-  if (next < expected.length) return 'directions';
-  const opposite = (id: string) => id.slice(0, -1) + (id.endsWith('0') ? '1' : '0');
-  if (expected.some((id) => there.includes(opposite(id)) && !expected.includes(opposite(id)))) {
-    return 'opposite direction';
-  }
-  const moves = (text: string) =>
-    lexicon.moves.filter(([, pattern]) => matches(text, pattern).length > 0).map(([name]) => name);
-  const lost = moves(source).find((name) => !moves(own).includes(name));
-  if (lost !== undefined) return `camera move ${lost}`;
-  const userMoves = moves(prompt.original);
-  const added = moves(own).filter((name) => !userMoves.includes(name));
-  if (added.some((name) => name !== 'static' || userMoves.length > 0)) return 'second camera move';
-  const speaksOfCamera = matches(own, lexicon.camera).length > 0;
-  const knowsCamera = matches(prompt.original, lexicon.camera).length > 0;
-  return speaksOfCamera && !knowsCamera && moves(own).length === 0 ? 'unknown camera move' : null;
-};
-
-const sameLanguage: Check = ({ prompt, body }) =>
-  detectLanguage(without(body, prompt.inPlace)) === prompt.lexicon.language ? null : 'language';
-
-/** No person, intimate part of the body, sexual term or child that the prompt does not name. */
-const noNewPeople: Check = ({ prompt, body }) => {
-  const { original, lexicon } = prompt;
-  for (const pattern of [lexicon.persons, lexicon.intimate]) {
-    const known = new Set(matches(original, pattern));
-    const added = matches(body, pattern).find((word) => !known.has(word));
-    if (added !== undefined) return `new word ${added}`;
-  }
-  if (namesChild(body) && !namesChild(original)) return 'new child term';
-  return hasSexualTerm(body) && !hasSexualTerm(original) ? 'new sexual term' : null;
-};
-
-const tokenLimit: Check = ({ tokens }) => (tokens <= maxTokens ? null : `${tokens} tokens`);
-
-/** What a negated clause names does not occur without a negation, and nothing of the prompt is negated. */
-const negations: Check = ({ prompt, body }) => {
-  const { lexicon } = prompt;
-  const own = without(body, prompt.inPlace);
-  const source = contentWords(without(prompt.source, prompt.inPlace), lexicon);
-  const positive: string[] = [];
-  const negative: string[] = [];
-  for (const clause of clausesOf(own, [])) {
-    const words = own.slice(clause.start, clause.end);
-    const negated = matches(words, lexicon.negation).length > 0;
-    (negated ? negative : positive).push(...contentWords(words, lexicon));
-  }
-  const isNegation = (word: string) => matches(word, lexicon.negation).length > 0;
-  const banned = prompt.negated
-    .flatMap(({ text }) => contentWords(text, lexicon))
-    .filter((word) => !isNegation(word) && !hasWord(source, word));
-  const named = banned.find((word) => hasWord(positive, word));
-  if (named !== undefined) return `names ${named}`;
-  const turned = source.find(
-    (word) => !isNegation(word) && negative.some((n) => isSameWord(n, word)),
-  );
-  return turned === undefined ? null : `negates ${turned}`;
-};
-
-/** The checks of a rewritten prompt by their names, in the order in which they run. */
-export const checks: Readonly<Record<string, Check>> = {
-  'V1 protected spans': protectedSpans,
-  'V2 form': form,
-  'V3 content': content,
-  'V4 numbers and names': numbersAndNames,
-  'V5 directions and camera': directionsAndCamera,
-  'V6 language': sameLanguage,
-  'V7 people': noNewPeople,
-  'V8 token limit': tokenLimit,
-  'V9 negations': negations,
-};
-
-/** Names of the checks that fail, with what is wrong; empty for a text that may be used. */
-export function failures(candidate: Candidate, except?: string): string[] {
-  return Object.entries(checks).flatMap(([name, check]) => {
-    const problem = name === except ? null : check(candidate);
-    return problem === null ? [] : [`${name}: ${problem}`.slice(0, 200)];
-  });
 }

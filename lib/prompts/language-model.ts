@@ -23,8 +23,6 @@ export interface LanguageModel {
 
 export interface OptimizeOptions {
   model: LanguageModel;
-  /** Trigger words of the request's LoRAs. */
-  triggerWords: readonly string[];
   /** Seed of the sampling. */
   seed: number;
   /** Tokens of a text with the video model's own tokenizer. */

@@ -1,6 +1,6 @@
 import languageWords from './words.json';
 
-/** The languages whose prompts are rewritten. */
+/** The languages of prompts that are continued. */
 export const languages = ['en', 'zh', 'de', 'fr', 'es', 'it', 'pt'] as const;
 export type Language = (typeof languages)[number];
 
@@ -12,7 +12,7 @@ export type Language = (typeof languages)[number];
 interface LanguageWords {
   /** Name in English, for the instruction. */
   name: string;
-  /** Words without content; in Chinese, characters. */
+  /** Words without content. */
   stopWords: string;
   /** Pattern of the words that negate a clause. */
   negations: string;
@@ -23,10 +23,10 @@ interface LanguageWords {
   camera: string;
   /** Patterns of camera moves by name; `static` is a camera that does not move. */
   moves: Readonly<Record<string, string>>;
-  /** Words of motion, camera and light that a salvaged sentence may add. */
+  /** Words of motion, camera and light, as evidence for the language. */
   motion: string;
   persons: string;
-  /** Parts of the body and states of dress that a rewrite must not bring in. */
+  /** Parts of the body and states of dress that a sentence must not bring in. */
   intimate: string;
 }
 
@@ -35,7 +35,6 @@ export interface Lexicon {
   readonly language: Language;
   readonly name: string;
   readonly stopWords: ReadonlySet<string>;
-  readonly motion: ReadonlySet<string>;
   readonly negation: RegExp;
   /** Value and pattern of each number word. */
   readonly numbers: readonly (readonly [value: string, pattern: RegExp])[];
@@ -74,7 +73,6 @@ function compile(language: Language): Lexicon {
     language,
     name: words.name,
     stopWords: new Set(split(words.stopWords)),
-    motion: new Set(split(words.motion)),
     negation: pattern(words.negations),
     numbers: numbers.map((source, i) => [String(i + 2), pattern(source)] as const),
     directions: words.directions.map(([a = '', b = '']) => [pattern(a), pattern(b)] as const),
@@ -96,82 +94,25 @@ export const lexicons = Object.fromEntries(
 ) as Readonly<Record<Language, Lexicon>>;
 
 /**
- * The language of a text by its script and the words of our lists; null where it is none of the seven or
- * where two languages have the same evidence.
+ * The languages of which a text has the most evidence, by its script and the words of our lists: several where
+ * they have the same, none where the evidence is weak.
+ *
+ * @param leastShare of the words of an alphabet that must be evidence
  */
-export function detectLanguage(text: string): Language | null {
+export function languagesOf(text: string, leastShare = 0): readonly Language[] {
   const count = (script: RegExp) => text.match(script)?.length ?? 0;
   const letters = count(/\p{L}/gu);
   const han = count(/\p{Script=Han}/gu);
   const latin = count(/\p{Script=Latin}/gu);
-  if (letters === 0 || (letters - han - latin) / letters > 0.02) return null;
-  if (han > 0) return han >= latin / 2 ? 'zh' : null;
+  if (letters === 0 || (letters - han - latin) / letters > 0.02) return [];
+  if (han > 0) return han >= latin / 2 ? ['zh'] : [];
   const words = folded(text).match(/[\p{L}\p{N}]+/gu) ?? [];
-  const scores = languages
-    .filter((language) => language !== 'zh')
-    .map((language) => {
-      const { stopWords, known } = lexicons[language];
-      const score = words.reduce(
-        (sum, w) => sum + (stopWords.has(w) ? 2 : known.has(w) ? 1 : 0),
-        0,
-      );
-      return { language, score };
-    })
-    .sort((a, b) => b.score - a.score);
-  const [first, second] = scores;
-  if (!first || !second || first.score < 2 || first.score === second.score) return null;
-  return first.language;
-}
-
-const inflections =
-  /^(s|es|e|d|ed|er|ers|ing|ly|n|en|em|es|er|t|te|end|a|o|as|os|i|ando|endo|ant|ent|ent|an|am|ndo|'s)$/;
-
-/**
- * Whether two words of an alphabet are forms of the same word: equal, the same first four letters, or, for
- * words of up to four letters, equal but for a usual ending ("run", "runs", "running").
- */
-export function isSameWord(a: string, b: string): boolean {
-  if (a === b) return true;
-  const [short, long] = a.length <= b.length ? [a, b] : [b, a];
-  if (short.length >= 5) return long.startsWith(short.slice(0, 4));
-  const stem = short.length > 3 ? short.replace(/(?:s|e|o|a)$/, '') : short;
-  if (stem.length < 3 || !long.startsWith(stem)) return false;
-  const rest = long.slice(stem.length);
-  return inflections.test(rest) || (rest[0] === stem.at(-1) && inflections.test(rest.slice(1)));
-}
-
-/** Words, in Chinese single characters, that carry content: no stop words, no numerals. */
-export function contentWords(text: string, lexicon: Lexicon): string[] {
-  const words =
-    folded(text).match(/\p{Script=Han}|(?:(?!\p{Script=Han})[\p{L}\p{N}\p{M}])+/gu) ?? [];
-  return words.filter(
-    (word) =>
-      !lexicon.stopWords.has(word) &&
-      !/^\p{N}+$/u.test(word) &&
-      (word.length > 1 || /\p{Script=Han}/u.test(word)),
-  );
-}
-
-/** Whether one of the words is a form of this word. */
-export function hasWord(words: readonly string[], word: string): boolean {
-  return words.some((other) => isSameWord(other, word));
-}
-
-/** Length of a text in words, in Chinese in characters. */
-export function lengthOf(text: string, lexicon: Lexicon): number {
-  const unit =
-    lexicon.language === 'zh' ? /\p{Script=Han}/gu : /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*/gu;
-  return text.match(unit)?.length ?? 0;
-}
-
-/** How often a piece of text occurs, as it is. */
-export function occurrences(text: string, piece: string): number {
-  return piece === '' ? 0 : text.split(piece).length - 1;
-}
-
-/** A piece of text that is no part of a longer word of an alphabet. */
-export function wholeWord(word: string, flags: string): RegExp {
-  const before = /^[\p{Script=Latin}\p{N}]/u.test(word) ? '(?<![\\p{Script=Latin}\\p{N}])' : '';
-  const after = /[\p{Script=Latin}\p{N}]$/u.test(word) ? '(?![\\p{Script=Latin}\\p{N}])' : '';
-  return new RegExp(before + word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&') + after, flags);
+  const score = (language: Language) => {
+    const { stopWords, known } = lexicons[language];
+    return words.reduce((sum, w) => sum + (stopWords.has(w) ? 2 : known.has(w) ? 1 : 0), 0);
+  };
+  const scores = languages.map((language) => (language === 'zh' ? 0 : score(language)));
+  const most = Math.max(...scores);
+  if (most < Math.max(2, 2 * leastShare * words.length)) return [];
+  return languages.filter((_, i) => scores[i] === most);
 }

@@ -1,123 +1,106 @@
 import type { PromptOptimization } from '../contract';
-import { failures, maxTokens } from './checks';
-import { grammarFor, instructionFor, maxTokensFor } from './instruction';
+import { sentencesOf, withSentences } from '../contract/prompt-optimization';
+import { charactersOf, type Prompt, problemOf, readPrompt } from './checks';
 import { generateWithin, type OptimizeOptions } from './language-model';
-import { contentWords, hasWord } from './lexicon';
-import { appendSentences, joinPrompt, type ParsedPrompt, parsePrompt, without } from './protect';
-import { cleanAnswer, joinSentences, sentencesOf } from './sentences';
+import { folded } from './lexicon';
 
-/** An answer this much longer than the source, in characters, is no answer to the instruction. */
-const maxGrowth = 2000;
-/** Most sentences that a salvaged prompt takes from the model. */
-const maxSalvaged = 2;
+/** Limit of the video model's text encoder. */
+const maxTokens = 512;
+/** Most sentences that are added. */
+const maxSentences = 3;
+/** Tokens of an answer; a sentence that is cut is left out. */
+const answerTokens = 120;
+/** Characters of an answer that are looked at, where a model has no limit of its own. */
+const answerLength = 2000;
 
-/**
- * The original with at most two sentences of the model whose content words all are in the original or in the
- * language's list of motion, camera and light; null where no sentence passes the checks.
- */
-async function salvaged(
-  prompt: ParsedPrompt,
-  bodies: readonly string[],
-  countTokens: OptimizeOptions['countTokens'],
-): Promise<string | null> {
-  const { lexicon } = prompt;
-  const source = contentWords(without(prompt.source, prompt.inPlace), lexicon);
-  const motion = [...lexicon.motion];
-  const fits = (sentence: string) => {
-    const words = contentWords(sentence, lexicon);
-    return (
-      !prompt.inPlace.some((span) => sentence.includes(span)) &&
-      words.every((word) => hasWord(source, word) || motion.includes(word)) &&
-      words.some((word) => !hasWord(source, word))
-    );
+const rules =
+  'You continue an instruction for an image-to-video model. The picture is given; you cannot see it. ' +
+  'Write one to three short, plain sentences that follow the instruction, in the present tense: first how what it names moves, then the camera. ' +
+  'Add only small natural motion of what is named. Invent no people, objects, clothes, places, colours or style. ' +
+  'Name a given camera move and no other; without one, the camera holds still. ' +
+  'Do not repeat the instruction. No mood words, no list, no comment.';
+
+const example =
+  'Example\nInstruction: A dog runs along the beach, zoom in.\n' +
+  'Answer: Its legs reach forward with long, even steps and its ears move with each step. The camera zooms in slowly on the dog.';
+
+/** What the model is asked; the prompt is data of the second message. */
+function requestFor({ original, lexicon }: Prompt) {
+  const body = charactersOf(lexicon);
+  // Only lists of allowed characters: a negated class lets broken UTF-8 through.
+  const grammar =
+    lexicon.language === 'zh'
+      ? `root ::= sentence{1,${maxSentences}}\nsentence ::= ${body}{6,80} [。！？]`
+      : `root ::= sentence (" " sentence){0,${maxSentences - 1}}\nsentence ::= [A-ZÀ-Þ] ${body}{8,200} [.!?]`;
+  return {
+    system: `${rules} Answer in ${lexicon.name}.\n\n${example}`,
+    user: `Instruction: ${original}`,
+    grammar,
+    maxTokens: answerTokens,
   };
-  const sentences = bodies.flatMap((body) => sentencesOf(body, prompt.inPlace)).filter(fits);
-  const kept: string[] = [];
-  let result: string | null = null;
-  for (const sentence of sentences) {
-    if (kept.length === maxSalvaged) break;
-    const added = joinSentences([...kept, sentence]);
-    const text = appendSentences(prompt, prompt.original, added);
-    const body = appendSentences(prompt, prompt.source, added);
-    const tokens = await countTokens(text);
-    if (failures({ prompt, body, text, tokens }, 'V3 content').length > 0) continue;
-    kept.push(sentence);
-    result = text;
-  }
-  return result;
 }
 
 /**
- * Rewrites a prompt with a language model so that nothing of it is lost: what must survive is kept apart or
- * forced, the answer is verified by code, and the original is the result in any doubt.
+ * Continues a prompt with a language model: the result begins with the user's words, byte for byte, and one to
+ * three sentences may follow. A sentence that fails a check of `checks.ts`, repeats something, or does not fit the
+ * video model's limit is left out.
  *
  * @param prompt the user's prompt
- * @returns the record: the text to use, and what became of it (`used`, `salvaged`, `unchanged`, `failed`)
+ * @returns the record: the text to use, and what became of it (`used`, `unchanged`, `failed`)
  * @throws the reason of `options.signal`, and what `options.countTokens` throws
  */
 export async function optimizePrompt(
   prompt: string,
   options: OptimizeOptions,
 ): Promise<PromptOptimization> {
-  const {
-    model,
-    signal,
-    countTokens,
-    timeLimitMs = 20_000,
-    now = () => performance.now(),
-  } = options;
+  const { model, signal, countTokens, onText, timeLimitMs = 20_000 } = options;
+  const now = options.now ?? (() => performance.now());
   const start = now();
-  const elapsed = () => Math.max(0, Math.round(now() - start));
-  const reasons: string[] = [];
+  const reasons = new Set<string>();
   let { seed } = options;
-  const record = (status: PromptOptimization['status'], text: string): PromptOptimization => {
+  const record = (status: PromptOptimization['status'], text = prompt): PromptOptimization => {
     const ran = status !== 'unchanged';
     return {
       status,
       original: prompt,
       text,
-      reasons: [...new Set(reasons)].slice(0, 50),
+      reasons: [...reasons].slice(0, 50),
       model: ran ? model.name : null,
       sha256: ran ? model.sha256 : null,
       seed: ran ? seed : null,
-      milliseconds: elapsed(),
+      milliseconds: Math.max(0, Math.round(now() - start)),
     };
-  };
-  const unchanged = (reason: string) => {
-    reasons.push(reason);
-    return record('unchanged', prompt);
   };
 
   signal.throwIfAborted();
-  const parsed = parsePrompt(prompt, options.triggerWords);
-  if ('reason' in parsed) return unchanged(parsed.reason);
-  if ((await countTokens(prompt)) > maxTokens) return unchanged('tokens');
-
-  const request = {
-    ...instructionFor(parsed),
-    grammar: grammarFor(parsed),
-    maxTokens: maxTokensFor(parsed),
-    onText: options.onText,
-  };
-  const bodies: string[] = [];
+  const read = readPrompt(prompt);
+  if (!read || (await countTokens(prompt)) > maxTokens) {
+    reasons.add(read ? 'tokens' : 'language');
+    return record('unchanged');
+  }
   for (const attempt of [0, 1]) {
     const left = timeLimitMs - (now() - start);
     if (attempt > 0 && left <= 0) break;
     seed = options.seed + attempt;
-    const answer = await generateWithin(model, { ...request, seed }, left, signal);
-    if (answer.timedOut) reasons.push('time limit');
-    if (answer.text === null || answer.text.length > parsed.source.length + maxGrowth) {
-      reasons.push('no result');
-    } else {
-      const body = cleanAnswer(answer.text, parsed.inPlace);
-      const text = joinPrompt(parsed, body);
-      const problems = failures({ prompt: parsed, body, text, tokens: await countTokens(text) });
-      if (problems.length === 0) return record('used', text);
-      reasons.push(...problems);
-      bodies.unshift(body);
+    const request = { ...requestFor(read), seed, onText };
+    const answer = await generateWithin(model, request, left, signal);
+    if (answer.timedOut) reasons.add('time limit');
+    const written = sentencesOf(answer.text?.slice(0, answerLength) ?? '');
+    if (written.length === 0) reasons.add('no result');
+    const added: string[] = [];
+    for (const sentence of written) {
+      if (added.length === maxSentences) break;
+      const text = withSentences(prompt, [...added, sentence]);
+      const isRepeated = folded(withSentences(prompt, added)).includes(
+        folded(sentence.slice(0, -1)),
+      );
+      let problem = isRepeated ? 'repetition' : problemOf(sentence, read);
+      if (!problem && (await countTokens(text)) > maxTokens) problem = 'token limit';
+      if (problem) reasons.add(problem);
+      else added.push(sentence);
     }
+    if (added.length > 0) return record('used', withSentences(prompt, added));
     if (answer.timedOut) break;
   }
-  const text = await salvaged(parsed, bodies, countTokens);
-  return text === null ? record('failed', prompt) : record('salvaged', text);
+  return record('failed');
 }

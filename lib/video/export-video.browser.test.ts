@@ -45,13 +45,13 @@ test('this browser writes all formats', async () => {
   const can = await Promise.all(
     exportFormats.map((format) => canExport(format, { width, height })),
   );
-  expect(can).toEqual([true, true, true]);
+  expect(can).toEqual([true, true]);
 });
 
-test.each(['gif', 'webp'] as const)('a loop as %s', async (format) => {
+test('a GIF, which is a loop', async () => {
   const { shares, ...rest } = options();
-  const made = await exportVideo(video, format, rest);
-  expect(made.type).toBe(`image/${format}`);
+  const made = await exportVideo(video, 'gif', rest);
+  expect(made.type).toBe('image/gif');
   // Half a second in steps of 80 ms.
   expect(shares).toEqual([1, 2, 3, 4, 5, 6].map((done) => done / 6));
   const decoder = new ImageDecoder({ type: made.type, data: await made.arrayBuffer() });

@@ -11,16 +11,15 @@ import {
   WebMOutputFormat,
 } from 'mediabunny';
 import { KinoraError, toKinoraError } from '../contract';
-import { animatedWebp } from './animated-webp';
 import { inspectVideo } from './inspect';
 import { toPalette } from './palette';
 
-/** What a video can be exported as besides MP4: a WebM as it is, or a loop for pages that show pictures only. */
-export const exportFormats = ['gif', 'webp', 'webm'] as const;
+/** What a video can be exported as besides MP4: a WebM as it is, or a GIF for pages that show pictures only. */
+export const exportFormats = ['gif', 'webm'] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 
-/** Limits of a loop. A GIF keeps time in hundredths of a second, so that 12.5 frames per second are exact. */
-export const loopLimits = { seconds: 5, side: 480, interval: 80 } as const;
+/** Limits of a GIF. It keeps time in hundredths of a second, so that 12.5 frames per second are exact. */
+const gifLimits = { seconds: 5, side: 480, interval: 80 } as const;
 
 interface ExportOptions {
   readonly signal: AbortSignal;
@@ -36,15 +35,12 @@ interface PixelSize {
 
 /** Whether this browser can write a format. */
 export async function canExport(format: ExportFormat, size: PixelSize): Promise<boolean> {
-  if (format === 'gif') return true;
-  if (format === 'webm') return (await webmCodec(size)) !== null;
-  const still = await openCanvas(1, 1).canvas.convertToBlob({ type: 'image/webp' });
-  return still.type === 'image/webp';
+  return format === 'gif' || (await webmCodec(size)) !== null;
 }
 
 /**
- * Converts a finished video: a WebM of all frames in their size, or a GIF or animated WebP within
- * {@link loopLimits} from its start on. What is written says nothing of how the video was made.
+ * Converts a finished video: a WebM of all frames in their size, or a GIF within {@link gifLimits} from its
+ * start on. What is written says nothing of how the video was made.
  *
  * @throws KinoraError `VIDEO_UNREADABLE`; `ENCODER_FAILED` where the browser cannot write it; `CANCELLED` after an abort
  */
@@ -60,11 +56,9 @@ export async function exportVideo(
     options.signal.throwIfAborted();
     const track = await input.getPrimaryVideoTrack();
     if (!track || !(await track.canDecode())) throw new KinoraError('VIDEO_UNREADABLE');
-    const bytes =
-      format === 'webm'
-        ? await writeWebm(input, { width, height }, options)
-        : await writeLoop(track, format, { width, height }, options);
-    return new Blob([bytes], { type: format === 'webm' ? 'video/webm' : `image/${format}` });
+    return format === 'webm'
+      ? new Blob([await writeWebm(input, { width, height }, options)], { type: 'video/webm' })
+      : new Blob([await writeGif(track, { width, height }, options)], { type: 'image/gif' });
   } catch (thrown) {
     const error = toKinoraError(options.signal.aborted ? options.signal.reason : thrown);
     if (error.code !== 'INTERNAL') throw error;
@@ -78,13 +72,12 @@ export async function exportVideo(
   }
 }
 
-async function writeLoop(
+async function writeGif(
   track: InputVideoTrack,
-  format: 'gif' | 'webp',
   full: PixelSize,
   { signal, onProgress }: ExportOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const { seconds, side, interval } = loopLimits;
+  const { seconds, side, interval } = gifLimits;
   const start = await track.getFirstTimestamp();
   const length = Math.min(seconds, (await track.computeDuration()) - start);
   const count = Math.max(1, Math.round((length * 1000) / interval));
@@ -95,63 +88,30 @@ async function writeLoop(
   );
   const scale = Math.min(1, side / Math.max(full.width, full.height));
   const [width, height] = [Math.round(full.width * scale), Math.round(full.height * scale)];
-  const { canvas, context } = openCanvas(width, height);
-  const { add, finish } =
-    format === 'gif' ? await gifWriter(width, height) : webpWriter(width, height);
+  // An opaque canvas, which is kept on the CPU.
+  const context = new OffscreenCanvas(width, height).getContext('2d', {
+    alpha: false,
+    willReadFrequently: true,
+  });
+  if (!context) throw new Error('the browser has no canvas');
+  context.imageSmoothingQuality = 'high';
+  const { GIFEncoder } = await import('gifenc');
+  const gif = GIFEncoder();
   let done = 0;
   for await (const sample of new VideoSampleSink(track).samplesAtTimestamps(times)) {
     signal.throwIfAborted();
     if (!sample) throw new KinoraError('VIDEO_UNREADABLE', 'A frame of the video is missing.');
     sample.draw(context, 0, 0, width, height);
     sample.close();
-    await add(canvas, context);
+    const { palette, indices } = toPalette(context.getImageData(0, 0, width, height).data, 256);
+    gif.writeFrame(indices, width, height, { palette, delay: interval });
     done += 1;
     onProgress(done / count);
     // The page shows the progress, and takes a cancel.
     await new Promise((resolve) => setTimeout(resolve));
   }
-  return finish();
-}
-
-interface LoopWriter {
-  add(canvas: OffscreenCanvas, context: OffscreenCanvasRenderingContext2D): Promise<void>;
-  finish(): Uint8Array<ArrayBuffer>;
-}
-
-async function gifWriter(width: number, height: number): Promise<LoopWriter> {
-  const { GIFEncoder } = await import('gifenc');
-  const gif = GIFEncoder();
-  return {
-    add: async (_, context) => {
-      const { data } = context.getImageData(0, 0, width, height);
-      const { palette, indices } = toPalette(data, 256);
-      gif.writeFrame(indices, width, height, { palette, delay: loopLimits.interval });
-    },
-    finish: () => {
-      gif.finish();
-      return gif.bytes();
-    },
-  };
-}
-
-function webpWriter(width: number, height: number): LoopWriter {
-  const stills: Uint8Array[] = [];
-  return {
-    add: async (canvas) => {
-      const still = await canvas.convertToBlob({ type: 'image/webp', quality: 0.8 });
-      stills.push(new Uint8Array(await still.arrayBuffer()));
-    },
-    finish: () => animatedWebp(stills, { width, height, interval: loopLimits.interval }),
-  };
-}
-
-/** An opaque canvas, which is kept on the CPU. */
-function openCanvas(width: number, height: number) {
-  const canvas = new OffscreenCanvas(width, height);
-  const context = canvas.getContext('2d', { alpha: false, willReadFrequently: true });
-  if (!context) throw new Error('the browser has no canvas');
-  context.imageSmoothingQuality = 'high';
-  return { canvas, context };
+  gif.finish();
+  return gif.bytes();
 }
 
 async function webmCodec({ width, height }: PixelSize) {

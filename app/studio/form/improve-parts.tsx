@@ -1,7 +1,14 @@
 import Link from 'next/link';
+import { useRef } from 'react';
 import { languageModelsOf } from '../../../lib/contract/library';
+import {
+  addedSentences,
+  type PromptOptimization,
+  withoutSentence,
+} from '../../../lib/contract/prompt-optimization';
 import { useLibrary } from '../../library';
-import { useNow } from '../../shared/browser';
+import { typeInto, useNow } from '../../shared/browser';
+import { CloseIcon } from '../../shared/icons';
 import { LiveText, Problem } from '../../shared/messages';
 import { PartDownload } from '../../shared/part-download';
 import { t } from '../../texts';
@@ -9,7 +16,6 @@ import '../../texts/en/form';
 import '../../texts/en/improve';
 import { formatTime } from '../../texts/format';
 import { outcomeText, ranOutOfTime } from '../result/optimization-text';
-import { Difference } from '../result/prompt-record';
 import type { FormValues } from './form-state';
 import { type Improve, type ImproveState, improveLimits, isApplied } from './use-improve';
 
@@ -91,7 +97,7 @@ function Writing(props: {
   );
 }
 
-/** What became of the prompt: the difference and Undo, or why it stays. */
+/** What became of the prompt: the added sentences and Undo, or why it stays. */
 function Outcome(props: { values: FormValues; improve: Improve; busy: boolean }) {
   const { values, improve, busy } = props;
   const { prompt, optimization } = values;
@@ -106,7 +112,7 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
       <p>{outcomeText(edited ? { ...record, status: 'edited' } : record)}</p>
       {optimization && (
         <>
-          <Difference before={optimization.original} after={prompt} />
+          <AddedSentences optimization={optimization} prompt={prompt} />
           <p className="field-hint">{t('improve.improvedHint')}</p>
         </>
       )}
@@ -128,6 +134,40 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
         )}
       </div>
     </section>
+  );
+}
+
+/** The sentences that were added, each with a button that removes it. */
+function AddedSentences(props: { optimization: PromptOptimization; prompt: string }) {
+  const { optimization, prompt } = props;
+  const list = useRef<HTMLUListElement>(null);
+  const sentences = addedSentences(optimization, prompt);
+  function remove(sentence: string, index: number): void {
+    typeInto('prompt', withoutSentence(optimization, prompt, sentence));
+    // The button goes with its sentence: the focus moves to the next one.
+    requestAnimationFrame(() => {
+      const buttons = [...(list.current?.querySelectorAll('button') ?? [])];
+      const next = buttons[index] ?? buttons.at(-1) ?? document.getElementById('prompt');
+      next?.focus();
+    });
+  }
+  if (sentences.length === 0) return null;
+  return (
+    <ul ref={list} className="added-sentences" aria-label={t('improve.added')}>
+      {sentences.map((sentence, index) => (
+        <li key={sentence}>
+          {sentence}
+          <button
+            type="button"
+            className="icon"
+            aria-label={t('improve.removeSentence', { sentence })}
+            onClick={() => remove(sentence, index)}
+          >
+            <CloseIcon />
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 

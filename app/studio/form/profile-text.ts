@@ -1,16 +1,11 @@
-import type { Applied, CacheKind } from '../../../lib/contract/applied';
+import type { Applied } from '../../../lib/contract/applied';
+import { cacheNames } from '../../../lib/contract/format';
 import type { ModelEntry } from '../../../lib/contract/library';
 import { isAdapterFile } from '../../../lib/contract/manifest-parts';
 import type { FewStepAdapter, ProfileName } from '../../../lib/contract/profile';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';
-
-const cacheNames: Readonly<Record<CacheKind, string | null>> = {
-  none: null,
-  magcache: 'MagCache',
-  easycache: 'EasyCache',
-};
 
 /**
  * What a run is made with, in one line; null where everything is as the form says. It is the sentence of

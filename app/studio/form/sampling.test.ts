@@ -15,6 +15,7 @@ const few = {
 const base = entry();
 const manifest = parseManifest({
   ...base.manifest,
+  magcache: { ratios: [0.99, 0.99] },
   profiles: {
     standard: { guidanceAdapter: { ...few, name: 'Guidance', path: 'guidance.safetensors' } },
     'ultra-fast': { mostSteps: 20, cache: true, decoder: 'tiny', adapters: [few] },
@@ -82,6 +83,8 @@ test('a switch goes with the request where its profile has a use for it', () => 
   expect(chosenSampling(installed, values({ ...both, profile: 'standard' }))).toEqual({
     cache: true,
   });
+  const plain = { ...installed, manifest: { ...manifest, magcache: undefined } };
+  expect(chosenSampling(plain, values({ ...both, profile: 'standard' }))).toEqual({});
   expect(samplingOf(installed, values(both))?.applied.decoder).toBe('full');
   // A guidance adapter that is not stored, and a strength without an adapter, stay in the form.
   const weak = { guidanceAdapter: true, adapterStrength: 0.8 };

@@ -79,12 +79,13 @@ export function offeredSwitches(
   entry: StoredModel,
   { profile }: Pick<FormValues, 'profile'>,
 ): { readonly name: SamplingSwitch; readonly available: boolean }[] {
-  const settings = entry.manifest.profiles[profile];
+  const { manifest } = entry;
+  const { guidanceAdapter } = manifest.profiles[profile];
   return samplingSwitchNames
-    .filter((name) => samplingSwitches[name].isOffered(settings, profile))
+    .filter((name) => samplingSwitches[name].isOffered(manifest, profile))
     .map((name) => ({
       name,
-      available: name !== 'guidanceAdapter' || hasAdapter(entry, settings.guidanceAdapter),
+      available: name !== 'guidanceAdapter' || hasAdapter(entry, guidanceAdapter),
     }));
 }
 

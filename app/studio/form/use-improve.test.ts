@@ -7,7 +7,7 @@ import { isApplied } from './use-improve';
 const record: PromptOptimization = {
   status: 'used',
   original: 'a cat',
-  text: 'a cat walks slowly',
+  text: 'a cat. It walks slowly. The camera holds still.',
   reasons: [],
   model: 'Qwen3 0.6B',
   sha256: null,
@@ -39,8 +39,12 @@ test.each<[Partial<PromptOptimization>, string]>([
     'The prompt stays as it is: its language is none that can be checked.',
   ],
   [
-    { status: 'failed', reasons: ['V4 numbers and names: numbers', 'V5 …', 'V4 again'] },
-    'numbers or names were not the same; directions or camera moves were not the same.',
+    { status: 'failed', reasons: ['new person: man', 'camera move: pan', 'new person: boy'] },
+    'it added people; it moved the camera in another way.',
+  ],
+  [
+    { status: 'failed', reasons: ['V4 numbers and names: numbers'] },
+    'could be added: V4 numbers and names: numbers.',
   ],
   [{ status: 'unavailable' }, 'there is no language model'],
 ])('%j says what became of the prompt', (changes, text) => {
@@ -48,7 +52,7 @@ test.each<[Partial<PromptOptimization>, string]>([
 });
 
 test('more time is offered only where it could help', () => {
-  const reasons = ['time limit', 'V2 form: unfinished sentence'];
+  const reasons = ['time limit', 'no result'];
   expect(ranOutOfTime({ ...record, status: 'failed', reasons })).toBe(true);
   expect(ranOutOfTime({ ...record, status: 'used', reasons })).toBe(false);
   expect(ranOutOfTime({ ...record, status: 'failed' })).toBe(false);

@@ -1,13 +1,10 @@
 import { type Dispatch, useEffect, useRef, useState } from 'react';
-import type { LoraFile } from '../../../lib/contract/engine';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import { resolveSeed } from '../../../lib/contract/parameters';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import { untilAborted } from '../../../lib/contract/until-aborted';
-import { withScales } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
-import { openChosen } from '../run/use-generate';
 import { type FormAction, type FormState, toNumber } from './form-state';
 
 /** Milliseconds of writing at first, and after "Wait longer". */
@@ -43,9 +40,9 @@ export type ImproveState =
     }
   | { readonly status: 'failed'; readonly error: ErrorRecord };
 
-/** Whether a record has a text that replaces the prompt. */
+/** Whether a record has sentences that were added to the prompt. */
 export function isApplied({ status }: PromptOptimization): boolean {
-  return status === 'used' || status === 'edited' || status === 'salvaged';
+  return status === 'used' || status === 'edited';
 }
 
 /** The improvement of the form's prompt. */
@@ -64,7 +61,7 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
   const [state, setState] = useState<ImproveState>({ status: 'idle' });
   const running = useRef<AbortController | null>(null);
   useEffect(() => () => running.current?.abort(), []);
-  const { values, files } = form;
+  const { values } = form;
 
   async function run(request: ImproveRequest): Promise<void> {
     const control = new AbortController();
@@ -81,13 +78,8 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
         show({ status: 'offering' });
         return;
       }
-      const opened = await Promise.all(files.loras.map(openChosen));
-      const scales = files.loras.map(({ name, scale }) => ({ path: name, scale: Number(scale) }));
       const model = pickModel(readyFirst(models), values.model)?.manifest.id ?? '';
-      const loras = withScales(opened, { loras: scales });
-      const record = await improve(request, { model, loras }, signal, (text) =>
-        show({ ...writing, text }),
-      );
+      const record = await improve(request, model, signal, (text) => show({ ...writing, text }));
       if (signal.aborted) return;
       show({ status: 'ended', request, record });
       if (!isApplied(record)) return;
@@ -124,7 +116,7 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
  */
 async function improve(
   { prompt, seed, limitMs: timeLimitMs }: ImproveRequest,
-  video: { readonly model: string; readonly loras: readonly LoraFile[] },
+  model: string,
   signal: AbortSignal,
   onText: (soFar: string) => void,
 ): Promise<PromptOptimization> {
@@ -134,7 +126,7 @@ async function improve(
   const client = createOptimizerClient();
   const { api, crashed } = client.open();
   try {
-    const improving = api.optimize({ ...video, prompt, seed, timeLimitMs }, onText);
+    const improving = api.optimize({ model, prompt, seed, timeLimitMs }, onText);
     return await untilAborted(Promise.race([improving, crashed]), signal);
   } finally {
     client.close();

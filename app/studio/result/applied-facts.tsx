@@ -1,4 +1,5 @@
-import type { Applied, CacheKind } from '../../../lib/contract/applied';
+import type { Applied } from '../../../lib/contract/applied';
+import { cacheNames } from '../../../lib/contract/format';
 import type { GenerationResult } from '../../../lib/contract/progress';
 import type { Parameters } from '../../../lib/contract/request';
 import { Licence } from '../../models/licence';
@@ -37,7 +38,7 @@ export function AppliedFacts(props: { result: GenerationResult; parameters: Para
           })}
         </Fact>
       )}
-      {cache !== 'none' && (
+      {cacheNames[cache] && (
         <Fact name={t('run.reusedSteps')}>{t('run.reusedBy', { cache: cacheNames[cache] })}</Fact>
       )}
       <Fact name={t('run.decoder')}>
@@ -46,11 +47,6 @@ export function AppliedFacts(props: { result: GenerationResult; parameters: Para
     </>
   );
 }
-
-const cacheNames: Readonly<Record<Exclude<CacheKind, 'none'>, string>> = {
-  magcache: 'MagCache',
-  easycache: 'EasyCache',
-};
 
 function guidanceOf({ guidance_scale, guided_steps, steps }: Applied): string {
   if (guidance_scale === 1) return t('shared.none');

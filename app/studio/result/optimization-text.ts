@@ -1,28 +1,29 @@
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
-import { type TextKey, t } from '../../texts';
+import { t } from '../../texts';
 import '../../texts/en/improve';
 import { formatTime } from '../../texts/format';
 
-/** Reasons of a record that are not checks. */
+/** Reasons of a record, and the checks of lib/prompts. Those of earlier versions are shown as they are. */
 const reasons = {
-  long: 'long',
-  empty: 'empty',
   language: 'language',
-  weights: 'weights',
-  unbalanced: 'unbalanced',
-  characters: 'characters',
-  spans: 'spans',
   tokens: 'tokens',
   'time limit': 'timeLimit',
   'no result': 'noResult',
   refused: 'refused',
+  form: 'form',
+  'another language': 'otherLanguage',
+  'new person': 'person',
+  'camera move': 'camera',
+  contradiction: 'contradiction',
+  repetition: 'repetition',
+  'token limit': 'tokenLimit',
 } as const;
 
-/** One reason of a record, for people: a check of lib/prompts begins with its number, V1 to V9. */
+/** One reason of a record, for people: what a check found follows after its name. */
 function reasonText(reason: string): string {
-  if (/^V[1-9]/.test(reason)) return t(`improve.check.${reason.slice(0, 2)}` as TextKey);
-  return reason in reasons
-    ? t(`improve.reason.${reasons[reason as keyof typeof reasons]}`)
+  const [name = ''] = reason.split(':');
+  return Object.hasOwn(reasons, name)
+    ? t(`improve.reason.${reasons[name as keyof typeof reasons]}`)
     : reason;
 }
 
@@ -67,7 +68,7 @@ function madeText(
   });
 }
 
-/** Whether the time limit is why the model's text was not used as a whole. */
+/** Whether the time limit is why nothing was added. */
 export function ranOutOfTime({ status, reasons }: PromptOptimization): boolean {
-  return (status === 'failed' || status === 'salvaged') && reasons.includes('time limit');
+  return status === 'failed' && reasons.includes('time limit');
 }

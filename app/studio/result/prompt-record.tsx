@@ -2,23 +2,7 @@ import type { PromptOptimization } from '../../../lib/contract/prompt-optimizati
 import { showOpened } from '../../shared/browser';
 import { t } from '../../texts';
 import '../../texts/en/improve';
-import { difference } from './difference';
 import { outcomeText } from './optimization-text';
-
-const elements = { same: 'span', added: 'ins', removed: 'del' } as const;
-
-/** Two texts as one, with the words that were added and removed. */
-export function Difference({ before, after }: { before: string; after: string }) {
-  return (
-    <p className="difference">
-      {difference(before, after).map(({ kind, text }, index) => {
-        const Element = elements[kind];
-        // biome-ignore lint/suspicious/noArrayIndexKey: a piece is what it is by its place
-        return <Element key={index}>{text}</Element>;
-      })}
-    </p>
-  );
-}
 
 /** How the prompt of a result was improved, and the original; the result shows the other text. */
 export function PromptRecord({ optimization }: { optimization: PromptOptimization }) {

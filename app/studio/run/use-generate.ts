@@ -263,7 +263,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
 }
 
 /** The file of a selected LoRA: its own, or the library's file of this name. */
-export async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
+async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
   if (file) return { name, file };
   const { openLora } = await import('../../../lib/library');
   return { name, file: await openLora(name) };

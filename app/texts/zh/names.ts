@@ -30,6 +30,6 @@ export const names: Texts['messages']['names'] = {
     adapter: { name: '少步适配器', purpose: '让极速视频只需几步就能完成' },
     guidance_adapter: { name: '引导适配器', purpose: '让每一步只需计算一遍，而不是两遍' },
     safety_checker: { name: '安全检查模型', purpose: '标出可能不适合工作场合的视频' },
-    language_model: { name: '语言模型', purpose: '改写提示词' },
+    language_model: { name: '语言模型', purpose: '续写提示词' },
   },
 };

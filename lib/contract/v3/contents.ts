@@ -53,7 +53,7 @@ export const contentsSchema = z.object({
       status: z
         .enum(promptOptimizationStatuses)
         .describe(
-          '`used`: the model’s text. `salvaged`: your prompt and single sentences of the model. Your prompt alone: `unchanged` (there was a reason to leave it), `unavailable` (the worker had no language model), `failed` (no text that kept everything).',
+          '`used`: your prompt and sentences of the model after it; `salvaged` is the same in predictions of earlier versions. Your prompt alone: `unchanged` (there was a reason to leave it), `unavailable` (the worker had no language model), `failed` (no sentence that fits to it).',
         ),
       model: z.string().nullable().describe('The language model; null where none ran.'),
       sha256: z.string().nullable().describe('SHA-256 of its file; null where it is not known.'),

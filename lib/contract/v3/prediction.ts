@@ -97,7 +97,7 @@ export const submitSchema = parametersSchema.omit({ upscaler: true }).extend({
     .boolean()
     .default(false)
     .describe(
-      'Let a language model in the worker’s browser describe the motion in more detail before the video is computed. It keeps the text in `[brackets]` and quotes, trigger words, names, numbers and directions; in any doubt your words are used as they are. `data.optimized_prompt` has the text that was used. A worker without a language model takes such a job only if no other worker has one.',
+      'Let a language model in the worker’s browser describe the motion in one to three sentences before the video is computed. They follow your words, which stay as they are; what does not fit to them is left out. `data.optimized_prompt` has the text that was used. A worker without a language model takes such a job only if no other worker has one.',
     ),
   enable_safety_checker: z
     .boolean()

@@ -12,10 +12,10 @@ startOptimizer({
     const handle = await root.getFileHandle(installed).catch(() => null);
     return handle && { file: await handle.getFile(), name: 'tiny', sha256: '0'.repeat(64) };
   },
-  async optimize(prompt, { model, seed, signal, onText, triggerWords, countTokens, timeLimitMs }) {
+  async optimize(prompt, { model, seed, signal, onText, countTokens, timeLimitMs }) {
     const limit = AbortSignal.timeout(timeLimitMs ?? 20_000);
     const text = await model.generate({
-      system: 'Rewrite.',
+      system: 'Continue.',
       user: prompt,
       seed,
       grammar: 'root ::= [a-z ]{300,400}',
@@ -27,7 +27,7 @@ startOptimizer({
       status: 'used',
       original: prompt,
       text,
-      reasons: [...triggerWords, `${await countTokens(prompt)} tokens`],
+      reasons: [`${await countTokens(prompt)} tokens`],
       model: model.name,
       sha256: model.sha256,
       seed,

@@ -14,16 +14,16 @@ startEngine({
         const file = new File([await response.blob()], 'model.gguf');
         return { file, name: 'tiny', sha256: '0'.repeat(64) };
       },
-      async optimize(prompt, { model, seed, signal, triggerWords, countTokens }) {
+      async optimize(prompt, { model, seed, signal, countTokens }) {
         const text = await model.generate({
-          system: 'Rewrite.',
+          system: 'Continue.',
           user: prompt,
           seed,
           maxTokens: 100,
           signal,
           grammar: 'root ::= [a-z ]{20,40} "."',
         });
-        const reasons = [...triggerWords, `${await countTokens(prompt)} tokens`];
+        const reasons = [`${await countTokens(prompt)} tokens`];
         const { name, sha256 } = model;
         return {
           status: 'used',

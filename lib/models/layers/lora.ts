@@ -1,7 +1,7 @@
 import { at, KinoraError, type LoraFile, sha256 } from '../../contract';
 import { toBF16 } from '../../gpu';
 import { blobFile, type Checkpoint, type SafetensorsCheckpoint } from '../../weights';
-import { loraStrength, ofLora, openLoraFile, triggerWords } from '../../weights/lora-metadata';
+import { loraStrength, ofLora, openLoraFile } from '../../weights/lora-metadata';
 import { type LoraKey, type LoraRole, loraKeyReader } from './lora-keys';
 import { shapeOfTensor, type TensorShapes } from './tensors';
 
@@ -220,8 +220,6 @@ export interface ReadLora {
 /** LoRAs of a request, read for a model. */
 export interface ReadLoras {
   readonly loras: readonly ReadLora[];
-  /** Of all files. */
-  readonly triggerWords: readonly string[];
   /** What tells each of them, with its scale, from others. */
   readonly ids: readonly string[];
 }
@@ -236,18 +234,16 @@ export async function readLoras(
   architecture: LoraArchitecture,
 ): Promise<ReadLoras> {
   const loras: ReadLora[] = [];
-  const words = new Set<string>();
   const ids: string[] = [];
   for (const { name, file, scale } of files) {
     const checkpoint = await openLoraFile(blobFile(name, file));
     const lora = await ofLora(name, parseLora(checkpoint, architecture, name));
     loras.push({ lora, scale, checkpoint });
-    for (const word of triggerWords(checkpoint.metadata)) words.add(word);
     // Its header and first weights are in the first MiB: no other LoRA shares them.
     const start = await file.slice(0, 2 ** 20).arrayBuffer();
     ids.push(JSON.stringify([await sha256(start), file.size, scale]));
   }
-  return { loras, triggerWords: [...words], ids };
+  return { loras, ids };
 }
 
 /**

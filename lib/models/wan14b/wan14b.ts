@@ -48,7 +48,6 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
   constructor(
     parts: Wan14bParts,
     readonly loras: ExpertLoras = new Map(),
-    readonly triggerWords: readonly string[] = [],
     adapterIds: readonly string[] = [],
     readonly notes: readonly string[] = [],
   ) {
@@ -98,7 +97,7 @@ export class Wan14b extends WanModel<Wan14bParts> implements VideoModel {
     }
     const readIds = read.ids.map((id, i) => JSON.stringify([id, targets[i]]));
     const ids = [...own.map(({ id }) => id), ...readIds];
-    return new Wan14b(this.parts, loras, read.triggerWords, ids, notes);
+    return new Wan14b(this.parts, loras, ids, notes);
   }
 
   /** `condition`: [4 + z, F, h, w]; `features` of the first picture with an image encoder. */

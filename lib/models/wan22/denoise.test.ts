@@ -264,7 +264,6 @@ test('while it goes on, before a further step: the state that it had is the stat
     last: latents(),
     before: latents(),
     prediction: new Float32Array(6 * 192),
-    cache: { kind: 'none' },
   };
   const scheduler = createScheduler({ kind: 'unipc', steps: 2, flowShift: 5 });
   backend.left = 40;

@@ -10,8 +10,7 @@ import {
 import type { Backend } from '../../gpu';
 import type { RunStorage } from '../../pipeline/checkpoints';
 import { RunControl } from '../../pipeline/control';
-import type { MemoryPlan } from '../../pipeline/memory/plan';
-import type { ClipConditions, ClipToDecode, Denoiser, Loading } from '../../pipeline/model';
+import type { ClipToDecode } from '../../pipeline/model';
 import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
 import { samplers } from '../../pipeline/schedulers';
 import { heun } from '../../pipeline/schedulers/testing/heun';
@@ -76,30 +75,6 @@ class MemoryStorage implements RunStorage {
 /** Notes the latents that it decodes. */
 class Recording extends Wan22 {
   readonly decoded: Float32Array[] = [];
-  /** The random model changes too much from step to step for EasyCache; with this most of it is left out. */
-  smooth = false;
-  /** How often the transformer was run where it is smooth. */
-  passes = 0;
-
-  override async loadDenoiser(on: Backend, ...rest: [MemoryPlan, Loading]): Promise<Denoiser> {
-    const denoiser = await super.loadDenoiser(on, ...rest);
-    if (!this.smooth) return denoiser;
-    const prepare = async (conditions: ClipConditions) => {
-      const clip = await denoiser.prepare(conditions);
-      const { velocity } = clip;
-      clip.velocity = async (timestep, sample, velocities, options) => {
-        await velocity.call(clip, timestep, sample, velocities, options);
-        this.passes += velocities.length;
-        for (const target of velocities) {
-          const values = await on.read(target);
-          const smooth = values.map((v) => 0.02 * v + 1);
-          on.write(target, smooth);
-        }
-      };
-      return clip;
-    };
-    return { prepare, stop: () => denoiser.stop(), dispose: () => denoiser.dispose() };
-  }
 
   override async *decode(on: Backend, clip: ClipToDecode) {
     this.decoded.push(clip.latents);
@@ -134,7 +109,6 @@ async function make(
 ) {
   const { lora: branches = null, ...rest } = request;
   const model = new Recording(parts, branches);
-  model.smooth = rest.cache?.kind === 'easycache';
   const control = new RunControl();
   const events: ProgressEvent[] = [];
   const frames: Float32Array[] = [];
@@ -162,8 +136,8 @@ async function make(
     event.type === 'step' ? [`${event.clip}:${event.step}`] : [],
   );
   const problems = events.filter((event) => event.type === 'checkpoint-problem');
-  const { decoded: latents, passes } = model;
-  return { ...result, latents, passes, frames, events, steps, problems };
+  const { decoded: latents } = model;
+  return { ...result, latents, frames, events, steps, problems };
 }
 type Made = Awaited<ReturnType<typeof make>>;
 
@@ -225,8 +199,8 @@ describe('a run that is suspended and resumed gives the same bits', () => {
       '1:3',
     ],
     [
-      'EasyCache with guidance, and a given last image',
-      { guidanceScale: 3, lastImage: base.image, cache: { kind: 'easycache' }, steps: 8 },
+      'guidance, and a given last image',
+      { guidanceScale: 3, lastImage: base.image, steps: 8 },
       '0:4',
       '0:5',
     ],
@@ -240,9 +214,6 @@ describe('a run that is suspended and resumed gives the same bits', () => {
     expect(made.steps[0]).toBe(next);
     expect(made.problems).toEqual([]);
     expect([whole.resumes, made.resumes]).toEqual([0, 1]);
-    // EasyCache has left steps out, also after the interruption.
-    if (sampling.cache?.kind === 'easycache')
-      expect(made.passes).toBeLessThan(2 * made.steps.length);
     const phases = made.events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
     expect(phases).not.toContain('text');
   });
@@ -305,6 +276,9 @@ describe('what cannot be used', () => {
     await expectAnew({ prompt: 'a red fox' }, storage, /other settings/, mismatch);
     const image = { ...base.image, data: base.image.data.map((value) => -value) };
     await expectAnew({ image }, storage, /another image/, mismatch);
+    // As a run that was saved with a cache that is not there any more.
+    const cached = await suspended({ cache: { kind: 'magcache', settings } }, '0:2');
+    await expectAnew({}, cached, /other settings/, mismatch);
     await expectAnew({}, new MemoryStorage(), /not in this browser/);
     const own = parts;
     parts = { ...own, fingerprint: 'other weights' };

@@ -334,9 +334,9 @@ describe('ultra-fast of the bundled model', () => {
 describe('ultra-fast where the adapter', () => {
   const { 'adapter/adapter.safetensors': _, ...without } = parts;
 
-  test('is absent: a cache, and guidance for 60 % of the steps', async () => {
+  test('is absent: guidance for 60 % of the steps, and without ratios no cache', async () => {
     const { applied, sentence, steps } = await make(await open(without));
-    expect(applied).toMatchObject({ steps: 6, guided_steps: 4, cache: 'easycache', adapter: null });
+    expect(applied).toMatchObject({ steps: 6, guided_steps: 4, cache: 'none', adapter: null });
     expect(sentence).toMatch(/^Ultra-fast \(no few-step adapter is installed\): 6 steps, /);
     expect(steps).toBe(6);
   });

@@ -29,7 +29,6 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
   constructor(
     parts: Wan22Parts,
     readonly lora: LoraBranches | null = null,
-    readonly triggerWords: readonly string[] = [],
     adapterIds: readonly string[] = [],
     readonly notes: readonly string[] = [],
   ) {
@@ -52,7 +51,7 @@ export class Wan22 extends WanModel<Wan22Parts> implements VideoModel {
     const lora = combineLoras(all, architecture);
     const ids = [...own.map(({ id }) => id), ...read.ids];
     const notes = all.flatMap((one) => one.lora.notes);
-    return new Wan22(this.parts, lora, read.triggerWords, ids, notes);
+    return new Wan22(this.parts, lora, ids, notes);
   }
 
   /** Each picture alone, as a first frame: `latent.N` is latent frame N, [C, 1, h, w]; held frames as they are. */

@@ -1,8 +1,7 @@
 import { at } from '../../contract';
-import type { Backend, DeviceTensor } from '../../gpu';
+import type { DeviceTensor } from '../../gpu';
 import type { BlockWork, ClipDenoiser } from '../model';
-import { type CacheState, easyCacheLimits, type StepCache } from '.';
-import { EasyCache } from './easycache';
+import type { StepCache } from '.';
 import { magCacheSkips } from './magcache';
 
 /**
@@ -18,71 +17,43 @@ export type VelocityOfStep = (
   signal?: AbortSignal,
 ) => Promise<void>;
 
-/** The velocities of a clip, and what they depend on between two steps. */
+/** The velocities of a clip, and whether they depend on what lies on the device only. */
 export interface CachedVelocity {
   readonly velocity: VelocityOfStep;
-  /**
-   * The state after a step (from 0), with which another one goes on as this one would; null where the next
-   * step reuses what lies on the device only.
-   */
-  save(step: number): CacheState | null;
+  /** Whether a new one goes on after a step (from 0) as this one would: the next step reuses nothing. */
+  isResumable(step: number): boolean;
 }
 
 /**
  * The velocities of a clip, of which a cache computes some and reuses others.
  *
  * @param steps evaluations of the model in the whole schedule
- * @param state where an earlier one was left; without it a new one computes first
  */
 export function cachedVelocity(
-  backend: Backend,
   clip: ClipDenoiser,
   cache: StepCache,
   steps: number,
-  state: CacheState | null = null,
 ): CachedVelocity {
-  switch (cache.kind) {
-    case 'none':
-      return {
-        velocity: (_, timestep, sample, velocities, signal) =>
-          clip.velocity(timestep, sample, velocities, { signal }),
-        save: () => ({ kind: 'none' }),
-      };
-    case 'magcache': {
-      const skips = magCacheSkips(steps, cache.settings);
-      const kept = [false, false];
-      const reuses = (branch: number, step: number) =>
-        at(skips, branch)[step] === true && kept[branch] === true;
-      return {
-        async velocity(step, timestep, sample, velocities, signal) {
-          const blocks = velocities.map((_, branch): BlockWork => {
-            if (reuses(branch, step)) return 'reuse';
-            kept[branch] = at(skips, branch)[step + 1] === true;
-            return kept[branch] ? 'keep' : 'compute';
-          });
-          await clip.velocity(timestep, sample, velocities, { blocks, signal });
-        },
-        save: (step) => ([0, 1].some((b) => reuses(b, step + 1)) ? null : { kind: 'magcache' }),
-      };
-    }
-    case 'easycache': {
-      const options = { ...easyCacheLimits, steps };
-      const easy = new EasyCache(options, state?.kind === 'easycache' ? state : null);
-      return {
-        async velocity(step, timestep, sample, velocities, signal) {
-          const input = await backend.read(sample);
-          const reused = easy.reuse(step, input, velocities.length);
-          if (reused) {
-            for (const [i, target] of velocities.entries()) backend.write(target, at(reused, i));
-            return;
-          }
-          await clip.velocity(timestep, sample, velocities, { signal });
-          const outputs: Float32Array[] = [];
-          for (const target of velocities) outputs.push(await backend.read(target));
-          easy.keep(input, outputs);
-        },
-        save: () => easy.state && { kind: 'easycache', ...easy.state },
-      };
-    }
+  if (cache.kind === 'none') {
+    return {
+      velocity: (_, timestep, sample, velocities, signal) =>
+        clip.velocity(timestep, sample, velocities, { signal }),
+      isResumable: () => true,
+    };
   }
+  const skips = magCacheSkips(steps, cache.settings);
+  const kept = [false, false];
+  const reuses = (branch: number, step: number) =>
+    at(skips, branch)[step] === true && kept[branch] === true;
+  return {
+    async velocity(step, timestep, sample, velocities, signal) {
+      const blocks = velocities.map((_, branch): BlockWork => {
+        if (reuses(branch, step)) return 'reuse';
+        kept[branch] = at(skips, branch)[step + 1] === true;
+        return kept[branch] ? 'keep' : 'compute';
+      });
+      await clip.velocity(timestep, sample, velocities, { blocks, signal });
+    },
+    isResumable: (step) => ![0, 1].some((branch) => reuses(branch, step + 1)),
+  };
 }

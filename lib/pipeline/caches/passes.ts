@@ -1,12 +1,10 @@
 import { at } from '../../contract';
 import type { Sampling } from '../profiles';
 import { createScheduler } from '../schedulers';
-import { easyCacheLimits, magCacheSkips } from '.';
+import { magCacheSkips } from '.';
 
 /** What a pass costs whose blocks are not run. */
 const reusedPass = 0.03;
-/** Passes that EasyCache computes where it may reuse; how many it does depends on the video. */
-const easyCachePass = 0.5;
 
 /** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */
 export function passesOfSteps(sampling: Sampling): number[] {
@@ -16,11 +14,8 @@ export function passesOfSteps(sampling: Sampling): number[] {
   // Each evaluation of the model is a step to a cache.
   const all = evaluations.reduce((a, b) => a + b, 0);
   const skips = cache?.kind === 'magcache' ? magCacheSkips(all, cache.settings) : null;
-  const reuses = cache?.kind === 'easycache' ? Math.ceil(easyCacheLimits.computedShare * all) : all;
-  const passOf = (branch: number, evaluation: number) => {
-    if (skips && at(skips, branch)[evaluation]) return reusedPass;
-    return evaluation >= reuses && evaluation < all - 1 ? easyCachePass : 1;
-  };
+  const passOf = (branch: number, evaluation: number) =>
+    skips && at(skips, branch)[evaluation] ? reusedPass : 1;
   let evaluation = 0;
   return evaluations.map((count, step) => {
     const branches = guidanceScale > 1 && step < guidedSteps ? [0, 1] : [0];

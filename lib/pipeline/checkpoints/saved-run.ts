@@ -1,5 +1,4 @@
 import { at, type PromptOptimization, promptOptimizationSchema } from '../../contract';
-import type { CacheState } from '../caches';
 import type { DenoiseState } from '../denoise';
 import type { NamedTensors } from '../model';
 import {
@@ -74,14 +73,9 @@ export interface ConditionsValues {
   readonly names: readonly string[];
 }
 export type ClipValues = Pick<SavedClip, 'cutShort'>;
-/** A cache's state without its tensors, which follow those of the solver. */
-export type CacheValues =
-  | Exclude<CacheState, { kind: 'easycache' }>
-  | { readonly kind: 'easycache'; readonly slope: number | null; readonly error: number };
 export interface StateValues {
   readonly clip: number;
   readonly step: number;
-  readonly cache: CacheValues;
 }
 
 /**
@@ -145,13 +139,9 @@ function conditionsOf({ values, tensors }: SavedFile<ConditionsValues>): SavedCo
 }
 
 function stateOf({ values, tensors }: SavedFile<StateValues>): DenoiseState {
-  const [sample, last, before, prediction, previous, input, ...outputs] = tensors;
+  const [sample, last, before, prediction] = tensors;
   if (!sample || !last || !before || !prediction) throw new TypeError('a state lacks tensors');
-  const { step, cache } = values;
-  const solver = { step, sample, last, before, prediction };
-  if (cache.kind !== 'easycache') return { ...solver, cache };
-  if (!previous || !input) throw new TypeError('a state lacks tensors');
-  return { ...solver, cache: { ...cache, previous, input, outputs } };
+  return { step: values.step, sample, last, before, prediction };
 }
 
 /** The tensors of a state, in the order of its file. */
@@ -160,11 +150,8 @@ export function tensorsOf({
   last,
   before,
   prediction,
-  cache,
 }: DenoiseState): readonly Float32Array[] {
-  const solver = [sample, last, before, prediction];
-  if (cache?.kind !== 'easycache') return solver;
-  return [...solver, cache.previous, cache.input, ...cache.outputs];
+  return [sample, last, before, prediction];
 }
 
 /** What became of the prompt in a saved run; null where none is saved. */

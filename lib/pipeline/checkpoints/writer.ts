@@ -2,7 +2,6 @@ import { type CheckpointInfo, type ProgressEvent, toKinoraError } from '../../co
 import type { DenoiseState } from '../denoise';
 import { encodeFile, type RunIdentity } from './format';
 import {
-  type CacheValues,
   type ClipValues,
   type ConditionsValues,
   fileNames,
@@ -77,7 +76,7 @@ export class CheckpointWriter {
     this.#stateFile = otherFile(file);
     this.#savedAt = performance.now();
     const { clip, step } = done;
-    const values: StateValues = { clip, step, cache: cacheValues(state) };
+    const values: StateValues = { clip, step };
     this.#save(file, values, tensorsOf(state), done);
   }
 
@@ -129,10 +128,4 @@ export class CheckpointWriter {
 function otherFile(file: StateFile): StateFile {
   const [a, b] = fileNames.states;
   return file === a ? b : a;
-}
-
-function cacheValues({ cache }: DenoiseState): CacheValues {
-  if (cache?.kind !== 'easycache') return cache ?? { kind: 'none' };
-  const { kind, slope, error } = cache;
-  return { kind, slope, error };
 }

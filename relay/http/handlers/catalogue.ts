@@ -18,7 +18,7 @@ const requestSchema = (() => {
 const descriptions: Readonly<Record<string, string>> = {
   'i2v-720p-lora': 'Turns a still image and a prompt into a 720p video, with up to three LoRAs.',
   'i2v-720p-lora-ultra-fast':
-    'As i2v-720p-lora, by the ultra-fast profile of the worker’s model: a few steps with an adapter that was distilled for them and without guidance, decoded by a small decoder. About a twentieth of the work with Wan2.2-TI2V-5B; motion, colours and fine detail may suffer. num_inference_steps, guidance_scale, flow_shift and negative_prompt are checked, but have no effect where an adapter is installed. A worker without one takes at most 20 steps, some of them from a cache.',
+    'As i2v-720p-lora, by the ultra-fast profile of the worker’s model: a few steps with an adapter that was distilled for them and without guidance, decoded by a small decoder. About a twentieth of the work with Wan2.2-TI2V-5B; motion, colours and fine detail may suffer. num_inference_steps, guidance_scale, flow_shift and negative_prompt are checked, but have no effect where an adapter is installed. A worker without one takes at most 20 steps, some of them from a cache where the model has ratios for it.',
 };
 
 const usage = async () => ({ per_model_usage: [], daily_usage: [], summary: { total_cost: 0 } });

@@ -6,7 +6,6 @@ import { getRunner } from '../../../runner';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { formatDate } from '../../../texts/format';
-import { Difference } from '../prompt-record';
 import { ComparePlayers } from './compare-players';
 import { settingDifferences } from './setting-differences';
 import './player.css';
@@ -80,13 +79,7 @@ function Differences({ first, second }: { first: Completed; second: Completed })
           <tr key={row.setting}>
             <th scope="row">{t(`result.settings.${row.setting}`)}</th>
             <td>{row.first || t('shared.none')}</td>
-            <td>
-              {row.first && row.second && /prompt/i.test(row.setting) ? (
-                <Difference before={row.first} after={row.second} />
-              ) : (
-                row.second || t('shared.none')
-              )}
-            </td>
+            <td>{row.second || t('shared.none')}</td>
           </tr>
         ))}
       </tbody>

@@ -138,7 +138,6 @@ class TwoExperts implements VideoModel {
   constructor(
     readonly parts: Parts,
     readonly lora: LoraBranches | null = null,
-    readonly triggerWords: readonly string[] = [],
     readonly adapterIds: readonly string[] = [],
   ) {
     this.latents = latentsOf(parts.config);
@@ -175,8 +174,8 @@ class TwoExperts implements VideoModel {
   async withLoras(files: readonly LoraFile[]): Promise<VideoModel> {
     if (files.length === 0) return this;
     const architecture = loraArchitecture(this.parts.config);
-    const { loras, triggerWords, ids } = await readLoras(files, architecture);
-    return new TwoExperts(this.parts, combineLoras(loras, architecture), triggerWords, ids);
+    const { loras, ids } = await readLoras(files, architecture);
+    return new TwoExperts(this.parts, combineLoras(loras, architecture), ids);
   }
 
   async tokenize(prompts: readonly string[]): Promise<TokenIds[]> {
