@@ -5,7 +5,7 @@ import type { SamplingOptions } from '../contract/run';
 import { passesOfSteps } from '../pipeline/caches/passes';
 import { sum } from '../pipeline/estimate/stages';
 import { type ClipSize, latentSizeOf } from '../pipeline/latents';
-import type { ModelAdapter, ModelCounts } from '../pipeline/model';
+import type { ModelCounts } from '../pipeline/model';
 import { resolveSampling } from '../pipeline/profiles';
 
 /** Counted work of a profile, in floating-point operations. */
@@ -28,52 +28,40 @@ export function countProfiles(
 ): ProfileWork[] {
   const size = latentSizeOf(counts.latents, native);
   const defaults = parseParameters({ prompt: manifest.id });
-  const count = (
-    name: string,
-    profile: ProfileName,
-    options: SamplingOptions,
-    adapter?: AdapterFile,
-    guidance?: AdapterFile,
-  ): ProfileWork => {
-    const adapters = {
-      ...(adapter && { adapter: installed(adapter) }),
-      ...(guidance && { guidance_adapter: installed(guidance) }),
-    };
-    const model = { manifest, adapters, decoders: decoderKinds };
+  const { standard, 'ultra-fast': fast } = manifest.profiles;
+  const { guidanceAdapter: guidance_adapter } = standard;
+  type Way = readonly [
+    string,
+    ProfileName,
+    SamplingOptions,
+    Record<string, AdapterFile | undefined>,
+  ];
+  const ways: readonly Way[] = [
+    ['standard', 'standard', {}, {}],
+    ['standard, cached', 'standard', { cache: true }, {}],
+    ...(guidance_adapter
+      ? ([false, true] as const).map((cache): Way => {
+          const name = cache ? '… cached' : 'standard, guidance adapter';
+          return [name, 'standard', { guidanceAdapter: true, cache }, { guidance_adapter }];
+        })
+      : []),
+    ...fast.adapters.map((adapter): Way => {
+      const adapters = { adapter, guidance_adapter: adapter.guidanceAdapter };
+      return [`ultra-fast, ${adapter.name}`, 'ultra-fast', {}, adapters];
+    }),
+    ['ultra-fast, no adapter', 'ultra-fast', {}, {}],
+  ];
+  return ways.map(([name, profile, options, files]) => {
+    // As if they were installed.
+    const adapters = Object.entries(files).flatMap(([role, file]) =>
+      file ? [[role, { source: `${file.repository}/${file.path}@main`, misfit: null }]] : [],
+    );
+    const model = { manifest, adapters: Object.fromEntries(adapters), decoders: decoderKinds };
     const { sampling } = resolveSampling(model, profile, defaults, options);
     const { pass, decode } = counts.computation(size, sampling.decoder);
     const passes = sum(passesOfSteps(sampling));
     return { name, passes, sampling: passes * pass.flops, decode: decode.flops };
-  };
-  const { standard, 'ultra-fast': fast } = manifest.profiles;
-  const { guidanceAdapter: guidance } = standard;
-  const guided = (cache: boolean) =>
-    guidance
-      ? [
-          count(
-            cache ? '… cached' : 'standard, guidance adapter',
-            'standard',
-            { guidanceAdapter: true, cache },
-            undefined,
-            guidance,
-          ),
-        ]
-      : [];
-  return [
-    count('standard', 'standard', {}),
-    count('standard, cached', 'standard', { cache: true }),
-    ...guided(false),
-    ...guided(true),
-    ...fast.adapters.map((adapter) =>
-      count(`ultra-fast, ${adapter.name}`, 'ultra-fast', {}, adapter, adapter.guidanceAdapter),
-    ),
-    count('ultra-fast, no adapter', 'ultra-fast', {}),
-  ];
-}
-
-/** A published adapter as if it was installed. */
-function installed({ repository, path: file }: AdapterFile): ModelAdapter {
-  return { source: `${repository}/${file}@main`, misfit: null };
+  });
 }
 
 /** The work as a table. */
@@ -92,10 +80,5 @@ export function workTable(profiles: readonly ProfileWork[]): string {
     .join('');
 }
 
-function petaflop(flop: number): string {
-  return `${(flop / 1e15).toFixed(3)} PFLOP`;
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
-}
+const petaflop = (flop: number) => `${(flop / 1e15).toFixed(3)} PFLOP`;
+const percent = (share: number) => `${(100 * share).toFixed(1)} %`;

@@ -73,7 +73,7 @@ process.exitCode = await runCommand('gpu-report', help, optionTypes, async (args
   let told = 0;
   const documents: string[] = [];
   const problems = new Set<string>();
-  await measure(request, (report) => {
+  const onReport = (report: SpeedReport) => {
     const document = `${JSON.stringify({ kinora, system, ...report }, null, 2)}\n`;
     documents.splice(0, 1, document);
     // At once: what follows may take the machine down.
@@ -84,16 +84,7 @@ process.exitCode = await runCommand('gpu-report', help, optionTypes, async (args
       print(`${name}: ${problem ?? `${seconds.toFixed(0)} s`}\n`);
     }
     told = report.outcomes.length;
-  });
-  process.stdout.write(values.json ? documents.join('') : `${files.join('\n')}\n`);
-  return problems.size > 0 ? 1 : 0;
-});
-
-/** @throws KinoraError what the page fails with */
-async function measure(
-  request: GpuReportRequest,
-  onReport: (report: SpeedReport) => void,
-): Promise<void> {
+  };
   const failure = await withBarePage(
     'gpu-report',
     (page) => page.exposeFunction('kinoraGpuReportSoFar', onReport),
@@ -104,7 +95,9 @@ async function measure(
       ),
   );
   if (failure !== null) throw new KinoraError('INTERNAL', failure);
-}
+  process.stdout.write(values.json ? documents.join('') : `${files.join('\n')}\n`);
+  return problems.size > 0 ? 1 : 0;
+});
 
 /** Of the checkout; nothing where it is none. */
 function commit(): string {

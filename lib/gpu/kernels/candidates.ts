@@ -94,6 +94,8 @@ export const timedSizes = {
   headSize: 128,
   band: { height: 352, width: 160, channels: 256 },
 } as const;
+/** Of the queries: with logits of a deviation of 2 a query attends to some keys, as in a model. */
+export const queryScale = 6;
 const { tokens, queries, keys, heads, headSize, band } = timedSizes;
 
 /** Filters of three frames as a file may have them: [filters, 3·channels, 3, 3]. */
@@ -176,32 +178,42 @@ function fastAttentionFamily(options: TunedFamilyOptions): TimedFamily<Attention
     },
     mean: scope.float32([heads, headSize], 'activations'),
   }));
-  const rounded = once(() => {
-    const { source, q, k, v, mean } = work();
-    const rows = { storage: 'f16', headSize, heads, rows: keys } as const;
+  const rounding = { storage: 'f16', headSize, heads } as const;
+  const roundedKeys = once(() => {
+    const { source, k, v, mean } = work();
+    const of = { ...rounding, rows: keys };
     return compute.dispatch([
-      ...quantiseRows({ ...rows, rows: queries, x: source.q, y: q }),
-      ...quantiseRows({ ...rows, x: source.k, y: k, mean }),
-      ...quantiseValues({ ...rows, x: source.v, y: v }),
+      ...quantiseRows({ ...of, x: source.k, y: k, mean }),
+      ...quantiseValues({ ...of, x: source.v, y: v }),
     ]);
   });
+  let roundedRows = 0;
+  /** Where heads lie in 8 bits follows from the number of rows. */
+  const roundQueries = async (rows: number) => {
+    if (rows === roundedRows) return;
+    roundedRows = rows;
+    const { source, q } = work();
+    await compute.dispatch(quantiseRows({ ...rounding, rows, x: source.q, y: q }));
+  };
   return {
     family: 'fastAttention',
     flops: 4 * heads * queries * keys * headSize,
     candidates: ordered(variantsOf(compute).fastAttention, timing).map((variant) => {
       const timed = fastAttentionKernel(variant, shape);
-      const rounding = [
+      const others = [
         ...quantiseKernels('f16', headSize),
         ...quantiseValuesKernels('f16', headSize),
       ];
-      return candidateOf(variant, timed, [timed, ...rounding], timing);
+      return candidateOf(variant, timed, [timed, ...others], timing);
     }),
     check: ({ variant }) => checkFastAttention({ backend, compute }, variant),
     result: () => work().source.result,
     run: async ({ variant }, share, times) => {
-      await rounded();
+      const rows = Math.ceil(queries * share);
+      await roundedKeys();
+      await roundQueries(rows);
       const { source, q, k, v } = work();
-      const run = { ...source, q, k, v, rows: Math.ceil(queries * share) };
+      const run = { ...source, q, k, v, rows };
       return repeated(options, [fastAttentionDispatch(variant, shape, run)], times);
     },
   };
@@ -210,10 +222,11 @@ function fastAttentionFamily(options: TunedFamilyOptions): TimedFamily<Attention
 /** Operands of self-attention. */
 function attended(scope: Scope) {
   const width = heads * headSize;
-  const view = (rows: number) => interleaved(halves(scope, [rows, width]), heads, headSize);
+  const view = (rows: number, scale?: number) =>
+    interleaved(halves(scope, [rows, width], scale), heads, headSize);
   const result = scope.tensor('float16', [queries, width], 'activations');
   return {
-    q: view(queries),
+    q: view(queries, queryScale),
     k: view(keys),
     v: view(keys),
     out: interleaved(result, heads, headSize),
@@ -360,20 +373,26 @@ export function timedLayer(scope: Scope, { n, k }: Pick<LinearShape, 'n' | 'k'>)
   };
 }
 
-/** A tensor of f16 numbers of usual size. */
-function halves(scope: Scope, dims: readonly number[]) {
+/** A tensor of f16 numbers of usual size, or larger ones. */
+function halves(scope: Scope, dims: readonly number[], scale?: number) {
   const count = dims.reduce((product, size) => product * size, 1);
-  return scope.tensor('float16', dims, 'activations', halfBits(count));
+  return scope.tensor('float16', dims, 'activations', halfBits(count, scale));
 }
 
-/** The content of any timed operand: f16 from 1/8 to 1/4, of both signs; zeros would spare the device work. */
-export function halfBits(count: number): Uint16Array<ArrayBuffer> {
+/**
+ * The content of any timed operand: f16 from 1/8 to 1/4, of both signs; zeros would spare the device work. Rows of a
+ * usual width differ.
+ *
+ * @param scale binary logarithm of a factor, with which the numbers are others
+ */
+export function halfBits(count: number, scale = 0): Uint16Array<ArrayBuffer> {
   const words = new Uint16Array(count);
-  let state = 1;
-  const first = Math.min(count, 4096);
+  let state = 1 + scale;
+  // A prime.
+  const first = Math.min(count, 4099);
   for (let i = 0; i < first; i++) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    words[i] = 0x3000 | ((state >>> 16) & 0x83ff);
+    words[i] = (0x3000 + (scale << 10)) | ((state >>> 16) & 0x83ff);
   }
   for (let done = first; done < count; done *= 2) words.copyWithin(done, 0, done);
   return words;

@@ -1,10 +1,9 @@
 import { KinoraError, toKinoraError } from '../../../contract';
 import { type Backend, probeDevice, Scope, selfTest } from '../../../gpu';
-import type { KernelMode } from '../../../gpu/kernels';
 import { assignKernels } from '../../../gpu/kernels/assign';
 import { tunedFamilies } from '../../../gpu/kernels/candidates';
 import { measurePeak } from '../../../gpu/kernels/peak';
-import { type Timing, timeWork } from '../../../gpu/kernels/time';
+import { type TimeOptions, timeWork } from '../../../gpu/kernels/time';
 import { tune } from '../../../gpu/kernels/tune';
 import { modesOf } from '../../../gpu/kernels/variants';
 import type { LatentSize } from '../../../pipeline/latents';
@@ -14,45 +13,19 @@ import type { WanConfig } from '../model';
 import { tokensPerFrame } from '../tokens';
 import {
   clipOfTokens,
+  type Decoder,
   decoderFlops,
   nativeFrame,
   openBlock,
   openDecoder,
+  openVideo,
   type SyntheticNetwork,
 } from './networks';
 import { measureOperator, operators } from './operators';
 import { nativeClip, type Projector, project, projectorOf } from './projection';
-import type { Measured, SpeedLine, SpeedReport } from './report';
+import type { Measured, Run, SpeedLine, SpeedOptions, SpeedReport } from './report';
 
-export type { SpeedLine, SpeedReport } from './report';
-
-/** What to measure. Defaults depend on the device: one that the CPU emulates gets less to do. */
-export interface SpeedOptions {
-  /** Everything, which takes slower cards an hour. */
-  readonly all?: boolean;
-  /** One measurement, by its name. */
-  readonly only?: string;
-  /** Tokens of the block, an even number, and then of the video; 4096, and 64 where the CPU computes. */
-  readonly tokens?: number;
-  /** Variants of each kernel, the best guesses first. */
-  readonly variants?: number;
-  /** Measurements of each. */
-  readonly rounds?: number;
-}
-
-/** What a measurement has at hand. */
-interface Run {
-  readonly backend: Backend;
-  readonly config: WanConfig;
-  readonly options: SpeedOptions;
-  readonly rounds: number;
-  /** Whether the CPU computes, or emulates a GPU. */
-  readonly slow: boolean;
-  /** So far. */
-  readonly report: () => SpeedReport;
-  readonly add: (part: Partial<SpeedReport>) => void;
-  readonly addLine: (line: SpeedLine) => void;
-}
+export type { SpeedLine, SpeedOptions, SpeedReport } from './report';
 
 interface Measurement {
   readonly name: string;
@@ -71,20 +44,17 @@ const measurements: readonly Measurement[] = [
   { name: 'peak', usual: 'always', run: peak },
   { name: 'tuner', usual: 'gpu', run: tuneModes },
   ...operators.map((operator): Measurement => {
-    const run = async (of: Run) => {
-      const { backend, options, rounds, slow, report, addLine } = of;
-      const { modes, peak: known } = report();
-      const { all, variants = all ? (slow ? 2 : Number.POSITIVE_INFINITY) : 1 } = options;
-      const how = { modes, variants, rounds, slow, peak: known };
-      await measureOperator(backend, operator, how, addLine);
-    };
-    return { name: operator.name, usual: 'always', run };
+    return { name: operator.name, usual: 'always', run: (run) => measureOperator(run, operator) };
   }),
-  { name: 'block', usual: 'gpu', run: block },
-  { name: 'frame', usual: 'gpu', run: (run) => decoded(run, 'frame', 'tiny') },
-  { name: 'decoder', usual: 'all', run: (run) => decoded(run, 'decoder', 'full') },
-  { name: 'video', usual: 'gpu', run: video },
+  network('block', 'gpu', block),
+  network('frame', 'gpu', (run) => decoded(run, 'tiny')),
+  network('decoder', 'all', (run) => decoded(run, 'full')),
+  network('video', 'gpu', video),
 ];
+
+function network(name: Measured, usual: Measurement['usual'], of: (run: Run) => Network) {
+  return { name, usual, run: (run: Run) => measureNetwork(run, name, of(run)) };
+}
 
 export const measurementNames: readonly string[] = measurements.map(({ name }) => name);
 
@@ -204,87 +174,85 @@ async function tuneModes({ backend, slow, report, add }: Run): Promise<void> {
   }
 }
 
-/** Where the CPU computes, kernels of our own compute what is no operator only if everything is asked for. */
-function modesFor({ report, options, slow }: Run): readonly KernelMode[] {
-  const { modes } = report();
-  return options.all || !slow ? modes : modes.slice(0, 1);
+/** A network that is measured in some modes. */
+interface Network {
+  readonly modes: readonly SpeedLine['mode'][];
+  /** For people. */
+  readonly size: string;
+  readonly flops: number;
+  readonly open: () => Promise<SyntheticNetwork>;
+  readonly projected: (projector: Projector) => number | null;
+  readonly timing: TimeOptions;
 }
 
-/** A network in each of some modes: opened, computed once to compile, and timed. */
-async function measureNetwork(
-  of: Run,
-  what: Pick<SpeedLine, 'measurement' | 'size' | 'flops'>,
-  modes: readonly SpeedLine['mode'][],
-  open: () => Promise<SyntheticNetwork>,
-  projected: (projector: Projector) => number | null,
-  time = (network: SyntheticNetwork): Promise<Timing> => timeNetwork(of, network),
-): Promise<void> {
-  const { backend, config, report, addLine } = of;
+async function measureNetwork(run: Run, measurement: Measured, network: Network): Promise<void> {
+  const { backend, config, report, addLine } = run;
+  const { modes, size, flops, open, projected, timing } = network;
   for (const mode of modes) {
     await assignKernels(backend, mode);
-    const network = await open();
+    const opened = await open();
     try {
-      const seconds = await time(network);
+      const repeated = async (times: number) => {
+        for (let i = 0; i < times; i++) await opened.run();
+        await backend.settle();
+      };
+      const seconds = await timeWork(repeated, timing);
       const projector = projectorOf(config, report().lines, mode);
-      const found = { seconds, rate: what.flops / seconds.truest };
-      const unknown = { variant: '', share: null, difference: null, reason: null };
-      const projection = projector && projected(projector);
-      addLine({ ...what, mode, ...found, ...unknown, projected: projection });
+      addLine({
+        measurement,
+        size,
+        variant: '',
+        mode,
+        flops,
+        seconds,
+        rate: flops / seconds.truest,
+        share: null,
+        difference: null,
+        projected: projector && projected(projector),
+        reason: null,
+      });
     } finally {
-      await network.dispose();
+      await opened.dispose();
     }
   }
 }
 
-function timeNetwork({ backend, rounds }: Run, network: SyntheticNetwork): Promise<Timing> {
-  const run = async (times: number) => {
-    for (let i = 0; i < times; i++) await network.run();
-    await backend.settle();
-  };
-  return timeWork(run, { rounds });
-}
-
 const tokensOf = ({ options, slow }: Run) => options.tokens ?? (slow ? 64 : 4096);
 
-function blockFlops({ transformer }: WanConfig, size: LatentSize): number {
+/** Operations of a pass over so many blocks. */
+function blockFlops({ transformer }: WanConfig, size: LatentSize, blocks: number): number {
   const tokens = size.frames * tokensPerFrame(transformer, size);
-  return passFlops({ ...transformer, num_layers: 1 }, tokens, maxPromptTokens);
+  return passFlops({ ...transformer, num_layers: blocks }, tokens, maxPromptTokens);
 }
 
-async function block(run: Run): Promise<void> {
-  const { backend, config } = run;
+function block(run: Run): Network {
+  const { backend, config, options, rounds, slow, report } = run;
   const tokens = tokensOf(run);
   const size = clipOfTokens(config.transformer, tokens);
-  const what = {
-    measurement: 'block',
+  const { modes } = report();
+  return {
+    // An emulated GPU takes long for each of them.
+    modes: ['runtime', ...(options.all || !slow ? modes : modes.slice(0, 1))],
     size: `${tokens} tokens`,
-    flops: blockFlops(config, size),
-  } as const;
-  await measureNetwork(
-    run,
-    what,
-    ['runtime', ...modesFor(run)],
-    () => openBlock(backend, config, size),
-    (projector) => projector.pass(size, 1),
-  );
+    flops: blockFlops(config, size, 1),
+    open: () => openBlock(backend, config, size),
+    projected: (projector) => projector.pass(size, 1),
+    timing: { rounds },
+  };
 }
 
 /** Two latent frames: the first of a clip, and one with a past. */
-async function decoded(run: Run, measurement: Measured, decoder: 'tiny' | 'full'): Promise<void> {
-  const { backend, config, slow } = run;
+function decoded({ backend, config, slow, rounds }: Run, decoder: Decoder): Network {
   const size = { ...(slow ? { height: 8, width: 8 } : nativeFrame), frames: 2 };
   const pixels = config.vae.scale_factor_spatial;
-  await measureNetwork(
-    run,
-    {
-      measurement,
-      size: `two latent frames of ${size.width * pixels}×${size.height * pixels}`,
-      flops: decoderFlops(config, decoder, size),
-    },
-    backend.compute ? ['exact'] : ['runtime'],
-    () => openDecoder(backend, config, decoder, size),
-    (projector) => projector.decode(decoder, size),
-  );
+  return {
+    modes: [backend.compute ? 'exact' : 'runtime'],
+    size: `two latent frames of ${size.width * pixels}×${size.height * pixels}`,
+    flops: decoderFlops(config, decoder, size),
+    open: () => openDecoder(backend, config, decoder, size),
+    projected: (projector) => projector.decode(decoder, size),
+    timing: { rounds },
+  };
 }
 
 /** Steps of the measured video: as many as the projection of few steps has. */
@@ -298,52 +266,29 @@ const clipFrames = [nativeClip.frames, 16, 8, 4, 2];
  * Four steps of all blocks, for each of which the same one is computed, and the small decoder: a clip as long as the
  * time allows. What a run has beside, text encoder and file, is not in it.
  */
-async function video(run: Run): Promise<void> {
+function video(run: Run): Network {
   const { backend, config, options, slow, report } = run;
   const { transformer } = config;
   const passes = steps * transformer.num_layers;
-  const secondsOf = (projector: Projector, size: LatentSize) => {
-    const decode = projector.decode('tiny', size);
-    return decode === null ? null : steps * projector.pass(size, transformer.num_layers) + decode;
-  };
   const mode = backend.compute ? 'exact' : 'runtime';
+  const projected = (projector: Projector, size: LatentSize) => {
+    const decode = projector.decode('tiny', size);
+    return decode === null ? null : projector.pass(size, passes) + decode;
+  };
   const projector = projectorOf(config, report().lines, mode);
   const clips = clipFrames.map((frames) => ({ ...nativeFrame, frames }));
   const fits = (size: LatentSize) =>
-    options.all || (projector && (secondsOf(projector, size) ?? Number.NaN) < videoSeconds);
+    options.all || (projector && (projected(projector, size) ?? Number.NaN) < videoSeconds);
   const size =
     slow || options.tokens !== undefined
       ? clipOfTokens(transformer, tokensOf(run))
       : (clips.find(fits) ?? { ...nativeFrame, frames: 2 });
-  const flops = passes * blockFlops(config, size) + decoderFlops(config, 'tiny', size);
-  const tokens = size.frames * tokensPerFrame(transformer, size);
-  await measureNetwork(
-    run,
-    { measurement: 'video', size: `${steps} steps of ${tokens} tokens`, flops },
-    [mode],
-    () => openBlock(backend, config, size),
-    (of) => secondsOf(of, size),
-    async (network) => {
-      await network.run();
-      await backend.settle();
-      const timed = async (work: () => Promise<void>) => {
-        const start = performance.now();
-        await work();
-        await backend.settle();
-        return (performance.now() - start) / 1000;
-      };
-      const denoised = await timed(async () => {
-        for (let i = 0; i < passes; i++) await network.run();
-      });
-      const decoder = await openDecoder(backend, config, 'tiny', size);
-      try {
-        // The first one compiles.
-        await decoder.run();
-        const seconds = denoised + (await timed(decoder.run));
-        return { median: seconds, truest: seconds };
-      } finally {
-        await decoder.dispose();
-      }
-    },
-  );
+  return {
+    modes: [mode],
+    size: `${steps} steps of ${size.frames * tokensPerFrame(transformer, size)} tokens`,
+    flops: blockFlops(config, size, passes) + decoderFlops(config, 'tiny', size),
+    open: () => openVideo(backend, config, size, passes),
+    projected: (of) => projected(of, size),
+    timing: { atLeast: 0, rounds: 1, warm: true },
+  };
 }

@@ -16,23 +16,15 @@ import { noise, syntheticCheckpoint } from './synthetic';
 /** A latent frame of 1280×704. */
 export const nativeFrame = { height: 44, width: 80 } as const;
 
-/**
- * A clip of as many tokens: whole frames of 1280×704 where they fit, else two smaller ones.
- *
- * @throws RangeError for an odd number of tokens
- */
+/** A clip of as many tokens: whole frames of 1280×704 where they fit, else two of one row. */
 export function clipOfTokens(config: TransformerConfig, tokens: number): LatentSize {
   const [, patchHeight, patchWidth] = config.patch_size;
-  const perFrame = tokensPerFrame(config, { ...nativeFrame, frames: 1 });
-  if (tokens % perFrame === 0 && tokens > perFrame) {
-    return { ...nativeFrame, frames: tokens / perFrame };
-  }
-  const half = tokens / 2;
-  if (!Number.isInteger(half)) throw new RangeError(`${tokens} tokens are no two equal frames`);
-  let rows = Math.floor(Math.sqrt(half));
-  while (half % rows !== 0) rows -= 1;
-  return { frames: 2, height: rows * patchHeight, width: (half / rows) * patchWidth };
+  const frames = tokens / tokensPerFrame(config, { ...nativeFrame, frames: 1 });
+  if (Number.isInteger(frames) && frames > 1) return { ...nativeFrame, frames };
+  return { frames: 2, height: patchHeight, width: (tokens / 2) * patchWidth };
 }
+
+export type Decoder = 'tiny' | 'full';
 
 /** A network with random weights of a model's widths, on a device. */
 export interface SyntheticNetwork {
@@ -97,44 +89,34 @@ export async function openBlock(
   }
 }
 
-/** Operations of a decoder for so many latent frames. */
-export function decoderFlops(
-  config: WanConfig,
-  decoder: 'tiny' | 'full',
-  { frames, height, width }: LatentSize,
-): number {
+/** Tensors and graphs of the published tiny decoder, or of the VAE's own. */
+function decoderOf(config: WanConfig, decoder: Decoder, { height, width }: LatentSize) {
   const size = { latentHeight: height, latentWidth: width };
-  const graphs =
-    decoder === 'tiny'
-      ? tinyGraphs(publishedTinyDecoder(config), size)
-      : decoderGraphs(config.vae, size);
-  return decodeCost(graphs, frames).flops;
+  const tiny = publishedTinyDecoder(config);
+  return decoder === 'tiny'
+    ? { size, tensors: tiny, graphs: tinyGraphs(tiny, size) }
+    : { size, tensors: vaeTensors(config.vae), graphs: decoderGraphs(config.vae, size) };
 }
 
-/**
- * The published tiny decoder, or the VAE's own.
- *
- * @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device
- */
+/** Operations of a decoder for so many latent frames. */
+export function decoderFlops(config: WanConfig, decoder: Decoder, size: LatentSize): number {
+  return decodeCost(decoderOf(config, decoder, size).graphs, size.frames).flops;
+}
+
+/** @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device */
 export async function openDecoder(
   backend: Backend,
   config: WanConfig,
-  decoder: 'tiny' | 'full',
-  { frames, height, width }: LatentSize,
+  decoder: Decoder,
+  latents: LatentSize,
 ): Promise<SyntheticNetwork> {
-  const size = { latentHeight: height, latentWidth: width };
-  const opened =
-    decoder === 'tiny'
-      ? createTinyDecoder(backend, syntheticCheckpoint(publishedTinyDecoder(config), 'f32'), size)
-      : createVaeDecoder(
-          backend,
-          config.vae,
-          syntheticCheckpoint(vaeTensors(config.vae), 'f32'),
-          size,
-        );
-  const network = await opened;
-  const frame = noise('frame', config.vae.z_dim * height * width, 1);
-  const clip = Array.from({ length: frames }, () => frame);
+  const { size, tensors } = decoderOf(config, decoder, latents);
+  const checkpoint = syntheticCheckpoint(tensors, 'f32');
+  const network = await (decoder === 'tiny'
+    ? createTinyDecoder(backend, checkpoint, size)
+    : createVaeDecoder(backend, config.vae, checkpoint, size));
+  const frame = noise('frame', config.vae.z_dim * latents.height * latents.width, 1);
+  const clip = Array.from({ length: latents.frames }, () => frame);
   return {
     async run() {
       for await (const _ of network.decodeClip(clip));
@@ -144,4 +126,29 @@ export async function openDecoder(
       await backend.releaseSessions();
     },
   };
+}
+
+/** Passes of one block, and the tiny decoder, as often as a video has them; both have run once. */
+export async function openVideo(
+  backend: Backend,
+  config: WanConfig,
+  latents: LatentSize,
+  passes: number,
+): Promise<SyntheticNetwork> {
+  const block = await openBlock(backend, config, latents);
+  try {
+    const decoder = await openDecoder(backend, config, 'tiny', latents);
+    await block.run();
+    await decoder.run();
+    return {
+      async run() {
+        for (let i = 0; i < passes; i++) await block.run();
+        await decoder.run();
+      },
+      dispose: () => decoder.dispose().finally(block.dispose),
+    };
+  } catch (error) {
+    await block.dispose();
+    throw error;
+  }
 }

@@ -1,13 +1,25 @@
-import { type Backend, elementCount, relativeRms, Scope } from '../../../gpu';
+import { type Bindings, elementCount, relativeRms, Scope } from '../../../gpu';
 import type { KernelMode } from '../../../gpu/kernels';
-import { halfBits, timedLayer, timedSizes, tunedFamilies } from '../../../gpu/kernels/candidates';
+import {
+  halfBits,
+  queryScale,
+  timedLayer,
+  timedSizes,
+  tunedFamilies,
+} from '../../../gpu/kernels/candidates';
 import { fromHalf } from '../../../gpu/kernels/half';
-import { type Peak, peakRate } from '../../../gpu/kernels/peak-rate';
+import { peakRate } from '../../../gpu/kernels/peak-rate';
 import { timeInTurns } from '../../../gpu/kernels/time';
 import type { Family } from '../../../gpu/kernels/tune';
 import { linearShape } from '../../../gpu/kernels/tuned-shapes';
-import { convolution, GraphBuilder, matMulBlocks, multiHeadAttention } from '../../../onnx';
-import type { SpeedLine } from './report';
+import {
+  convolution,
+  GraphBuilder,
+  matMulBlocks,
+  multiHeadAttention,
+  type Value,
+} from '../../../onnx';
+import type { Run, SpeedLine } from './report';
 
 /*
  * The operators that take a model's time, as the tuner times their variants: each beside the runtime's kernel, which
@@ -42,17 +54,14 @@ export const operators: readonly Operator[] = [
     runtime(scope, share) {
       const { k, n } = linearShape('timed');
       const rows = timedSizes.tokens * share;
-      const g = new GraphBuilder('linear');
-      const x = g.input('x', 'float32', [rows, k]);
-      const values = g.input('values', 'uint8', [n, k / 32, 32]);
-      const [scales, bias] = [
-        g.input('scales', 'float32', [n, k / 32]),
-        g.input('bias', 'float32', [n]),
-      ];
-      g.output('y', matMulBlocks(x, values, scales, bias, 8));
       const inputs = { x: floats(scope, [rows, k]), ...timedLayer(scope, { k, n }) };
-      const work = { size: `${rows}×${k}×${n}, 8 bits`, flops: 2 * rows * k * n };
-      return { ...work, ...runtimeWork(scope, g, inputs, [rows, n]) };
+      return {
+        size: `${rows}×${k}×${n}, 8 bits`,
+        flops: 2 * rows * k * n,
+        ...runtimeWork(scope, inputs, [rows, n], ({ x, values, scales, bias }) =>
+          matMulBlocks(x, values, scales, bias, 8),
+        ),
+      };
     },
   },
   {
@@ -64,16 +73,16 @@ export const operators: readonly Operator[] = [
       const { queries, keys, heads, headSize } = timedSizes;
       const rows = queries * share;
       const width = heads * headSize;
-      const g = new GraphBuilder('attention');
-      const input = (name: string, count: number) => g.input(name, 'float32', [1, count, width]);
-      const scale = 1 / Math.sqrt(headSize);
-      const [q, k, v] = [input('q', rows), input('k', keys), input('v', keys)];
-      g.output('y', multiHeadAttention(q, k, v, { heads, scale }));
-      const content = (count: number) => floats(scope, [1, count, width]);
-      const inputs = { q: content(rows), k: content(keys), v: content(keys) };
-      const size = `${heads} × ${headSize} channels, ${rows} queries, ${keys} keys`;
-      const work = { size, flops: 4 * rows * keys * width };
-      return { ...work, ...runtimeWork(scope, g, inputs, [1, rows, width]) };
+      const content = (count: number, scale?: number) => floats(scope, [1, count, width], scale);
+      const inputs = { q: content(rows, queryScale), k: content(keys), v: content(keys) };
+      const options = { heads, scale: 1 / Math.sqrt(headSize) };
+      return {
+        size: `${heads} × ${headSize} channels, ${rows} queries, ${keys} keys`,
+        flops: 4 * rows * keys * width,
+        ...runtimeWork(scope, inputs, [1, rows, width], ({ q, k, v }) =>
+          multiHeadAttention(q, k, v, options),
+        ),
+      };
     },
   },
   {
@@ -81,50 +90,52 @@ export const operators: readonly Operator[] = [
     families: { exact: 'convolution', matrix: 'matrixConvolution' },
     share: { device: 1, cpu: 1 / 176 },
     runtime(scope, share) {
-      const { height, width, channels } = timedSizes.band;
+      const { height, width, channels: c } = timedSizes.band;
       const rows = height * share;
-      const image = [1, rows, width, channels] as const;
+      const frame = fromHalf(halfBits(rows * width * c));
       // Three frames of one content lie behind each other in the channels of a pixel.
-      const frame = fromHalf(halfBits(elementCount(image)));
       const pixels = new Float32Array(3 * frame.length);
-      for (let i = 0; i < pixels.length; i += channels) {
-        const first = Math.floor(i / channels / 3) * channels;
-        pixels.set(frame.subarray(first, first + channels), i);
+      for (let i = 0; i < pixels.length; i++) {
+        pixels[i] = frame[Math.floor(i / (3 * c)) * c + (i % c)] as number;
       }
-      const dims = [1, rows, width, 3 * channels] as const;
-      const filters = [channels, 3 * channels, 3, 3] as const;
-      const g = new GraphBuilder('convolution');
-      const [x, weight, bias] = [
-        g.input('x', 'float32', dims),
-        g.input('weight', 'float32', filters),
-        g.input('bias', 'float32', [channels]),
-      ];
-      const options = { pads: [1, 1, 1, 1] } as const;
-      g.output('y', convolution(x, weight, bias, scope.backend.convLayout, options));
       const inputs = {
-        x: scope.float32(dims, 'activations', pixels),
-        weight: floats(scope, filters),
-        bias: scope.float32([channels], 'weights'),
+        x: scope.float32([1, rows, width, 3 * c], 'activations', pixels),
+        weight: floats(scope, [c, 3 * c, 3, 3]),
+        bias: scope.float32([c], 'weights'),
       };
-      const size = `three frames of ${rows}×${width}, ${channels} channels to as many`;
-      const work = { size, flops: 2 * 27 * channels ** 2 * rows * width };
-      return { ...work, ...runtimeWork(scope, g, inputs, image) };
+      const { convLayout } = scope.backend;
+      return {
+        size: `three frames of ${rows}×${width}, ${c} channels to as many`,
+        flops: 2 * 27 * c ** 2 * rows * width,
+        ...runtimeWork(scope, inputs, [1, rows, width, c], ({ x, weight, bias }) =>
+          convolution(x, weight, bias, convLayout, { pads: [1, 1, 1, 1] }),
+        ),
+      };
     },
   },
 ];
 
 /** f32 numbers that f16 holds exactly: the content of the tuner's operands. */
-function floats(scope: Scope, dims: readonly number[]) {
-  return scope.float32(dims, 'activations', fromHalf(halfBits(elementCount(dims))));
+function floats(scope: Scope, dims: readonly number[], scale?: number) {
+  return scope.float32(dims, 'activations', fromHalf(halfBits(elementCount(dims), scale)));
 }
 
-function runtimeWork(
+/** The inputs of a graph that tensors are bound to. */
+type Values<T extends Bindings> = { readonly [Name in keyof T]: Value<T[Name]['dtype']> };
+
+/** One call of the runtime on tensors. @param dims of its result */
+function runtimeWork<T extends Bindings>(
   scope: Scope,
-  builder: GraphBuilder,
-  inputs: Parameters<Backend['run']>[1],
+  inputs: T,
   dims: readonly number[],
+  call: (values: Values<T>) => Value,
 ): Pick<RuntimeWork, 'run' | 'read'> {
-  const graph = builder.build();
+  const g = new GraphBuilder('operator');
+  const values = Object.entries(inputs).map(([name, { dtype, dims }]) => {
+    return [name, g.input(name, dtype, dims)] as const;
+  });
+  g.output('y', call(Object.fromEntries(values) as unknown as Values<T>));
+  const graph = g.build();
   const y = scope.float32(dims, 'activations');
   return {
     run: () => scope.backend.run(graph, inputs, { y }),
@@ -139,30 +150,17 @@ const mostDifference: Readonly<Record<KernelMode, number>> = {
   fast: 5e-2,
 };
 
-export interface OperatorOptions {
-  readonly modes: readonly KernelMode[];
-  /** Variants of each mode, the best guesses first. */
-  readonly variants: number;
-  /** Measurements of each kernel. */
-  readonly rounds: number;
-  /** Whether the CPU computes, which gets less to do. */
-  readonly slow: boolean;
-  /** Null where it is not known. */
-  readonly peak: Peak | null;
-}
-
 /**
  * Measures an operator: the runtime's kernel and the tuner's candidates, in turns, each many times in a submission.
  *
- * @param onLine takes each line as it is known
  * @throws KinoraError when the device is lost or has no memory for the operands
  */
 export async function measureOperator(
-  backend: Backend,
+  { backend, options, rounds, slow, report, addLine }: Run,
   { name, families, share: shares, runtime }: Operator,
-  { modes, variants, rounds, slow, peak }: OperatorOptions,
-  onLine: (line: SpeedLine) => void,
 ): Promise<void> {
+  const { all, variants = all ? (slow ? 2 : Number.POSITIVE_INFINITY) : 1 } = options;
+  const { modes, peak } = report();
   const { compute } = backend;
   const scope = new Scope(backend);
   type Head = Pick<SpeedLine, 'variant' | 'mode' | 'difference'>;
@@ -199,7 +197,7 @@ export async function measureOperator(
         await backend.settle();
       },
     });
-    for (const mode of compute ? modes : []) {
+    for (const mode of modes) {
       if (!compute) break;
       const tuned = tunedFamilies({ backend, compute, mode, timing: true, scope }).find(
         ({ family }) => family === families[mode],
@@ -209,14 +207,14 @@ export async function measureOperator(
         const head = { variant: candidate.name, mode, difference: null };
         const [failure] = await compute.compile([candidate.timed]);
         if (failure) {
-          onLine(lineOf(head, null, failure.reason));
+          addLine(lineOf(head, null, failure.reason));
           continue;
         }
         await tuned.run(candidate, share, 1);
         const computed = (await backend.read(tuned.result())).subarray(0, expected.length);
         const difference = relativeRms(computed, expected);
         if (!(difference <= mostDifference[mode])) {
-          onLine(lineOf({ ...head, difference }, null, 'its numbers are wrong'));
+          addLine(lineOf({ ...head, difference }, null, 'its numbers are wrong'));
           continue;
         }
         const run = (times: number) => tuned.run(candidate, share, times);
@@ -235,7 +233,7 @@ export async function measureOperator(
         },
       },
     );
-    for (const [i, { head }] of works.entries()) onLine(lineOf(head, timings[i] ?? null));
+    for (const [i, { head }] of works.entries()) addLine(lineOf(head, timings[i] ?? null));
   } finally {
     scope.dispose();
     await backend.releaseSessions();

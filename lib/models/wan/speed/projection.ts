@@ -10,20 +10,11 @@ import type { Measured, SpeedLine } from './report';
 /** 1280×704×121. */
 export const nativeClip: LatentSize = { ...nativeFrame, frames: 31 };
 
-/** What the measured rates come to for 1280×704×121; norms and what is around the blocks are not counted. */
+/** What the measured rates of a mode come to for 1280×704×121; norms and what is around the blocks are not counted. */
 export interface Projection {
   readonly mode: SpeedLine['mode'];
-  /** One block of the transformer. */
-  readonly blockSeconds: number;
-  /** All blocks. */
-  readonly passSeconds: number;
-  /** Four passes: a model that was distilled for few steps. */
-  readonly fourStepsSeconds: number;
-  /** 30 steps with guidance: sixty passes. */
-  readonly thirtyStepsSeconds: number;
-  /** Of the small decoder, and the full one; null where no convolution was measured. */
-  readonly frameSeconds: number | null;
-  readonly decodeSeconds: number | null;
+  /** By name; null for a decoder where no convolution was measured. */
+  readonly seconds: Readonly<Record<string, number | null>>;
 }
 
 /** Seconds of networks, as the fastest measured operators compute them. */
@@ -72,18 +63,17 @@ export function project(config: WanConfig, lines: readonly SpeedLine[]): Project
   return modes.flatMap((mode) => {
     const projector = projectorOf(config, lines, mode);
     if (!projector || !lines.some((line) => line.mode === mode && line.rate !== null)) return [];
-    const blockSeconds = projector.pass(nativeClip, 1);
-    const passSeconds = config.transformer.num_layers * blockSeconds;
-    return [
-      {
-        mode,
-        blockSeconds,
-        passSeconds,
-        fourStepsSeconds: 4 * passSeconds,
-        thirtyStepsSeconds: 60 * passSeconds,
-        frameSeconds: projector.decode('tiny', nativeClip),
-        decodeSeconds: projector.decode('full', nativeClip),
-      },
-    ];
+    const block = projector.pass(nativeClip, 1);
+    const pass = config.transformer.num_layers * block;
+    const seconds = {
+      'one block': block,
+      'one pass': pass,
+      // A model that was distilled for few steps, and one with guidance.
+      '4 steps': 4 * pass,
+      '30 steps': 60 * pass,
+      'small decoder': projector.decode('tiny', nativeClip),
+      'full decoder': projector.decode('full', nativeClip),
+    };
+    return [{ mode, seconds }];
   });
 }

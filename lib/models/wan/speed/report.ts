@@ -1,8 +1,10 @@
 import type { DeviceReport, KernelCheck } from '../../../contract';
+import type { Backend } from '../../../gpu';
 import type { KernelMode } from '../../../gpu/kernels';
 import type { Peak } from '../../../gpu/kernels/peak-rate';
 import type { Timing } from '../../../gpu/kernels/time';
 import type { TuningResult } from '../../../gpu/kernels/tune';
+import type { WanConfig } from '../model';
 import type { Projection } from './projection';
 
 /** What gives lines: operators, and networks with random weights. */
@@ -67,4 +69,32 @@ export interface SpeedReport {
   readonly tuning: Readonly<Partial<Record<KernelMode, TuningResult>>>;
   readonly lines: readonly SpeedLine[];
   readonly projections: readonly Projection[];
+}
+
+/** What to measure. Defaults depend on the device: one that the CPU emulates gets less to do. */
+export interface SpeedOptions {
+  /** Everything, which takes slower cards an hour. */
+  readonly all?: boolean;
+  /** One measurement, by its name. */
+  readonly only?: string;
+  /** Tokens of the block, an even number, and then of the video; 4096, and 64 where the CPU computes. */
+  readonly tokens?: number;
+  /** Variants of each kernel, the best guesses first. */
+  readonly variants?: number;
+  /** Measurements of each. */
+  readonly rounds?: number;
+}
+
+/** What a measurement has at hand. */
+export interface Run {
+  readonly backend: Backend;
+  readonly config: WanConfig;
+  readonly options: SpeedOptions;
+  readonly rounds: number;
+  /** Whether the CPU computes, or emulates a GPU. */
+  readonly slow: boolean;
+  /** So far. */
+  readonly report: () => SpeedReport;
+  readonly add: (part: Partial<SpeedReport>) => void;
+  readonly addLine: (line: SpeedLine) => void;
 }
