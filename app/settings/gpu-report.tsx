@@ -2,9 +2,9 @@ import { useEffect, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { appUrl } from '../../lib/contract/site';
 import { untilAborted } from '../../lib/contract/until-aborted';
-import type { KernelBenchApi } from '../../lib/engine/kernel-benchmark';
-import type { KernelReport } from '../../lib/models/wan22/benchmark/kernels';
-import { reportText } from '../../lib/models/wan22/benchmark/kernels/tables';
+import type { GpuReportApi } from '../../lib/engine/gpu-report';
+import type { SpeedReport } from '../../lib/models/wan/speed';
+import { reportText } from '../../lib/models/wan/speed/text';
 import { gpuLock } from '../../lib/predictions/locks';
 import { createWorkerClient } from '../../lib/predictions/worker-client';
 import { version } from '../../package.json';
@@ -13,18 +13,15 @@ import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/settings';
 
-/** As `npm run gpu-report`: one variant of each kernel, each measured twice, so that a graphics card takes three minutes. */
-const short = { variants: 1, rounds: 2 } as const;
-
-const client = createWorkerClient<KernelBenchApi>(
-  'benchmark',
-  () => new Worker(new URL('../../workers/kernel-bench.ts', import.meta.url), { type: 'module' }),
+const client = createWorkerClient<GpuReportApi>(
+  'GPU report',
+  () => new Worker(new URL('../../workers/gpu-report.ts', import.meta.url), { type: 'module' }),
 );
 
 /** Measures the GPU and shows a text for an issue. What is stopped, or fails, keeps what was measured until then. */
 export function GpuReport() {
   const [stop, setStop] = useState<AbortController | null>(null);
-  const [report, setReport] = useState<KernelReport | null>(null);
+  const [report, setReport] = useState<SpeedReport | null>(null);
   const [complete, setComplete] = useState(false);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const [copied, setCopied] = useState(false);
@@ -57,7 +54,7 @@ export function GpuReport() {
       <p className="measure" role="status">
         {stop &&
           (last
-            ? t('settings.reportMeasured', { kernel: t(`settings.family.${last.family}`) })
+            ? t('settings.reportMeasured', { kernel: t(`settings.measured.${last.measurement}`) })
             : t('settings.measuring'))}
         {!stop && report && t(complete ? 'settings.reportMade' : 'settings.reportPartly')}
       </p>
@@ -87,14 +84,14 @@ export function GpuReport() {
  *
  * @throws KinoraError `BUSY` while a video is being made
  */
-function measure(onReport: (report: KernelReport) => void, signal: AbortSignal): Promise<void> {
+function measure(onReport: (report: SpeedReport) => void, signal: AbortSignal): Promise<void> {
   return navigator.locks.request(gpuLock, { ifAvailable: true }, async (lock) => {
     if (!lock) throw new KinoraError('BUSY');
     await getRunner().engine.open().api.unload();
     const { api, crashed } = client.open();
     try {
       const model = appUrl('/models/wan2.2-ti2v-5b/').href;
-      await untilAborted(Promise.race([api.run(model, short, onReport), crashed]), signal);
+      await untilAborted(Promise.race([api.run(model, {}, onReport), crashed]), signal);
     } finally {
       client.close();
     }

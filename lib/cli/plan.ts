@@ -27,13 +27,15 @@ import { oneOf, readGibibytes, readPrecision, runCommand } from './arguments';
 import { diskFolder } from './disk-folder';
 import { readManifest } from './inputs';
 import { root } from './paths';
+import { countProfiles, type ProfileWork, workTable } from './profile-work';
 
 const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
            [--precision ${precisions.join('|')}] [--frames N] [--budget GiB] \
            [--kernels ${kernelSettings.join('|')}] [--fast] [--table]
 
 Prints the memory that one clip of the model takes on the GPU, stage by stage, without running it:
-all of it on the GPU, or as it is made to fit a budget, and the least it can do with.
+all of it on the GPU, or as it is made to fit a budget, and the least it can do with. Below that, the counted work of
+each profile, in floating-point operations, and its share of the standard one.
 MODEL is an id of public/models, such as wan2.2-ti2v-5b. --fast takes its ultra-fast profile, with its first adapter.
 --table prints one line for each of its profiles and precisions instead, and whether reading a streamed block
 from disk at 0.8 GB/s takes no longer than a block computes on some GPUs.
@@ -78,10 +80,11 @@ process.exitCode = await runCommand('plan', help, optionTypes, async ({ values, 
     process.stdout.write(await table(id, request));
     return 0;
   }
-  const { planner } = await count(id, request);
+  const { planner, profiles } = await count(id, request);
   const budget = readGibibytes('--budget', values.budget);
   process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
   process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
+  process.stdout.write(`\n${workTable(profiles)}`);
   return 0;
 });
 
@@ -94,11 +97,15 @@ interface PlanRequest {
   readonly frames: string | undefined;
 }
 
-/** The plan of a clip, and the floating-point operations of one block in one pass over it. */
+/** The plan of a clip, the operations of one block in one pass over it, and those of each profile. */
 async function count(
   id: string,
   { size, kernels, profile, precision, frames: requestedFrames }: PlanRequest,
-): Promise<{ readonly planner: MemoryPlanner; readonly blockFlops: number }> {
+): Promise<{
+  readonly planner: MemoryPlanner;
+  readonly blockFlops: number;
+  readonly profiles: readonly ProfileWork[];
+}> {
   const manifest = await readManifest(id);
   const { frameStride, maxClipFrames } = manifest;
   const frames = Number(requestedFrames ?? maxClipFrames);
@@ -118,7 +125,8 @@ async function count(
   const request = { ...planRequestOf(sampled.sampling, native), adapters: sampled.adapters };
   const planner = await counts.planMemory({ ...request, kernels });
   const { pass } = counts.computation(latentSizeOf(counts.latents, native), 'full');
-  return { planner, blockFlops: pass.flops / planner.costs.blocks };
+  const profiles = countProfiles(manifest, counts, native);
+  return { planner, blockFlops: pass.flops / planner.costs.blocks, profiles };
 }
 
 /** One line for each size and precision of a model. */

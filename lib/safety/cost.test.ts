@@ -1,11 +1,8 @@
 import { expect, test } from 'vitest';
-import { nodeBackend } from '../models/wan22/testing/model';
 import { wan22Family } from '../models/wan22/wan22';
-import { benchmarkModel } from '../pipeline/benchmark';
 import { latentSizeOf } from '../pipeline/latents';
 import { diskFolder, publicModels } from '../weights/testing/files';
-import { checkCost, checkerBenchmark, defaultArchitecture } from './benchmark';
-import { squareFlops } from './vit';
+import { checkCost, defaultArchitecture, squareFlops } from './testing/synthetic';
 import { weightShapes } from './weights';
 
 const native = { width: 1280, height: 704, frames: 121 };
@@ -28,15 +25,4 @@ test('a check adds far less than 2 % to a standard run of the 5B, and 3 % to the
   expect(flop / 1e12).toBeCloseTo(0.3, 1);
   expect(flop / (30 * 2 * pass)).toBeLessThan(0.00001);
   expect(flop / (3 * pass)).toBeLessThan(0.0002);
-});
-
-test('the benchmark runs the network at its real size', { tags: ['full'] }, async () => {
-  const backend = nodeBackend();
-  const stage = checkerBenchmark({ passes: 1, tokens: 64 });
-  const [result] = await benchmarkModel(backend, [stage], () => undefined);
-  expect(result?.stage).toBe('safety checker, 1 square');
-  expect(result?.weightBytes).toBe(22_391_048);
-  expect(result?.seconds).toBeGreaterThan(0);
-  expect(backend.counters().liveBytes).toBe(0);
-  await backend.dispose();
 });

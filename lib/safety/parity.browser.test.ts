@@ -4,11 +4,11 @@ import { type Backend, createBackend, relativeRms } from '../gpu';
 import { runParity } from '../pipeline/parity';
 import { decodeImage } from '../video';
 import { httpFolder } from '../weights';
-import { syntheticNetwork } from './benchmark';
 import { openSafetyChecker } from './checker';
 import { ClassifierRun } from './classifier';
 import { classifierParity } from './parity';
 import { quickParity } from './testing/quick';
+import { syntheticNetwork } from './testing/synthetic';
 import { vitClassifier } from './vit';
 
 const base = new URL('/lib/safety/goldens/', location.href);

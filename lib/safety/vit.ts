@@ -129,11 +129,3 @@ export function patchify(
   }
   return rows;
 }
-
-/** Floating-point operations of one square, two per multiplication with its addition; norms are not counted. */
-export function squareFlops(vit: Architecture): number {
-  const { channels: d, hidden } = vit;
-  const tokens = 1 + patchCount(vit);
-  const block = 2 * tokens * (4 * d * d + 2 * d * hidden) + 4 * tokens * tokens * d;
-  return 2 * patchCount(vit) * patchValues(vit) * d + vit.blocks * block + 4 * d;
-}

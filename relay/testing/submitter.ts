@@ -4,7 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 const image =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==';
 
-const path = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
+/** Where predictions are submitted. */
+export const submissionPath = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
+
+/** The smallest one. */
+export const submission = { image, prompt: 'a boat', num_inference_steps: 1 };
 
 /** What a submission and a result look like, as far as the tests read them. */
 export interface Prediction {
@@ -22,13 +26,16 @@ export async function submit(
   apiKey: string,
   webhook: string,
 ): Promise<Prediction | null> {
-  const response = await fetch(`${origin}${path}?webhook=${encodeURIComponent(webhook)}`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ image, prompt: 'a boat', num_inference_steps: 1 }),
-    signal: AbortSignal.timeout(30_000),
-    // Nodes are killed in these tests: not acknowledged.
-  }).catch(() => null);
+  const response = await fetch(
+    `${origin}${submissionPath}?webhook=${encodeURIComponent(webhook)}`,
+    {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify(submission),
+      signal: AbortSignal.timeout(30_000),
+      // Nodes are killed in these tests: not acknowledged.
+    },
+  ).catch(() => null);
   if (response?.status !== 200) return null;
   const answer = await response.json().catch(() => null);
   return answer?.data ?? null;

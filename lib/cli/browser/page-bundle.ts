@@ -11,11 +11,11 @@ import { root } from '../paths';
 const pages = {
   headless: 'app/headless/main.ts',
   parity: 'lib/cli/dev/pages/parity.ts',
-  bench: 'lib/cli/dev/pages/bench.ts',
+  'gpu-report': 'lib/cli/dev/pages/gpu-report.ts',
 } as const;
 export type BarePage = keyof typeof pages;
 
-const workers = ['engine', 'library', 'hash', 'optimizer', 'parity', 'bench'] as const;
+const workers = ['engine', 'library', 'hash', 'optimizer', 'parity', 'gpu-report'] as const;
 
 /**
  * Serves the bare pages from this machine only, `/headless.html` and so on, with the app's public files. They are

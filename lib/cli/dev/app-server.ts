@@ -48,7 +48,7 @@ export interface ServerOptions {
 }
 
 /**
- * Starts the server as `npm start -- --accept-terms` does, for tests and benchmarks: on a free port of this machine only, and waits until pages
+ * Starts the server as `npm start -- --accept-terms` does, for tests: on a free port of this machine only, and waits until pages
  * and API are there. The caller stops it. When this process ends first, the server ends with it.
  *
  * @returns with the keys of the first start in this folder; they are empty where the database existed before

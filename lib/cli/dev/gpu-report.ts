@@ -1,37 +1,44 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { version } from '../../../package.json';
-import { runCommand, usageError } from '../arguments';
+import { KinoraError } from '../../contract';
+import type { GpuReportRequest } from '../../engine/gpu-report';
+import { measurementNames, type SpeedReport } from '../../models/wan/speed';
+import { reportText } from '../../models/wan/speed/text';
+import { oneOf, refuseMore, runCommand, usageError } from '../arguments';
 import { fromUser, root } from '../paths';
-import { reportMarkdown, reportSteps, runSteps, type StepResult } from './gpu-report-steps';
+import { withBarePage } from './bare-page';
 
 const help = `npm run gpu-report -- [options]
 
 What a graphics card can tell of Kinora, into two files to send in: self-test, the peak of its arithmetic, check and
-tuning of our kernels in each mode, their speed beside ONNX Runtime's, a block of 4,096 tokens of the 5B and a decoded
-frame, and what that forecasts for a video of 5 seconds, with the error of the same forecast for the block; then a layer
-of each part of the 5B at the full length of a clip. That takes three minutes at most: a step that takes longer is
-ended, and what it has measured counts. Where the CPU emulates a graphics card there is no tuning, block, decoded frame
-and layer, and the report says that it is emulated.
+tuning of our kernels in each mode, their speed beside ONNX Runtime's on the same operands, a block of the 5B, decoded
+frames and a short video with random weights, and what that forecasts for a video of 5 seconds. A card takes three
+minutes. Where the CPU computes or emulates a graphics card, what would take it long is left out unless it is named.
 
-  --all          everything: all variants of our kernels, parity of the tiny model, and the 5B's blocks in every mode;
-                 slower cards take an hour
-  --out DIR      where gpu-report.json and gpu-report.md go (default: out)
-  --layers N     blocks of the 5B (default 1; 2 with --all)
-  --tokens M     tokens of its clip (default 27280, 1280×704×121); 64 is enough where the CPU emulates a graphics card
-  --variants N   variants of each kernel to measure, the best guesses first (default 1; with --all all, 2 on a CPU emulation)
-  --rounds N     measurements of each kernel (default 2; with --all 5, 2 on a CPU emulation)
+  --only NAME       one measurement: ${measurementNames.slice(0, 7).join(', ')},
+                    ${measurementNames.slice(7).join(', ')}
+  --all             everything, with all variants of our kernels and a whole video of 5 seconds; slower cards take an hour
+  --backend NAME    webgpu (default), or wasm: the CPU, by ONNX Runtime
+  --out DIR         where gpu-report.json and gpu-report.md go (default: out)
+  --json            also prints the figures as JSON, and nothing else
+  --tokens M        tokens of the block, and then of the video (default 4096; 64 where the CPU computes)
+  --variants N      variants of each kernel, the best guesses first (default 1; with --all all, 2 on a CPU emulation)
+  --rounds N        measurements of each (default 2; with --all 5, 2 on a CPU emulation)
 
-The files name the graphics card, browser and system; nothing is sent. They are written after each step, so that they
-hold what is known when the report is interrupted.
+The files name the graphics card, browser and system; nothing is sent. They are written whenever something is known, so
+that they hold it when the report is interrupted.
 `;
 
 const optionTypes = {
-  out: { type: 'string', default: 'out' },
+  only: { type: 'string' },
   all: { type: 'boolean', default: false },
-  layers: { type: 'string' },
+  backend: { type: 'string', default: 'webgpu' },
+  out: { type: 'string', default: 'out' },
+  json: { type: 'boolean', default: false },
   tokens: { type: 'string' },
   variants: { type: 'string' },
   rounds: { type: 'string' },
@@ -40,32 +47,56 @@ const optionTypes = {
 
 const refused = (sentence: string) => usageError('gpu-report', sentence);
 
-process.exitCode = await runCommand('gpu-report', help, optionTypes, async ({ values }) => {
-  const { out, all, help: _, ...sizes } = values;
-  for (const [name, text] of Object.entries(sizes)) {
+process.exitCode = await runCommand('gpu-report', help, optionTypes, async (args) => {
+  const { values, positionals } = args;
+  refuseMore('gpu-report', positionals);
+  const only = oneOf('--only', measurementNames, values.only);
+  const { tokens, variants, rounds } = values;
+  const sizes = Object.entries({ tokens, variants, rounds }).flatMap(([name, text]) => {
+    if (text === undefined) return [];
     if (!/^[1-9]\d*$/.test(text)) throw refused(`--${name} must be a whole number of at least 1.`);
-  }
-  if (Number(sizes.tokens ?? 2) % 2 !== 0) throw refused('--tokens must be even.');
-  const folder = fromUser(out);
+    return [[name, Number(text)] as const];
+  });
+  if (Number(tokens ?? 2) % 2 !== 0) throw refused('--tokens must be even.');
+  const request: GpuReportRequest = {
+    ...Object.fromEntries(sizes),
+    all: values.all,
+    ...(only !== undefined && { only }),
+    backend: oneOf('--backend', ['webgpu', 'wasm'] as const, values.backend),
+  };
+  const folder = fromUser(values.out);
   const files = ['json', 'md'].map((type) => path.join(folder, `gpu-report.${type}`));
   await mkdir(folder, { recursive: true });
-  const results: StepResult[] = [];
   const system = `${os.type()} ${os.release()} ${os.arch()}, Node ${process.versions.node}`;
-  const date = new Date().toISOString();
   const kinora = [version, commit()].filter(Boolean).join(', commit ');
-  const steps = reportSteps({ all, ...sizes });
-  // Written after each step: a step may take the machine down.
-  await runSteps(steps, async (result) => {
-    results.push(result);
-    const { name, seconds, outcome } = result;
-    const took = outcome === 'left out' ? '' : ` after ${seconds.toFixed(0)} s`;
-    process.stdout.write(`${results.length} of ${steps.length}: ${name}: ${outcome}${took}\n`);
-    const report = { date, kinora, system, steps: results };
-    const texts = [`${JSON.stringify(report, null, 2)}\n`, reportMarkdown(report)];
-    await Promise.all(files.map((file, i) => writeFile(file, texts[i] ?? '')));
-  });
-  process.stdout.write(`${files.join('\n')}\n`);
-  return results.every(({ outcome }) => outcome !== 'failed') ? 0 : 1;
+  const print = (text: string) => values.json || process.stdout.write(text);
+  let told = 0;
+  const documents: string[] = [];
+  const problems = new Set<string>();
+  const onReport = (report: SpeedReport) => {
+    const document = `${JSON.stringify({ kinora, system, ...report }, null, 2)}\n`;
+    documents.splice(0, 1, document);
+    // At once: what follows may take the machine down.
+    const texts = [document, reportText(report, `${kinora}; ${system}`)];
+    for (const [i, file] of files.entries()) writeFileSync(file, texts[i] ?? '');
+    for (const { name, seconds, problem } of report.outcomes.slice(told)) {
+      if (problem !== null) problems.add(name);
+      print(`${name}: ${problem ?? `${seconds.toFixed(0)} s`}\n`);
+    }
+    told = report.outcomes.length;
+  };
+  const failure = await withBarePage(
+    'gpu-report',
+    (page) => page.exposeFunction('kinoraGpuReportSoFar', onReport),
+    (page) =>
+      page.evaluate(
+        (asked) => window.kinoraGpuReport?.(asked) ?? 'The page is not ready.',
+        request,
+      ),
+  );
+  if (failure !== null) throw new KinoraError('INTERNAL', failure);
+  process.stdout.write(values.json ? documents.join('') : `${files.join('\n')}\n`);
+  return problems.size > 0 ? 1 : 0;
 });
 
 /** Of the checkout; nothing where it is none. */

@@ -66,13 +66,15 @@ it('plan lists the models that there are, soak has a help, and an unknown option
     run('lib/cli/plan.ts', 'nope'),
     run('lib/cli/dev/soak.ts', '--help'),
     run('lib/cli/plan.ts', '--hlep'),
-    ...['soak', 'parity', 'export', 'bench'].map((name) => run(`lib/cli/dev/${name}.ts`, '--hlep')),
+    ...['soak', 'parity', 'export', 'gpu-report'].map((name) =>
+      run(`lib/cli/dev/${name}.ts`, '--hlep'),
+    ),
   ]);
   expect(plan.code).toBe(1);
   expect(plan.said).toMatch(/^MODEL_UNKNOWN: .*\nUse one of: mini, wan2\.2-ti2v-5b, .*-720p\.\n$/);
   expect(soak).toMatchObject({ code: 0, out: expect.stringContaining('npm run soak') });
   for (const typo of typos) {
     expect(typo.code).toBe(1);
-    expect(typo.said).toMatch(/^REQUEST_INVALID: .*--hlep.*\nRun `npm run \w+ -- --help`/);
+    expect(typo.said).toMatch(/^REQUEST_INVALID: .*--hlep.*\nRun `npm run [\w-]+ -- --help`/);
   }
 });

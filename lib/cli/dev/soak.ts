@@ -1,6 +1,6 @@
 /**
  * `npm run soak`: the relay's tests with `KINORA_SOAK`, for minutes instead of seconds: random
- * interleavings of the job store, contract fuzz, ten kills of a loaded server, a thousand idle workers.
+ * interleavings of the job store, contract fuzz, ten kills of a loaded server, a thousand idle workers, requests per second.
  */
 import { spawn } from 'node:child_process';
 import { readHelpOnly } from '../arguments';
@@ -11,8 +11,8 @@ import { binary } from './build';
 const help = `npm run soak -- [--help]
 
 Runs the tests of the server for minutes instead of seconds: random interleavings of the job store,
-random requests against the API, ten kills of a loaded server, a thousand idle workers, whose figures
-it prints. Ctrl-C ends it.
+random requests against the API, ten kills of a loaded server, a thousand idle workers and requests per
+second, whose figures it prints. Ctrl-C ends it.
 `;
 
 readHelpOnly('soak', help);

@@ -161,26 +161,6 @@ export const decoderTile = memoised(
 );
 
 /**
- * One of the decoder's levels, for benchmarks.
- *
- * Input: x [h, w, C]. Outputs: what it becomes, [2h, 2w, C′] where it grows.
- */
-export const decoderLevel = memoised((block: VaeBlock, h: number, w: number): Graph => {
-  const { out_dim, resnets, space, time } = block;
-  const g = new Graph('vae decoder level');
-  const input = g.input('x', [h, w, block.in_dim]);
-  let x = input;
-  for (const name of resnets) x = residualBlock(x, name, out_dim, 3); // [h, w, C′]
-  if (!space) g.output('frame 0', x);
-  else if (!time) g.output('frame 0', grow(x, input, block, 0));
-  else
-    for (const frame of [0, 1] as const) {
-      g.output(`frame ${frame}`, grow(timeConvolution(x, block, frame), input, block, frame));
-    }
-  return g;
-});
-
-/**
  * What is before {@link decoderTile}, a graph for each group of layers: first those whose result is its `middle`, then
  * those that make `main` of it.
  *

@@ -1,4 +1,4 @@
-/** The store on a disk, for tests and benchmarks that run in Node. */
+/** The store on a disk, for tests that run in Node. */
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { checkRange } from '../../formats/source';

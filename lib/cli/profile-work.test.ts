@@ -1,8 +1,14 @@
 import { expect, test } from 'vitest';
-import { at } from '../../../contract';
-import { countProfiles, type ProfileWork } from './profiles';
+import { at } from '../contract';
+import { realFolder } from '../models/wan22/testing/model';
+import { wan22Family } from '../models/wan22/wan22';
+import { longestClip } from '../pipeline/memory/plan';
+import { readManifest } from './inputs';
+import { countProfiles, type ProfileWork, workTable } from './profile-work';
 
-const profiles = await countProfiles('wan2.2-ti2v-5b');
+const manifest = await readManifest('wan2.2-ti2v-5b');
+const counts = await wan22Family.count(manifest.precision, realFolder);
+const profiles = countProfiles(manifest, counts, longestClip(manifest, '1280*720'));
 const found = (name: string): ProfileWork => {
   const work = profiles.find((each) => each.name === name);
   if (!work) throw new Error(`${name} is not counted`);
@@ -52,4 +58,10 @@ test('a decode takes what is counted of the decoders, less the taps that the eng
   expect(small).toBeLessThan(9.8);
   expect(standard.decode / 1e12).toBeGreaterThan(1600);
   expect(standard.decode / 1e12).toBeLessThan(2011);
+});
+
+test('the table has a line for each, as a share of standard', () => {
+  const lines = workTable(profiles).trimEnd().split('\n');
+  expect(lines).toHaveLength(1 + profiles.length);
+  expect(lines[1]).toMatch(/^standard +60\.0 +31\.\d+ PFLOP +1\.\d+ PFLOP +100\.0 %$/);
 });

@@ -1,0 +1,41 @@
+import * as Comlink from 'comlink';
+import { installTransferHandlers } from '../contract/transfer-handlers';
+import { createBackend, createTestedBackend } from '../gpu';
+import { measureSpeed, type SpeedOptions, type SpeedReport } from '../models/wan/speed';
+import { readModelConfig } from '../models/wan22/config';
+import { httpFolder } from '../weights';
+
+/** What a page asks of the worker. */
+export interface GpuReportRequest extends SpeedOptions {
+  /** `wasm`: the CPU, by ONNX Runtime; WebGPU when absent. */
+  readonly backend?: 'wasm' | 'webgpu';
+}
+
+/** The worker of `npm run gpu-report` and of the report in the settings. */
+const gpuReport = {
+  /**
+   * @param base address of the configuration of the 5B, with a trailing slash
+   * @throws KinoraError as `measureSpeed` does
+   */
+  async run(
+    base: string,
+    { backend = 'webgpu', ...options }: GpuReportRequest,
+    onReport: (report: SpeedReport) => void,
+  ): Promise<SpeedReport> {
+    const open = async () =>
+      backend === 'wasm'
+        ? createBackend('wasm')
+        : (await createTestedBackend({ matrices: true })).backend;
+    const config = await readModelConfig(httpFolder(new URL(base)));
+    return measureSpeed(open, { id: 'wan2.2-ti2v-5b', config }, options, onReport);
+  },
+};
+
+/** What the page sees of the worker. */
+export type GpuReportApi = typeof gpuReport;
+
+/** Starts the measurements in this worker; the page speaks to it over Comlink. */
+export function startGpuReport(): void {
+  installTransferHandlers();
+  Comlink.expose(gpuReport);
+}

@@ -1,3 +1,0 @@
-import { startBenchmark } from '../lib/engine/benchmark';
-
-startBenchmark();

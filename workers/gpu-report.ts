@@ -1,0 +1,3 @@
+import { startGpuReport } from '../lib/engine/gpu-report';
+
+startGpuReport();

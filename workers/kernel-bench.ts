@@ -1,3 +1,0 @@
-import { startKernelBenchmark } from '../lib/engine/kernel-benchmark';
-
-startKernelBenchmark();
