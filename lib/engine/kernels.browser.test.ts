@@ -7,7 +7,6 @@ import { readRecord, recordId } from '../gpu/kernels/record';
 import { linearShape } from '../gpu/kernels/tuned-shapes';
 import { Transformer } from '../models/wan/transformer';
 import { readModelConfig } from '../models/wan22/config';
-import { openGolden } from '../models/wan22/parity/golden';
 import { denoiseTokens, tokenRequest } from '../models/wan22/testing/denoise';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';
@@ -81,9 +80,7 @@ test('kernels with a family that the device cannot compile are refused where the
     await used(async (kernels, backend) => {
       if (!backend.kernels) throw new Error('there are no kernels');
       backend.kernels = { ...backend.kernels, attention: null };
-      const { model: folder } = await openGolden(
-        httpFolder(new URL('/lib/models/wan22/goldens/', location.href)),
-      );
+      const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
       const { transformer } = await readModelConfig(folder);
       const checkpoint = await openCheckpoint(folder, 'transformer');
       const model = await Transformer.load(backend, checkpoint, transformer, { precision: 'int8' });

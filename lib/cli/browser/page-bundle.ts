@@ -15,7 +15,7 @@ const pages = {
 } as const;
 export type BarePage = keyof typeof pages;
 
-const workers = ['engine', 'library', 'hash', 'optimizer', 'parity', 'gpu-report'] as const;
+const workers = ['engine', 'library', 'hash', 'optimizer', 'gpu-report'] as const;
 
 /**
  * Serves the bare pages from this machine only, `/headless.html` and so on, with the app's public files. They are

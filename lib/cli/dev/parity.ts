@@ -2,27 +2,26 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import { type KernelSetting, KinoraError, kernelSettings } from '../../contract';
-import { type ParityDevice, parityFamilies } from '../../engine/parity';
 import { createBackend, type Runtime } from '../../gpu';
-import { type ParityLine, runParity } from '../../pipeline/parity';
+import { type ParityLine, runParity } from '../../parity';
 import { type Arguments, oneOf, runCommand } from '../arguments';
 import { diskFolder } from '../disk-folder';
 import { serveFolders } from '../file-server';
 import { fromUser, root } from '../paths';
 import { withBarePage } from './bare-page';
+import type { ParityDevice } from './pages/parity';
 
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--kernels SETTING] [--tolerance X]
 
-Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens). DIR is
-laid out like lib/models/wan22/goldens, like a folder of lib/models/wan14b/goldens, like
-lib/safety/goldens for an image classifier, or like the folders of lib/finishing/goldens.
+Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens of the
+5B). DIR is laid out like lib/models/wan22/goldens, like a folder of lib/models/wan14b/goldens or of
+lib/finishing/goldens, like lib/safety/goldens or like lib/safety/goldens/nsfwjs.
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
   --kernels SETTING  with webgpu: ${kernelSettings.join(', ')} (default: runtime, ONNX Runtime's kernels)
   --json             prints one JSON document instead of a table
-  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for other networks, or 3e-3
-                     with exact kernels and 5e-2 with others of our own; weights in f32 only
+  --tolerance X      instead of those of lib/parity/stages.ts; not for equality and weights in 8 bits
 `;
 
 const stageWidth = 44;
@@ -110,8 +109,9 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
-  await runParity(parityFamilies, diskFolder(options.folder), backend, {
+  await runParity(diskFolder(options.folder), backend, {
     ...(await limitsOf(options)),
+    quickChecker: diskFolder(path.join(root, 'public/nsfwjs')),
     onLine,
   });
   await backend.dispose();
@@ -121,26 +121,21 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
 async function inChromium(
   options: Options,
   onLine: (line: ParityLine) => void,
-): Promise<ParityDevice | null> {
+): Promise<ParityDevice> {
   const files = await serveFolders([options.folder]);
-  let device: ParityDevice | null = null;
+  const request = { ...(await limitsOf(options)), kernels: options.kernels };
   try {
-    const failure = await withBarePage(
+    const device = await withBarePage(
       'parity',
       // NaN has no JSON, but Playwright's own transport carries it.
-      async (page) => {
-        await page.exposeFunction('kinoraParityLine', onLine);
-        await page.exposeFunction('kinoraParityDevice', (of: ParityDevice) => {
-          device = of;
-        });
-      },
-      async (page) =>
-        page.evaluate(
-          ([base, limits]) => window.kinoraParity?.(base, limits) ?? 'The page is not ready.',
-          [files.base, { ...(await limitsOf(options)), kernels: options.kernels }] as const,
-        ),
+      (page) => page.exposeFunction('kinoraParityLine', onLine),
+      (page) =>
+        page.evaluate(([base, of]) => window.kinoraParity?.(base, of) ?? 'The page is not ready.', [
+          files.base,
+          request,
+        ] as const),
     );
-    if (failure) throw new KinoraError('INTERNAL', failure);
+    if (typeof device === 'string') throw new KinoraError('INTERNAL', device);
     return device;
   } finally {
     await files.close();

@@ -4,12 +4,12 @@ import { afterAll, expect, test } from 'vitest';
 import { testManifest } from '../../contract/testing/manifest';
 import type { ListedModel } from '../../library/environment';
 import { libraryTests, modelOf, until } from '../../library/testing/library';
+import { readPicture } from '../../parity/golden';
 import { openSafetensors } from '../../weights';
 import { storeOfModel } from '../../weights/store';
 import { diskFolder } from '../../weights/testing/files';
 import { modelFamilies } from '..';
 import { memoryStorage, shortRun } from '../testing/short-run';
-import { goldenImage } from '../wan/parity';
 import {
   goldenId,
   goldenPath,
@@ -154,7 +154,7 @@ test.each([
     const golden = await openSafetensors(
       await diskFolder(path(`./goldens/${name}/`)).open('golden.safetensors'),
     );
-    const image = await goldenImage(golden, 'image_rgb_u8');
+    const image = await readPicture(golden, 'image_rgb_u8');
     const { signal } = new AbortController();
     const made = await model.encodeImages(backend, [{ frame: 0, image }], 9, signal);
     const far = async (key: string, reference: string) => {

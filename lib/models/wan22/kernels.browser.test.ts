@@ -4,18 +4,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Precision } from '../../contract';
 import { type Backend, createBackend, relativeRms, toBF16 } from '../../gpu';
 import { familyOf, type KernelChoice, type Storage } from '../../gpu/kernels';
+import { runParity } from '../../parity';
 import type { Residency } from '../../pipeline/memory/plan';
-import type { ParityLine } from '../../pipeline/parity';
-import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
+import { type Checkpoint, httpFolder, openCheckpoint, subfolder } from '../../weights';
 import type { LoraBranches } from '../layers/lora';
 import type { TransformerConfig } from '../wan/config';
 import { transformerTensors } from '../wan/tensors';
 import { planDenoising, Transformer } from '../wan/transformer';
 import { readModelConfig } from './config';
-import { openGolden, type ParityContext } from './parity/golden';
-import { stages } from './parity/stages';
 import { denoiseTokens, tokenRequest, tokens, values } from './testing/denoise';
-import { parityContext } from './testing/parity';
 import { checkReuse } from './testing/reuse';
 
 /** Small tiles: a large one takes seconds to compile on a CPU. */
@@ -58,9 +55,9 @@ describe('the transformer in kernels of our own', () => {
   let config: TransformerConfig;
   beforeAll(async () => {
     backend = await createBackend('webgpu');
-    const golden = await openGolden(goldens);
-    config = (await readModelConfig(golden.model)).transformer;
-    checkpoint = await openCheckpoint(golden.model, 'transformer');
+    const model = subfolder(goldens, 'model');
+    config = (await readModelConfig(model)).transformer;
+    checkpoint = await openCheckpoint(model, 'transformer');
   });
   afterAll(() => backend.dispose());
 
@@ -68,21 +65,10 @@ describe('the transformer in kernels of our own', () => {
     backend.kernels = { ...of, storage };
   };
 
-  async function parityLines(names: readonly string[], more: Partial<ParityContext>) {
-    const golden = await openGolden(goldens);
-    const context = { ...parityContext(golden, backend), ...more, loraFiles };
-    const lines: ParityLine[] = [];
-    for (const { name, run } of stages) {
-      if (!names.includes(name)) continue;
-      for await (const line of run(context)) lines.push(line);
-    }
-    return lines;
-  }
-
   test.each([
     [
       'f32',
-      { stageTolerance: 1e-4, loopTolerance: 1e-4 },
+      1e-4,
       [
         'prompt_embeds',
         'negative_prompt_embeds',
@@ -95,7 +81,7 @@ describe('the transformer in kernels of our own', () => {
     ],
     [
       'f16',
-      { stageTolerance: 1e-3, loopTolerance: 3e-3 },
+      3e-3,
       [
         'latents, guidance 5',
         'latents, guidance 1',
@@ -108,11 +94,14 @@ describe('the transformer in kernels of our own', () => {
     {
       timeout: 250_000,
     },
-    async (storage, tolerances, expected) => {
+    async (storage, tolerance, expected) => {
       storeIn(storage);
-      const wanted = storage === 'f32' ? ['text', 'transformer', 'LoRA'] : ['latents'];
+      const only =
+        storage === 'f32'
+          ? ['text', 'transformer', 'LoRA, one pass', 'LoRA']
+          : ['latents', 'latents, 8-bit weights'];
       backend.compute?.used.clear();
-      const lines = await parityLines(wanted, tolerances);
+      const lines = await runParity(goldens, backend, { loraFiles, tolerance, only });
       expect(lines.filter(({ ok }) => !ok)).toEqual([]);
       expect(lines.map(({ stage }) => stage)).toEqual(expected);
       // The biases of the text encoder, and its prompts in the latents' runs.
@@ -126,9 +115,10 @@ describe('the transformer in kernels of our own', () => {
   }, async () => {
     storeIn('f16', fastChoice);
     const bound = 5e-2;
-    const tolerances = { stageTolerance: bound, loopTolerance: bound, precision: 'int8' } as const;
     backend.compute?.used.clear();
-    const lines = await parityLines(['transformer', 'latents', 'LoRA'], tolerances);
+    const only = ['transformer', 'latents', 'latents, 8-bit weights', 'LoRA, one pass', 'LoRA'];
+    const lines = await runParity(goldens, backend, { loraFiles, only });
+    expect(Math.max(...lines.map(({ tolerance }) => tolerance))).toBe(bound);
     expect(lines.filter(({ ok }) => !ok)).toEqual([]);
     expect(lines.map(({ stage }) => stage)).toEqual(
       expect.arrayContaining([

@@ -5,15 +5,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { demonstrationModel, parseManifest } from '../../contract';
 import { samplePrompt } from '../../contract/parameters';
 import type { Backend } from '../../gpu';
+import { runParity } from '../../parity';
 import type { Frame } from '../../pipeline/latents';
 import type { ClipToDecode } from '../../pipeline/model';
-import { runParity } from '../../pipeline/parity';
 import type { ImageToVideoRequest } from '../../pipeline/request';
 import { openSafetensors } from '../../weights';
 import { diskFile, diskFolder, publicModels } from '../../weights/testing/files';
 import { combineLoras, parseLora } from '../layers/lora';
 import { loraArchitectureOf } from '../wan/lora';
-import { wan22Checks } from './checks';
 import { openParts, type Wan22Parts } from './parts';
 import { brightness, displacement, magnification, psnr } from './testing/displacement';
 import { withModel } from './testing/mini';
@@ -265,7 +264,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
 
 test('every stage agrees with the reference tensors', { tags: ['full'] }, async () => {
   const goldens = withModel(diskFolder(references), folder);
-  const lines = await runParity({ wan22: wan22Checks }, goldens, backend);
+  const lines = await runParity(goldens, backend);
   // The LoRAs of the export are not kept. Trained weights have larger numbers, which round more than random ones.
   const wrong = lines.filter(
     ({ relativeRms, tolerance, stage }) =>

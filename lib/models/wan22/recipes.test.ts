@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../contract/testing/folder';
 import { type ReadableTensor, relativeRms, Scope } from '../../gpu';
+import { openFile } from '../../parity/golden';
+import { openWan22 } from '../../parity/wan';
 import { type Checkpoint, openTensorFile } from '../../weights';
 import {
   openStoredComponent,
@@ -12,7 +14,6 @@ import {
 } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFile, diskFolder, goldens } from '../../weights/testing/files';
-import { openFile } from '../wan/parity';
 import { decoderGraphs } from '../wan/vae/decoder';
 import { clipEncoderGraphs } from '../wan/vae/encoder';
 import { matchesOf } from '../wan/vae/images';
@@ -21,12 +22,9 @@ import { runtimeWeights } from '../wan/vae/runtime-weights';
 import { VaeReader } from '../wan/vae/weights';
 import { readModelConfig } from './config';
 import { openComponent } from './naming';
-import { openGolden } from './parity/golden';
-import { encodeGoldenImage, encodeGoldenPrompts, loop, openTransformer } from './parity/pipeline';
 import { openStoredParts } from './parts';
 import { componentRecipe } from './recipes';
 import { nodeBackend, realFolder, tinyFolder, tinyManifest } from './testing/model';
-import { parityContext } from './testing/parity';
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
 
 const root = temporaryFolder();
@@ -120,21 +118,21 @@ describe('a model in the store', () => {
     expect((await model.transformer.readStored(names)).size).toBe(27);
 
     const folder = diskFolder(goldens);
-    const golden = await openGolden(folder);
-    const components = {
-      transformer: async () => model.transformer,
-      textEncoder: async () => model.textEncoder,
-      vae: async () => model.vae,
-    };
-    const context = parityContext({ ...golden, model: model.folder, components }, nodeBackend());
-    const image = await encodeGoldenImage(context);
-    const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'int8');
-    const transformer = await openTransformer(context, 'int8');
-    const inputs = { image, prompt, negativePrompt };
-    const latents = await loop(context, transformer, inputs, golden.settings.guidance_scale);
+    const tensors = await openFile(folder, 'golden.safetensors');
+    const backend = nodeBackend();
+    const golden = await openWan22({ folder, tensors, backend, loraFiles: [] });
+    const parts = {
+      transformer: model.transformer,
+      text_encoder: model.textEncoder,
+      vae: model.vae,
+    } as const;
+    const open = async (part: string) => parts[part as keyof typeof parts];
+    const wan = golden.with(open, model.folder);
+    const precision = 'int8';
+    const latents = await wan.latents({ ...(await wan.ownInputs(precision)), precision });
     const reference = await openFile(folder, 'formats/golden-q8.safetensors');
     expect(relativeRms(latents, await reference.read('final_latents'))).toBeLessThan(1e-3);
-    await context.backend.dispose();
+    await backend.dispose();
   });
 
   test('is not installed while a component is missing', async () => {

@@ -1,9 +1,8 @@
 /** The golden classifier, for tests that run in Node. */
-import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { readPng } from '../../parity/golden';
 import { diskFolder } from '../../weights/testing/files';
 import { openSafetyChecker, type SafetyChecker } from '../checker';
-import { decodePng } from '../parity/png';
 import type { RgbaImage } from '../preprocess';
 
 const root = fileURLToPath(new URL('../goldens/', import.meta.url));
@@ -31,5 +30,5 @@ export function openGoldenChecker(folder = goldenCheckerFolder): Promise<SafetyC
 }
 
 export async function goldenImage(name: 'wide' | 'tall' | 'small'): Promise<RgbaImage> {
-  return decodePng(await readFile(`${root}images/${name}.png`));
+  return readPng(goldenFolder, `images/${name}.png`);
 }

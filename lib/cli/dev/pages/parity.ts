@@ -1,29 +1,55 @@
-import { proxy } from 'comlink';
-import type { ParityApi, ParityDevice, ParityRequest } from '../../../engine/parity';
-import type { ParityLine } from '../../../pipeline/parity';
-import { inWorker, tellReady } from './in-worker';
+import {
+  type DeviceReport,
+  type EngineCounters,
+  type KernelSetting,
+  toKinoraError,
+} from '../../../contract';
+import { createTestedBackend, probeDevice } from '../../../gpu';
+import { assignKernels } from '../../../gpu/kernels/assign';
+import { type ParityLine, type ParityOptions, runParity } from '../../../parity';
+import { httpFolder } from '../../../weights';
+import { tellReady } from './in-worker';
+
+/** Options that can be sent to the page. */
+export type ParityRequest = Pick<ParityOptions, 'tolerance' | 'loraFiles'> & {
+  readonly kernels: KernelSetting;
+};
+
+/** What a check ran on; `ran` are the keys of kernels. */
+export type ParityDevice = Pick<DeviceReport, 'adapter' | 'software' | 'features'> &
+  Pick<EngineCounters, 'peakBytes' | 'waits'> & { readonly ran: readonly string[] };
 
 declare global {
   interface Window {
-    /** Runs the check; null when it went through, else the sentence that says why not. */
-    kinoraParity?: (base: string, options: ParityRequest) => Promise<string | null>;
+    /** Runs the check on the folder of an address; what it ran on, or the sentence that says why it did not. */
+    kinoraParity?: (base: string, request: ParityRequest) => Promise<ParityDevice | string>;
     /** Where the driver takes the lines. */
     kinoraParityLine?: (line: ParityLine) => unknown;
-    /** Where it takes what they were computed on. */
-    kinoraParityDevice?: (device: ParityDevice) => unknown;
   }
 }
 
-window.kinoraParity = runParity;
+window.kinoraParity = async (base, { kernels, ...options }) => {
+  try {
+    const { backend } = await createTestedBackend({ matrices: kernels === 'matrix' });
+    const mode = await assignKernels(backend, kernels);
+    await runParity(httpFolder(new URL(base)), backend, {
+      ...options,
+      quickChecker: httpFolder(new URL('nsfwjs/', location.href)),
+      onLine(line) {
+        const notes = line.note ? [line.note] : [];
+        if (mode !== kernels) notes.push(`with ${mode} kernels`);
+        void window.kinoraParityLine?.(
+          notes.length > 0 ? { ...line, note: notes.join(', ') } : line,
+        );
+      },
+    });
+    const { adapter, software, features } = await probeDevice();
+    const { peakBytes, waits } = backend.counters();
+    const ran = [...(backend.compute?.used ?? [])].sort();
+    return { adapter, software, features, ran, peakBytes, waits };
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    return `${error.code}: ${error.message} ${error.remedy}`;
+  }
+};
 tellReady();
-
-function runParity(base: string, options: ParityRequest): Promise<string | null> {
-  const onLine = proxy((line: ParityLine) => void window.kinoraParityLine?.(line));
-  const onDevice = proxy((device: ParityDevice) => void window.kinoraParityDevice?.(device));
-  const start = () =>
-    new Worker(new URL('../../../../workers/parity.ts', import.meta.url), { type: 'module' });
-  return inWorker<ParityApi, null>(start, async (parity) => {
-    await parity.run(base, options, onLine, onDevice);
-    return null;
-  });
-}

@@ -3,11 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../../gpu';
 import { familyOf, type KernelChoice } from '../../../gpu/kernels';
-import type { ParityLine } from '../../../pipeline/parity';
+import { runParity } from '../../../parity';
 import { httpFolder, openSafetensors } from '../../../weights';
-import { openGolden } from '../../wan22/parity/golden';
-import { stages } from '../../wan22/parity/stages';
-import { parityContext } from '../../wan22/testing/parity';
 import {
   createTiledVaeDecoder,
   createVaeDecoder,
@@ -127,15 +124,13 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
   test.each([
     ['f16', 3e-3],
     ['f32', 1e-5],
-  ] as const)('the tiny decoders, stored in %s', async (storage, stageTolerance) => {
-    const golden = await openGolden(httpFolder(root));
+  ] as const)('the tiny decoders, stored in %s', async (storage, tolerance) => {
     backend.kernels = { ...choice, storage };
     backend.compute?.used.clear();
-    const lines: ParityLine[] = [];
-    for (const stage of stages.filter(({ name }) => name === 'tiny decoders')) {
-      const context = { ...parityContext(golden, backend), stageTolerance };
-      for await (const line of stage.run(context)) lines.push(line);
-    }
+    const lines = await runParity(httpFolder(root), backend, {
+      tolerance,
+      only: ['tiny decoders'],
+    });
     backend.kernels = choice;
     console.log(lines);
     expect(lines).toHaveLength(2);

@@ -1,5 +1,8 @@
 /* Goldens for the tests of the VAE and the tiny decoders, in Node and in the browser. */
+import { at } from '../../../../contract';
 import type { Backend } from '../../../../gpu';
+import { readPicture } from '../../../../parity/golden';
+import { joinLatents, splitLatents } from '../../../../pipeline/latents';
 import { type ModelFolder, openCheckpoint, openSafetensors } from '../../../../weights';
 import { readModelConfig } from '../../../wan22/config';
 import type { ClipDecoder } from '../decoder';
@@ -10,26 +13,9 @@ export async function openGoldens(folder: ModelFolder, model: ModelFolder) {
   const tensors = await openSafetensors(await folder.open('golden.safetensors'));
   const { vae: config } = await readModelConfig(model);
   const checkpoint = await openCheckpoint(model, 'vae');
-  const latents = await tensors.read('final_latents');
-  const [, z = 0, frames = 0, latentHeight = 0, latentWidth = 0] = tensors.shape('final_latents');
-  const plane = latentHeight * latentWidth;
-  /** Frame f of the final latents, [z, h, w]. */
-  const latentFrame = (f: number): Float32Array => {
-    const out = new Float32Array(z * plane);
-    for (let c = 0; c < z; c++) {
-      const start = (c * frames + f) * plane;
-      out.set(latents.subarray(start, start + plane), c * plane);
-    }
-    return out;
-  };
-  const [height = 0, width = 0] = tensors.shape('image_rgb_u8');
-  const bytes = await tensors.read('image_rgb_u8');
-  const data = new Float32Array(bytes.length);
-  for (let i = 0; i < height * width; i++) {
-    for (let c = 0; c < 3; c++) {
-      data[c * height * width + i] = (bytes[i * 3 + c] ?? 0) / 127.5 - 1;
-    }
-  }
+  const [, , frames = 0, latentHeight = 0, latentWidth = 0] = tensors.shape('final_latents');
+  const size = { frames, height: latentHeight, width: latentWidth };
+  const latents = splitLatents(await tensors.read('final_latents'), size);
   return {
     folder,
     config,
@@ -37,8 +23,9 @@ export async function openGoldens(folder: ModelFolder, model: ModelFolder) {
     tensors,
     frames,
     size: { latentHeight, latentWidth },
-    latentFrame,
-    image: { data, height, width },
+    /** Frame f of the final latents, [z, h, w]. */
+    latentFrame: (f: number) => at(latents, f),
+    image: await readPicture(tensors, 'image_rgb_u8'),
   };
 }
 
@@ -63,14 +50,7 @@ export function decodeAll(decoder: ClipDecoder, goldens: Goldens): Promise<Float
 
 /** Frames [3, H, W] as one clip [3, T, H, W]. */
 export function clipOf(frames: readonly Float32Array[]): Float32Array {
-  const plane = (frames[0]?.length ?? 0) / 3;
-  const clip = new Float32Array(3 * frames.length * plane);
-  for (const [t, frame] of frames.entries()) {
-    for (let c = 0; c < 3; c++) {
-      clip.set(frame.subarray(c * plane, (c + 1) * plane), (c * frames.length + t) * plane);
-    }
-  }
-  return clip;
+  return joinLatents(frames, { height: 1, width: at(frames, 0).length / 3 });
 }
 
 /** Live bytes of all that is not the runtime's own. */
@@ -82,14 +62,6 @@ export function ownBytes(backend: Backend): number {
 /** The frames of the golden video, [1, 3, F, H, W]. */
 export async function videoFrames(tensors: Goldens['tensors']): Promise<PlanarImage[]> {
   const [, , frames = 0, height = 0, width = 0] = tensors.shape('video');
-  const video = await tensors.read('video');
-  const plane = height * width;
-  return Array.from({ length: frames }, (_, f) => {
-    const data = new Float32Array(3 * plane);
-    for (let c = 0; c < 3; c++) {
-      const at = (c * frames + f) * plane;
-      data.set(video.subarray(at, at + plane), c * plane);
-    }
-    return { data, height, width };
-  });
+  const data = splitLatents(await tensors.read('video'), { frames, height, width });
+  return data.map((frame) => ({ data: frame, height, width }));
 }

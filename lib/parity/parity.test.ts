@@ -1,10 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ParityLine, runParity } from '../../pipeline/parity';
-import { compare } from '../../pipeline/parity/compare';
-import { diskFolder, goldens, patchedFolder, safetensorsFrom } from '../../weights/testing/files';
-import { wan22Checks } from './checks';
-import { nodeBackend } from './testing/model';
+import { nodeBackend } from '../models/wan22/testing/model';
+import {
+  diskFolder,
+  goldens,
+  patchedFolder,
+  publicModels,
+  safetensorsFrom,
+} from '../weights/testing/files';
+import { compare, type ParityLine, runParity } from '.';
 
 const folder = diskFolder(goldens);
 const backend = nodeBackend();
@@ -46,17 +51,18 @@ async function parityOf(
     'formats/tiny-decoder-base-golden.safetensors': null,
     'formats/tiny-decoder-super-golden.safetensors': null,
   });
-  const lines = await runParity(families, patched, backend);
+  const lines = await runParity(patched, backend);
   return new Map(lines.map((line) => [line.stage, line]));
 }
 
-const families = { wan22: wan22Checks };
+/** A folder of `lib`. */
+const lib = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 describe('the goldens', () => {
   let lines: ParityLine[] = [];
   const live: ParityLine[] = [];
   beforeAll(async () => {
-    lines = await runParity(families, folder, backend, {
+    lines = await runParity(folder, backend, {
       loraFiles: await readdir(`${goldens}loras`),
       onLine: (line) => live.push(line),
     });
@@ -87,6 +93,40 @@ describe('the goldens', () => {
   });
 });
 
+const finishing = ['features0', 'features1', 'middle'];
+const flows = [0, 1, 2, 3, 4].map((i) => `flow_block${i}`);
+
+describe('other networks: every stage is there and agrees', () => {
+  test.each([
+    [
+      'models/wan14b/goldens/tiny-wan22-a14b',
+      10,
+      1e-5,
+      ['latents, last image', 'latents, a_comfy 0.8'],
+    ],
+    ['models/wan14b/goldens/tiny-wan21-i2v', 11, 1e-5, ['image encoder, features']],
+    ['finishing/goldens/tiny-realesr', 2, 1e-5, ['x4', 'x2']],
+    ['finishing/goldens/tiny-rife', 8, 1e-5, [...finishing, ...flows]],
+    ['safety/goldens', 53, 1e-5, ['tall.timm.center.hidden_2', 'small.transformers.hidden_2']],
+    ['safety/goldens/nsfwjs', 24, 4e-6, ['0.out_relu', '4.pixels', '3.logits']],
+  ] as const)('%s', { timeout: 120_000 }, async (path, count, bound, some) => {
+    const loraFiles = await readdir(lib(`${path}/loras`)).catch(() => []);
+    const quickChecker = diskFolder(`${publicModels}../nsfwjs`);
+    const lines = await runParity(diskFolder(lib(path)), backend, { loraFiles, quickChecker });
+    expect(lines.filter(({ ok }) => !ok)).toEqual([]);
+    const names = lines.map(({ stage }) => stage);
+    expect(names).toEqual(expect.arrayContaining([...some]));
+    expect(new Set(names).size).toBe(count);
+    for (const { stage, tolerance, maxAbsolute } of lines) {
+      const wanted = stage.includes('8-bit') ? 5e-2 : bound;
+      expect(tolerance, stage).toBeLessThanOrEqual(wanted);
+      if (/cover\.pixels|transformers\.pixels|squares|label/.test(stage)) expect(tolerance).toBe(0);
+      if (/^\d\.probabilities/.test(stage)) expect(maxAbsolute).toBeLessThan(1e-6);
+    }
+    expect(backend.counters().liveBytes).toBe(0);
+  });
+});
+
 describe('the check can fail', () => {
   const transformer = [
     'dit_input',
@@ -107,6 +147,35 @@ describe('the check can fail', () => {
     expect(lines.get('transformer velocity')?.ok).toBe(true);
   });
 
+  test('another bilinear or bicubic kernel is a FAIL', async () => {
+    const classifier = diskFolder(lib('safety/goldens'));
+    const config = (await classifier.json('timm/config.json')) as { pretrained_cfg: object };
+    const other = { ...config.pretrained_cfg, interpolation: 'bilinear' };
+    const patched = patchedFolder(classifier, {
+      'timm/config.json': JSON.stringify({ ...config, pretrained_cfg: other }),
+      'transformers/preprocessor_config.json': JSON.stringify({ resample: 3 }),
+    });
+    const lines = await runParity(patched, backend);
+    const failed = lines.filter(({ ok }) => !ok).map(({ stage }) => stage);
+    expect(failed).toEqual([
+      'wide.timm.cover.pixels',
+      'tall.timm.cover.pixels',
+      'small.timm.cover.pixels',
+      'wide.transformers.pixels',
+      'tall.transformers.pixels',
+      'small.transformers.pixels',
+    ]);
+  });
+
+  test('a folder of no network is refused, and so is a family that there is not', async () => {
+    for (const fields of [{}, { family: 'wan99', kind: 'a14b' }]) {
+      const patched = patchedFolder(folder, { 'golden.json': JSON.stringify(fields) });
+      await expect(runParity(patched, backend)).rejects.toMatchObject({
+        code: 'MODEL_MANIFEST_INVALID',
+      });
+    }
+  });
+
   test('a prompt with other ids is a FAIL', async () => {
     const json = (await folder.json('golden.json')) as { tokenizer_ids: number[][] };
     json.tokenizer_ids[1] = [...(json.tokenizer_ids[1] ?? []).slice(0, -1), 2];
@@ -114,7 +183,7 @@ describe('the check can fail', () => {
       'golden.json': JSON.stringify(json),
       'golden.safetensors': await tampered(['prompt_embeds'], () => undefined),
     });
-    const lines = (await runParity(families, patched, backend)).filter(({ stage }) =>
+    const lines = (await runParity(patched, backend)).filter(({ stage }) =>
       stage.startsWith('token ids'),
     );
     expect(lines.filter(({ ok }) => !ok).map(({ stage }) => stage.slice(0, 19))).toEqual([
@@ -131,7 +200,7 @@ describe('the check can fail', () => {
       'text_encoder/model.safetensors': null,
       'model/text_encoder/model.safetensors': null,
     });
-    const lines = await runParity(families, patched, backend);
+    const lines = await runParity(patched, backend);
     expect(lines.find(({ stage }) => stage === 'text')).toMatchObject({
       ok: false,
       note: expect.stringContaining('text_encoder'),
@@ -157,7 +226,6 @@ describe('the check can fail', () => {
 
   test('another tolerance is used', async () => {
     const lines = await runParity(
-      families,
       patchedFolder(folder, {
         'golden.safetensors': await tampered(transformer, () => undefined),
       }),

@@ -1,3 +1,0 @@
-import { startParity } from '../lib/engine/parity';
-
-startParity();
