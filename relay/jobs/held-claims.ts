@@ -87,22 +87,20 @@ export function createHeldClaims(dependencies: {
     const turn = async (): Promise<ClaimedJob | null> => {
       const { pools, nothingFor } = known;
       if (nothingFor.has(kind) || client?.aborted || stopping.aborted) return null;
-      let job: ClaimedJob | null = null;
-      let isAlone = false;
       if (await mayFind(caller)) {
         // A claim compares its worker with the others.
         await workers.flush().catch((error: unknown) => {
           if (storageDown(error)) throw error;
           log.warn({ err: error }, 'workers could not be written');
         });
-        job = await jobs.claimNext(caller, worker);
+        const job = await jobs.claimNext(caller, worker);
+        // It may have been the last one.
+        if (job) pools.forget('');
         // What is kept from a worker that failed at it may fit another one of its kind.
-        isAlone = job === null && (await jobs.failedLately(caller, worker));
+        if (job || (await jobs.failedLately(caller, worker))) return job;
       }
-      // It may have been the last one.
-      if (job) pools.forget('');
-      else if (!isAlone) nothingFor.add(kind);
-      return job;
+      nothingFor.add(kind);
+      return null;
     };
     const { tries } = known;
     const earlier = tries.get(kind) ?? [];
