@@ -227,7 +227,7 @@ const table = {
   ],
   AUDIO_UNREADABLE: [
     'This file has no audio that the browser can read.',
-    'Use a complete MP3, M4A, WAV, FLAC, Ogg or Opus file without copy protection.',
+    'Use a complete MP3, M4A, WAV, FLAC, Ogg or Opus file of at most 8 channels without copy protection.',
   ],
   FILE_UNREADABLE: ['A file could not be read.', 'Check that it exists and may be read.'],
   FILE_UNWRITABLE: ['A file cannot be written there.', 'Choose another place for it.'],

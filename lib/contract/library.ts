@@ -64,7 +64,7 @@ export interface StoredComponent {
 }
 
 /** How far the work on a model is: a download or a check, of this tab or another one of this browser. */
-export interface WorkElsewhere {
+export interface WorkProgress {
   readonly bytesDone: number;
   /** Null where it is not known yet. */
   readonly bytesTotal: number | null;
@@ -74,7 +74,7 @@ export interface WorkElsewhere {
  * Sums up the parts of a model. What is absent was not chosen, or cancelled: it is no part of the work. Neither is a
  * part that failed before its size was known.
  */
-export function progressOf(parts: readonly PartState[]): WorkElsewhere {
+export function progressOf(parts: readonly PartState[]): WorkProgress {
   const counted = parts.filter(
     ({ status, bytesTotal }) => status !== 'absent' && (status !== 'failed' || bytesTotal !== null),
   );
@@ -82,8 +82,8 @@ export function progressOf(parts: readonly PartState[]): WorkElsewhere {
 }
 
 /** The total is not known while one of them is not. */
-export function sumProgress(works: readonly WorkElsewhere[]): WorkElsewhere {
-  return works.reduce<WorkElsewhere>(
+export function sumProgress(works: readonly WorkProgress[]): WorkProgress {
+  return works.reduce<WorkProgress>(
     (sum, { bytesDone, bytesTotal }) => ({
       bytesDone: sum.bytesDone + bytesDone,
       bytesTotal:
@@ -114,7 +114,7 @@ export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
    * What another tab downloads, converts, checks or deletes of it right now; null while none does. Only
    * that tab can pause or cancel: here every call that changes the model rejects with `MODEL_BUSY`.
    */
-  readonly elsewhere: WorkElsewhere | null;
+  readonly elsewhere: WorkProgress | null;
   /** Bytes per second over the last few seconds, of all parts; 0 while nothing runs. */
   readonly bytesPerSecond: number;
 }

@@ -1,4 +1,4 @@
-import type { LibrarySnapshot, ModelManifest, StorageReport, WorkElsewhere } from '../contract';
+import type { LibrarySnapshot, ModelManifest, StorageReport, WorkProgress } from '../contract';
 import type { ModelInstallations } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
 import type { TensorFile } from '../weights/formats/tensor-file';
@@ -11,7 +11,7 @@ export type LibraryMessage =
   /** It has started: those that work on a model say so once more. */
   | { readonly type: 'hello' }
   /** It works on a model. */
-  | { readonly type: 'working'; readonly id: string; readonly progress: WorkElsewhere }
+  | { readonly type: 'working'; readonly id: string; readonly progress: WorkProgress }
   /** It has changed something on disk. */
   | { readonly type: 'changed' };
 

@@ -10,7 +10,7 @@ import {
   type StoredComponent,
   sourcesFor,
   type ToolManifest,
-  type WorkElsewhere,
+  type WorkProgress,
 } from '../contract';
 import type { ModelInstallation } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
@@ -29,7 +29,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   wanted: ReadonlyMap<ComponentId, number | null> = new Map();
   #parts: PartState[];
   #stored: readonly StoredComponent[] = [];
-  #elsewhere: WorkElsewhere | null = null;
+  #elsewhere: WorkProgress | null = null;
   /** Set by the registry: the other models of which a component is a part as well, with the same files. */
   sharing: (component: ComponentId) => readonly ManagedModel[] = () => [];
 
@@ -146,12 +146,12 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   }
 
   /** Shows how far another tab is; until {@link refresh}. */
-  follow(progress: WorkElsewhere): void {
+  follow(progress: WorkProgress): void {
     this.#elsewhere = progress;
     this.onChange();
   }
 
-  get elsewhere(): WorkElsewhere | null {
+  get elsewhere(): WorkProgress | null {
     return this.#elsewhere;
   }
 

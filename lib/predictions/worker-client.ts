@@ -24,13 +24,19 @@ export interface WorkerClient<Api> {
  * @param start creates the worker: the bundler needs the literal `new Worker(new URL(…))` at the caller
  */
 export function createWorkerClient<Api>(name: string, start: () => Worker): WorkerClient<Api> {
-  let current: { worker: Worker | MessagePort; session: WorkerSession<Api> } | null = null;
+  let current: { worker: Worker | null; session: WorkerSession<Api> } | null = null;
   function open() {
     installTransferHandlers();
-    const worker = endpointOf(start);
-    const crashed = crashOf(worker, name);
-    // Its methods return promises here and there; functions are proxied by the transfer handlers.
-    return { worker, session: { api: wrap<Api>(worker) as Api, crashed } };
+    let worker: Worker | null = null;
+    try {
+      worker = start();
+    } catch {}
+    const crashed = worker ? crashOf(worker, name) : scriptFailure();
+    crashed.catch(() => {}); // Without a pending call nothing else handles the rejection.
+    // Where the browser makes no worker, nobody answers. Its methods return promises here and there; functions are
+    // proxied by the transfer handlers.
+    const api = wrap<Api>(worker ?? new MessageChannel().port1) as Api;
+    return { worker, session: { api, crashed } };
   }
   return {
     open() {
@@ -38,33 +44,23 @@ export function createWorkerClient<Api>(name: string, start: () => Worker): Work
       return current.session;
     },
     close() {
-      if (current?.worker instanceof Worker) current.worker.terminate();
+      current?.worker?.terminate();
       current = null;
     },
   };
 }
 
-/** The worker; where the browser throws and makes none, a port at which nobody answers, and which fails. */
-function endpointOf(start: () => Worker): Worker | MessagePort {
-  try {
-    return start();
-  } catch {
-    const { port1 } = new MessageChannel();
-    setTimeout(() => port1.dispatchEvent(new Event('error')));
-    return port1;
-  }
+/** The script of a worker could not be fetched, or was refused. */
+async function scriptFailure(): Promise<never> {
+  const page = await fetch(location.href, { method: 'HEAD', cache: 'no-store' }).catch(() => null);
+  throw new KinoraError(page ? 'SCRIPT_REFUSED' : 'SERVER_UNREACHABLE');
 }
 
-function crashOf(worker: Worker | MessagePort, name: string): Promise<never> {
-  const crashed = new Promise<never>((_, reject) => {
+function crashOf(worker: Worker, name: string): Promise<never> {
+  return new Promise<never>((_, reject) => {
     worker.addEventListener('error', (event) => {
-      // An event without a message: the script of the worker could not be fetched, or was refused.
-      if (!(event instanceof ErrorEvent)) {
-        return void fetch(location.href, { method: 'HEAD', cache: 'no-store' }).then(
-          () => reject(new KinoraError('SCRIPT_REFUSED')),
-          () => reject(new KinoraError('SERVER_UNREACHABLE')),
-        );
-      }
+      // An event without a message tells of its script.
+      if (!(event instanceof ErrorEvent)) return void scriptFailure().catch(reject);
       const detail = event.message ? `: ${event.message}` : '';
       reject(new KinoraError('INTERNAL', `The ${name} stopped unexpectedly${detail}.`));
     });
@@ -72,6 +68,4 @@ function crashOf(worker: Worker | MessagePort, name: string): Promise<never> {
       reject(new KinoraError('INTERNAL', `A message of the ${name} could not be read.`));
     });
   });
-  crashed.catch(() => {}); // Without a pending call nothing else handles the rejection.
-  return crashed;
 }

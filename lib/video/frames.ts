@@ -64,18 +64,16 @@ export async function* readFrames(
 /** Converted here where the planes can be read, because browsers convert with errors (README, "Colours"). */
 async function pixelsOf(sample: VideoSample): Promise<Pixels> {
   const { displayWidth: width, displayHeight: height, visibleRect, colorSpace, format } = sample;
+  // As our own videos are; others are drawn by the browser.
+  const isOwn = sample.rotation === 0 && !colorSpace.fullRange && colorSpace.matrix === 'bt709';
   const isPlain = width === visibleRect.width && height === visibleRect.height;
-  const isTurned = sample.rotation === 90 || sample.rotation === 270;
-  const isKnown = colorSpace.matrix === 'bt709' && (format === 'I420' || format === 'NV12');
-  if (isPlain && !isTurned && isKnown) {
+  if (isOwn && isPlain && (format === 'I420' || format === 'NV12')) {
     const bytes = new Uint8Array(sample.allocationSize());
     const [y, u, v] = await sample.copyTo(bytes);
     if (y && u) {
       // In NV12, V follows each U.
-      const layout = { y, ...(v ? ({ u, v, step: 1 } as const) : nv12(u)) };
-      const data = yuvToRgba(bytes, layout, width, height, colorSpace.fullRange ?? false);
-      if (sample.rotation === 180) new Uint32Array(data.buffer).reverse();
-      return { width, height, data };
+      const rest = v ? ({ u, v, step: 1 } as const) : nv12(u);
+      return { width, height, data: yuvToRgba(bytes, { y, ...rest }, width, height) };
     }
   }
   // `willReadFrequently` keeps the canvas on the CPU.

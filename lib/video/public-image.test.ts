@@ -157,3 +157,47 @@ test('the Exif item of an AVIF is overwritten', async () => {
   expect(copy.includes('GPS')).toBe(false);
   expect(copy.subarray(0, -text.length).equals(file.subarray(0, -text.length))).toBe(true);
 });
+
+test('an AVIF that is turned by a quarter is upright', async () => {
+  const bytes = Buffer.from(fromBase64(tinyImages.avif));
+  // Twice as wide as high.
+  bytes.writeUInt32BE(4, bytes.indexOf('ispe') + 8);
+  for (const [angle, isTurned] of [
+    [0, false],
+    [1, true],
+    [2, false],
+    [3, true],
+  ] as const) {
+    const rotation = Buffer.concat([Buffer.of(0, 0, 0, 9), Buffer.from('irot'), Buffer.of(angle)]);
+    const at = bytes.indexOf('ipco') + 4;
+    const file = Buffer.concat([bytes.subarray(0, at), rotation, bytes.subarray(at)]);
+    for (const box of ['ipco', 'iprp', 'meta']) {
+      const size = file.indexOf(box) - 4;
+      file.writeUInt32BE(file.readUInt32BE(size) + rotation.length, size);
+    }
+    expect(await isUpright(file)).toBe(isTurned);
+  }
+});
+
+test('the name of a file with the colour profile of a BMP is overwritten', async () => {
+  const name = Buffer.from('C:\\Users\\ann\\profile.icm\0');
+  const file = Buffer.concat([Buffer.alloc(14 + 124 + 12), name]);
+  file.write('BM');
+  file.writeUInt32LE(file.length, 2);
+  file.writeUInt32LE(138, 10);
+  file.writeUInt32LE(124, 14);
+  file.writeInt32LE(3, 18);
+  file.writeInt32LE(1, 22);
+  file.writeUInt16LE(24, 28);
+  file.write('KNIL', 70, 'latin1');
+  file.writeUInt32LE(136, 126);
+  file.writeUInt32LE(name.length, 130);
+  await sniffImage(file);
+  const copy = Buffer.from(publicImage(file));
+  expect(copy.includes('ann')).toBe(false);
+  expect(copy.subarray(150).every((byte) => byte === 0)).toBe(true);
+  expect([copy.length, copy.toString('latin1', 70, 74)]).toEqual([file.length, 'BGRs']);
+  // One that is inside stays.
+  file.write('DEBM', 70, 'latin1');
+  expect(Buffer.from(publicImage(file)).equals(file)).toBe(true);
+});

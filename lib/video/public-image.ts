@@ -1,17 +1,17 @@
 import { joinBytes } from './bytes';
-import { formatOf, type ImageFormat, sniffImage, withEnd } from './sniff';
+import { formatOf, type ImageFormat, sniffImage } from './sniff';
 
 /**
  * A copy of an image file for others: the same pixels, without what cameras and programs write beside them (place,
  * time, device, prompts, thumbnails, a video behind the picture). What decides how the pixels are shown stays:
  * colour profile, orientation, animation. Bytes behind the image's end are left out.
  *
- * @param bytes of a file that `sniffImage` accepts
+ * @param bytes that `sniffImage` gives
  */
 export function publicImage(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const format = formatOf(bytes);
   if (format === null) throw new TypeError('Not an image of a known format.');
-  return writers[format](withEnd(bytes, format));
+  return writers[format](bytes);
 }
 
 const writers: Record<ImageFormat, (bytes: Uint8Array) => Uint8Array<ArrayBuffer>> = {
@@ -20,8 +20,7 @@ const writers: Record<ImageFormat, (bytes: Uint8Array) => Uint8Array<ArrayBuffer
   webp: publicWebp,
   gif: publicGif,
   avif: publicAvif,
-  // Cameras and programs write nothing else into it.
-  bmp: (bytes) => bytes.slice(),
+  bmp: publicBmp,
 };
 
 // The formats' references are in sniff.ts.
@@ -44,7 +43,7 @@ function publicPng(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return joinBytes(parts);
 }
 
-/** Whether an image is shown higher than wide, turned as the Exif of a JPEG says. */
+/** Whether an image is shown higher than wide, turned as the Exif of a JPEG or an AVIF says. */
 export async function isUpright(bytes: Uint8Array): Promise<boolean> {
   const { format, width, height } = await sniffImage(bytes);
   let isTurned = false;
@@ -169,6 +168,18 @@ function publicGif(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
     if (isShown) parts.push(bytes.subarray(start, at));
   }
   return joinBytes([...parts, Uint8Array.of(0x3b)]);
+}
+
+/** A profile in another file is named by its place on the sender's computer. */
+function publicBmp(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const copy = bytes.slice();
+  const view = viewOf(copy);
+  const hasProfile = view.getUint32(14, true) === 124;
+  if (!hasProfile || letters(copy, 70) !== 'KNIL') return copy;
+  const at = 14 + view.getUint32(126, true);
+  copy.fill(0, at, at + view.getUint32(130, true)).fill(0, 126, 134);
+  view.setUint32(70, 0x73524742, true); // sRGB
+  return copy;
 }
 
 /** Items of Exif and XMP, and boxes that hold no picture, are overwritten with zeros: offsets stay as they are. */

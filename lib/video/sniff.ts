@@ -67,15 +67,6 @@ export function checkImageBytes(byteLength: number): void {
   if (byteLength > maxImageBytes) throw new KinoraError('IMAGE_TOO_LARGE');
 }
 
-/**
- * The file itself, or where it has no end, a copy that has one and nothing behind it.
- *
- * @param bytes of a file that {@link sniffImage} accepts
- */
-export function withEnd(bytes: Uint8Array, format: ImageFormat): Uint8Array {
-  return parsers[format](bytes).mended ?? bytes;
-}
-
 const parsers: Record<ImageFormat, (bytes: Uint8Array) => Parsed> = {
   png: parsePng,
   jpeg: parseJpeg,
@@ -271,6 +262,7 @@ function parseAvif(bytes: Uint8Array): Parsed {
   let height = 0;
   let hasMeta = false;
   let hasData = false;
+  let isTurned = false;
 
   // A file with tiles, alpha or thumbnails lists several sizes: the largest is the image's.
   const scan = (from: number, to: number): boolean => {
@@ -294,6 +286,8 @@ function parseAvif(bytes: Uint8Array): Parsed {
       if (type === 'meta') hasMeta = scan(at + header + 4, end);
       else if (type === 'iprp' || type === 'ipco') scan(at + header, end);
       else if (type === 'mdat' || type === 'idat') hasData = true;
+      else if (type === 'irot')
+        isTurned = u8(bytes, at + header) % 2 === 1; // by quarters
       else if (type === 'ispe') {
         const w = u32(bytes, at + header + 4);
         const h = u32(bytes, at + header + 8);
@@ -309,7 +303,8 @@ function parseAvif(bytes: Uint8Array): Parsed {
   const whole = scan(0, bytes.length);
   // `idat` lies inside `meta`, so that `hasData` covers both places where pixels can be. After both were
   // found, a box that does not fit is garbage behind the image.
-  return { width, height, complete: hasMeta && hasData && (whole || tailIsGarbage(bytes)) };
+  const complete = hasMeta && hasData && (whole || tailIsGarbage(bytes));
+  return isTurned ? { width: height, height: width, complete } : { width, height, complete };
 }
 
 /** Whether what ends an ISO file too early is no box at all (its type is not four letters). */

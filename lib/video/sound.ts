@@ -187,9 +187,7 @@ async function decodeSound(
   const isAac4 = channels.length === 4 && codec === 'aac';
   const mix = isAac4 ? [left, right, center, backCenter] : downmixes[channels.length - 1];
   if (!mix) {
-    throw new KinoraError('AUDIO_UNREADABLE', `The audio has ${channels.length} channels.`, {
-      remedy: 'Save it with two channels first.',
-    });
+    throw new KinoraError('AUDIO_UNREADABLE', `The audio has ${channels.length} channels.`);
   }
   const sides = channels.length === 1 ? [0] : [0, 1];
   return { sampleRate, channels, gains: sides.map((side) => mix.map((gains) => gains[side] ?? 0)) };

@@ -97,7 +97,7 @@ export interface YuvLayout {
 }
 
 /**
- * 4:2:0 in BT.709 → RGBA, of limited range as the inverse of {@link rgbaToI420}; 2×2 pixels share their colour.
+ * 4:2:0 in BT.709, limited range → RGBA, as the inverse of {@link rgbaToI420}; 2×2 pixels share their colour.
  * A canvas does not: Chromium's own conversion limits a factor, so that blue is off by up to 9.
  *
  * @returns `width`·`height`·4 bytes
@@ -107,9 +107,7 @@ export function yuvToRgba(
   { y, u, v, step }: YuvLayout,
   width: number,
   height: number,
-  fullRange = false,
 ): Uint8ClampedArray<ArrayBuffer> {
-  const [black, lumaFactor, chromaFactor] = fullRange ? [0, one, 224 / 255] : [16, lumaScale, 1];
   const rgba = new Uint8ClampedArray(width * height * 4);
   let p = 0;
   for (let row = 0; row < height; row++) {
@@ -118,9 +116,9 @@ export function yuvToRgba(
     const second = v.offset + (row >> 1) * v.stride;
     for (let column = 0; column < width; column++, p += 4) {
       const at = (column >> 1) * step;
-      const light = ((bytes[luma + column] as number) - black) * lumaFactor + one / 2;
-      const cb = ((bytes[first + at] as number) - 128) * chromaFactor;
-      const cr = ((bytes[second + at] as number) - 128) * chromaFactor;
+      const light = ((bytes[luma + column] as number) - 16) * lumaScale + one / 2;
+      const cb = (bytes[first + at] as number) - 128;
+      const cr = (bytes[second + at] as number) - 128;
       rgba[p] = (light + redV * cr) >> 16;
       rgba[p + 1] = (light + greenU * cb + greenV * cr) >> 16;
       rgba[p + 2] = (light + blueU * cb) >> 16;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { KinoraError } from '../contract/errors';
 import { WorkerClient } from './client';
 import { Adapters } from './inputs';
 
@@ -29,6 +30,21 @@ test('the half of a pair that is asked for is fetched, under its noise', async (
   expect(half).toMatchObject([{ name: 'ann/style/style_low.safetensors', noise: 'low' }]);
   expect(new Set(fetched)).toEqual(new Set(['style_low.safetensors']));
   expect(await adapters.fetch(lora, signal)).toHaveLength(2);
+});
+
+test.each([
+  ['LORA_INVALID', 'TENSOR_DTYPE'],
+  ['LORA_MISSING', 'HUB_NOT_FOUND'],
+  ['STORAGE_FULL', 'STORAGE_FULL'],
+  ['SERVER_UNREACHABLE', 'SERVER_UNREACHABLE'],
+] as const)('%s is the code of a failure %s', async (code, thrown) => {
+  const client = new WorkerClient({ server: 'http://relay.test', token: 't' });
+  client.file = () => Promise.reject(new KinoraError(thrown));
+  const adapters = new Adapters(client, 'https://hub.test');
+  const { signal } = new AbortController();
+  const link = { path: 'https://a.test/style', scale: 1, from: 'relay', url: '/lora' } as const;
+  const failure = { code, message: expect.stringContaining(link.path) };
+  await expect(adapters.fetch(link, signal)).rejects.toMatchObject(failure);
 });
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));

@@ -151,9 +151,9 @@ function naming(path: string, thrown: unknown): unknown {
     const { code, message } = thrown;
     if (passing.includes(code)) return later(code, because(message), thrown);
     const missing = ['ADDRESS_INVALID', 'HUB_NOT_FOUND', 'HUB_DENIED'].includes(code);
-    // Whatever else is wrong with it: no other file is read here.
-    const lora = missing ? 'LORA_MISSING' : 'LORA_INVALID';
-    return new KinoraError(lora, because(message), { cause: thrown });
+    // No other file is read here: the model of this worker has no part in it.
+    const lora = /^(MODEL|TENSOR)_/.test(code) ? 'LORA_INVALID' : code;
+    return new KinoraError(missing ? 'LORA_MISSING' : lora, because(message), { cause: thrown });
   }
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return later('HUB_UNREACHABLE', because(`${reason}.`), thrown);

@@ -1,5 +1,4 @@
-import type { z } from 'zod';
-import { ApiError, type OperationId } from '../../lib/contract/v3';
+import { ApiError, inFieldsOfSender, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { familiesOf } from '../config';
 import type { Relay } from '../open';
@@ -79,21 +78,16 @@ async function serve(relay: Relay, request: Request, context: AnswerContext): Pr
   const { searchParams } = new URL(request.url);
   const query = route.query ? check(route.query, Object.fromEntries(searchParams)) : searchParams;
   const params = route.params?.parse(match.params) ?? match.params;
-  const body = route.body ? await checkedBody(relay, route.body, route, request, match.params) : {};
-  const answered = await handler(relay, { request, caller, params, query, body, requestId });
-  if (answered instanceof Response) return answered;
-  return success(answered);
-}
-
-async function checkedBody(
-  { config }: Relay,
-  schema: z.ZodType,
-  { translate }: Route,
-  request: Request,
-  path: Readonly<Record<string, string>>,
-): Promise<unknown> {
-  const sent = await readJson(request, config.KINORA_MAX_BODY_BYTES);
-  return check(schema, withoutNulls(schema, translate ? translate(sent, path) : sent));
+  const { body: schema, translate } = route;
+  const sent = schema ? await readJson(request, relay.config.KINORA_MAX_BODY_BYTES) : {};
+  try {
+    const told = translate ? translate(sent, match.params) : sent;
+    const body = schema ? check(schema, withoutNulls(schema, told)) : {};
+    const answered = await handler(relay, { request, caller, params, query, body, requestId });
+    return answered instanceof Response ? answered : success(answered);
+  } catch (thrown) {
+    throw translate ? inFieldsOfSender(thrown, sent) : thrown;
+  }
 }
 
 async function authenticate(

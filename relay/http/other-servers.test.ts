@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { twoTransformerModels } from '../../lib/contract';
-import refusedFields from '../../lib/contract/v3/refused-fields.json' with { type: 'json' };
+import { refusedFields } from '../../lib/contract/v3/other-servers';
 import { onePixel } from '../testing/api';
 import { clientHeaders, type RecordedSubmission, recorded } from '../testing/recorded-requests';
 import { startTestRelay, type TestRelay } from '../testing/server';
@@ -86,6 +86,34 @@ describe('LoRAs for high and for low noise', () => {
     expect(four).toMatchObject({ status: 400, json: { details: [{ field: 'loras' }] } });
   });
 
+  test('are named in an error as their sender has them', async () => {
+    for (const [bad, sentence] of [
+      [{ path: 'a/b', scale: 9 }, 'high_noise_loras.1.scale must'],
+      [{ path: 'a/b/c.txt' }, 'high_noise_loras.1.path must name'],
+    ] as const) {
+      const body = { loras: [{ path: 'a/a' }], high_noise_loras: [{ path: 'a/c' }, bad] };
+      const { status, json } = await submit(body, hosted);
+      expect(status).toBe(400);
+      expect(json.message).toContain(sentence);
+      const [field] = sentence.split(' ');
+      expect(json.details).toMatchObject([{ field, message: expect.stringContaining(sentence) }]);
+    }
+  });
+
+  test('are for models with two transformers of the family alone', async () => {
+    const own = await startTestRelay({
+      settings: { KINORA_FAMILIES: 'kinora/wan-2.2=wan2.2-ti2v-5b' },
+    });
+    try {
+      const body = { image, prompt: 'a boat', high_noise_loras: [{ path: 'a/b' }] };
+      const { status, json } = await own.send('POST', model, { key: own.apiKey, body });
+      expect(status).toBe(400);
+      expect(json.message).toContain('has one transformer');
+    } finally {
+      await own.stop();
+    }
+  });
+
   test('are refused where the model has one', async () => {
     const body = { low_noise_loras: [{ path: 'a/b' }] };
     for (const path of [hosted.replace('i2v-', 'i2v-5b-'), hosted.replace('2.2', '2.1')]) {
@@ -157,15 +185,17 @@ describe('the size', () => {
 });
 
 test('a field that means something elsewhere is refused by name, with what to do; empty it asks for nothing', async () => {
-  for (const { names, remedy } of refusedFields) {
-    for (const field of names) {
+  for (const [names, remedy] of Object.entries(refusedFields)) {
+    for (const field of names.split(' ')) {
       const { status, json } = await submit({ [field]: 'x' });
       expect(status, field).toBe(400);
       expect(json.details).toMatchObject([{ field }]);
       expect(json.message).toContain(remedy);
     }
   }
-  const empty = refusedFields.flatMap(({ names }) => names).map((name) => [name, null]);
+  const empty = Object.keys(refusedFields)
+    .flatMap((names) => names.split(' '))
+    .map((name) => [name, null]);
   const neutral = { n: 1, output_format: 'mp4', audio: false, acceleration: 'none', lora: [] };
   expect((await submit({ ...Object.fromEntries(empty), ...neutral })).status).toBe(200);
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type Config, familiesOf, preferredTo } from '../config';
@@ -20,12 +20,16 @@ const retrySeconds = 5;
 /** How long the worker that failed at a job does not get it again. */
 const excludeSeconds = 30;
 
+/** A job that the worker failed at lately. */
+const failedBy = (caller: Caller, worker: WorkerDeclaration) =>
+  sql`(${jobs.failedAt} + make_interval(secs => ${excludeSeconds}) > now()
+    and ${jobs.failedWorker} = ${workerName(caller.keyId, worker.worker_id)})`;
+
 /** A job that failed recently: no worker gets it at once, and its last worker only after a pause. */
 function failedRecently(caller: Caller, worker: WorkerDeclaration): SQL {
   return sql`(${jobs.failedAt} is not null and (
     ${jobs.failedAt} + ${jobs.attempt} * make_interval(secs => ${retrySeconds}) > now()
-    or (${jobs.failedAt} + make_interval(secs => ${excludeSeconds}) > now()
-      and ${jobs.failedWorker} = ${workerName(caller.keyId, worker.worker_id)})))`;
+    or ${failedBy(caller, worker)}))`;
 }
 
 /**
@@ -175,6 +179,16 @@ export async function claimNext(
     if (job) return job;
   }
   return null;
+}
+
+/** Whether a waiting job is kept from this worker alone, as it failed at it lately. */
+export async function failedLately(
+  db: Database,
+  caller: Caller,
+  worker: WorkerDeclaration,
+): Promise<boolean> {
+  const failed = and(or(...pools(caller)), failedBy(caller, worker));
+  return (await db.select({ id: jobs.id }).from(jobs).where(failed).limit(1)).length > 0;
 }
 
 /** Why nothing was given: the first waiting jobs, each counted under the first reason that keeps it. */

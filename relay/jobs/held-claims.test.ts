@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore, type Store } from '../store';
@@ -201,6 +202,42 @@ describe.each(engines)('held claims', (engine) => {
       const together = Array.from({ length: 40 }, () => node.claim(requestOf(), 0, never));
       const given = (await Promise.all(together)).flatMap((job) => job?.id ?? []);
       expect(given.toSorted()).toEqual(submitted.map(({ id }) => id).toSorted());
+    });
+
+    it('of one kind with a job for each are not tried one after the other', async () => {
+      const submitted = await Promise.all(
+        Array.from({ length: 7 }, () => jobs.submit(testJob(ada))),
+      );
+      let [tries, atOnce] = [0, 0];
+      const slow = {
+        ...jobs,
+        claimNext: async (...asked: Parameters<Jobs['claimNext']>) => {
+          tries += 1;
+          atOnce = Math.max(atOnce, tries);
+          await delay(50);
+          tries -= 1;
+          return jobs.claimNext(...asked);
+        },
+      };
+      const node = heldClaimsOn(fixture().store, slow, stopping);
+      const together = submitted.map(() => node.claim(requestOf(), 0, never));
+      const given = (await Promise.all(together)).map((job) => job?.id);
+      expect(given.toSorted()).toEqual(submitted.map(({ id }) => id).toSorted());
+      // One, two behind it, four behind those.
+      expect(atOnce).toBe(4);
+    });
+
+    it('of a worker that failed at a job do not hide it from others of its kind', async () => {
+      const id = await submitHeard(testJob(ada));
+      const failing = requestOf();
+      const first = await claims.claim(failing, 0, never);
+      const failure = { code: 'X', message: 'x', retryable: true };
+      await jobs.fail(id, first?.leaseToken ?? '', failure, token.keyId);
+      await fixture().store.db.execute(
+        sql`update jobs set failed_at = failed_at - make_interval(secs => 10)`,
+      );
+      expect(await claims.claim(failing, 0, never)).toBeNull();
+      expect((await claims.claim(requestOf(), 0, never))?.id).toBe(id);
     });
 
     it('find shared jobs, jobs whose files arrive, and those of one of very many owners', async () => {

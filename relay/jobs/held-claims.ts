@@ -31,12 +31,12 @@ export interface ClaimRequest {
 }
 
 /** Claims of the same kind fit the same jobs, but for those that one of their workers failed at. */
-interface KindOfClaim extends ClaimRequest {
+interface KeyedClaim extends ClaimRequest {
   readonly kind: string;
 }
 
 /** A claim that waits. */
-interface HeldClaim extends KindOfClaim {
+interface HeldClaim extends KeyedClaim {
   end(job: ClaimedJob | null): void;
 }
 
@@ -45,7 +45,7 @@ export function createHeldClaims(dependencies: {
   readonly store: Pick<Store, 'listen'>;
   readonly jobs: Pick<
     Jobs,
-    'claimNext' | 'release' | 'waitingPools' | 'countWaiting' | 'skippedFor'
+    'claimNext' | 'failedLately' | 'release' | 'waitingPools' | 'countWaiting' | 'skippedFor'
   >;
   readonly workers: Pick<Workers, 'flush'>;
   readonly log: Logger;
@@ -61,7 +61,7 @@ export function createHeldClaims(dependencies: {
   const nothingKnown = () => ({
     pools: new Kept<(caller: Caller) => boolean>(tryEveryMs, 1),
     nothingFor: new Set<string>(),
-    tries: new Map<string, Promise<ClaimedJob | null>>(),
+    tries: new Map<string, Promise<ClaimedJob | null>[]>(),
     skipped: new Kept<ClaimAnswer['skipped']>(shownMs, shownKinds),
     counts: new Kept<number>(shownMs, shownKinds),
   });
@@ -80,35 +80,39 @@ export function createHeldClaims(dependencies: {
   }
 
   /**
-   * The next job for a claim. Tries of a kind come one after the other, so that one which finds nothing speaks for
-   * those behind it. Where nothing waits it costs no query.
+   * The next job for a claim. Of a kind, two are tried after one that found a job, and so on: one that finds nothing
+   * speaks for those behind it. Where nothing waits it costs no query.
    */
-  function tryNext({ caller, worker, kind }: KindOfClaim, client?: AbortSignal) {
+  function tryNext({ caller, worker, kind }: KeyedClaim, client?: AbortSignal) {
     const turn = async (): Promise<ClaimedJob | null> => {
       const { pools, nothingFor } = known;
       if (nothingFor.has(kind) || client?.aborted || stopping.aborted) return null;
-      let job: ClaimedJob | null = null;
       if (await mayFind(caller)) {
         // A claim compares its worker with the others.
         await workers.flush().catch((error: unknown) => {
           if (storageDown(error)) throw error;
           log.warn({ err: error }, 'workers could not be written');
         });
-        job = await jobs.claimNext(caller, worker);
+        const job = await jobs.claimNext(caller, worker);
+        // It may have been the last one.
+        if (job) pools.forget('');
+        // What is kept from a worker that failed at it may fit another one of its kind.
+        if (job || (await jobs.failedLately(caller, worker))) return job;
       }
-      // It may have been the last one.
-      if (job) pools.forget('');
-      else nothingFor.add(kind);
-      return job;
+      nothingFor.add(kind);
+      return null;
     };
     const { tries } = known;
-    const trying = (tries.get(kind) ?? Promise.resolve()).then(turn, (error: unknown) => {
+    const earlier = tries.get(kind) ?? [];
+    tries.set(kind, earlier);
+    const before = earlier[((earlier.length + 1) >> 1) - 1];
+    const trying = (before ?? Promise.resolve()).then(turn, (error: unknown) => {
       // Without the database those behind it would wait for it one after the other.
       if (storageDown(error)) throw error;
       return turn();
     });
-    tries.set(kind, trying);
-    trying.catch(() => tries.get(kind) === trying && tries.delete(kind));
+    earlier.push(trying);
+    trying.catch(() => tries.get(kind) === earlier && tries.delete(kind));
     return trying;
   }
 
@@ -151,8 +155,6 @@ export function createHeldClaims(dependencies: {
       if (!job) {
         const ms = performance.now() - startedAt;
         restMs += ms > slowMissMs ? ms * pausePerSlowMiss : ms;
-        // By time another of its kind is tried: a job that this worker failed at may fit that one.
-        if (isAll && held.delete(name)) held.set(name, claim);
       } else if (held.get(name) === claim) {
         claim.end(job);
       } else {
@@ -162,7 +164,7 @@ export function createHeldClaims(dependencies: {
     return restMs;
   }
 
-  function hold(request: KindOfClaim, ms: number, client: AbortSignal): Promise<ClaimedJob | null> {
+  function hold(request: KeyedClaim, ms: number, client: AbortSignal): Promise<ClaimedJob | null> {
     const name = nameOf(request);
     return new Promise((resolve) => {
       const end = (job: ClaimedJob | null) => {

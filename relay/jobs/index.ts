@@ -2,7 +2,7 @@ import { and, eq } from 'drizzle-orm';
 import type { ClaimAnswer, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type JobRow, jobs } from '../store/schema';
-import { countWaiting, skippedFor, waitingPools } from './claim';
+import { countWaiting, failedLately, skippedFor, waitingPools } from './claim';
 import { createSteps, type JobsDependencies } from './context';
 import { createIntakes } from './intake';
 import { createLeases } from './lease';
@@ -33,6 +33,8 @@ export function createJobs(dependencies: JobsDependencies) {
     ...createIntakes(dependencies, apply),
     waitingPools: () => waitingPools(db),
     countWaiting: (caller: Caller): Promise<number> => countWaiting(db, caller),
+    failedLately: (caller: Caller, worker: WorkerDeclaration): Promise<boolean> =>
+      failedLately(db, caller, worker),
     /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
     skippedFor: (caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> =>
       skippedFor(db, dependencies, caller, worker),

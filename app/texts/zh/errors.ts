@@ -131,7 +131,7 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   VIDEO_UNREADABLE: ['这个文件不是 Kinora 制作的视频。', '使用 Kinora 制作的 MP4。'],
   AUDIO_UNREADABLE: [
     '这个文件没有浏览器能读取的音频。',
-    '使用完整、没有版权保护的 MP3、M4A、WAV、FLAC、Ogg 或 Opus 文件。',
+    '使用完整、没有版权保护、最多 8 个声道的 MP3、M4A、WAV、FLAC、Ogg 或 Opus 文件。',
   ],
   FILE_UNREADABLE: ['有文件无法读取。', '检查它是否存在、是否允许读取。'],
   FILE_UNWRITABLE: ['无法在那里写入文件。', '为它换一个位置。'],

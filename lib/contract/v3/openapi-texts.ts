@@ -1,7 +1,7 @@
 import type { endpoints, OperationId } from './endpoints';
 import type { ApiErrorCode } from './errors';
+import { refusedFields } from './other-servers';
 import { predictionCodeMeanings } from './prediction';
-import refusedFields from './refused-fields.json' with { type: 'json' };
 
 /** Operations of the public document. */
 export type PublicOperation = {
@@ -34,7 +34,9 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
     description: [
       'Responds immediately with status `created`; a connected browser tab of the key’s owner, or a shared one, computes the video.',
       'Unknown fields are dropped; known fields out of their range are rejected. Of fields that other servers have, `webhook_url` is read as `webhook`, `aspect_ratio` (16:9, 9:16, auto) and `resolution` (720p, 1280x720, 720x1280) as `size`, `high_noise_loras` and `low_noise_loras` as `loras` with a `noise`, an empty `last_image` as none. These are refused, unless they are empty:',
-      refusedFields.map(({ names, remedy }) => `- \`${names.join('`, `')}\`: ${remedy}`).join('\n'),
+      Object.entries(refusedFields)
+        .map(([names, remedy]) => `- \`${names.replaceAll(' ', '`, `')}\`: ${remedy}`)
+        .join('\n'),
       'With `enable_sync_mode` the response is sent when the prediction has ended. If that takes too long, it has status `processing`, `data.code` 5004 and `Sync mode timed out` in `data.error`; the prediction continues.',
       'If an image or a LoRA cannot be fetched, the prediction fails later with `data.code` 1402; if a LoRA does not fit the model, with 1401. A failure that may pass, such as an unresolved name, a refused connection, a timeout or a 5xx of the image’s host, is tried again for about ten minutes: until then the status is `created`, and `data.image_retry` says why.',
       'A prompt that names a child in a sexual context is refused with `PROMPT_REFUSED`, and nothing is stored. A worker checks again; it also refuses a prompt that names a child where the safety checker flags the image or the video: the prediction then fails with `data.code` 1200.',

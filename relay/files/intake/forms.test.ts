@@ -95,7 +95,14 @@ it('takes a whole JPEG without an end, and refuses one that is cut', async () =>
   const { status, body } = await submit(jpeg.toString('base64'));
   expect(status, body.message).toBe(200);
   const job = await node.relay.jobs.get(body.data?.id ?? '');
-  expect(job?.image).toMatchObject({ type: 'image/jpeg' });
+  // It is stored with its end, also as an upload.
+  const whole = Buffer.concat([jpeg, Buffer.of(0xff, 0xd9)]);
+  expect(job?.image).toMatchObject({ type: 'image/jpeg', bytes: whole.length });
+  const { data } = await (await node.upload('a.jpg', jpeg, 'image/jpeg')).json();
+  for (const address of [job?.input.image ?? '', data.download_url]) {
+    const stored = await node.get(address);
+    expect(Buffer.from(await stored.arrayBuffer()).equals(whole)).toBe(true);
+  }
   const cut = await submit(jpeg.subarray(0, -40).toString('base64'));
   expect(cut.status).toBe(400);
   expect(cut.body.message).toMatch(/ends too early/);

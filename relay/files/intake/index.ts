@@ -228,13 +228,12 @@ async function keepImage(
   content: Buffer,
 ): Promise<{ upload: StoredUpload; image: JobImage }> {
   const { config } = context;
-  const bytes = content.length;
-  if (bytes > maxBytesOf(config)) throw tooLarge(field, config);
-  const type = await checkImage(content, field);
+  if (content.length > maxBytesOf(config)) throw tooLarge(field, config);
+  const { type, bytes } = await checkImage(content, field);
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const named = { filename, contentType: type, jobId };
-  const upload = await keepFile(context, owner, named, content, bytes, async () => type);
-  return { upload, image: { key: upload.blobKey, type, bytes } };
+  const upload = await keepFile(context, owner, named, bytes, bytes.length, async () => type);
+  return { upload, image: { key: upload.blobKey, type, bytes: bytes.length } };
 }
 
 /**

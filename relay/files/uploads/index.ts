@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import busboy from 'busboy';
@@ -240,13 +240,20 @@ export const putUpload: FileHandler = async ({ files }, { request, query, params
   return {};
 };
 
-/** The content type of received bytes. @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER` */
+/**
+ * The content type of received bytes. An image without an end gets one.
+ *
+ * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`
+ */
 async function checkFile(
   file: string,
   { contentType, filename }: Pick<UploadRow, 'contentType' | 'filename'>,
 ): Promise<string> {
   if (contentType === loraType) return await checkLora(file, filename);
-  return await checkImage(await readFile(file));
+  const received = await readFile(file);
+  const { type, bytes } = await checkImage(received);
+  if (bytes !== received) await writeFile(file, bytes);
+  return type;
 }
 
 /** `GET /files/uploads/{id}/{filename}`: an upload, for holders of its signed address. */
@@ -388,10 +395,11 @@ function checkFilename(text: string): string {
   return name;
 }
 
-/** The content type that an image's bytes have. @throws ApiError `INVALID_IMAGE` with what is wrong, for the field */
-export async function checkImage(bytes: Uint8Array, field = 'image'): Promise<string> {
+/** The content type of an image, and its bytes. @throws ApiError `INVALID_IMAGE` with what is wrong, for the field */
+export async function checkImage(sent: Buffer, field = 'image') {
   try {
-    return `image/${(await sniffImage(bytes)).format}`;
+    const { format, bytes } = await sniffImage(sent);
+    return { type: `image/${format}`, bytes };
   } catch (thrown) {
     throw invalidField(field, sentenceOf(thrown), { code: 'INVALID_IMAGE', cause: thrown });
   }

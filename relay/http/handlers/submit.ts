@@ -88,7 +88,8 @@ function servingModels(config: Config, model: string, { loras }: Submission): re
   const hasTwo = (id: string) => twoTransformerModels.includes(id);
   const is5b = model.includes('/i2v-5b-');
   if (!loras.some(({ noise }) => noise)) return is5b ? models.filter((id) => !hasTwo(id)) : models;
-  if (!is5b && (models.includes('*') || models.some(hasTwo))) return twoTransformerModels;
+  const two = models.includes('*') ? twoTransformerModels : models.filter(hasTwo);
+  if (!is5b && two.length > 0) return two;
   const sentence = `${model} has one transformer: no LoRA is for its high or low noise alone.`;
   throw invalidField('loras', sentence, { remedy: 'Send them as `loras`, without `noise`.' });
 }

@@ -1,5 +1,6 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import { type ComponentType, type RefObject, useEffect, useRef, useState } from 'react';
+import { type ComponentType, type RefObject, useState } from 'react';
+import { flushSync } from 'react-dom';
 import type { ErrorRecord } from '../../../../lib/contract/errors';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { chainOf } from '../../../../lib/predictions/continuation';
@@ -40,11 +41,6 @@ export function ResultActions(props: {
     'longer' | 'trim' | 'sound' | 'compare' | 'export' | Enhancement | null
   >(null);
   const [more, setMore] = useState(false);
-  const tools = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    // Below a portrait video they would lie below the window.
-    if (more) tools.current?.scrollIntoView({ block: 'nearest' });
-  }, [more]);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const chain =
     useLiveQuery(() => {
@@ -111,7 +107,11 @@ export function ResultActions(props: {
             type="button"
             aria-expanded={more}
             aria-controls="result-more"
-            onClick={() => setMore(!more)}
+            onClick={() => {
+              flushSync(() => setMore(!more));
+              // Below a portrait video it would lie below the window.
+              document.getElementById('result-more')?.scrollIntoView({ block: 'nearest' });
+            }}
           >
             {t('result.more')}
           </button>
@@ -122,7 +122,7 @@ export function ResultActions(props: {
           {t('result.showFirst')}
         </p>
       )}
-      <div id="result-more" ref={tools} className="result-actions" hidden={!more}>
+      <div id="result-more" className="result-actions" hidden={!more}>
         {shown && (
           <>
             <FrameBar
