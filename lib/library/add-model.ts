@@ -29,7 +29,14 @@ import {
 import { type CheckContext, checkAdded } from './check-added';
 import type { ListedModel } from './environment';
 import { bareName, isWeightFile, type MatchedFiles, matchFiles, openWeights } from './local-files';
-import { adapterConfig, hubFolder, licenceOf, unknownLicence } from './sources';
+import {
+  adapterConfig,
+  filesOf,
+  hubFolder,
+  licenceOf,
+  shareParts,
+  unknownLicence,
+} from './sources';
 
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
@@ -38,12 +45,14 @@ const ownManifest = 'kinora.json';
 export interface AddContext extends Omit<CheckContext, 'base'> {
   /** A model of each family, whose parts serve where a source has only some. */
   readonly bases: readonly ListedModel[];
+  /** All manifests that come with Kinora: what an added one has in common with them is kept once. */
+  readonly listed: readonly ModelManifest[];
   /** Ids that are taken. */
   readonly taken: ReadonlySet<string>;
 }
 
 /** The same for one of the families. */
-interface FamilyContext extends CheckContext, Pick<AddContext, 'taken'> {
+interface FamilyContext extends CheckContext, Pick<AddContext, 'taken' | 'listed'> {
   readonly installation: ModelInstallation;
   /** What tells whose model it is: the weights of local files, the only ones of an address, or a transformer's. */
   readonly headers: readonly TensorFile[];
@@ -87,16 +96,18 @@ export async function addedModel(source: ModelSource, context: AddContext): Prom
 
 /** The manifest of a model whose missing parts are those of one base model. */
 async function addedTo(found: FoundFiles, context: FamilyContext): Promise<ModelManifest> {
-  const { manifest, local } =
+  const { manifest: made, local } =
     'files' in found
       ? await localManifest(found.files, context)
-      : { manifest: await manifestOf(found, context), local: new Map() };
+      : { manifest: await manifestOf(found, context), local: new Map<ComponentId, LocalFile[]>() };
+  const { optionalFiles } = familyOf(context.families, made).installation;
+  const configuration = local.get('configuration') ?? filesOf(made, 'configuration', made.precision);
+  // What the configuration lacks is kept with the weights, and only by this model.
+  const isWhole = optionalFiles.every((file) => configuration.some(({ path }) => path === file));
+  const manifest = await shareParts(made, context.listed, () => !isWhole);
   try {
     const plan = await checkAdded(manifest, local, context);
-    const fitting = plan ? await withFittingChoices(manifest, plan, context) : manifest;
-    // What somebody adds has a folder of its own for every part, also for those that its base keeps elsewhere.
-    const components = fitting.components.map(({ keptWith: _, ...component }) => component);
-    return { ...fitting, components };
+    return plan ? await withFittingChoices(manifest, plan, context) : manifest;
   } catch (refusal) {
     await context.models.folder(manifest.id).clear();
     throw refusal;

@@ -99,6 +99,7 @@ export class Library implements LibraryApi {
       client: this.#hubs.brief(),
       families,
       bases: this.#registry.bases,
+      listed: this.#registry.listed,
       taken: this.#registry.ids,
       models,
     });
@@ -126,7 +127,10 @@ export class Library implements LibraryApi {
       throw new KinoraError('MODEL_UNKNOWN', `${model.manifest.name} was not added by you.`);
     }
     this.#stop(model);
-    await this.#tabs.alone(model, () => this.#registry.remove(model));
+    await this.#tabs.alone(model, async () => {
+      await this.#deleteParts(model);
+      await this.#registry.remove(model);
+    });
     this.#changedOnDisk();
   }
 
@@ -139,8 +143,7 @@ export class Library implements LibraryApi {
     const model = this.#registry.get(id);
     const storage = await this.#readStorage();
     const client = this.#hubs.brief();
-    const { models } = this.#environment;
-    return planDownload(model, precision, { client, storage, models, adapters });
+    return planDownload(model, precision, { client, storage, adapters });
   }
 
   async download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void> {
@@ -183,7 +186,10 @@ export class Library implements LibraryApi {
       if (known.includes(one) || (listed && known.some((part) => local.has(part)))) continue;
       throw new KinoraError('MODEL_WRONG_KIND', `${model.manifest.name} has no part "${one}".`);
     }
+    const kept = components.filter((one) => model.isSharedInUse(one) && model.has(one, precision));
     await this.#downloads.start(model, precision, components, local);
+    const notice = 'The file was left out: another model here has this part as well.';
+    for (const one of kept) model.dispatch(one, { type: 'noticed', notice });
     const [first] = local.keys();
     // An added model's description says it, too.
     if (first && leftOut !== '' && !model.manifest.description.includes(leftOut)) {
@@ -206,12 +212,17 @@ export class Library implements LibraryApi {
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
       await this.#registry.want(model, (wanted) => wanted.clear());
-      for (const { component } of model.parts) {
-        if (!model.isSharedInUse(component)) await deletePart(model, component);
-      }
+      await this.#deleteParts(model);
       await model.refresh();
     });
     this.#changedOnDisk();
+  }
+
+  /** Deletes the parts of a model that no other one needs. */
+  async #deleteParts(model: ManagedModel): Promise<void> {
+    for (const { component } of model.parts) {
+      if (!model.isSharedInUse(component)) await deletePart(model, component);
+    }
   }
 
   async addLora(source: LoraSource): Promise<LoraEntry> {

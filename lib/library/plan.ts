@@ -11,17 +11,15 @@ import {
 import { isConverted } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
-import { installProgress, type StoreFolder } from '../weights/store';
+import { installProgress } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { configurationOf, filesOf, twinOf } from './sources';
+import { configurationOf, filesOf } from './sources';
 
 /** What a download is planned from. */
 export interface PlanContext {
   readonly client: HubClient;
   readonly storage: StorageReport;
-  /** The folder of all models. */
-  readonly models: StoreFolder;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
   /** Those chosen before when absent. */
@@ -34,12 +32,13 @@ export interface PlanContext {
 /**
  * What a download will take, before it starts. What it replaces is counted as free.
  *
- * @throws KinoraError what the hub answers, and `MODEL_CONFIG_INVALID`
+ * @throws KinoraError what the hub answers, `MODEL_CONFIG_INVALID`, and `MODEL_BUSY` for a part that would be replaced
+ * for another model too
  */
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  { client, storage, models, adapters = model.adapters, local, only, signal }: PlanContext,
+  { client, storage, adapters = model.adapters, local, only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
@@ -57,14 +56,14 @@ export async function planDownload(
       if (model.has(component, precision, adapters) && !picked) {
         return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
       }
-      const begun = await progressOf(model, component, precision, sources);
-      const twin = await twinOf(models, model, component, precision, sources);
-      const bytesLeft = twin ? 0 : Math.max(0, bytesTotal - begun.bytesDone);
+      const replaced = model.stored.find((one) => one.component === component);
+      if (replaced && model.isSharedInUse(component)) throw sharedPart(model, component);
+      const begun = await begunOf(model, component, precision, sources);
+      const bytesLeft = Math.max(0, bytesTotal - begun.bytesDone);
       const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
       const whole =
         plan && isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;
       const store = Math.max(0, (whole ?? bytesTotal) - begun.bytesStored);
-      const replaced = model.stored.find((one) => one.component === component);
       const freed = replaced?.bytesStored ?? begun.bytesFreed;
       return { part: { component, files, bytesLeft, bytesTotal }, store, freed };
     }),
@@ -88,6 +87,15 @@ export function requireRoom({ storage, left }: DownloadPlan): void {
   );
 }
 
+/** The refusal to replace a part that another model here has as well. */
+function sharedPart({ manifest: { name } }: ManagedModel, component: ComponentId): KinoraError {
+  return new KinoraError(
+    'MODEL_BUSY',
+    `Another model here has the ${component} of ${name} as well: in another form, it would be replaced for both.`,
+    { remedy: 'Choose the precision that is here, or delete the other model first.' },
+  );
+}
+
 /** A size as text: in GiB from 0.1 GiB on, in MiB below. */
 export function gibibytes(bytes: number): string {
   const gib = bytes / 2 ** 30;
@@ -95,7 +103,7 @@ export function gibibytes(bytes: number): string {
 }
 
 /** What is there of a download of these very files; of other files, only the bytes that become free. */
-async function progressOf(
+async function begunOf(
   model: ManagedModel,
   component: ComponentId,
   precision: Precision,
@@ -131,8 +139,8 @@ async function remoteFiles(
   try {
     return await Promise.all(
       filesOf(model.manifest, component, precision, adapters).map(async (file) => {
-        const { size, identity, sha256 } = await client.file(file, signal);
-        return { name: `${file.repository}/${file.path}`, size, identity, sha256 };
+        const { size, identity } = await client.file(file, signal);
+        return { name: `${file.repository}/${file.path}`, size, identity };
       }),
     );
   } catch (thrown) {
