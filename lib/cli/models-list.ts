@@ -56,8 +56,8 @@ function stateOf(entry: LibraryEntry): string {
   );
   if (bytesDone === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
   // What is absent is no part of the sum.
-  const isUnknown = bytesTotal === null || bytesTotal === bytesDone;
-  const share = isUnknown ? '' : ` (${formatPercent(bytesDone / bytesTotal)})`;
+  const isPart = bytesTotal !== null && bytesDone < bytesTotal;
+  const share = isPart ? ` (${formatPercent(bytesDone / bytesTotal)})` : '';
   return `incomplete, ${formatBytes(bytesDone)}${share} fetched`;
 }
 

@@ -1,12 +1,7 @@
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
-import {
-  type DeviceOptions,
-  type ErrorRecord,
-  KinoraError,
-  toKinoraError,
-} from '../contract';
+import { type DeviceOptions, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
 import { isLoopback } from '../contract/loopback';
 import { Backoff } from '../worker/retry';
 import { deviceOf } from './arguments';

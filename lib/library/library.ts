@@ -24,7 +24,7 @@ import { addedTool } from './add-tool';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
-import { type MatchedFiles, matchFiles } from './local-files';
+import { type MatchedFiles, matchFiles, openWeights } from './local-files';
 import type { LoraSource } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import { inspectLora } from './loras';
@@ -33,7 +33,7 @@ import { planDownload } from './plan';
 import { writeAddedModel } from './records';
 import { ModelRegistry } from './registry';
 import { modelBusy, Tabs } from './tabs';
-import { deletePart, Verifications } from './upkeep';
+import { deleteParts, Verifications } from './upkeep';
 
 /** Models and LoRAs of this browser: one for each tab, in its worker. */
 export class Library implements LibraryApi {
@@ -128,7 +128,7 @@ export class Library implements LibraryApi {
     }
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
-      await this.#deleteParts(model);
+      await deleteParts(model);
       await this.#registry.remove(model);
     });
     this.#changedOnDisk();
@@ -175,9 +175,10 @@ export class Library implements LibraryApi {
   async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
     const model = await this.#own(id);
     const installation = model.installationOf?.();
+    const opened = await openWeights(files);
     const { local, leftOut }: MatchedFiles = installation
-      ? await matchFiles(files, installation)
-      : { local: new Map([[partOfTool(model.manifest), files]]), leftOut: '' };
+      ? matchFiles(opened, installation)
+      : { local: new Map([[partOfTool(model.manifest), opened.files]]), leftOut: '' };
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {
@@ -212,17 +213,9 @@ export class Library implements LibraryApi {
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
       await this.#registry.want(model, (wanted) => wanted.clear());
-      await this.#deleteParts(model);
-      await model.refresh();
+      await deleteParts(model);
     });
     this.#changedOnDisk();
-  }
-
-  /** Deletes the parts of a model that no other one needs. */
-  async #deleteParts(model: ManagedModel): Promise<void> {
-    for (const { component } of model.parts) {
-      if (!model.isSharedInUse(component)) await deletePart(model, component);
-    }
   }
 
   async addLora(source: LoraSource): Promise<LoraEntry> {

@@ -7,6 +7,7 @@ import {
   KinoraError,
   type Precision,
   type StorageReport,
+  toKinoraError,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
@@ -45,20 +46,34 @@ export async function planDownload(
   const selected = model.parts.filter(({ component }) =>
     only ? only.includes(component) : isWanted(model.manifest, component, adapters),
   );
+  const remoteFiles = (component: ComponentId) => {
+    const files = filesOf(model.manifest, component, precision, adapters).map(async (file) => {
+      const { size, identity } = await client.file(file, signal);
+      return { name: `${file.repository}/${file.path}`, size, identity };
+    });
+    return Promise.all(files).catch((thrown) => {
+      // The download itself reports it at this part, and fetches the others.
+      const isGone = toKinoraError(thrown).code === 'HUB_NOT_FOUND';
+      if (isGone && isFaster(model.manifest, component)) return [];
+      throw thrown;
+    });
+  };
   const parts = await Promise.all(
     selected.map(async ({ component }) => {
       const picked = local?.get(component);
-      const sources = picked
-        ? picked.map(localSource)
-        : await remoteFiles(model, component, { precision, adapters, client, signal });
+      const sources = picked ? picked.map(localSource) : await remoteFiles(component);
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
       const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
       if (model.has(component, precision, adapters) && !picked) {
         return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
       }
       const replaced = model.stored.find((one) => one.component === component);
-      if (replaced && model.isSharedInUse(component)) throw sharedPart(model, component);
       const begun = await begunOf(model, component, precision, sources);
+      if (replaced && model.isSharedInUse(component)) {
+        const sentence = `Another model here has the ${component} of ${model.manifest.name} as well: in another form, it would be replaced for both.`;
+        const remedy = 'Choose the precision that is here, or delete the other model first.';
+        throw new KinoraError('MODEL_BUSY', sentence, { remedy });
+      }
       const bytesLeft = Math.max(0, bytesTotal - begun.bytesDone);
       const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
       const whole =
@@ -87,15 +102,6 @@ export function requireRoom({ storage, left }: DownloadPlan): void {
   );
 }
 
-/** The refusal to replace a part that another model here has as well. */
-function sharedPart({ manifest: { name } }: ManagedModel, component: ComponentId): KinoraError {
-  return new KinoraError(
-    'MODEL_BUSY',
-    `Another model here has the ${component} of ${name} as well: in another form, it would be replaced for both.`,
-    { remedy: 'Choose the precision that is here, or delete the other model first.' },
-  );
-}
-
 /** A size as text: in GiB from 0.1 GiB on, in MiB below. */
 export function gibibytes(bytes: number): string {
   const gib = bytes / 2 ** 30;
@@ -121,32 +127,4 @@ async function begunOf(
   return same
     ? { bytesDone, bytesStored, bytesFreed: 0 }
     : { bytesDone: 0, bytesStored: 0, bytesFreed: bytesStored };
-}
-
-async function remoteFiles(
-  model: ManagedModel,
-  component: ComponentId,
-  {
-    precision,
-    adapters,
-    client,
-    signal,
-  }: Pick<PlanContext, 'adapters' | 'client'> & {
-    readonly precision: Precision;
-    readonly signal: AbortSignal | undefined;
-  },
-) {
-  try {
-    return await Promise.all(
-      filesOf(model.manifest, component, precision, adapters).map(async (file) => {
-        const { size, identity } = await client.file(file, signal);
-        return { name: `${file.repository}/${file.path}`, size, identity };
-      }),
-    );
-  } catch (thrown) {
-    const gone = thrown instanceof KinoraError && thrown.code === 'HUB_NOT_FOUND';
-    // The download itself reports it at this part, and fetches the others.
-    if (gone && isFaster(model.manifest, component)) return [];
-    throw thrown;
-  }
 }

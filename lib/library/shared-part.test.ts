@@ -179,10 +179,12 @@ test('an added model that an earlier version wrote keeps what is its own', async
     id: 'old',
     components: components.map((one: object) => ({ ...one, keptWith: five })),
     // Another file than that of the listed model.
-    sources: sources.map(({ files: [file], ...source }: { files: object[]; component: string }) => ({
-      ...source,
-      files: [source.component === 'transformer' ? { ...file, path: 'own.gguf' } : file],
-    })),
+    sources: sources.map(
+      ({ files: [file], ...source }: { files: object[]; component: string }) => ({
+        ...source,
+        files: [source.component === 'transformer' ? { ...file, path: 'own.gguf' } : file],
+      }),
+    ),
   };
   await now().folder('old').writeText('model.json', JSON.stringify(manifest));
   // A folder that is there already.

@@ -7,6 +7,7 @@ import {
   type ModelComponent,
   type ModelManifest,
   type Precision,
+  precisions,
   type SourceFile,
   sourcesFor,
 } from '../contract';
@@ -150,7 +151,6 @@ export async function shareParts(
     const { keptWith, ...own } = component;
     const made = makingOf(manifest, own.id);
     const homes = listed
-      .filter((other) => other.family === manifest.family)
       .filter((other) => made !== null && makingOf(other, own.id) === made)
       .map((other) => other.components.find(({ id }) => id === own.id)?.keptWith ?? other.id);
     const home = homes.find((id) => id === keptWith) ?? homes[0];
@@ -160,12 +160,13 @@ export async function shareParts(
 }
 
 /** What a part is made of and kept as, to be compared; null where the manifest has no files of it. */
-function makingOf({ components, sources }: ModelManifest, component: ComponentId): string | null {
-  const files = sources
-    .filter((source) => source.component === component)
-    .map((source) => [source.precision, ...source.files.map((file) => `${file.repository}/${file.path}@${file.revision}`)]);
+function makingOf(manifest: ModelManifest, component: ComponentId): string | null {
+  const { family, components } = manifest;
+  const files = precisions.map((precision) =>
+    filesOf(manifest, component, precision).map(({ bytes: _, sha256: __, ...file }) => file),
+  );
   const kept = components.find(({ id }) => id === component)?.precisions;
-  return files.length === 0 ? null : JSON.stringify([kept, files]);
+  return files.flat().length === 0 ? null : JSON.stringify([family, kept, files]);
 }
 
 /**

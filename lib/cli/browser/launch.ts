@@ -54,11 +54,7 @@ export async function testLaunchOptions(): Promise<LaunchOptions> {
   return { executablePath: await ensureBrowser(), args: [...softwareFlags] };
 }
 
-/**
- * What a command says where no GPU is used.
- *
- * @param asked the backend that was asked for, if any
- */
+/** What a command says where no GPU is used. @param asked the backend that was asked for */
 export function withoutGpu(backend: Backend, asked?: Backend): string {
   if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
   return asked

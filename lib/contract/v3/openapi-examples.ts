@@ -1,10 +1,6 @@
 import type { z } from 'zod';
-import {
-  type deliveryRecordSchema,
-  type listBodySchema,
-  noUsage,
-  type uploadTicketSchema,
-} from './endpoints';
+import type { deliveryRecordSchema, listBodySchema, uploadTicketSchema } from './endpoints';
+import { noUsage } from './endpoints';
 import type { ApiErrorBody } from './errors';
 import { ApiError } from './errors';
 import type { PublicOperation } from './openapi-texts';

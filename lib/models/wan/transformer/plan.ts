@@ -127,7 +127,9 @@ export async function planDenoising(
     const ofWeights = around + onDevice * blockBytes;
     const streamed = new Set(streamedBlocks(blocks, residency));
     const inSets = factors.filter(({ block }) => streamed.has(block));
-    const bySize = new Map(inSets.map((one) => [`${one.name} ${one.dtype} ${one.dims}`, one.bytes]));
+    const bySize = new Map(
+      inSets.map((one) => [`${one.name} ${one.dtype} ${one.dims}`, one.bytes]),
+    );
     const ofLora =
       sum(ofFactors) -
       sum(inSets.map((factor) => factor.bytes)) +
