@@ -30,7 +30,8 @@ export function FilePicker(props: FilePickerProps) {
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     const picked = readPicked(event.target.files ?? []);
     event.target.value = ''; // the same files may be chosen again
-    if (picked.length > 0) onFiles(picked);
+    // Of a folder that brings none the library says why.
+    if (picked.length > 0 || event.target === folder.current) onFiles(picked);
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();

@@ -92,10 +92,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     run(id, t('models.askingHub'), (api) => api.download(id, precision, adapters));
 
   const takeFiles = (id: string, precision: Precision, files: readonly LocalFile[]) =>
-    run(id, t('models.readingFiles'), async (api) => {
-      if (files.length === 0) throw new KinoraError('FILE_UNREADABLE', 'There were no files.');
-      await api.importFiles(id, precision, files);
-    });
+    run(id, t('models.readingFiles'), (api) => api.importFiles(id, precision, files));
 
   async function addModel(source: Parameters<LibraryActions['addModel']>[0]): Promise<void> {
     const entry = await run(

@@ -2,7 +2,6 @@ import { openAsBlob } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
-  type Backend,
   finishersOf,
   formatOfFile,
   frameCount,
@@ -15,7 +14,7 @@ import {
 import type { HeadlessEvent } from '../contract/headless';
 import { inspectVideo, type VideoFacts } from '../video/inspect';
 import { deviceOf } from './arguments';
-import { emulated } from './browser/launch';
+import { withoutGpu } from './browser/launch';
 import { Command } from './command';
 import { openWithModel } from './fetch-model';
 import {
@@ -74,7 +73,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
     command.say(`Negative prompt of the model: ${withDefaults.negative_prompt}`);
   }
   const device = deviceOf(line.device, software);
-  if (software) command.say(withoutGpu(device.backend, line.device.backend !== undefined));
+  if (software) command.say(withoutGpu(device.backend, line.device.backend));
 
   const framing = line.lastImage?.framing;
   const ends = lastImage && { lastImage: { name: lastImage.name, framing } };
@@ -106,14 +105,6 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   const { phases, steps } = times;
   const made = { file, ...result, adapter, software, features, phases, steps, peakBytes, waits };
   process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
-}
-
-/** Where the work is done, on a machine without a GPU. */
-function withoutGpu(backend: Backend, isExplicit: boolean): string {
-  if (backend === 'webgpu') return emulated;
-  return isExplicit
-    ? 'The CPU computes (WebAssembly).'
-    : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
 }
 
 /** Checks that the file on disk is what was asked for, and deletes it where it is not. */

@@ -1,9 +1,8 @@
 import {
-  isWanted,
   type LibraryEntry,
   type LibrarySnapshot,
   type LoraEntry,
-  sumProgress,
+  progressOf,
   type ToolManifest,
 } from '../contract';
 import { formatBytes, formatPercent } from '../contract/format';
@@ -52,13 +51,13 @@ function stateOf(entry: LibraryEntry): string {
   const converted = parts.some(({ component }) => isConverted(component));
   const precision = converted ? entry.precision : null;
   if (ready) return ['ready', precision, kept, ...checker].filter(Boolean).join(', ');
-  const { bytesDone, bytesTotal } = sumProgress(
-    parts.filter(
-      ({ component: one }) => !shared.includes(one) && isWanted(manifest, one, entry.adapters),
-    ),
+  const { bytesDone, bytesTotal } = progressOf(
+    parts.filter(({ component }) => !shared.includes(component)),
   );
   if (bytesDone === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
-  const share = bytesTotal === null ? '' : ` (${formatPercent(bytesDone / bytesTotal)})`;
+  // What is absent is no part of the sum.
+  const isPart = bytesTotal !== null && bytesDone < bytesTotal;
+  const share = isPart ? ` (${formatPercent(bytesDone / bytesTotal)})` : '';
   return `incomplete, ${formatBytes(bytesDone)}${share} fetched`;
 }
 

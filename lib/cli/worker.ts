@@ -1,18 +1,12 @@
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
-import {
-  type Backend,
-  type DeviceOptions,
-  type ErrorRecord,
-  KinoraError,
-  toKinoraError,
-} from '../contract';
+import { type DeviceOptions, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
 import { isLoopback } from '../contract/loopback';
 import { Backoff } from '../worker/retry';
 import { deviceOf } from './arguments';
 import { HeadlessPage } from './browser/headless-page';
-import { emulated } from './browser/launch';
+import { withoutGpu } from './browser/launch';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import { ServingPage } from './browser/serving-page';
 import { Command } from './command';
@@ -78,7 +72,7 @@ async function serveInBrowser(
     await untilReachable(command, context, origin, server);
     await prepareModel(command, context, origin, software, home, options);
     const device = deviceOf(options.device, software);
-    if (software) command.say(withoutGpu(device.backend, options.device.backend !== undefined));
+    if (software) command.say(withoutGpu(device.backend, options.device.backend));
     await serveOnPage(command, context, origin, device, options, report, onConnected);
   } finally {
     // The browser may have crashed.
@@ -159,12 +153,4 @@ async function serveOnPage(
   } finally {
     command.signal.removeEventListener('abort', leave);
   }
-}
-
-/** What whoever reads the log should know about where the work is done. */
-function withoutGpu(backend: Backend, isExplicit: boolean): string {
-  if (backend === 'webgpu') return emulated;
-  return isExplicit
-    ? 'The CPU computes (WebAssembly).'
-    : 'There is no GPU here: the CPU computes (WebAssembly), which is slow.';
 }

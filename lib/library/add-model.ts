@@ -20,16 +20,30 @@ import { defaultBaseNames, readShardIndex } from '../weights/formats/checkpoint'
 import { parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import {
-  type Address,
+  type HubAddress,
   type HubClient,
   hubByteSource,
   type Listing,
-  parseAddress,
+  parseHubAddress,
 } from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
 import type { ListedModel } from './environment';
-import { bareName, isWeightFile, type MatchedFiles, matchFiles, openWeights } from './local-files';
-import { adapterConfig, hubFolder, licenceOf, unknownLicence } from './sources';
+import {
+  bareName,
+  type MatchedFiles,
+  matchFiles,
+  type OpenedFiles,
+  openWeights,
+  weightEnding,
+} from './local-files';
+import {
+  adapterConfig,
+  filesOf,
+  hubFolder,
+  licenceOf,
+  shareParts,
+  unknownLicence,
+} from './sources';
 
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
@@ -38,12 +52,14 @@ const ownManifest = 'kinora.json';
 export interface AddContext extends Omit<CheckContext, 'base'> {
   /** A model of each family, whose parts serve where a source has only some. */
   readonly bases: readonly ListedModel[];
+  /** All manifests that come with Kinora: what an added one has in common with them is kept once. */
+  readonly listed: readonly ModelManifest[];
   /** Ids that are taken. */
   readonly taken: ReadonlySet<string>;
 }
 
 /** The same for one of the families. */
-interface FamilyContext extends CheckContext, Pick<AddContext, 'taken'> {
+interface FamilyContext extends CheckContext, Pick<AddContext, 'taken' | 'listed'> {
   readonly installation: ModelInstallation;
   /** What tells whose model it is: the weights of local files, the only ones of an address, or a transformer's. */
   readonly headers: readonly TensorFile[];
@@ -60,8 +76,8 @@ export async function addedModel(source: ModelSource, context: AddContext): Prom
   const { client, families } = context;
   const found: FoundFiles =
     'files' in source
-      ? source
-      : await onHub(parseAddress(source.address, client.base, source.revision), client);
+      ? await openWeights(source.files)
+      : await onHub(parseHubAddress(source.address, client.base, source.revision), client);
   const headers = await headersOf(found, client);
   let refusal: unknown = new KinoraError('MODEL_UNKNOWN', 'There is no model to add to.');
   const bases = context.bases.map((base) => {
@@ -87,16 +103,19 @@ export async function addedModel(source: ModelSource, context: AddContext): Prom
 
 /** The manifest of a model whose missing parts are those of one base model. */
 async function addedTo(found: FoundFiles, context: FamilyContext): Promise<ModelManifest> {
-  const { manifest, local } =
+  const { manifest: made, local } =
     'files' in found
-      ? await localManifest(found.files, context)
-      : { manifest: await manifestOf(found, context), local: new Map() };
+      ? await localManifest(found, context)
+      : { manifest: await manifestOf(found, context), local: new Map<ComponentId, LocalFile[]>() };
+  const { optionalFiles } = familyOf(context.families, made).installation;
+  const configuration =
+    local.get('configuration') ?? filesOf(made, 'configuration', made.precision);
+  // What the configuration lacks is kept with the weights, and only by this model.
+  const isWhole = optionalFiles.every((file) => configuration.some(({ path }) => path === file));
+  const manifest = await shareParts(made, context.listed, () => !isWhole);
   try {
     const plan = await checkAdded(manifest, local, context);
-    const fitting = plan ? await withFittingChoices(manifest, plan, context) : manifest;
-    // What somebody adds has a folder of its own for every part, also for those that its base keeps elsewhere.
-    const components = fitting.components.map(({ keptWith: _, ...component }) => component);
-    return { ...fitting, components };
+    return plan ? await withFittingChoices(manifest, plan, context) : manifest;
   } catch (refusal) {
     await context.models.folder(manifest.id).clear();
     throw refusal;
@@ -122,21 +141,15 @@ interface FoundOnHub {
   readonly repository: RepositoryFiles;
   readonly only?: SourceFile;
 }
-type FoundFiles = FoundOnHub | { readonly files: readonly LocalFile[] };
+type FoundFiles = FoundOnHub | OpenedFiles;
 
 /** @throws KinoraError `ADDRESS_INVALID`, and what the hub answers */
-async function onHub(address: Address, client: HubClient): Promise<FoundOnHub> {
-  if (address.kind === 'link') {
-    throw new KinoraError(
-      'ADDRESS_INVALID',
-      `"${address.url}" is not on the hub ${client.base}: download the file and choose it.`,
-    );
-  }
+async function onHub(address: HubAddress, client: HubClient): Promise<FoundOnHub> {
   const listing = await client.list(address.repository, address.revision);
   const repository = new RepositoryFiles(listing, address.revision);
   if (address.kind === 'file') return { repository, only: repository.file(address.path) };
   if (repository.has(ownManifest) || repository.has('model_index.json')) return { repository };
-  const weights = [...listing.files.keys()].filter(isWeightFile);
+  const weights = [...listing.files.keys()].filter((path) => weightEnding.test(path));
   const [only] = weights;
   if (weights.length === 1 && only) return { repository, only: repository.file(only) };
   throw new KinoraError(
@@ -149,7 +162,7 @@ async function onHub(address: Address, client: HubClient): Promise<FoundOnHub> {
 
 /** The headers by which a model is known; none where its manifest names its family. */
 async function headersOf(found: FoundFiles, client: HubClient): Promise<readonly TensorFile[]> {
-  if ('files' in found) return (await openWeights(found.files)).map(({ header }) => header);
+  if ('files' in found) return found.weights.map(({ header }) => header);
   const { repository, only } = found;
   if (!only && repository.has(ownManifest)) return [];
   const [path] = (!only && (await weightsIn('transformer', repository, client))) || [];
@@ -177,20 +190,20 @@ function manifestOf({ repository, only }: FoundOnHub, context: FamilyContext) {
  * @throws KinoraError as `matchFiles`
  */
 async function localManifest(
-  files: readonly LocalFile[],
+  found: OpenedFiles,
   context: FamilyContext,
 ): Promise<Pick<MatchedFiles, 'local'> & { manifest: ModelManifest }> {
-  const own = files.find(({ path }) => path === ownManifest || path.endsWith(`/${ownManifest}`));
+  const own = found.files.find(({ path }) => path.split('/').at(-1) === ownManifest);
   if (own) {
     const manifest = parseManifest(parseModelJson(own.path, await own.file.text()));
     const named = { ...manifest, id: uniqueId(manifest.id, context.taken) };
     // Beside it there may be files of the model, or none.
     if (context.headers.length === 0) return { manifest: named, local: new Map() };
     const { installation } = familyOf(context.families, manifest);
-    const { local, leftOut } = await matchFiles(files, installation);
+    const { local, leftOut } = matchFiles(found, installation);
     return { manifest: withNote(named, leftOut), local };
   }
-  const { local: matched, leftOut } = await matchFiles(files, context.installation);
+  const { local: matched, leftOut } = matchFiles(found, context.installation);
   const [largest = ''] = context.base.manifest.components.map(({ id }) => id);
   const [first] = matched.get(largest) ?? [...matched.values()].flat();
   const folder = first?.path.includes('/') ? first.path.split('/')[0] : undefined;

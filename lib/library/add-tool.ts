@@ -6,7 +6,7 @@ import {
   type ToolManifest,
   toolSchema,
 } from '../contract';
-import { type HubClient, hubByteSource, parseAddress } from '../weights/hub';
+import { type HubClient, hubByteSource, parseHubAddress } from '../weights/hub';
 import { uniqueId } from './add-model';
 import { localSource } from './local-files';
 import { checkLanguageModel } from './plain-files';
@@ -43,11 +43,7 @@ async function fileAt(
   { address: text, revision }: Extract<ModelSource, { address: string }>,
   client: HubClient,
 ): Promise<SourceFile> {
-  const address = parseAddress(text, client.base, revision);
-  if (address.kind === 'link') {
-    const sentence = `"${address.url}" is not on the hub ${client.base}: download the file and choose it.`;
-    throw new KinoraError('ADDRESS_INVALID', sentence);
-  }
+  const address = parseHubAddress(text, client.base, revision);
   const { repository } = address;
   if (address.kind === 'file')
     return { repository, path: address.path, revision: address.revision };

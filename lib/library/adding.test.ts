@@ -219,6 +219,11 @@ describe('adding a model', () => {
 
   test('of what is none is refused with a reason', async () => {
     const library = now().openTab();
+    // What a browser gives of a folder of symbolic links.
+    await expect(library.addModel({ files: [] })).rejects.toMatchObject({
+      code: 'FILE_UNREADABLE',
+      message: expect.stringContaining('symbolic links'),
+    });
     now().hub.repositories.put(
       'kinora/lora',
       'a.safetensors',

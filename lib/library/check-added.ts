@@ -35,15 +35,16 @@ export async function checkAdded(
   const configuration = configurationFor(manifest, local, context);
   if (!configuration) return null;
   const plan = await familyOf(context.families, manifest).installation.plan(configuration);
-  const { sources } = manifest;
+  const { sources, components } = manifest;
   for (const { component, precision = manifest.precision, files, optional } of sources) {
     if (!isConverted(component) || local.has(component) || optional) continue;
     if (isOfBase(files, context.base.manifest)) continue;
     const folder = context.models.folder(manifest.id).folder(component);
+    const keeps = !components.some(({ id, keptWith }) => id === component && keptWith);
     const byteSources = await Promise.all(
       files.map(async (file, i) => {
         const source = hubByteSource(context.client, await context.client.file(file));
-        return precision === manifest.precision ? keepStart(folder, i, source) : source;
+        return keeps && precision === manifest.precision ? keepStart(folder, i, source) : source;
       }),
     );
     const { headers } = await openHeaders(byteSources);

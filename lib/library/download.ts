@@ -18,14 +18,13 @@ import {
   installProgress,
   modelFolderOf,
   modelLock,
-  type StoreFolder,
 } from '../weights/store';
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
-import { type OpenedFile, openFiles, openHeaders, twinOf } from './sources';
+import { type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
@@ -234,7 +233,10 @@ export class Download {
     if (isConverted(component)) {
       const home = this.model.homeOf(component);
       if (home === this.model.manifest.id) return this.#convert(component, signal);
-      return this.#beside(home, () => this.#convert(component, signal));
+      const work = () => this.#convert(component, signal);
+      if (await this.environment.tryLock(modelLock(home), work)) return;
+      const sentence = `${home} has the same files, and is in use: another download, or a video, has to end first.`;
+      throw new KinoraError('MODEL_BUSY', sentence);
     }
     const files = await this.#openPlain(component, signal);
     await this.onBegin();
@@ -242,22 +244,7 @@ export class Download {
     await this.#keepFiles(component, files, signal);
   }
 
-  /** Works in the folder of another model, or with it. */
-  async #beside(id: string, work: () => Promise<void>): Promise<void> {
-    if (await this.environment.tryLock(modelLock(id), work)) return;
-    const sentence = `${id} has the same files, and is in use: another download, or a video, has to end first.`;
-    throw new KinoraError('MODEL_BUSY', sentence);
-  }
-
   async #convert(component: ComponentId, signal: AbortSignal): Promise<void> {
-    const { models } = this.environment;
-    const { sources } = await this.#open(component, signal);
-    const twin = await twinOf(models, this.model, component, this.precision, sources);
-    if (!twin) return this.#fetch(component, signal);
-    await this.#beside(twin.id, () => this.#fetch(component, signal, twin.folder));
-  }
-
-  async #fetch(component: ComponentId, signal: AbortSignal, twin?: StoreFolder): Promise<void> {
     const { model, precision } = this;
     const part = await this.#open(component, signal);
     const folder = model.folder.folder(component);
@@ -273,7 +260,6 @@ export class Download {
       ...part,
       ...(this.#hashing && { hash: this.#hashing.hash }),
       ...(this.environment.unitLimit !== undefined && { limit: this.environment.unitLimit }),
-      ...(twin && { twin }),
       folder,
       component,
       precision,

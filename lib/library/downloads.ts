@@ -48,7 +48,9 @@ export class Downloads {
     }
     await this.tabs.alone(model, async () => {
       const requested = components.filter(
-        (component) => local.has(component) || !model.has(component, precision),
+        (component) =>
+          !model.has(component, precision) ||
+          (local.has(component) && !model.isSharedInUse(component)),
       );
       if (requested.length === 0) return;
       const fetches = requested.some((component) => !local.has(component));
@@ -216,8 +218,7 @@ export class Downloads {
     try {
       const storage = await this.environment.storage();
       const client = this.hubs.brief();
-      const { models } = this.environment;
-      const context = { client, storage, models, local, only, signal };
+      const context = { client, storage, local, only, signal };
       const plan = await planDownload(model, precision, context);
       requireRoom(plan);
       parts = plan.parts;

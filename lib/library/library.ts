@@ -24,7 +24,7 @@ import { addedTool } from './add-tool';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
-import { type MatchedFiles, matchFiles } from './local-files';
+import { type MatchedFiles, matchFiles, openWeights } from './local-files';
 import type { LoraSource } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import { inspectLora } from './loras';
@@ -33,7 +33,7 @@ import { planDownload } from './plan';
 import { writeAddedModel } from './records';
 import { ModelRegistry } from './registry';
 import { modelBusy, Tabs } from './tabs';
-import { deletePart, Verifications } from './upkeep';
+import { deleteParts, Verifications } from './upkeep';
 
 /** Models and LoRAs of this browser: one for each tab, in its worker. */
 export class Library implements LibraryApi {
@@ -99,6 +99,7 @@ export class Library implements LibraryApi {
       client: this.#hubs.brief(),
       families,
       bases: this.#registry.bases,
+      listed: this.#registry.listed,
       taken: this.#registry.ids,
       models,
     });
@@ -126,7 +127,10 @@ export class Library implements LibraryApi {
       throw new KinoraError('MODEL_UNKNOWN', `${model.manifest.name} was not added by you.`);
     }
     this.#stop(model);
-    await this.#tabs.alone(model, () => this.#registry.remove(model));
+    await this.#tabs.alone(model, async () => {
+      await deleteParts(model);
+      await this.#registry.remove(model);
+    });
     this.#changedOnDisk();
   }
 
@@ -139,8 +143,7 @@ export class Library implements LibraryApi {
     const model = this.#registry.get(id);
     const storage = await this.#readStorage();
     const client = this.#hubs.brief();
-    const { models } = this.#environment;
-    return planDownload(model, precision, { client, storage, models, adapters });
+    return planDownload(model, precision, { client, storage, adapters });
   }
 
   async download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void> {
@@ -172,9 +175,10 @@ export class Library implements LibraryApi {
   async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
     const model = await this.#own(id);
     const installation = model.installationOf?.();
+    const opened = await openWeights(files);
     const { local, leftOut }: MatchedFiles = installation
-      ? await matchFiles(files, installation)
-      : { local: new Map([[partOfTool(model.manifest), files]]), leftOut: '' };
+      ? matchFiles(opened, installation)
+      : { local: new Map([[partOfTool(model.manifest), opened.files]]), leftOut: '' };
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {
@@ -183,7 +187,10 @@ export class Library implements LibraryApi {
       if (known.includes(one) || (listed && known.some((part) => local.has(part)))) continue;
       throw new KinoraError('MODEL_WRONG_KIND', `${model.manifest.name} has no part "${one}".`);
     }
+    const kept = components.filter((one) => model.isSharedInUse(one) && model.has(one, precision));
     await this.#downloads.start(model, precision, components, local);
+    const notice = 'The file was left out: another model here has this part as well.';
+    for (const one of kept) model.dispatch(one, { type: 'noticed', notice });
     const [first] = local.keys();
     // An added model's description says it, too.
     if (first && leftOut !== '' && !model.manifest.description.includes(leftOut)) {
@@ -206,10 +213,7 @@ export class Library implements LibraryApi {
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
       await this.#registry.want(model, (wanted) => wanted.clear());
-      for (const { component } of model.parts) {
-        if (!model.isSharedInUse(component)) await deletePart(model, component);
-      }
-      await model.refresh();
+      await deleteParts(model);
     });
     this.#changedOnDisk();
   }

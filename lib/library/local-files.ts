@@ -1,7 +1,7 @@
 import { type ComponentId, KinoraError, type LocalFile } from '../contract';
 import type { ModelInstallation } from '../pipeline/installation';
 import { defaultBaseNames, readShardIndex } from '../weights/formats/checkpoint';
-import { type ByteSource, parseModelJson } from '../weights/formats/source';
+import { type ByteSource, isHidden, parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { localByteSource } from '../weights/hub';
 
@@ -44,18 +44,10 @@ function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1);
 }
 
-const weightEnding = /\.(safetensors|gguf|sft)$/i;
+/** Of files of weights that are read. */
+export const weightEnding = /\.(safetensors|gguf|sft)$/i;
 /** Weights in a form that is not read: to be named, not passed over. */
 const foreignEnding = /\.(ckpt|pth|pt|bin|msgpack|onnx)$/i;
-
-/** Whether a file is one of weights, by its name; `._name` of macOS beside it is none. */
-export function isWeightFile(path: string): boolean {
-  return weightEnding.test(path) && !isHidden(path);
-}
-
-function isHidden(path: string): boolean {
-  return nameOf(path).startsWith('.');
-}
 
 /** The name of a file of weights without its ending. */
 export function bareName(path: string): string {
@@ -71,16 +63,28 @@ interface LocalWeights extends LocalFile {
   readonly rank: number;
 }
 
+/** What was picked, without hidden files. */
+export interface OpenedFiles {
+  readonly files: readonly LocalFile[];
+  /** Those first that are meant where a folder has several forms of a part. */
+  readonly weights: readonly LocalWeights[];
+}
+
 /**
- * The local files of weights, those first that are meant where a folder has several forms of a part: what an index
- * names, then the plain name, as for the hub.
+ * Opens the weights among local files: what an index names is meant, then the plain name, as for the hub.
  *
- * @throws KinoraError as `openTensorFile`, and `MODEL_FILE_MISSING` for shards that an index names
+ * @throws KinoraError as `openTensorFile`, `FILE_UNREADABLE` for none, `MODEL_FILE_MISSING` for shards that an index names
  */
-export async function openWeights(files: readonly LocalFile[]): Promise<LocalWeights[]> {
+export async function openWeights(picked: readonly LocalFile[]): Promise<OpenedFiles> {
+  const files = picked.filter(({ path }) => !isHidden(path));
+  if (files.length === 0) {
+    const sentence = 'There were no files. A browser passes over symbolic links.';
+    const remedy = 'Choose the folder where the files themselves lie.';
+    throw new KinoraError('FILE_UNREADABLE', sentence, { remedy });
+  }
   const indexes = new Map<string, string>();
   for (const { path, file } of files) {
-    if (!path.endsWith('.safetensors.index.json') || isHidden(path)) continue;
+    if (!path.endsWith('.safetensors.index.json')) continue;
     const shards = [...readShardIndex(path, parseModelJson(path, await file.text())).values()];
     const paths = new Set(shards.map((shard) => folderOf(path) + shard));
     const missing = [...paths].filter((shard) => !files.some((file) => file.path === shard));
@@ -90,20 +94,23 @@ export async function openWeights(files: readonly LocalFile[]): Promise<LocalWei
       throw new KinoraError('MODEL_FILE_MISSING', `${first}, named by ${path}, is missing.`);
     for (const shard of paths) indexes.set(shard, path);
   }
-  const weights = files.filter(({ path }) => isWeightFile(path));
-  const opening = weights.map(async (local): Promise<LocalWeights> => {
-    const { path } = local;
-    const index = indexes.get(path);
-    const base = nameOf(index ?? path).replace(/\.safetensors(\.index\.json)?$/, '');
-    const plain = defaultBaseNames.some((name) => name === base);
-    return {
-      ...local,
-      header: await openTensorFile(localSource(local)),
-      series: index ?? path.replace(/\d+/g, ''),
-      rank: (plain ? 0 : 2) + (index === undefined ? 1 : 0),
-    };
-  });
-  return (await Promise.all(opening)).sort((a, b) => a.rank - b.rank || (a.path < b.path ? -1 : 1));
+  const opening = files
+    .filter(({ path }) => weightEnding.test(path))
+    .map(async (local): Promise<LocalWeights> => {
+      const { path } = local;
+      const index = indexes.get(path);
+      const base = nameOf(index ?? path).replace(/\.safetensors(\.index\.json)?$/, '');
+      const plain = defaultBaseNames.some((name) => name === base);
+      return {
+        ...local,
+        header: await openTensorFile(localSource(local)),
+        series: index ?? path.replace(/\d+/g, ''),
+        rank: (plain ? 0 : 2) + (index === undefined ? 1 : 0),
+      };
+    });
+  const weights = await Promise.all(opening);
+  weights.sort((a, b) => a.rank - b.rank || (a.path < b.path ? -1 : 1));
+  return { files, weights };
 }
 
 /** Local files by the parts of a model that they are. */
@@ -118,17 +125,17 @@ export interface MatchedFiles {
  * the configuration by its paths inside the picked folder.
  *
  * @throws KinoraError `MODEL_WRONG_KIND` naming each file that is no part of the model, or two that are the same
- * part; `MODEL_FILE_MISSING` when none is, and as {@link openWeights}
+ * part; `MODEL_FILE_MISSING` when none is
  */
-export async function matchFiles(
-  files: readonly LocalFile[],
+export function matchFiles(
+  { files, weights: opened }: OpenedFiles,
   installation: ModelInstallation,
-): Promise<MatchedFiles> {
+): MatchedFiles {
   const matched = new Map<ComponentId, LocalWeights[]>();
   const wrong = files
-    .filter(({ path }) => foreignEnding.test(path) && !isHidden(path))
+    .filter(({ path }) => foreignEnding.test(path))
     .map(({ path }) => ({ path, what: 'not safetensors or GGUF' }));
-  for (const weights of await openWeights(files)) {
+  for (const weights of opened) {
     const { path } = weights;
     const { name, component, remedy } = installation.recognise(weights.header);
     if (remedy) throw new KinoraError('MODEL_WRONG_KIND', `${path} is ${name}.`, { remedy });

@@ -9,7 +9,14 @@ import {
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
-import { type HubClient, hubByteSource, onlyLora, otherOfPair, parseAddress } from '../weights/hub';
+import {
+  type HubAddress,
+  type HubClient,
+  hubByteSource,
+  onlyLora,
+  otherOfPair,
+  parseAddress,
+} from '../weights/hub';
 import type { StoreFolder } from '../weights/store/folder';
 import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
@@ -159,8 +166,6 @@ async function open(
     local: false,
   };
 }
-
-type HubAddress = Exclude<ReturnType<typeof parseAddress>, { kind: 'link' }>;
 
 async function pathsOf(
   address: HubAddress,

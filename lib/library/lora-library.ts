@@ -1,4 +1,10 @@
-import { groupPairs, KinoraError, type LibrarySnapshot, type LoraEntry } from '../contract';
+import {
+  bareAddress,
+  groupPairs,
+  KinoraError,
+  type LibrarySnapshot,
+  type LoraEntry,
+} from '../contract';
 import type { LoraBase } from '../pipeline/installation';
 import { openLoraFile } from '../weights/lora-metadata';
 import type { LibraryEnvironment } from './environment';
@@ -72,7 +78,7 @@ export class LoraLibrary {
   ): Promise<LoraEntry> {
     const { loras: folder, tryLock, storage } = this.environment;
     const stop = new AbortController();
-    let shown = 'address' in source ? source.address : source.file.name;
+    let shown = 'address' in source ? bareAddress(source.address) : source.file.name;
     const show = (name: string, bytesDone: number, bytesTotal: number) => {
       this.#downloads.delete(shown);
       shown = name;

@@ -108,8 +108,11 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   /** Whether another model that is here, or is fetched, has the same files of a part. */
   isSharedInUse(component: ComponentId): boolean {
     return this.sharing(component).some(
-      ({ wanted, elsewhere, stored }) =>
-        wanted.size > 0 || elsewhere || stored.some((one) => one.component !== component),
+      (other) =>
+        other.wanted.size > 0 ||
+        other.elsewhere ||
+        // What both have is there for either: what only the other one has tells that it is here.
+        other.stored.some((one) => other.homeOf(one.component) !== this.homeOf(one.component)),
     );
   }
 

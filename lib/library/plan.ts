@@ -7,21 +7,20 @@ import {
   KinoraError,
   type Precision,
   type StorageReport,
+  toKinoraError,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
-import { installProgress, type StoreFolder } from '../weights/store';
+import { installProgress } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { configurationOf, filesOf, twinOf } from './sources';
+import { configurationOf, filesOf } from './sources';
 
 /** What a download is planned from. */
 export interface PlanContext {
   readonly client: HubClient;
   readonly storage: StorageReport;
-  /** The folder of all models. */
-  readonly models: StoreFolder;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
   /** Those chosen before when absent. */
@@ -34,37 +33,52 @@ export interface PlanContext {
 /**
  * What a download will take, before it starts. What it replaces is counted as free.
  *
- * @throws KinoraError what the hub answers, and `MODEL_CONFIG_INVALID`
+ * @throws KinoraError what the hub answers, `MODEL_CONFIG_INVALID`, and `MODEL_BUSY` for a part that would be replaced
+ * for another model too
  */
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  { client, storage, models, adapters = model.adapters, local, only, signal }: PlanContext,
+  { client, storage, adapters = model.adapters, local, only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
   const selected = model.parts.filter(({ component }) =>
     only ? only.includes(component) : isWanted(model.manifest, component, adapters),
   );
+  const remoteFiles = (component: ComponentId) => {
+    const files = filesOf(model.manifest, component, precision, adapters).map(async (file) => {
+      const { size, identity } = await client.file(file, signal);
+      return { name: `${file.repository}/${file.path}`, size, identity };
+    });
+    return Promise.all(files).catch((thrown) => {
+      // The download itself reports it at this part, and fetches the others.
+      const isGone = toKinoraError(thrown).code === 'HUB_NOT_FOUND';
+      if (isGone && isFaster(model.manifest, component)) return [];
+      throw thrown;
+    });
+  };
   const parts = await Promise.all(
     selected.map(async ({ component }) => {
       const picked = local?.get(component);
-      const sources = picked
-        ? picked.map(localSource)
-        : await remoteFiles(model, component, { precision, adapters, client, signal });
+      const sources = picked ? picked.map(localSource) : await remoteFiles(component);
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
       const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
       if (model.has(component, precision, adapters) && !picked) {
         return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
       }
-      const begun = await progressOf(model, component, precision, sources);
-      const twin = await twinOf(models, model, component, precision, sources);
-      const bytesLeft = twin ? 0 : Math.max(0, bytesTotal - begun.bytesDone);
+      const replaced = model.stored.find((one) => one.component === component);
+      const begun = await begunOf(model, component, precision, sources);
+      if (replaced && model.isSharedInUse(component)) {
+        const sentence = `Another model here has the ${component} of ${model.manifest.name} as well: in another form, it would be replaced for both.`;
+        const remedy = 'Choose the precision that is here, or delete the other model first.';
+        throw new KinoraError('MODEL_BUSY', sentence, { remedy });
+      }
+      const bytesLeft = Math.max(0, bytesTotal - begun.bytesDone);
       const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
       const whole =
         plan && isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;
       const store = Math.max(0, (whole ?? bytesTotal) - begun.bytesStored);
-      const replaced = model.stored.find((one) => one.component === component);
       const freed = replaced?.bytesStored ?? begun.bytesFreed;
       return { part: { component, files, bytesLeft, bytesTotal }, store, freed };
     }),
@@ -95,7 +109,7 @@ export function gibibytes(bytes: number): string {
 }
 
 /** What is there of a download of these very files; of other files, only the bytes that become free. */
-async function progressOf(
+async function begunOf(
   model: ManagedModel,
   component: ComponentId,
   precision: Precision,
@@ -113,32 +127,4 @@ async function progressOf(
   return same
     ? { bytesDone, bytesStored, bytesFreed: 0 }
     : { bytesDone: 0, bytesStored: 0, bytesFreed: bytesStored };
-}
-
-async function remoteFiles(
-  model: ManagedModel,
-  component: ComponentId,
-  {
-    precision,
-    adapters,
-    client,
-    signal,
-  }: Pick<PlanContext, 'adapters' | 'client'> & {
-    readonly precision: Precision;
-    readonly signal: AbortSignal | undefined;
-  },
-) {
-  try {
-    return await Promise.all(
-      filesOf(model.manifest, component, precision, adapters).map(async (file) => {
-        const { size, identity, sha256 } = await client.file(file, signal);
-        return { name: `${file.repository}/${file.path}`, size, identity, sha256 };
-      }),
-    );
-  } catch (thrown) {
-    const gone = thrown instanceof KinoraError && thrown.code === 'HUB_NOT_FOUND';
-    // The download itself reports it at this part, and fetches the others.
-    if (gone && isFaster(model.manifest, component)) return [];
-    throw thrown;
-  }
 }

@@ -21,8 +21,10 @@ import {
   type Choices,
   choicesLock,
   readChoices,
+  writeAddedModel,
   writeChoices,
 } from './records';
+import { shareParts } from './sources';
 
 /** The models there are, as they lie on disk, and what the user has chosen for each. */
 export class ModelRegistry {
@@ -76,6 +78,11 @@ export class ModelRegistry {
     const model = this.find(id);
     if (!model) throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`);
     return model;
+  }
+
+  /** The manifests that come with Kinora. */
+  get listed(): readonly ModelManifest[] {
+    return this.models.filter(({ origin }) => origin === 'listed').map(({ manifest }) => manifest);
   }
 
   /** The models whose parts serve where an added one has only some: the first listed one with the same parts. */
@@ -239,8 +246,17 @@ export class ModelRegistry {
   }
 
   async #addAdded(): Promise<void> {
-    for (const manifest of await addedModels(this.#environment.models)) {
-      if (!this.find(manifest.id)) await this.add({ manifest, base: null }, 'added').refresh();
+    const { models } = this.#environment;
+    for (const manifest of await addedModels(models)) {
+      if (this.find(manifest.id)) continue;
+      const folder = models.folder(manifest.id);
+      // One that an earlier version wrote may name a folder of which it has no part.
+      const shared = await shareParts(manifest, this.listed, async ({ id, keptWith }) => {
+        return keptWith === undefined || (await folder.folder(id).list()).length > 0;
+      });
+      const before = JSON.stringify(manifest.components);
+      if (JSON.stringify(shared.components) !== before) await writeAddedModel(folder, shared);
+      await this.add({ manifest: shared, base: null }, 'added').refresh();
     }
     for (const manifest of await addedTools(this.#environment.tools)) {
       if (!this.find(manifest.id)) await this.addTool(manifest, 'added').refresh();

@@ -1,13 +1,20 @@
 /** @module-tag full */
 import { expect, test } from 'vitest';
-import { type LibrarySnapshot, type Precision, progressOf } from '../contract';
+import { type LibrarySnapshot, progressOf } from '../contract';
 import { testManifest } from '../contract/testing/manifest';
-import { goldenBytes, goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
+import { modelFamilies } from '../models';
+import {
+  goldenBytes,
+  goldenId,
+  goldenRepository,
+  goldenWeights,
+} from '../models/wan22/testing/golden-model';
 import { isConverted } from '../pipeline/installation';
+import { openModel } from '../pipeline/open';
 import { modelLock } from '../weights/store';
 import type { ListedModel } from './environment';
 import type { Library } from './library';
-import { libraryTests, modelOf, partOf, until } from './testing/library';
+import { libraryTests, local, modelOf, partOf, until } from './testing/library';
 
 const [five, large] = ['five', 'large'] as const;
 const now = libraryTests();
@@ -106,38 +113,87 @@ async function publishCopy(changes: object = {}): Promise<void> {
   repositories.put('kinora/copy', 'kinora.json', JSON.stringify(fields));
 }
 
+const weights = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'];
+
 test('an added model of the files of one that is here fetches no weights again', async () => {
+  // What is added may name no folder of another model itself: engine and library would look into it.
   const { components: own } = await goldenFields();
-  // What is added may name no folder of another model: engine and library would look into it.
-  await publishCopy({ components: own.map((one: object) => ({ ...one, keptWith: goldenId })) });
-  const library = await now().openModelTab();
-  await library.download(goldenId, 'int8');
+  await publishCopy({ components: own.map((one: object) => ({ ...one, keptWith: '../x' })) });
+  const open = await openTabs();
+  const library = open();
+  await library.download(five, 'int8');
+  const { bytesStored } = await library.snapshot();
   const { manifest } = await library.addModel({ address: 'kinora/copy' });
-  expect(manifest.components.flatMap(({ keptWith = [] }) => keptWith)).toEqual([]);
-  const leftOf = async (precision: Precision) => {
-    const { parts } = await library.planDownload('copy', precision);
-    // Small files have no SHA-256 on the hub.
-    const weights = parts.filter(({ component }) => isConverted(component));
-    return weights.filter(({ bytesLeft }) => bytesLeft > 0).map(({ component }) => component);
-  };
-  expect(await leftOf('int8')).toEqual([]);
-  expect(await leftOf('int4')).toContain('transformer');
-  now().held.add(modelLock(goldenId));
-  await expect(library.download('copy', 'int8')).rejects.toMatchObject({ code: 'MODEL_BUSY' });
-  now().held.delete(modelLock(goldenId));
+  expect(manifest.components.map(({ keptWith }) => keptWith)).toEqual(own.map(() => five));
+  // In another form it would be replaced for both.
+  await expect(library.planDownload('copy', 'int4')).rejects.toMatchObject({ code: 'MODEL_BUSY' });
+  await expect(library.download('copy', 'int4')).rejects.toMatchObject({ code: 'MODEL_BUSY' });
+  const { parts } = await library.planDownload('copy', 'int8');
+  const left = parts.filter(({ bytesLeft }) => bytesLeft > 0).map(({ component }) => component);
+  expect(left.filter((component) => isConverted(component))).toEqual([]);
   now().hub.forget();
+  // A run of the other model goes on meanwhile.
+  now().held.add(modelLock(five));
   await library.download('copy', 'int8');
+  now().held.delete(modelLock(five));
+  expect(weights.map((component) => now().served(component).bytes)).toEqual([0, 0, 0, 0]);
   const copy = await modelOf(library, 'copy');
-  expect(copy.ready).toBe(true);
-  const components = ['transformer', 'text_encoder', 'vae'];
-  for (const component of components) {
-    const { bytesTotal } = await partOf(library, component, 'copy');
-    // Its header was looked at.
-    expect(now().served(component).bytes).toBeLessThan((bytesTotal ?? 0) / 4);
-  }
-  await library.deleteModel(goldenId);
+  expect(copy).toMatchObject({ ready: true, shared: weights });
+  const plain = copy.stored.filter(({ component }) => !isConverted(component));
+  const added = plain.reduce((sum, one) => sum + one.bytesStored, 0);
+  expect((await library.snapshot()).bytesStored).toBe(bytesStored + added);
+  const store = now().folder('.');
+  const manifests = new URL('http://127.0.0.1/');
+  await openModel('copy', { families: modelFamilies, manifests, store });
+
+  await library.deleteModel(five);
+  expect(await modelOf(library, five)).toMatchObject({ ready: false });
   await library.verify('copy');
-  expect(await modelOf(library, 'copy')).toMatchObject({ ready: true, parts: copy.parts });
+  expect(await modelOf(open(), 'copy')).toMatchObject({ ready: true, parts: copy.parts });
+  await library.forgetModel('copy');
+  for (const component of weights) {
+    expect(await now().folder(`${five}/${component}`).list()).toEqual([]);
+  }
+});
+
+test('local files take no part from another model', async () => {
+  await publishCopy();
+  const open = await openTabs();
+  const library = open();
+  await library.download(five, 'int8');
+  await library.addModel({ address: 'kinora/copy' });
+  await library.download('copy', 'int8');
+  const before = await now().folder(`${five}/vae`).readText('manifest.json');
+  await library.importFiles('copy', 'int8', [await local(goldenWeights.vae, 'mine.safetensors')]);
+  expect(await now().folder(`${five}/vae`).readText('manifest.json')).toBe(before);
+  expect(await partOf(library, 'vae', 'copy')).toMatchObject({
+    notice: 'The file was left out: another model here has this part as well.',
+  });
+});
+
+test('an added model that an earlier version wrote keeps what is its own', async () => {
+  const open = await openTabs();
+  const { components, sources, ...fields } = await goldenFields();
+  const manifest = {
+    ...fields,
+    id: 'old',
+    components: components.map((one: object) => ({ ...one, keptWith: five })),
+    // Another file than that of the listed model.
+    sources: sources.map(
+      ({ files: [file], ...source }: { files: object[]; component: string }) => ({
+        ...source,
+        files: [source.component === 'transformer' ? { ...file, path: 'own.gguf' } : file],
+      }),
+    ),
+  };
+  await now().folder('old').writeText('model.json', JSON.stringify(manifest));
+  // A folder that is there already.
+  await now().folder('old/vae').writeText('journal', '');
+  const old = await modelOf(open(), 'old');
+  const own = old.manifest.components.filter(({ keptWith }) => keptWith === undefined);
+  expect(own.map(({ id }) => id)).toEqual(['transformer', 'vae']);
+  const written = JSON.parse((await now().folder('old').readText('model.json')) ?? '');
+  expect(written.components).toEqual(JSON.parse(JSON.stringify(old.manifest.components)));
 });
 
 test('the whole of a download is known from its start to its end, here and in other tabs', async () => {

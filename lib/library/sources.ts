@@ -4,7 +4,10 @@ import {
   finisherParts,
   KinoraError,
   type Licence,
+  type ModelComponent,
+  type ModelManifest,
   type Precision,
+  precisions,
   type SourceFile,
   sourcesFor,
 } from '../contract';
@@ -134,26 +137,36 @@ export async function openHeaders(
   };
 }
 
-/** The folder of a component that another model made of the same files, and that model's id; null without one. */
-export async function twinOf(
-  models: StoreFolder,
-  model: ManagedModel,
-  component: ComponentId,
-  precision: Precision,
-  sources: readonly Pick<ByteSource, 'name' | 'sha256'>[],
-): Promise<{ readonly id: string; readonly folder: StoreFolder } | null> {
-  for (const id of await models.folders()) {
-    const folder = models.folder(id).folder(component);
-    const stored = id === model.homeOf(component) ? null : await readStoredComponent(folder);
-    if (!stored || stored.sources.length !== sources.length) continue;
-    // The names as well: by its adapter's name a model knows which one it has.
-    const isSame = stored.sources.every(({ name, sha256 }, i) => {
-      const { name: other = '', sha256: sum = null } = sources[i] ?? {};
-      return sum !== null && sum === sha256 && name.split('@')[0] === other.split('@')[0];
-    });
-    if (isSame && model.serves(stored, precision)) return { id, folder };
-  }
-  return null;
+/**
+ * Keeps each part of an added model with the listed model that has it of the same files: it is not fetched again.
+ *
+ * @param isOwn whether the added model keeps a part itself all the same
+ */
+export async function shareParts(
+  manifest: ModelManifest,
+  listed: readonly ModelManifest[],
+  isOwn: (component: ModelComponent) => boolean | Promise<boolean>,
+): Promise<ModelManifest> {
+  const sharing = manifest.components.map(async (component) => {
+    const { keptWith, ...own } = component;
+    const made = makingOf(manifest, own.id);
+    const homes = listed
+      .filter((other) => made !== null && makingOf(other, own.id) === made)
+      .map((other) => other.components.find(({ id }) => id === own.id)?.keptWith ?? other.id);
+    const home = homes.find((id) => id === keptWith) ?? homes[0];
+    return home === undefined || (await isOwn(component)) ? own : { ...own, keptWith: home };
+  });
+  return { ...manifest, components: await Promise.all(sharing) };
+}
+
+/** What a part is made of and kept as, to be compared; null where the manifest has no files of it. */
+function makingOf(manifest: ModelManifest, component: ComponentId): string | null {
+  const { family, components } = manifest;
+  const files = precisions.map((precision) =>
+    filesOf(manifest, component, precision).map(({ bytes: _, sha256: __, ...file }) => file),
+  );
+  const kept = components.find(({ id }) => id === component)?.precisions;
+  return files.flat().length === 0 ? null : JSON.stringify([family, kept, files]);
 }
 
 /**

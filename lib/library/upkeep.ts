@@ -36,10 +36,13 @@ async function verifyPart(
   }
 }
 
-/** Deletes what is stored of a part. */
-export async function deletePart(model: ManagedModel, component: ComponentId): Promise<void> {
-  await deleteComponent(model.folder.folder(component));
-  model.dispatch(component, { type: 'removed' });
+/** Deletes what is stored of a model, but for the parts that another one needs. */
+export async function deleteParts(model: ManagedModel): Promise<void> {
+  for (const { component } of model.parts) {
+    if (model.isSharedInUse(component)) continue;
+    await deleteComponent(model.folder.folder(component));
+    model.dispatch(component, { type: 'removed' });
+  }
   await model.refresh();
 }
 

@@ -22,11 +22,10 @@ export interface ModelSources {
 export async function openModel(id: string, sources: ModelSources): Promise<VideoModel> {
   const { families, manifests, store } = sources;
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(id)) throw unknown(id);
-  const installed = store?.folder(id);
-  const added = await installed?.readText('model.json');
-  if (installed && added) {
+  const added = await store?.folder(id).readText('model.json');
+  if (store && added) {
     const manifest = parseManifest(parseModelJson('model.json', added));
-    return familyOf(families, manifest).openInstalled(manifest, installed);
+    return familyOf(families, manifest).openInstalled(manifest, storeOfModel(store, manifest));
   }
   const { manifest, folder } = await fetchManifest(id, manifests);
   const family = familyOf(families, manifest);

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type LaunchOptions } from 'playwright';
+import type { Backend } from '../../contract';
 import { KinoraError } from '../../contract/errors';
 import { isSoftware } from '../../contract/kernel-setting';
 import { ensureBrowser } from './find';
@@ -53,8 +54,13 @@ export async function testLaunchOptions(): Promise<LaunchOptions> {
   return { executablePath: await ensureBrowser(), args: [...softwareFlags] };
 }
 
-/** What a command says where no GPU is used. */
-export const emulated = 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+/** What a command says where no GPU is used. @param asked the backend that was asked for */
+export function withoutGpu(backend: Backend, asked?: Backend): string {
+  if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+  return asked
+    ? 'The CPU computes (WebAssembly).'
+    : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
+}
 
 /** A running browser and whether its WebGPU is computed on the CPU. */
 export interface StartedBrowser {

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright';
-import { emulated, launchBrowser } from '../browser/launch';
+import { launchBrowser, withoutGpu } from '../browser/launch';
 import { type BarePage, servePages } from '../browser/page-bundle';
 
 /**
@@ -16,7 +16,7 @@ export async function withBarePage<T>(
   try {
     const { browser, software } = await launchBrowser();
     try {
-      if (software) process.stderr.write(`${emulated}\n`);
+      if (software) process.stderr.write(`${withoutGpu('webgpu')}\n`);
       const page = await browser.newPage();
       page.on('pageerror', (error) => process.stderr.write(`${error}\n`));
       await prepare(page);

@@ -215,6 +215,9 @@ const submission = {
   translate: fromOtherServers,
   answer: prediction,
 } as const;
+/** The answer to `usage`. */
+export const noUsage = { per_model_usage: [], daily_usage: [], summary: { total_cost: 0 } };
+
 const usage = {
   path: '/api/v3/user/usage_stats',
   summary: 'Empty: usage is not counted',

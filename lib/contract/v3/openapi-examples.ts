@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { deliveryRecordSchema, listBodySchema, uploadTicketSchema } from './endpoints';
+import { noUsage } from './endpoints';
 import type { ApiErrorBody } from './errors';
 import { ApiError } from './errors';
 import type { PublicOperation } from './openapi-texts';
@@ -171,8 +172,6 @@ const shared: Share = {
   created_at: '2026-03-01T10:30:00.000Z',
   expires_at: '2026-03-02T10:30:00.000Z',
 };
-
-const noUsage = { per_model_usage: [], daily_usage: [], summary: { total_cost: 0 } };
 
 /** One example of the body and of the `data` of the response, by operation. */
 export const operationExamples: Readonly<

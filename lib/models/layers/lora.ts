@@ -273,13 +273,18 @@ export function combineLoras(
   return { branches, deltas };
 }
 
+/** The rank of a branch whose factors have this rank together: kernels read four numbers at a time. */
+export function branchRank(rank: number): number {
+  return 4 * Math.ceil(rank / 4);
+}
+
 function concatenate(
   list: readonly { readonly factors: LoraFactors; readonly scale: number }[],
   out: number,
   inner: number,
 ): LoraBranch {
   const ranks = (of: typeof list) => of.reduce((sum, { factors }) => sum + factors.rank, 0);
-  const rank = 4 * Math.ceil(ranks(list) / 4);
+  const rank = branchRank(ranks(list));
   const down = new Float32Array(rank * inner);
   const up = new Float32Array(out * rank);
   let first = 0; // rank rows filled so far

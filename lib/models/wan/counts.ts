@@ -3,6 +3,7 @@ import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
 import type { ComponentRecipe } from '../../weights/store/recipe';
+import { branchRank } from '../layers/lora';
 import type { TensorShapes } from '../layers/tensors';
 import { maxPromptTokens } from '../umt5/config';
 import { passFlops } from './flops';
@@ -61,7 +62,7 @@ export function countWan(
     weightBytes: (stage) => bytes[stage],
     async planMemory({ kernels = 'exact', decoder, adapters = [], ...request }) {
       const chosen = usualChoice(kernels);
-      const rank = adapters.reduce((sum, adapter) => sum + (adapter.rank ?? 0), 0);
+      const rank = branchRank(adapters.reduce((sum, adapter) => sum + (adapter.rank ?? 0), 0));
       const up = new (adapters.every(({ bits }) => bits === 16) ? Uint16Array : Float32Array)();
       const branches = new Map(
         Array.from({ length: config.transformer.num_layers }, (_, block) =>

@@ -31,6 +31,21 @@ test('a model that is counted by its configuration is the one that would be open
   }
 });
 
+test('the factors of an adapter are counted as a run has them: four of their rank at a time', async () => {
+  const manifest = tinyManifest();
+  const counted = await wan22Family.count(manifest.precision, tinyFolder);
+  const native = { ...manifest.nativeSizes['1280*720'], frames: manifest.maxClipFrames };
+  const peak = async (rank: number) =>
+    (
+      await counted.planMemory({
+        native,
+        adapters: [{ repository: 'a/b', path: 'c', scale: 1, rank, bits: 16 }],
+      })
+    ).full;
+  expect(await peak(5)).toEqual(await peak(8));
+  expect(await peak(5)).not.toEqual(await peak(4));
+});
+
 /**
  * Seconds on two cores of a server.
  */

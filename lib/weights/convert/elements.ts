@@ -37,19 +37,18 @@ const codecs: Readonly<Record<string, KnownCodec>> = {
 };
 
 /** Types that no weight is stored in; a single number of them, such as the alpha of a LoRA, is read all the same. */
-const wideNumbers = { F64: Float64Array, I64: BigInt64Array, U64: BigUint64Array };
-const numbers = {
-  I32: Int32Array,
-  U32: Uint32Array,
-  I16: Int16Array,
-  U16: Uint16Array,
-  I8: Int8Array,
-};
-type NumberArray = (new (
-  bytes: ArrayBuffer,
-) => ArrayLike<number | bigint>) &
-  Pick<Int8ArrayConstructor, 'BYTES_PER_ELEMENT'>;
-const numberArrays = new Map<string, NumberArray>(Object.entries({ ...wideNumbers, ...numbers }));
+const numberArrays = new Map(
+  Object.entries({
+    F64: Float64Array,
+    I64: BigInt64Array,
+    U64: BigUint64Array,
+    I32: Int32Array,
+    U32: Uint32Array,
+    I16: Int16Array,
+    U16: Uint16Array,
+    I8: Int8Array,
+  }),
+);
 
 /**
  * Geometry of an element type, by the name that safetensors or GGML gives it.
@@ -81,7 +80,7 @@ function codecOf(dtype: string, tensor: string): KnownCodec {
 export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string): Float32Array {
   const Numbers = numberArrays.get(dtype);
   if (Numbers && (dtype === 'F64' || bytes.length === Numbers.BYTES_PER_ELEMENT)) {
-    return Float32Array.from(new Numbers(bytes.slice().buffer), Number);
+    return Float32Array.from<number | bigint>(new Numbers(bytes.slice().buffer), Number);
   }
   const codec = codecOf(dtype, tensor);
   const elements = elementCount(bytes, codec, dtype, tensor);

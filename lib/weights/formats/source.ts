@@ -93,6 +93,11 @@ export function truncated(name: string, needed: number, size: number): KinoraErr
   );
 }
 
+/** Whether a file counts as not there: what systems write beside others (`.DS_Store`, `._name`) is no part of a model. */
+export function isHidden(path: string): boolean {
+  return /(^|\/)\.[^/]*$/.test(path);
+}
+
 /**
  * A path of a model folder, checked. Index files name other files, and they come from outside: nothing
  * may lead out of the folder.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseAddress, parseHub } from './address';
+import { parseAddress, parseHub, parseHubAddress } from './address';
 
 const hub = 'https://huggingface.co';
 const file = (path: string, revision = 'main') => ({
@@ -17,6 +17,8 @@ describe('an address of the hub', () => {
     ['huggingface.co/owner/na.me-1/b.gguf', file('b.gguf')],
     ['hf.co/owner/na.me-1/b.gguf', file('b.gguf')],
     ['hf://owner/na.me-1/b.gguf', file('b.gguf')],
+    ['hf://owner/na.me-1/resolve/refs%2Fpr%2F1/b.gguf', file('b.gguf', 'refs/pr/1')],
+    ['owner/na.me-1/resolve/refs%2Fpr%2F1/a%20b.gguf?x', file('a b.gguf', 'refs/pr/1')],
     ['https://hf.co/owner/na.me-1/blob/dev/a/b.gguf', file('a/b.gguf', 'dev')],
     [
       'https://huggingface.co/owner/na.me-1/resolve/main/a%20b.gguf?download=true',
@@ -53,6 +55,12 @@ describe('an address of the hub', () => {
   });
 });
 
+test('where it has to be on the hub, a link elsewhere is refused, named without its query', () => {
+  const link = () => parseHubAddress('https://example.org/a.gguf?key=secret', hub);
+  expect(link).toThrow(/example\.org\/a\.gguf" .*not on the hub(?!.*secret)/);
+  expect(parseHubAddress('owner/na.me-1/b.gguf', hub)).toEqual(file('b.gguf'));
+});
+
 test('a file elsewhere stays a link', () => {
   const url = 'https://example.org/files/lora.safetensors?key=1';
   expect(parseAddress(url, hub)).toEqual({ kind: 'link', url });
@@ -78,6 +86,7 @@ test.each([
   'https://huggingface.co/owner/name/resolve/main',
   'https://huggingface.co/owner/name/tree/main/folder',
   'https://huggingface.co/owner/name/resolve/main/%E0%A4%A',
+  'owner/name/%E0%A4%A',
   'http://example.org/file.safetensors',
   'ftp://example.org/file.safetensors',
   'file:///etc/passwd',

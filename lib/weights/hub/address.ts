@@ -1,16 +1,16 @@
 import { bareAddress, KinoraError } from '../../contract';
 
-/** Something on the hub or on the web that can be fetched. */
-export type Address =
+/** Something on the hub that can be fetched. */
+export type HubAddress =
   | { readonly kind: 'repository'; readonly repository: string; readonly revision: string }
   | {
       readonly kind: 'file';
       readonly repository: string;
       readonly revision: string;
       readonly path: string;
-    }
-  /** A file of any web server. */
-  | { readonly kind: 'link'; readonly url: string };
+    };
+/** The same, or a file of any web server. */
+export type Address = HubAddress | { readonly kind: 'link'; readonly url: string };
 
 /** Hosts that are the public hub, whatever hub is set. */
 const publicHosts = ['huggingface.co', 'www.huggingface.co', 'hf.co'];
@@ -32,7 +32,7 @@ export function parseAddress(text: string, hub: string, revision = 'main'): Addr
     const host = publicHosts.find((known) => trimmed.startsWith(`${known}/`));
     return host
       ? parseAddress(`https://${trimmed}`, hub, revision)
-      : ofHub(trimmed, plainParts(trimmed), revision);
+      : ofHub(trimmed, partsOf(trimmed, trimmed), revision);
   }
   let url: URL;
   try {
@@ -41,16 +41,23 @@ export function parseAddress(text: string, hub: string, revision = 'main'): Addr
     throw invalid(trimmed, 'it is not a link that can be read');
   }
   if (url.protocol === 'hf:')
-    return ofHub(trimmed, plainParts(trimmed.slice(3).replace(/^\/+/, '')), revision);
+    return ofHub(trimmed, partsOf(trimmed, trimmed.slice(3).replace(/^\/+/, '')), revision);
   const base = new URL(hub);
   const prefix = base.pathname.endsWith('/') ? base.pathname : `${base.pathname}/`;
   if (url.origin === base.origin && url.pathname.startsWith(prefix)) {
-    return ofHub(trimmed, decodedParts(trimmed, url.pathname.slice(prefix.length)), revision);
+    return ofHub(trimmed, partsOf(trimmed, url.pathname.slice(prefix.length)), revision);
   }
   if (publicHosts.includes(url.hostname)) {
-    return ofHub(trimmed, decodedParts(trimmed, url.pathname.slice(1)), revision);
+    return ofHub(trimmed, partsOf(trimmed, url.pathname.slice(1)), revision);
   }
   return { kind: 'link', url: checkLink(trimmed, url) };
+}
+
+/** As {@link parseAddress}, of what has to be on the hub. @throws KinoraError `ADDRESS_INVALID` */
+export function parseHubAddress(text: string, hub: string, revision?: string): HubAddress {
+  const address = parseAddress(text, hub, revision);
+  if (address.kind !== 'link') return address;
+  throw invalid(text, `it is not on the hub ${hub}; download the file and choose it`);
 }
 
 /**
@@ -109,14 +116,13 @@ function ofHub(text: string, parts: string[], revision: string): Address {
   return { kind: 'file', repository, revision, path: rest.join('/') };
 }
 
-function plainParts(path: string): string[] {
-  return path.replace(/[?#].*$/, '').split('/');
-}
-
 /** A name that is decoded may have a slash in it, as a revision has. */
-function decodedParts(text: string, path: string): string[] {
+function partsOf(text: string, path: string): string[] {
   try {
-    return path.split('/').map(decodeURIComponent);
+    return path
+      .replace(/[?#].*$/, '')
+      .split('/')
+      .map(decodeURIComponent);
   } catch {
     throw invalid(text, 'it has a "%" that stands for nothing');
   }

@@ -170,3 +170,34 @@ test('an answer that is not the API is refused', async () => {
     });
   }
 });
+
+test.each(['file', 'link'] as const)(
+  'a %s that an impatient client found is confirmed with the patience of the one that fetches it',
+  async (kind) => {
+    const [brief, patient] = [client(1), client(4)];
+    const path = 'deep/er/weights a+b.gguf';
+    const found =
+      kind === 'file'
+        ? await brief.file({ repository, path, revision: 'main' })
+        : await brief.link(`${brief.fileUrl(repository, 'main', path)}?token=secret`);
+    expect(found.name).not.toContain('secret');
+    const { signal } = new AbortController();
+    const away = () => hub.fail({ fault: { kind: 'status', status: 503 }, times: 3 });
+    away();
+    await expect(found.confirm(signal, brief)).rejects.toMatchObject({ code: 'HUB_BUSY' });
+    hub.heal();
+    away();
+    await found.confirm(signal, patient);
+  },
+);
+
+test('no message on a link names its query', async () => {
+  const url = `${hub.url}/nowhere.bin?token=secret`;
+  await expect(client().link(url)).rejects.toThrow(/nowhere\.bin(?!.*secret)/);
+  const page = new HubClient(hub.url, {
+    fetch: async () => new Response('<html>', { headers: { 'Content-Type': 'text/html' } }),
+  });
+  await expect(page.link(url)).rejects.toThrow(/nowhere\.bin(?!.*secret)/);
+  hub.fail({ fault: { kind: 'status', status: 503 }, times: 9 });
+  await expect(client().link(url)).rejects.toThrow(/nowhere\.bin(?!.*secret)/);
+});

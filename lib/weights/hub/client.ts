@@ -1,9 +1,9 @@
 import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
-import { groupPairs, KinoraError, type SourceFile, servedName } from '../../contract';
+import { bareAddress, groupPairs, KinoraError, type SourceFile, servedName } from '../../contract';
 import { untilAborted } from '../../contract/until-aborted';
 import { untilStalled } from '../../contract/until-stalled';
-import { SourceChanged } from '../formats/source';
+import { isHidden, SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
 import {
   type Clock,
@@ -76,9 +76,10 @@ export interface RemoteFile {
   /**
    * Asks anew what the file is, and where.
    *
+   * @param by the client that fetches it: it may have more patience than the one that found the file
    * @throws SourceChanged when it is another file by now
    */
-  confirm(signal: AbortSignal): Promise<void>;
+  confirm(signal: AbortSignal, by: HubClient): Promise<void>;
 }
 
 /** Options of {@link HubClient}; all for tests, except `onWait` and `token`. */
@@ -152,9 +153,9 @@ export class HubClient {
       gitSha1,
       page: this.page(source.repository),
       url: () => this.fileUrl(source.repository, current.revision, source.path),
-      confirm: async (abort) => {
-        this.#listings.delete(`${source.repository}@${source.revision}`);
-        current = await this.#find(source, abort);
+      confirm: async (abort, by) => {
+        by.#listings.delete(`${source.repository}@${source.revision}`);
+        current = await by.#find(source, abort);
         const { file } = current;
         if (file.identity !== identity || file.bytes !== bytes) {
           throw new SourceChanged(`${source.repository}/${source.path}`);
@@ -174,7 +175,7 @@ export class HubClient {
       throw new KinoraError('LINK_UNREACHABLE', thrown.message, { cause: thrown });
     });
     return {
-      name: url,
+      name: bareAddress(url),
       fileName,
       size,
       identity,
@@ -182,9 +183,10 @@ export class HubClient {
       gitSha1: null,
       page: null,
       url: () => url,
-      confirm: async (abort) => {
-        const now = await this.#ask(url, abort);
-        if (now.size !== size || now.identity !== identity) throw new SourceChanged(url);
+      confirm: async (abort, by) => {
+        const now = await by.#ask(url, abort);
+        if (now.size === size && now.identity === identity) return;
+        throw new SourceChanged(bareAddress(url));
       },
     };
   }
@@ -236,8 +238,7 @@ export class HubClient {
     const options = { ...common, repo: repository, revision: commit ?? revision, recursive: true };
     for await (const item of listFiles(options)) {
       const { type, path, size, oid, lfs } = entrySchema.parse(item);
-      // macOS puts `._name` beside what it copies.
-      if (type !== 'file' || /(^|\/)\._/.test(path)) continue;
+      if (type !== 'file' || isHidden(path)) continue;
       const sha256 = lfs && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null;
       const identity = sha256 ?? oid ?? `${size}`;
       const gitSha1 = !lfs && oid && /^[0-9a-f]{40}$/.test(oid) ? oid : null;
@@ -296,12 +297,13 @@ export class HubClient {
   }
 
   async #ask(url: string, signal?: AbortSignal): Promise<ReturnType<typeof describe>> {
-    const retries = this.retryBudget(`file ${url}`);
+    const name = bareAddress(url);
+    const retries = this.retryBudget(`file ${name}`);
     for (;;) {
       try {
         return await this.#inTime(signal, async (abort) => {
           const init: RequestInit = { headers: { Range: 'bytes=0-0' }, signal: abort };
-          const response = await request(this.fetch, this.clock, url, url, null, init);
+          const response = await request(this.fetch, this.clock, name, url, null, init);
           // A body that has ended needs no cancel.
           await response.body?.cancel().catch(() => undefined);
           return describe(response, url);
@@ -342,13 +344,14 @@ async function readable(response: Response, subject: string): Promise<Response> 
 
 function describe(response: Response, url: string) {
   const { headers } = response;
+  const name = bareAddress(url);
   if (headers.get('content-type')?.startsWith('text/html')) {
-    throw new KinoraError('HUB_ANSWER_INVALID', `${url} is a web page, not a file.`);
+    throw new KinoraError('HUB_ANSWER_INVALID', `${name} is a web page, not a file.`);
   }
   const size =
     response.status === 206 ? (contentRange(headers)?.size ?? null) : bodyLength(headers);
   if (size === null || response.status === 416) {
-    throw new KinoraError('HUB_ANSWER_INVALID', `${url} does not tell how large it is.`);
+    throw new KinoraError('HUB_ANSWER_INVALID', `${name} does not tell how large it is.`);
   }
   const etag = plainEtag(headers.get('etag')) ?? headers.get('last-modified') ?? '';
   const addresses = [url, response.url || url];

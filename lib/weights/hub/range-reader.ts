@@ -230,7 +230,7 @@ export class RangeReader {
     if (!(failure instanceof MismatchingAnswer || gone)) return failure;
     const before = this.file.url();
     try {
-      await this.file.confirm(signal);
+      await this.file.confirm(signal, this.client);
     } catch (reason) {
       return reason instanceof SourceChanged ? reason : failure;
     }

@@ -6,15 +6,11 @@ import { createChecksum, createSourceHash } from './hashes';
 import type { InstallOptions } from './installation';
 import { Journal } from './journal';
 import { checkRecipe, layoutOf } from './layout';
-import { type ComponentManifest, readManifest, writeManifest } from './manifest';
-import { discard, prepare, removeTraces } from './resume';
-import { openPack } from './stored';
+import { readManifest, writeManifest } from './manifest';
+import { prepare, removeTraces } from './resume';
 import { readPartial } from './streamed-file';
 import { describe, fingerprint } from './summary';
 import { locatedTensor, planUnits, unitBytes } from './units';
-
-/** Bytes that are copied at a time. */
-const copiedBytes = 8 * 2 ** 20;
 
 /**
  * Installs a component: streams its files, converts each unit and writes it to its place, and notes it in
@@ -52,8 +48,6 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     await removeTraces(folder);
     return complete.stored;
   }
-  const twin = options.twin && (await readManifest(options.twin));
-  if (options.twin && twin?.plan === print) return copyTwin(options.twin, twin, options);
   const journal = await Journal.open(folder, checksum);
   const installation = { options, plan, layout, print, journal, hash, checksum };
   try {
@@ -70,37 +64,6 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
     if (isLost(thrown)) await folder.clear();
     throw thrown;
   }
-}
-
-/** @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_TRUNCATED` where it is not whole; the signal's reason */
-async function copyTwin(
-  twin: StoreFolder,
-  manifest: ComponentManifest,
-  { folder, sources, signal, onProgress }: InstallOptions,
-): Promise<StoredComponent> {
-  await discard(folder);
-  const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
-  let bytesStored = 0;
-  for (const [name, bytes] of Object.entries(manifest.files)) {
-    const pack = await openPack(twin, name, bytes);
-    const writer = await folder.write(name);
-    try {
-      for (let start = 0; start < bytes; start += copiedBytes) {
-        signal.throwIfAborted();
-        const piece = await pack.read(start, Math.min(bytes, start + copiedBytes));
-        await writer.write(start, piece);
-        bytesStored += piece.length;
-        const bytesDone = Math.round((bytesTotal * bytesStored) / manifest.stored.bytesStored);
-        onProgress?.({ bytesDone, bytesTotal, bytesStored });
-      }
-      await writer.flush();
-    } finally {
-      await writer.close();
-    }
-  }
-  await writeManifest(folder, manifest);
-  await removeTraces(folder);
-  return manifest.stored;
 }
 
 /** An installation that was not brought to its end. */

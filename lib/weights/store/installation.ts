@@ -29,8 +29,6 @@ export interface InstallOptions {
   readonly sources: readonly ByteSource[];
   /** What the manifest calls them: `owner/name/path@revision`; their own names when absent. */
   readonly sourceNames?: readonly string[];
-  /** The component of another model: where the very same is to be installed, it is copied and nothing is fetched. */
-  readonly twin?: StoreFolder;
   /** By the source names of the recipe; each `file` is one of `sources`. */
   readonly tensors: ReadonlyMap<string, LocatedTensor>;
   /** Kept and verified with its weights. */

@@ -2,8 +2,8 @@ import type { ModelManifest } from '../../contract';
 import type { StoreFolder } from './folder';
 
 /**
- * The folder of a model that comes with Kinora. A component that its manifest keeps with another model lies in that
- * model's folder: both read the same files.
+ * The folder of a model. A component that its manifest keeps with another model lies in that model's folder: both
+ * read the same files.
  *
  * @param models the folder of all models
  */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { submitSchema } from '../../../lib/contract/v3';
+import { noUsage, submitSchema } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
 import { takesFor } from '../../jobs';
 import type { Handlers } from './index';
@@ -20,8 +20,6 @@ const descriptions: Readonly<Record<string, string>> = {
   'i2v-720p-lora-ultra-fast':
     'As i2v-720p-lora, by the ultra-fast profile of the worker’s model: a few steps with an adapter that was distilled for them and without guidance, decoded by a small decoder. About a twentieth of the work with Wan2.2-TI2V-5B; motion, colours and fine detail may suffer. num_inference_steps, guidance_scale, flow_shift and negative_prompt are checked, but have no effect where an adapter is installed. A worker without one takes at most 20 steps, some of them from a cache where the model has ratios for it.',
 };
-
-const usage = async () => ({ per_model_usage: [], daily_usage: [], summary: { total_cost: 0 } });
 
 /** What tools of this API family read. */
 export const catalogueHandlers = {
@@ -66,6 +64,6 @@ export const catalogueHandlers = {
   pricing: async () => ({ unit_price: 0 }),
   price: async () => ({ price: 0, discounted_price: 0 }),
   billings: async (_, { body: { page } }) => ({ page, total: 0, items: [] }),
-  usage,
-  usageByBody: usage,
+  usage: async () => noUsage,
+  usageByBody: async () => noUsage,
 } as const satisfies Handlers;

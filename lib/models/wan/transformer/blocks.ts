@@ -48,12 +48,9 @@ class BufferSet {
     dims: readonly number[],
     category: Category,
   ): DeviceTensor<T> {
-    const key = category === 'lora' ? `${name} ${dtype} ${dims}` : name;
+    const key = `${name} ${dtype} ${dims}`;
     const tensor = this.#tensors.get(key) ?? this.scope.tensor(dtype, dims, category);
     this.#tensors.set(key, tensor);
-    if (tensor.dtype !== dtype || tensor.dims.join() !== dims.join()) {
-      throw new TypeError(`${name} is not alike in all blocks`);
-    }
     return tensor as DeviceTensor<T>;
   }
 }
