@@ -134,22 +134,26 @@ export class Library implements LibraryApi {
     id: string,
     precision: Precision,
     adapters?: AdapterChoices,
+    without?: readonly ComponentId[],
   ): Promise<DownloadPlan> {
     await this.#start();
     const model = this.#registry.get(id);
     const storage = await this.#readStorage();
     const client = this.#hubs.brief();
     const { models } = this.#environment;
-    return planDownload(model, precision, { client, storage, models, adapters });
+    const only = wantedOf(model, adapters, without);
+    return planDownload(model, precision, { client, storage, models, adapters, only });
   }
 
-  async download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void> {
+  async download(
+    id: string,
+    precision: Precision,
+    adapters?: AdapterChoices,
+    without?: readonly ComponentId[],
+  ): Promise<void> {
     const model = await this.#own(id);
     if (adapters) await this.#registry.chooseAdapters(model, adapters);
-    const components = model.parts
-      .map(({ component }) => component)
-      .filter((component) => isWanted(model.manifest, component, model.adapters));
-    await this.#downloads.start(model, precision, components);
+    await this.#downloads.start(model, precision, wantedOf(model, adapters, without));
     this.#changedOnDisk();
   }
 
@@ -378,4 +382,15 @@ class Throttle {
       this.call();
     }, betweenMs);
   };
+}
+
+/** The parts of a download with these adapters. */
+function wantedOf(
+  { manifest, parts, adapters: before }: ManagedModel,
+  adapters: AdapterChoices | undefined = before,
+  without: readonly ComponentId[] = [],
+): readonly ComponentId[] {
+  return parts
+    .map(({ component }) => component)
+    .filter((one) => isWanted(manifest, one, adapters) && !without.includes(one));
 }

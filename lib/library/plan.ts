@@ -2,8 +2,6 @@ import {
   type AdapterChoices,
   type ComponentId,
   type DownloadPlan,
-  isFaster,
-  isWanted,
   KinoraError,
   type Precision,
   type StorageReport,
@@ -14,7 +12,7 @@ import type { HubClient } from '../weights/hub';
 import { installProgress, type StoreFolder } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { configurationOf, filesOf, twinOf } from './sources';
+import { configurationOf, filesOf, isWithheld, twinOf } from './sources';
 
 /** What a download is planned from. */
 export interface PlanContext {
@@ -26,8 +24,8 @@ export interface PlanContext {
   readonly local?: LocalFiles;
   /** Those chosen before when absent. */
   readonly adapters?: AdapterChoices | undefined;
-  /** The components to count; all when absent. */
-  readonly only?: readonly ComponentId[];
+  /** The components to count. */
+  readonly only: readonly ComponentId[];
   readonly signal?: AbortSignal;
 }
 
@@ -43,20 +41,23 @@ export async function planDownload(
 ): Promise<DownloadPlan> {
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
-  const selected = model.parts.filter(({ component }) =>
-    only ? only.includes(component) : isWanted(model.manifest, component, adapters),
-  );
   const parts = await Promise.all(
-    selected.map(async ({ component }) => {
+    only.map(async (component) => {
       const picked = local?.get(component);
+      const replaced = model.stored.find((one) => one.component === component);
+      if (replaced && model.has(component, precision, adapters) && !picked) {
+        const files = replaced.sources.map(({ name, bytes }) => ({
+          name: name.split('@')[0] ?? name,
+          bytes,
+        }));
+        const bytesTotal = sum(files);
+        return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
+      }
       const sources = picked
         ? picked.map(localSource)
         : await remoteFiles(model, component, { precision, adapters, client, signal });
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
-      const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
-      if (model.has(component, precision, adapters) && !picked) {
-        return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
-      }
+      const bytesTotal = sum(files);
       const begun = await progressOf(model, component, precision, sources);
       const twin = await twinOf(models, model, component, precision, sources);
       const bytesLeft = twin ? 0 : Math.max(0, bytesTotal - begun.bytesDone);
@@ -64,7 +65,6 @@ export async function planDownload(
       const whole =
         plan && isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;
       const store = Math.max(0, (whole ?? bytesTotal) - begun.bytesStored);
-      const replaced = model.stored.find((one) => one.component === component);
       const freed = replaced?.bytesStored ?? begun.bytesFreed;
       return { part: { component, files, bytesLeft, bytesTotal }, store, freed };
     }),
@@ -74,6 +74,10 @@ export async function planDownload(
   const freed = parts.reduce((sum, part) => sum + part.freed, 0);
   const left = storage.quota - storage.usage - store + freed;
   return { parts: parts.map(({ part }) => part), download, store, storage, left };
+}
+
+function sum(files: readonly { readonly bytes: number }[]): number {
+  return files.reduce((bytes, file) => bytes + file.bytes, 0);
 }
 
 /** @throws KinoraError `STORAGE_FULL` with the numbers, when it does not fit */
@@ -136,9 +140,8 @@ async function remoteFiles(
       }),
     );
   } catch (thrown) {
-    const gone = thrown instanceof KinoraError && thrown.code === 'HUB_NOT_FOUND';
     // The download itself reports it at this part, and fetches the others.
-    if (gone && isFaster(model.manifest, component)) return [];
+    if (isWithheld(thrown)) return [];
     throw thrown;
   }
 }
