@@ -1,5 +1,5 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
-import type { DeviceReport, EngineCounters, KernelCheck } from './engine';
+import type { DeviceReport, KernelCheck, RunCounters } from './engine';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { Precision } from './manifest';
 import type { Backend } from './prediction';
@@ -76,7 +76,7 @@ export interface HeadlessApi extends HeadlessLibraryApi {
   cancel(): void;
   probe(): Promise<DeviceReport>;
   selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
-  counters(): Promise<EngineCounters>;
+  counters(): Promise<RunCounters>;
   /** Starts a download of a finished video in the browser. */
   download(videoFile: string): Promise<void>;
 }

@@ -254,10 +254,7 @@ export interface LibraryApi {
   /** Removes an added model or tool from the list and deletes its stored files. */
   forgetModel(id: string): Promise<void>;
 
-  /**
-   * @param adapters those chosen before, or the first, when absent
-   * @param without parts that are not fetched
-   */
+  /** @param adapters those chosen before, or the first, when absent @param without parts not to fetch */
   planDownload(
     id: string,
     precision: Precision,

@@ -130,12 +130,8 @@ export class Library implements LibraryApi {
     this.#changedOnDisk();
   }
 
-  async planDownload(
-    id: string,
-    precision: Precision,
-    adapters?: AdapterChoices,
-    without?: readonly ComponentId[],
-  ): Promise<DownloadPlan> {
+  async planDownload(...args: Parameters<LibraryApi['planDownload']>): Promise<DownloadPlan> {
+    const [id, precision, adapters, without] = args;
     await this.#start();
     const model = this.#registry.get(id);
     const storage = await this.#readStorage();
@@ -145,12 +141,8 @@ export class Library implements LibraryApi {
     return planDownload(model, precision, { client, storage, models, adapters, only });
   }
 
-  async download(
-    id: string,
-    precision: Precision,
-    adapters?: AdapterChoices,
-    without?: readonly ComponentId[],
-  ): Promise<void> {
+  async download(...args: Parameters<LibraryApi['download']>): Promise<void> {
+    const [id, precision, adapters, without] = args;
     const model = await this.#own(id);
     if (adapters) await this.#registry.chooseAdapters(model, adapters);
     await this.#downloads.start(model, precision, wantedOf(model, adapters, without));

@@ -46,12 +46,9 @@ export async function planDownload(
       const picked = local?.get(component);
       const replaced = model.stored.find((one) => one.component === component);
       if (replaced && model.has(component, precision, adapters) && !picked) {
-        const files = replaced.sources.map(({ name, bytes }) => ({
-          name: name.split('@')[0] ?? name,
-          bytes,
-        }));
-        const bytesTotal = sum(files);
-        return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
+        const files = replaced.sources.map(({ name, bytes }) => ({ name: path(name), bytes }));
+        const part = { component, files, bytesLeft: 0, bytesTotal: sum(files) };
+        return { part, store: 0, freed: 0 };
       }
       const sources = picked
         ? picked.map(localSource)
@@ -75,6 +72,9 @@ export async function planDownload(
   const left = storage.quota - storage.usage - store + freed;
   return { parts: parts.map(({ part }) => part), download, store, storage, left };
 }
+
+/** The name of a stored file without its revision. */
+const path = (name: string) => name.replace(/@[^@]*$/, '');
 
 function sum(files: readonly { readonly bytes: number }[]): number {
   return files.reduce((bytes, file) => bytes + file.bytes, 0);
