@@ -23,7 +23,7 @@ test('pages that were made are used until one of their sources is another', asyn
 
   const list = JSON.parse(await readFile(path.join(folder, 'sources.json'), 'utf8'));
   const sources = list.map(([file]: [string]) => file);
-  const used = ['lib/engine/engine.ts', 'workers/engine.ts', 'app/texts/en/form.json'];
+  const used = ['lib/engine/engine.ts', 'workers/engine.ts', 'app/headless/main.ts'];
   expect(sources).toEqual(expect.arrayContaining([...used, 'package-lock.json']));
   const checkout = path.join(work, 'checkout');
   for (const file of sources) {
