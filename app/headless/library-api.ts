@@ -15,10 +15,8 @@ export function createLibraryApi(picked: (id: string) => readonly File[]): Headl
     snapshot: () => library.call((api) => api.snapshot()),
     setHub: (base) => library.call((api) => api.setHub(base)),
     forgetModel: (id) => library.call((api) => api.forgetModel(id)),
-    planDownload: (id, precision, adapters) =>
-      library.call((api) => api.planDownload(id, precision, adapters)),
-    downloadModel: (id, precision, adapters) =>
-      library.call((api) => api.download(id, precision, adapters)),
+    planDownload: (...args) => library.call((api) => api.planDownload(...args)),
+    downloadModel: (...args) => library.call((api) => api.download(...args)),
     pause: (id, component) => library.call((api) => api.pause(id, component)),
     verify: (id) => library.call((api) => api.verify(id)),
     deleteModel: (id) => library.call((api) => api.deleteModel(id)),

@@ -43,7 +43,7 @@ export function PlanTable(props: { plan: DownloadPlan; components: readonly Mode
           </tr>
         </thead>
         <tbody>
-          {parts.map(({ component, bytesLeft, files }) => (
+          {parts.map(({ component, bytesLeft, bytesTotal, files }) => (
             <tr key={component}>
               <th scope="row">
                 {componentText(component, 'name', components)}
@@ -54,7 +54,13 @@ export function PlanTable(props: { plan: DownloadPlan; components: readonly Mode
                     : t('models.files', { count: files.length })}
                 </small>
               </th>
-              <td>{bytesLeft === 0 ? t('models.tickHere') : formatBytes(bytesLeft)}</td>
+              <td>
+                {bytesTotal === 0
+                  ? t('models.notOnHub')
+                  : bytesLeft === 0
+                    ? t('models.tickHere')
+                    : formatBytes(bytesLeft)}
+              </td>
             </tr>
           ))}
         </tbody>

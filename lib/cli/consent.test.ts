@@ -74,6 +74,13 @@ it('says what would be fetched, its licence, where to, and the free space before
   ]);
 });
 
+it('says which part the hub does not have', () => {
+  const gone = { component: 'safety_checker', files: [], bytesLeft: 0, bytesTotal: 0 } as const;
+  const known = { ...plan, parts: [...plan.parts, gone] };
+  const text = offerText({ manifest, precision: 'int8', plan: known, hub: 'h', home: '/models' });
+  expect(text).toMatch(/^ {2}Safety checker not on the hub/m);
+});
+
 it('says of the chosen adapters alone what their licences are and forbid', async () => {
   const file = new URL('../../public/models/wan2.2-ti2v-5b.json', import.meta.url);
   const real = parseManifest(JSON.parse(await readFile(file, 'utf8')));

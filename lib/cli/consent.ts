@@ -87,7 +87,8 @@ function partLine(
   { component, files, bytesLeft, bytesTotal }: DownloadPlan['parts'][number],
   manifest: Offer['manifest'],
 ) {
-  const size = bytesLeft === 0 ? 'here' : formatBytes(bytesLeft);
+  const known = bytesLeft === 0 ? 'here' : formatBytes(bytesLeft);
+  const size = bytesTotal === 0 ? 'not on the hub' : known;
   const from = files.length === 1 ? files[0]?.name : `${files.length} files`;
   const rest = bytesLeft > 0 && bytesLeft < bytesTotal ? ` of ${formatBytes(bytesTotal)}` : '';
   return `  ${componentName(component, manifest).padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;

@@ -71,6 +71,12 @@ it('is one bar over all parts on a terminal', () => {
   expect(bar.trimEnd().length).toBeLessThan(80);
 });
 
+it('names a part that failed, with its remedy', () => {
+  const error = { code: 'HUB_NOT_FOUND', message: 'There is no a/b.', remedy: 'Check.' } as const;
+  const failed = entry({ ...vae, status: 'failed', error });
+  expect(written(false, failed, failed)).toBe('VAE: There is no a/b. Check.\n');
+});
+
 it('says once why it waits, and once each thing that should be known', () => {
   const error = { code: 'HUB_UNREACHABLE', message: 'It is away.', remedy: 'Wait.' } as const;
   const waits = entry({ ...vae, status: 'paused', pausedBy: 'network', error });

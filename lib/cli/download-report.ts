@@ -77,6 +77,7 @@ function paceOf(bytesLeft: number, bytesPerSecond: number): string {
 
 /** A notice beside the numbers. */
 function noticeOf({ status, pausedBy, notice, error }: PartState): string | undefined {
+  if (status === 'failed' && error) return `${error.message} ${error.remedy}`;
   if (status === 'paused' && pausedBy === 'network') {
     return `waiting for the hub. ${error?.message ?? ''}`.trimEnd();
   }

@@ -1,6 +1,7 @@
 import {
   type AdapterChoices,
   adapterOffers,
+  type ComponentId,
   entriesOf,
   guidanceOffers,
   KinoraError,
@@ -8,6 +9,7 @@ import {
   type ModelEntry,
   type PartState,
   type Precision,
+  toKinoraError,
 } from '../contract';
 import { formatBytes } from '../contract/format';
 import type { HeadlessEvent } from '../contract/headless';
@@ -31,8 +33,11 @@ export interface FetchOptions {
   readonly yes: boolean;
   /** The terms of use are accepted by the command line. */
   readonly acceptTerms: boolean;
-  /** Whether a missing safety checker is fetched for a model that is ready without it. */
-  readonly withChecker?: boolean;
+  /**
+   * Whether a missing safety checker is fetched for a model that is ready without it; false: it is not fetched
+   * at all. When absent, it is fetched with the others.
+   */
+  readonly safetyChecker?: boolean;
 }
 
 /**
@@ -48,8 +53,12 @@ export async function fetchModel(
   id: string,
   options: FetchOptions,
 ): Promise<ModelEntry> {
-  await fetchEntry(command, session, await session.model(id), options);
-  return session.model(id);
+  const before = await session.model(id);
+  const failure = await fetchEntry(command, session, before, options).catch(toKinoraError);
+  const now = await session.model(id);
+  // A part that a run does not need was named where it failed.
+  if (failure && (before.ready || !now.ready || command.signal.aborted)) throw failure;
+  return now;
 }
 
 /** Opens the browser that stores a model, and downloads the model where it is missing. */
@@ -69,7 +78,7 @@ export async function fetchEntry(
   command: Command,
   session: LibrarySession,
   entry: LibraryEntry,
-  { precision: requested, adapters: named, yes, acceptTerms, withChecker = false }: FetchOptions,
+  { precision: requested, adapters: named, yes, acceptTerms, safetyChecker }: FetchOptions,
 ): Promise<void> {
   const { manifest } = entry;
   const { id } = manifest;
@@ -77,7 +86,8 @@ export async function fetchEntry(
   const isOther = entry.origin !== 'bundled' && precision !== entry.precision;
   const lacksChecker = entry.parts.some(isMissingChecker);
   const adapters = named ? adaptersNamed(manifest, named) : entry.adapters;
-  const isRequested = isOther || (withChecker && lacksChecker) || named !== undefined;
+  const without: ComponentId[] = safetyChecker === false ? ['safety_checker'] : [];
+  const isRequested = isOther || (safetyChecker === true && lacksChecker) || named !== undefined;
   if (entry.ready && !isRequested) return;
   checkPrecision(entry, precision);
   const { page, home } = session;
@@ -86,7 +96,7 @@ export async function fetchEntry(
   const { hub } = await session.snapshot();
   command.say(`Asking ${hub} for the sizes …`);
   const plan = await command.interruptible(
-    () => page.call('planDownload', id, precision, adapters),
+    () => page.call('planDownload', id, precision, adapters, without),
     async () => undefined,
   );
   const known = withDiskSpace(plan, await freeBytes(home));
@@ -97,7 +107,7 @@ export async function fetchEntry(
     const terminal = { input: process.stdin, output: process.stdout };
     await askToDownload(what, terminal, command.signal);
   }
-  await download(command, session, entry, precision, adapters);
+  await download(command, session, entry, [precision, adapters, without]);
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` naming the adapters that there are, and for two of a kind */
@@ -143,13 +153,12 @@ async function download(
   command: Command,
   session: LibrarySession,
   entry: LibraryEntry,
-  precision: Precision,
-  adapters: AdapterChoices | undefined,
+  scope: readonly [Precision, AdapterChoices | undefined, readonly ComponentId[]],
 ): Promise<void> {
   const { page } = session;
   const { id, name } = entry.manifest;
   const watch = watchModel(command, session, entry);
-  const fetching = page.call('downloadModel', id, precision, adapters);
+  const fetching = page.call('downloadModel', id, ...scope);
   const pause = async () => {
     await page.call('pause', id);
     await fetching;

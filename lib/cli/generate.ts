@@ -101,9 +101,10 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   command.say(`\n${summary(path.relative('', file), result)}`);
   if (!json) return;
   const { adapter, features } = await page.call('probe');
-  const { peakBytes, waits } = await page.counters();
+  const { peakBytes, waits, loadSeconds } = await page.counters();
   const { phases, steps } = times;
-  const made = { file, ...result, adapter, software, features, phases, steps, peakBytes, waits };
+  const measured = { phases, steps, loadSeconds, peakBytes, waits };
+  const made = { file, ...result, adapter, software, features, ...measured };
   process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
 }
 

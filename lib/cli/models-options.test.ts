@@ -31,6 +31,22 @@ it.each([
         adapters: ['LongLive-Plug', 'none'],
         yes: true,
         acceptTerms: true,
+        safetyChecker: true,
+      },
+      hub: undefined,
+    },
+  ],
+  [
+    'download wan --no-safety-checker',
+    {
+      action: {
+        command: 'download',
+        id: 'wan',
+        precision: undefined,
+        adapters: undefined,
+        yes: false,
+        acceptTerms: false,
+        safetyChecker: false,
       },
       hub: undefined,
     },
@@ -56,6 +72,7 @@ it.each([
   ['list wan', 'REQUEST_INVALID', "Unexpected argument 'wan'."],
   ['delete a b', 'REQUEST_INVALID', "Unexpected argument 'b'."],
   ['delete a --yes', 'REQUEST_INVALID', 'delete takes no --yes.'],
+  ['verify a --no-safety-checker', 'REQUEST_INVALID', 'verify takes no --no-safety-checker.'],
   ['download a --precision 8', 'PARAMETER_INVALID', '--precision must be one of'],
   ['list --colour', 'REQUEST_INVALID', "Unknown option '--colour'."],
 ])('refuses "%s"', (line, code, sentence) => {

@@ -20,6 +20,7 @@ export type ModelsAction =
       readonly adapters: readonly string[] | undefined;
       readonly yes: boolean;
       readonly acceptTerms: boolean;
+      readonly safetyChecker: boolean;
     }
   | { readonly command: 'verify' | 'delete'; readonly id: string };
 
@@ -55,6 +56,7 @@ export const modelsHelp = `Shows and changes the models that the command line us
   --adapter   an adapter by its name, several times for several. Ultra-fast videos are made with
               FastWan (the default) or LongLive-Plug; "LongLive-Plug guidance" takes the place of
               guidance in standard videos: half the time. Or none
+  --no-safety-checker   does not fetch the safety checker
   --hub URL   where models are fetched from; remembered
   --yes       agrees to the download beforehand
   --accept-terms   accepts the terms of use, which the first download needs
@@ -74,6 +76,7 @@ const optionTypes = {
   'language-model': { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
   'accept-terms': { type: 'boolean' },
+  'no-safety-checker': { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -82,7 +85,7 @@ type OptionName = keyof typeof optionTypes;
 const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> = {
   list: ['hub'],
   add: ['hub', 'revision', 'lora', 'language-model'],
-  download: ['hub', 'precision', 'adapter', 'yes', 'accept-terms'],
+  download: ['hub', 'precision', 'adapter', 'yes', 'accept-terms', 'no-safety-checker'],
   verify: [],
   delete: [],
   terms: [],
@@ -126,8 +129,10 @@ function action(
   }
   if (command !== 'download') return { command, id: subject };
   const acceptTerms = values['accept-terms'] ?? false;
+  const safetyChecker = !values['no-safety-checker'];
   const precision = readPrecision(values.precision);
-  return { command, id: subject, precision, adapters: values.adapter, yes, acceptTerms };
+  const consent = { yes, acceptTerms };
+  return { command, id: subject, precision, adapters: values.adapter, ...consent, safetyChecker };
 }
 
 const refused = (sentence: string) => usageError('models', sentence);

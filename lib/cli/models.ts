@@ -38,7 +38,7 @@ async function perform(
       return addModel(command, session, action);
     case 'download': {
       const entry = await session.entry(action.id);
-      await fetchEntry(command, session, entry, { ...action, withChecker: true });
+      await fetchEntry(command, session, entry, action);
       return command.say(`${entry.manifest.name} is ready: ${commandFor(entry)}`);
     }
     case 'verify':

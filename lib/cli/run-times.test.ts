@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { HeadlessEvent } from '../contract/headless';
 import { RunTimes } from './run-times';
 
-test('phases repeat with each clip, a step lasts from the one before, and the first frame tells the loading', () => {
+test('phases repeat with each clip, a step lasts from the one before', () => {
   const times = new RunTimes();
   const phase = (name: 'load' | 'denoise' | 'decode', clip: number) =>
     ({ type: 'phase', phase: name, clip, clips: 2 }) as const;
@@ -15,20 +15,17 @@ test('phases repeat with each clip, a step lasts from the one before, and the fi
       clips: 2,
       secondsPerStep: 9,
     }) as HeadlessEvent;
-  const frame: HeadlessEvent = { type: 'frame', frame: 1, frames: 9 } as HeadlessEvent;
   times.take(phase('load', 0), 1000);
   times.take(phase('denoise', 0), 3000);
   times.take(step(1), 7000);
   times.take(step(2), 10_000);
   times.take(phase('decode', 0), 10_500);
-  times.take(frame, 11_500);
-  times.take(frame, 12_000);
   times.take(phase('load', 1), 13_000);
   expect(times.steps).toEqual([4, 3]);
   expect(times.phases).toEqual([
     { phase: 'load', clip: 0, seconds: 2 },
     { phase: 'denoise', clip: 0, seconds: 7.5 },
-    { phase: 'decode', clip: 0, seconds: 2.5, firstFrameSeconds: 1 },
+    { phase: 'decode', clip: 0, seconds: 2.5 },
     { phase: 'load', clip: 1, seconds: 0 },
   ]);
 });

@@ -1,14 +1,12 @@
 import type { Phase } from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
 
-/** A phase of a run, or the loading of its weights. The text encoder is read in `text`, the VAE's decoder in `decode`. */
+/** A phase of a run. The text encoder is read in `text`, the VAE in `image` and `decode`: see `RunCounters.loadSeconds`. */
 interface PhaseTime {
   readonly phase: Phase;
   /** From 0. */
   readonly clip: number;
   seconds: number;
-  /** From the start of `decode` to its first frame: the decoder is loaded then. */
-  firstFrameSeconds?: number;
 }
 
 /** The seconds of a run's phases and of its denoising steps, in their order, by the events of its progress. */
@@ -21,7 +19,6 @@ export class RunTimes {
 
   /** @param now milliseconds */
   take(event: HeadlessEvent, now = performance.now()): void {
-    const last = this.phases.at(-1);
     if (event.type === 'phase') {
       this.#end(now);
       this.phases.push({ phase: event.phase, clip: event.clip, seconds: 0 });
@@ -30,8 +27,6 @@ export class RunTimes {
     } else if (event.type === 'step') {
       this.steps.push((now - this.#stepSince) / 1000);
       this.#stepSince = now;
-    } else if (event.type === 'frame' && last?.phase === 'decode') {
-      last.firstFrameSeconds ??= (now - this.#since) / 1000;
     }
   }
 

@@ -141,7 +141,7 @@ export interface EngineApi {
   /** Ends the denoising loop after the current step and decodes its result. */
   finishEarly(): Promise<void>;
   /** Device memory and transfers so far. */
-  counters(): Promise<EngineCounters>;
+  counters(): Promise<RunCounters>;
   /** Frees the model and the device. */
   unload(): Promise<void>;
 }
@@ -159,4 +159,10 @@ export interface EngineCounters {
   readonly readbacks: number;
   /** How often the device's work was waited for: 100 ms each in Firefox. */
   readonly waits: number;
+}
+
+/** The same, with what the engine has read of models. */
+export interface RunCounters extends EngineCounters {
+  /** Seconds in which weights were read and decoded so far, by the component: `text_encoder`, `vae`, … */
+  readonly loadSeconds: Readonly<Record<string, number>>;
 }

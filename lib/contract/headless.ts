@@ -1,7 +1,7 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
-import type { DeviceReport, EngineCounters, KernelCheck } from './engine';
+import type { DeviceReport, KernelCheck, RunCounters } from './engine';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
-import type { AdapterChoices, Precision } from './manifest';
+import type { Precision } from './manifest';
 import type { Backend } from './prediction';
 import type { GenerationResult, ProgressEvent } from './progress';
 import type { ParametersInput } from './request';
@@ -20,7 +20,7 @@ type Passed =
 /** The functions for the library of this browser. */
 export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   /** `download` of the library. On this page `download` is for videos. */
-  downloadModel(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void>;
+  downloadModel(...args: Parameters<LibraryApi['download']>): Promise<void>;
   addModel(address: string, revision?: string): Promise<ModelEntry>;
   addTool(address: string, revision?: string): Promise<ToolEntry>;
   /** Lists the language model whose file is in `#files`. @param paths as in {@link addPickedModel} */
@@ -76,7 +76,7 @@ export interface HeadlessApi extends HeadlessLibraryApi {
   cancel(): void;
   probe(): Promise<DeviceReport>;
   selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
-  counters(): Promise<EngineCounters>;
+  counters(): Promise<RunCounters>;
   /** Starts a download of a finished video in the browser. */
   download(videoFile: string): Promise<void>;
 }

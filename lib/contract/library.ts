@@ -176,6 +176,7 @@ export interface DownloadPlan {
     readonly files: readonly { readonly name: string; readonly bytes: number }[];
     /** Bytes still to be fetched. */
     readonly bytesLeft: number;
+    /** 0 where the hub does not have it. */
     readonly bytesTotal: number;
   }[];
   /** Bytes to fetch. */
@@ -253,15 +254,21 @@ export interface LibraryApi {
   /** Removes an added model or tool from the list and deletes its stored files. */
   forgetModel(id: string): Promise<void>;
 
-  /** @param adapters those chosen before, or the first, when absent */
-  planDownload(id: string, precision: Precision, adapters?: AdapterChoices): Promise<DownloadPlan>;
+  /** @param adapters those chosen before, or the first, when absent @param without parts not to fetch */
+  planDownload(
+    id: string,
+    precision: Precision,
+    adapters?: AdapterChoices,
+    without?: readonly ComponentId[],
+  ): Promise<DownloadPlan>;
   /**
    * Downloads and converts the missing parts, continuing unfinished ones. Resolves when the model is
-   * ready, and also when the download was paused or cancelled.
+   * ready, and also when the download was paused or cancelled. A part that the hub does not have, or does not give, fails; the others are fetched all the same.
    *
    * @param adapters replace others that are stored, and are remembered; as in {@link planDownload}
+   * @throws KinoraError the first failure
    */
-  download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void>;
+  download(...args: Parameters<LibraryApi['planDownload']>): Promise<void>;
   /** All parts, or one of them. */
   pause(id: string, component?: ComponentId): Promise<void>;
   resume(id: string, component?: ComponentId): Promise<void>;

@@ -11,11 +11,12 @@ import type {
 import { sha256 } from '../contract/sha256';
 import { failureOf } from '../contract/testing/failure';
 import { installTransferHandlers } from '../contract/transfer-handlers';
+import { probeDevice } from '../gpu';
 import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
 import type { Paces } from '../pipeline/estimate/estimator';
 import { KinoraDatabase } from '../predictions/database';
 import { listRuns, removeRun } from '../predictions/run-files';
-import { loadSetting } from '../predictions/settings';
+import { loadSetting, saveSetting } from '../predictions/settings';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
 import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../video';
 import { pacesKey } from './estimate';
@@ -273,6 +274,34 @@ test(
       },
     ),
 );
+
+test('of an emulated GPU no time is told before two steps were measured', {
+  tags: ['full'],
+}, async () => {
+  const gpu = await probeDevice();
+  expect(gpu.software).toBe(true);
+  const device = { backend: 'webgpu' } as const;
+  await saveSetting(new KinoraDatabase(), pacesKey(gpu, device, 'tiny'), {});
+  const events: ProgressEvent[] = [];
+  const asked = request({ num_inference_steps: 3 }, { decoder: 'tiny' }, { device });
+  await generate(asked, events);
+  const types = events.map(({ type }) => type);
+  // An estimate comes just before the event that changes it.
+  expect(types.indexOf('estimate')).toBeGreaterThan(types.indexOf('step'));
+
+  // The next run knows it from its beginning.
+  const later: ProgressEvent[] = [];
+  await generate(request({}, { decoder: 'tiny' }, { device }), later);
+  const again = later.map(({ type }) => type);
+  expect(again.indexOf('estimate')).toBeLessThan(again.indexOf('step'));
+
+  const { loadSeconds } = await engine.counters();
+  const total = Object.values(loadSeconds).reduce((sum, seconds) => sum + seconds, 0);
+  for (const component of ['text_encoder', 'vae', 'transformer', 'tiny_decoder']) {
+    expect(loadSeconds[component], component).toBeGreaterThan(0);
+    expect(loadSeconds[component], component).toBeLessThan(total);
+  }
+});
 
 test('a GPU with wrong numbers is refused', { tags: ['full'] }, () =>
   withEngine(

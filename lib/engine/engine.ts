@@ -21,6 +21,7 @@ import { openModel } from '../pipeline/open';
 import type { FrameStepMaker } from '../pipeline/steps';
 import { readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
+import { readSeconds } from '../weights';
 import { modelLock, openModelStore } from '../weights/store';
 import { EngineDevice } from './device';
 import { enhanceVideo } from './enhance';
@@ -149,8 +150,8 @@ export class Engine implements EngineApi {
     this.#control?.finishEarly();
   }
 
-  counters() {
-    return this.#device.counters();
+  async counters() {
+    return { ...(await this.#device.counters()), loadSeconds: readSeconds() };
   }
 
   async unload() {

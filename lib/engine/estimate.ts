@@ -76,7 +76,9 @@ export async function followRun(
   // Until it is known what an earlier run has done nothing is said.
   let knowsStart = continuation !== 'resume';
   const say = () => {
-    if (knowsStart) report({ type: 'estimate', ...estimator.current() });
+    // What an emulated GPU takes depends on the machine, and its first step mostly on the compiler.
+    const isKnown = !gpu?.software || estimator.isKnown;
+    if (knowsStart && isKnown) report({ type: 'estimate', ...estimator.current() });
   };
   const phase = run.optimises ? 'optimise' : 'load';
   estimator.take({ type: 'phase', phase, clip: 0, clips: 1 });

@@ -24,7 +24,7 @@ import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
-import { type OpenedFile, openFiles, openHeaders } from './sources';
+import { isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
@@ -74,7 +74,7 @@ export class Download {
         const component = next;
         const look = this.#heal(component, (signal) => this.#look(component, signal));
         await look.catch((thrown: unknown) => {
-          if (!isFaster(this.model.manifest, component)) throw thrown;
+          if (!isFaster(this.model.manifest, component) && !isWithheld(thrown)) throw thrown;
           failures.push(thrown);
         });
       }

@@ -134,25 +134,21 @@ export class Library implements LibraryApi {
     this.#changedOnDisk();
   }
 
-  async planDownload(
-    id: string,
-    precision: Precision,
-    adapters?: AdapterChoices,
-  ): Promise<DownloadPlan> {
+  async planDownload(...args: Parameters<LibraryApi['planDownload']>): Promise<DownloadPlan> {
+    const [id, precision, adapters, without] = args;
     await this.#start();
     const model = this.#registry.get(id);
     const storage = await this.#readStorage();
     const client = this.#hubs.brief();
-    return planDownload(model, precision, { client, storage, adapters });
+    const only = wantedOf(model, adapters, without);
+    return planDownload(model, precision, { client, storage, adapters, only });
   }
 
-  async download(id: string, precision: Precision, adapters?: AdapterChoices): Promise<void> {
+  async download(...args: Parameters<LibraryApi['download']>): Promise<void> {
+    const [id, precision, adapters, without] = args;
     const model = await this.#own(id);
     if (adapters) await this.#registry.chooseAdapters(model, adapters);
-    const components = model.parts
-      .map(({ component }) => component)
-      .filter((component) => isWanted(model.manifest, component, model.adapters));
-    await this.#downloads.start(model, precision, components);
+    await this.#downloads.start(model, precision, wantedOf(model, adapters, without));
     this.#changedOnDisk();
   }
 
@@ -382,4 +378,15 @@ class Throttle {
       this.call();
     }, betweenMs);
   };
+}
+
+/** The parts of a download with these adapters. */
+function wantedOf(
+  { manifest, parts, adapters: before }: ManagedModel,
+  adapters: AdapterChoices | undefined = before,
+  without: readonly ComponentId[] = [],
+): readonly ComponentId[] {
+  return parts
+    .map(({ component }) => component)
+    .filter((one) => isWanted(manifest, one, adapters) && !without.includes(one));
 }

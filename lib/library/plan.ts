@@ -2,12 +2,9 @@ import {
   type AdapterChoices,
   type ComponentId,
   type DownloadPlan,
-  isFaster,
-  isWanted,
   KinoraError,
   type Precision,
   type StorageReport,
-  toKinoraError,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
@@ -15,7 +12,7 @@ import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { configurationOf, filesOf } from './sources';
+import { configurationOf, filesOf, isWithheld } from './sources';
 
 /** What a download is planned from. */
 export interface PlanContext {
@@ -25,8 +22,8 @@ export interface PlanContext {
   readonly local?: LocalFiles;
   /** Those chosen before when absent. */
   readonly adapters?: AdapterChoices | undefined;
-  /** The components to count; all when absent. */
-  readonly only?: readonly ComponentId[];
+  /** The components to count. */
+  readonly only: readonly ComponentId[];
   readonly signal?: AbortSignal;
 }
 
@@ -43,31 +40,20 @@ export async function planDownload(
 ): Promise<DownloadPlan> {
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
-  const selected = model.parts.filter(({ component }) =>
-    only ? only.includes(component) : isWanted(model.manifest, component, adapters),
-  );
-  const remoteFiles = (component: ComponentId) => {
-    const files = filesOf(model.manifest, component, precision, adapters).map(async (file) => {
-      const { size, identity } = await client.file(file, signal);
-      return { name: `${file.repository}/${file.path}`, size, identity };
-    });
-    return Promise.all(files).catch((thrown) => {
-      // The download itself reports it at this part, and fetches the others.
-      const isGone = toKinoraError(thrown).code === 'HUB_NOT_FOUND';
-      if (isGone && isFaster(model.manifest, component)) return [];
-      throw thrown;
-    });
-  };
   const parts = await Promise.all(
-    selected.map(async ({ component }) => {
+    only.map(async (component) => {
       const picked = local?.get(component);
-      const sources = picked ? picked.map(localSource) : await remoteFiles(component);
-      const files = sources.map(({ name, size }) => ({ name, bytes: size }));
-      const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
-      if (model.has(component, precision, adapters) && !picked) {
-        return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
-      }
       const replaced = model.stored.find((one) => one.component === component);
+      if (replaced && model.has(component, precision, adapters) && !picked) {
+        const files = replaced.sources.map(({ name, bytes }) => ({ name: path(name), bytes }));
+        const part = { component, files, bytesLeft: 0, bytesTotal: sum(files) };
+        return { part, store: 0, freed: 0 };
+      }
+      const sources = picked
+        ? picked.map(localSource)
+        : await remoteFiles(model, component, { precision, adapters, client, signal });
+      const files = sources.map(({ name, size }) => ({ name, bytes: size }));
+      const bytesTotal = sum(files);
       const begun = await begunOf(model, component, precision, sources);
       if (replaced && model.isSharedInUse(component)) {
         const sentence = `Another model here has the ${component} of ${model.manifest.name} as well: in another form, it would be replaced for both.`;
@@ -88,6 +74,13 @@ export async function planDownload(
   const freed = parts.reduce((sum, part) => sum + part.freed, 0);
   const left = storage.quota - storage.usage - store + freed;
   return { parts: parts.map(({ part }) => part), download, store, storage, left };
+}
+
+/** The name of a stored file without its revision. */
+const path = (name: string) => name.replace(/@[^@]*$/, '');
+
+function sum(files: readonly { readonly bytes: number }[]): number {
+  return files.reduce((bytes, file) => bytes + file.bytes, 0);
 }
 
 /** @throws KinoraError `STORAGE_FULL` with the numbers, when it does not fit */
@@ -127,4 +120,31 @@ async function begunOf(
   return same
     ? { bytesDone, bytesStored, bytesFreed: 0 }
     : { bytesDone: 0, bytesStored: 0, bytesFreed: bytesStored };
+}
+
+async function remoteFiles(
+  model: ManagedModel,
+  component: ComponentId,
+  {
+    precision,
+    adapters,
+    client,
+    signal,
+  }: Pick<PlanContext, 'adapters' | 'client'> & {
+    readonly precision: Precision;
+    readonly signal: AbortSignal | undefined;
+  },
+) {
+  try {
+    return await Promise.all(
+      filesOf(model.manifest, component, precision, adapters).map(async (file) => {
+        const { size, identity } = await client.file(file, signal);
+        return { name: `${file.repository}/${file.path}`, size, identity };
+      }),
+    );
+  } catch (thrown) {
+    // The download itself reports it at this part, and fetches the others.
+    if (isWithheld(thrown)) return [];
+    throw thrown;
+  }
 }

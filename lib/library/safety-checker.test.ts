@@ -1,9 +1,9 @@
 /** @module-tag full */
 import { expect, test } from 'vitest';
-import { defaultSafetyChecker } from '../contract';
+import { defaultSafetyChecker, parseManifest } from '../contract';
 import { goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
 import { deleteComponent, findSafetyChecker } from '../weights/store';
-import { libraryTests, modelOf, partOf, weightPath } from './testing/library';
+import { libraryTests, listed, modelOf, partOf, weightPath } from './testing/library';
 
 const now = libraryTests();
 const repository = defaultSafetyChecker.files[0]?.repository ?? '';
@@ -84,4 +84,48 @@ test('is refused by its labels, before any weight of the model is fetched', asyn
     code: 'MODEL_CONFIG_INVALID',
   });
   expect(now().hub.served(weightPath('vae')).bytes).toBeLessThan(100_000);
+});
+
+test.each([
+  { part: 'safety_checker', ready: true },
+  { part: 'vae', ready: false },
+])('where the hub has no repository of the $part, everything else is fetched', async (expected) => {
+  const { part, ready } = expected;
+  const { bytes } = now().hub.repositories.list(goldenRepository)?.get('kinora.json') ?? {};
+  const published = JSON.parse(new TextDecoder().decode(bytes));
+  const files = [{ repository: 'owner/gone', path: 'model.safetensors' }];
+  const others = published.sources.filter((one: { component: string }) => one.component !== part);
+  const sources = [...others, { component: part, files }];
+  const manifest = parseManifest({ ...published, sources });
+  const base = await listed('wan2.2-ti2v-5b');
+  const library = now().openTab({ listed: async () => [{ manifest, base: null }, base] });
+  const { parts } = await library.planDownload(goldenId, 'int8');
+  const missing = parts.filter(({ bytesTotal }) => bytesTotal === 0);
+  expect(missing.map(({ component }) => component)).toEqual([part]);
+  await expect(library.download(goldenId, 'int8')).rejects.toMatchObject({
+    code: 'HUB_NOT_FOUND',
+    message: expect.stringContaining('owner/gone'),
+  });
+  const model = await modelOf(library);
+  expect(model.ready).toBe(ready);
+  for (const { component, status } of model.parts.filter((one) => one.status !== 'absent')) {
+    expect([component, status]).toEqual([component, component === part ? 'failed' : 'complete']);
+  }
+  // What is here is not asked for again.
+  now().hub.forget();
+  const later = await library.planDownload(goldenId, 'int8');
+  expect(later.parts.filter(({ bytesTotal }) => bytesTotal === 0)).toHaveLength(1);
+  expect(now().served('transformer').requests).toBe(0);
+});
+
+test('is not fetched where it is not asked for', async () => {
+  const library = await now().openModelTab();
+  now().hub.forget();
+  const without = ['safety_checker'] as const;
+  const { parts } = await library.planDownload(goldenId, 'int8', undefined, without);
+  expect(parts.map(({ component }) => component)).not.toContain('safety_checker');
+  await library.download(goldenId, 'int8', undefined, without);
+  expect(await modelOf(library)).toMatchObject({ ready: true });
+  expect(await partOf(library, 'safety_checker')).toMatchObject({ status: 'absent' });
+  expect(now().hub.served(weights).requests).toBe(0);
 });

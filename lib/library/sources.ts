@@ -104,6 +104,12 @@ export async function openFiles(
   );
 }
 
+/** Whether the hub has none of what was asked for, or does not give it: only the part that needs it fails. */
+export function isWithheld(thrown: unknown): boolean {
+  const code = thrown instanceof KinoraError ? thrown.code : null;
+  return code === 'HUB_NOT_FOUND' || code === 'HUB_DENIED';
+}
+
 /** The file that PEFT writes beside the weights of an adapter: it has their alpha, which they do not. */
 export const adapterConfig = 'adapter_config.json';
 

@@ -40,7 +40,7 @@ import {
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
-import { chosenOptions, runOfForm, samplingOf } from './sampling';
+import { chosenOptions, mayGiveNoise, runOfForm, samplingOf } from './sampling';
 import { StorageNote } from './storage-note';
 import type { FileNotice } from './use-file-input';
 import type { Improve } from './use-improve';
@@ -199,7 +199,11 @@ export function RequestForm(props: {
           <NegativePromptField fields={fields} />
           <div className="field-pair">
             <NumberField name="guidance_scale" fields={fields} hint={t('form.guidanceHint')} />
-            <NumberField name="flow_shift" fields={fields} hint={t('form.flowShiftHint')} />
+            <NumberField
+              name="flow_shift"
+              fields={fields}
+              hint={t(mayGiveNoise(model, resolved) ? 'form.noisyShift' : 'form.flowShiftHint')}
+            />
           </div>
           <SeedField fields={fields} />
           <LoraField

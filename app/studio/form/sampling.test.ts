@@ -3,7 +3,7 @@ import { type AdapterPart, parseManifest } from '../../../lib/contract/manifest'
 import { entry } from '../../models/testing/entries';
 import { emptyForm, type FormValues } from './form-state';
 import { profileText } from './profile-text';
-import { chosenSampling, samplingOf, unusedNote } from './sampling';
+import { chosenSampling, mayGiveNoise, samplingOf, unusedNote } from './sampling';
 
 const few = {
   name: 'Turbo',
@@ -70,6 +70,24 @@ test('what is stored decides what ultra-fast is, and the form says so before the
 
   expect(samplingOf({ ...installed, ready: false }, values())).toBeNull();
   expect(samplingOf(installed, values({ profile: 'standard' }))?.sentence).toBeNull();
+});
+
+test.each([
+  ['6', '3', true],
+  ['5.5', '4.5', true],
+  ['5', '3', false],
+  ['6', '5', false],
+])('guidance %s with shift %s may give noise with the 5B: %s', (guidance, shift, expected) => {
+  const asked = values({ profile: 'standard', guidance_scale: guidance, flow_shift: shift });
+  const large = model();
+  expect(mayGiveNoise(large, samplingOf(large, asked))).toBe(expected);
+  const bundled = { ...large, origin: 'bundled' as const };
+  expect(mayGiveNoise(bundled, samplingOf(bundled, asked))).toBe(false);
+  const of14b = { ...large, manifest: { ...manifest, family: 'wan14b' } };
+  expect(mayGiveNoise(of14b, samplingOf(of14b, asked))).toBe(false);
+  // Without guidance, and where the profile names the noise levels, neither number is used.
+  const draft = { ...asked, profile: 'ultra-fast' as const };
+  expect(mayGiveNoise(installed, samplingOf(installed, draft))).toBe(false);
 });
 
 test('a number that is being typed does not keep the form from saying what runs', () => {

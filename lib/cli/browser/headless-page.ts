@@ -2,12 +2,12 @@ import { rename, rm } from 'node:fs/promises';
 import type { Browser, BrowserContext, Page } from 'playwright';
 import {
   type Backend,
-  type EngineCounters,
   type ErrorRecord,
   type GenerationResult,
   isErrorCode,
   type KernelCheck,
   KinoraError,
+  type RunCounters,
 } from '../../contract';
 import type { HeadlessApi, HeadlessEvent, HeadlessRun } from '../../contract/headless';
 import type { InputFile } from '../inputs';
@@ -65,7 +65,7 @@ export class HeadlessPage {
   }
 
   /** Byte counters of the engine's device. */
-  counters(): Promise<EngineCounters> {
+  counters(): Promise<RunCounters> {
     return this.call('counters');
   }
 

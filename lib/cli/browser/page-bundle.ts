@@ -1,8 +1,9 @@
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import type { Plugin } from 'esbuild';
 import compileTexts from '../dev/compile-texts.js';
 import { type FileServer, serveFolders } from '../file-server';
 import { root } from '../paths';
@@ -17,18 +18,31 @@ export type BarePage = keyof typeof pages;
 
 const workers = ['engine', 'library', 'hash', 'optimizer', 'gpu-report'] as const;
 
+/** Pages that `npm run build:commands` has made, and the list of their sources in the same folder. */
+const made = path.join(root, '.commands');
+const sourcesFile = 'sources.json';
+
+/** What a bundle is made with, besides the files in it; the lock file stands for the packages. */
+const makers = [
+  ...['lib/cli/browser/page-bundle.ts', 'lib/cli/dev/compile-texts.js'],
+  ...['package-lock.json', 'tsconfig.json'],
+];
+
 /**
- * Serves the bare pages from this machine only, `/headless.html` and so on, with the app's public files. They are
- * bundled from the app's own sources, which takes seconds where `next build` takes a minute.
+ * Serves the bare pages from this machine only, `/headless.html` and so on, with the app's public files: those that
+ * `npm run build:commands` has made where their sources are unchanged, else new ones. They are bundled from the app's
+ * own sources, which takes seconds where `next build` takes a minute.
  *
  * The caller closes it. The public files and the compiled kernels are there: every command preloads `prepare.ts`.
  */
 export async function servePages(): Promise<FileServer> {
+  const files = path.join(root, 'public');
+  if (await isCurrent(made)) return serveFolders([made, files]);
   const folder = await mkdtemp(path.join(tmpdir(), 'kinora-pages-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
     await writePages(folder);
-    const { base, close } = await serveFolders([folder, path.join(root, 'public')]);
+    const { base, close } = await serveFolders([folder, files, runtimeFolder()]);
     return {
       base,
       close: async () => {
@@ -42,13 +56,50 @@ export async function servePages(): Promise<FileServer> {
   }
 }
 
-async function writePages(folder: string): Promise<void> {
+/** Makes the pages for all commands until a source changes. They take the place of earlier ones as a whole. */
+export async function makePages(target = made): Promise<void> {
+  const folder = await mkdtemp(`${target}.part-`);
+  try {
+    const inputs = await writePages(folder);
+    await copyRuntime(folder);
+    const sources = [...makers, ...inputs.filter((file) => !file.includes('node_modules'))];
+    await writeFile(path.join(folder, sourcesFile), await sumsOf(sources, root));
+    await rm(target, { recursive: true, force: true });
+    await rename(folder, target);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Whether the pages in a folder were made of the sources as they are. @param base the checkout */
+export async function isCurrent(folder: string, base = root): Promise<boolean> {
+  const list = await readFile(path.join(folder, sourcesFile), 'utf8').catch(() => null);
+  if (list === null) return false;
+  const files = (JSON.parse(list) as [string, string][]).map(([file]) => file);
+  return list === (await sumsOf(files, base));
+}
+
+/** Files with their SHA-256, as JSON; null for one that is not there. */
+async function sumsOf(files: readonly string[], base: string): Promise<string> {
+  const sums = files.map(async (file) => {
+    const bytes = await readFile(path.join(base, file)).catch(() => null);
+    return [file, bytes && createHash('sha256').update(bytes).digest('hex')];
+  });
+  return JSON.stringify(await Promise.all(sums));
+}
+
+/** @returns the files that are bundled, by their paths in the checkout */
+async function writePages(folder: string): Promise<readonly string[]> {
+  // Not loaded, and not needed, where the pages are made.
+  const { build } = await import('esbuild');
+
   const ofWorkers = workers.map((name) => [`${name}-worker`, `workers/${name}.ts`]);
-  await build({
+  const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: { ...pages, ...Object.fromEntries(ofWorkers) },
     outdir: folder,
     bundle: true,
+    metafile: true,
     // Either build of the runtime is loaded when it is known which the browser can run.
     splitting: true,
     platform: 'browser',
@@ -72,15 +123,19 @@ async function writePages(folder: string): Promise<void> {
   const html = (name: string) =>
     `<!doctype html><meta charset="utf-8"><title>Kinora, ${name}</title>` +
     `<main></main><script type="module" src="${name}.js"></script>\n`;
-  await Promise.all([
-    copyRuntime(folder),
-    ...Object.keys(pages).map((name) => writeFile(path.join(folder, `${name}.html`), html(name))),
-  ]);
+  await Promise.all(
+    Object.keys(pages).map((name) => writeFile(path.join(folder, `${name}.html`), html(name))),
+  );
+  return Object.keys(metafile.inputs);
+}
+
+function runtimeFolder(): string {
+  return path.dirname(createRequire(import.meta.url).resolve('onnxruntime-web'));
 }
 
 /** Copies ONNX Runtime's programs: with suspension of WebAssembly, and for browsers without it. */
 export async function copyRuntime(folder: string): Promise<void> {
-  const runtime = path.dirname(createRequire(import.meta.url).resolve('onnxruntime-web'));
+  const runtime = runtimeFolder();
   const names = ['jspi', 'asyncify'].map((name) => `ort-wasm-simd-threaded.${name}.wasm`);
   await Promise.all(
     names.map((name) => copyFile(path.join(runtime, name), path.join(folder, name))),

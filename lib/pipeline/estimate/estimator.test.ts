@@ -191,6 +191,26 @@ test('before a run begins its time is known from the paces of an earlier one, an
   expect(new RunEstimator(stagesOf(work, 'gpu'), {}).isMeasured).toBe(false);
 });
 
+test('it is known from two steps on, or from an earlier run, what is ahead', () => {
+  const run = new Simulation({});
+  run.start(device);
+  run.load(device, 0);
+  expect(run.estimator.isKnown).toBe(false);
+  run.steps(1, 1, device, 0, device.compile);
+  expect(run.estimator.isKnown).toBe(false);
+  run.steps(2, 2, device, 0, 0);
+  expect(run.estimator.isKnown).toBe(true);
+  expect(new Simulation(remembered).estimator.isKnown).toBe(true);
+  const single = new Simulation({});
+  single.start(device);
+  single.load(device, 0);
+  single.steps(1, 1, device, 0, device.compile);
+  single.phase('decode');
+  expect(single.estimator.isKnown).toBe(false);
+  single.frames(1, 60, device);
+  expect(single.estimator.isKnown).toBe(true);
+});
+
 test('measured paces are those of the device, with the kernels that it compiled', () => {
   const passes = 2 * (2 * 5 + 5);
   const usual = passes * 1e13 * usualRates.gpu.operation;

@@ -91,6 +91,12 @@ export class RunEstimator {
     return 'denoise' in { ...this.known, ...this.measured() };
   }
 
+  /** Whether an earlier run has measured the denoiser, or this one more than its first step, which compiles kernels. */
+  get isKnown(): boolean {
+    const denoised = this.#measured.findIndex(({ cost }) => cost === 'denoise');
+    return 'denoise' in this.known || (denoised >= 0 && denoised < this.#measured.length - 1);
+  }
+
   /** The paces that this run has measured, to be remembered: of whole stages, with the kernels that are compiled. */
   measured(): Paces {
     const paces = this.#measured.map(({ cost }) => {

@@ -8,6 +8,7 @@ import {
   locateTensors,
   type TensorLocation,
 } from './located';
+import { clocked } from './read-clock';
 import { readTensorRows } from './rows';
 import { readSafetensorsHeader, type TensorEntry } from './safetensors';
 import { checkPath, type ModelFolder, type WeightFile } from './source';
@@ -89,7 +90,8 @@ export async function openCheckpoint(
   dir: string,
   baseName?: string,
 ): Promise<Checkpoint> {
-  return checkpointOf(dir, locateTensors(await openTensorFiles(folder, dir, baseName)));
+  const located = locateTensors(await openTensorFiles(folder, dir, baseName));
+  return clocked(dir, checkpointOf(dir, located));
 }
 
 /**

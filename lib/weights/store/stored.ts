@@ -3,6 +3,7 @@ import type { TensorData } from '../convert/blocks';
 import { decodeElements } from '../convert/elements';
 import { dequantiseBlocks } from '../convert/quantise';
 import type { Checkpoint } from '../formats/checkpoint';
+import { clocked } from '../formats/read-clock';
 import { runsOf } from '../formats/rows';
 import { truncated, type WeightFile } from '../formats/source';
 import type { StoreFolder } from './folder';
@@ -63,7 +64,7 @@ export async function openStoredComponent(folder: StoreFolder): Promise<StoredCh
     }
     return data;
   }
-  return {
+  return clocked(manifest.stored.component, {
     stored: manifest.stored,
     names: () => tensors.keys(),
     has: (name) => tensors.has(name),
@@ -77,7 +78,7 @@ export async function openStoredComponent(folder: StoreFolder): Promise<StoredCh
       return floatsOf(find(name), data);
     },
     readRows: (name, rows) => readRows(find(name), packOf(find(name)), rows),
-  };
+  });
 }
 
 /** Opens a file of a component and checks its size. */
