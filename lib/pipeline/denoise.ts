@@ -114,7 +114,7 @@ export async function denoise(
       }
       rows = await backend.read(solver.prediction);
       solver.commit(step + 1);
-      cacheState = cached.save(index - 1);
+      cacheState = await cached.save(index - 1);
       const prediction = predictionOf(clip, solver, rows, cacheState);
       if (await request.afterStep?.(step, prediction)) break;
     }

@@ -25,7 +25,7 @@ export interface CachedVelocity {
    * The state after a step (from 0), with which another one goes on as this one would; null where the next
    * step reuses what lies on the device only.
    */
-  save(step: number): CacheState | null;
+  save(step: number): Promise<CacheState | null>;
 }
 
 /**
@@ -46,7 +46,7 @@ export function cachedVelocity(
       return {
         velocity: (_, timestep, sample, velocities, signal) =>
           clip.velocity(timestep, sample, velocities, { signal }),
-        save: () => ({ kind: 'none' }),
+        save: async () => ({ kind: 'none' }),
       };
     case 'magcache': {
       const skips = magCacheSkips(steps, cache.settings);
@@ -62,14 +62,18 @@ export function cachedVelocity(
           });
           await clip.velocity(timestep, sample, velocities, { blocks, signal });
         },
-        save: (step) => ([0, 1].some((b) => reuses(b, step + 1)) ? null : { kind: 'magcache' }),
+        save: async (step) =>
+          [0, 1].some((b) => reuses(b, step + 1)) ? null : { kind: 'magcache' },
       };
     }
     case 'easycache': {
       const options = { ...easyCacheLimits, steps };
       const easy = new EasyCache(options, state?.kind === 'easycache' ? state : null);
+      /** Outputs that arrive with the next read: nothing waits for them alone. */
+      let kept: Promise<void> | undefined;
       return {
         async velocity(step, timestep, sample, velocities, signal) {
+          await kept;
           const input = await backend.read(sample);
           const reused = easy.reuse(step, input, velocities.length);
           if (reused) {
@@ -77,11 +81,14 @@ export function cachedVelocity(
             return;
           }
           await clip.velocity(timestep, sample, velocities, { signal });
-          const outputs: Float32Array[] = [];
-          for (const target of velocities) outputs.push(await backend.read(target));
-          easy.keep(input, outputs);
+          const staged = velocities.map((target) => backend.stage(target));
+          kept = Promise.all(staged).then((outputs) => easy.keep(input, outputs));
+          kept.catch(() => undefined);
         },
-        save: () => easy.state && { kind: 'easycache', ...easy.state },
+        async save() {
+          await kept;
+          return easy.state && { kind: 'easycache', ...easy.state };
+        },
       };
     }
   }

@@ -171,7 +171,6 @@ export class Transformer {
         ...bindLinear('image_embedder.linear_1', linear1),
         ...bindLinear('image_embedder.linear_2', linear2),
       });
-      await backend.settle();
     } finally {
       input.dispose();
       executor.dispose();
@@ -277,9 +276,8 @@ export class Transformer {
       for (const [stream, { text }] of runs.entries()) {
         if (index > 0) await clip.selfAttention(stream, block, times);
         await clip.crossFeedForward(stream, block, times, text);
-        // Data that is written to streamed blocks takes memory until the device has done what is before it.
-        if (this.blocks.isStreamed(index)) await this.backend.settle();
-        else await handleMessages();
+        // A cancellation may come in.
+        await handleMessages();
         options.signal?.throwIfAborted();
         if (stream === 0) await options.afterBlock?.(index);
       }
