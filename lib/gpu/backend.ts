@@ -102,6 +102,15 @@ export interface Backend {
   /** Brings a tensor's content to the CPU; f16 is widened. */
   read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>>;
   /**
+   * Begins to bring a tensor's content to the CPU, as it is when all before is done: it may be overwritten afterwards.
+   * The result is awaited by {@link collect}.
+   */
+  stage(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>>;
+  /** Waits once for what was staged. */
+  collect<T extends readonly unknown[]>(
+    staged: readonly [...T],
+  ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }>;
+  /**
    * Runs a graph on bound inputs into pre-allocated outputs. Resolves when the work is submitted.
    *
    * @throws TypeError when a binding is missing, extra, or has another type or shape than the graph

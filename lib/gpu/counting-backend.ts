@@ -13,6 +13,7 @@ import {
 import type { Compute, KernelChoice } from './kernels';
 import { checkJob } from './kernels/run';
 import { type Category, Counted } from './ledger';
+import { StagingPool } from './staging';
 
 /** Operators whose result shares its input's memory. */
 const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
@@ -66,9 +67,12 @@ export class CountingBackend extends Counted implements Backend {
   #releases: (() => void)[] = [];
   /** What the last run gives back with the next one. */
   #pending: number[] = [];
-  /** Bytes of the one buffer for readbacks. */
-  #staging = 0;
-  #releaseStaging: () => void = () => undefined;
+  readonly #staging = new StagingPool((size) => ({
+    size,
+    destroy: this.ledger.take('runtime', size),
+  }));
+  /** Buffers of readbacks that nothing has waited for. */
+  #staged: { readonly size: number; destroy(): void }[] = [];
 
   /**
    * @param choice the kernels of our own that compute; null where the runtime does
@@ -126,14 +130,15 @@ export class CountingBackend extends Counted implements Backend {
     return null;
   }
 
-  async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
+  protected async bring(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     this.ledger.countReadback();
-    if (tensor.bytes > this.#staging) {
-      this.#releaseStaging();
-      this.#staging = tensor.bytes;
-      this.#releaseStaging = this.ledger.take('runtime', tensor.bytes);
-    }
+    this.#staged.push(this.#staging.take(tensor.bytes));
     return new Float32Array(elementCount(tensor.dims));
+  }
+
+  override collect<T extends readonly unknown[]>(staged: readonly [...T]) {
+    for (const buffer of this.#staged.splice(0)) this.#staging.give(buffer);
+    return super.collect(staged);
   }
 
   async run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
@@ -147,15 +152,16 @@ export class CountingBackend extends Counted implements Backend {
     this.#releases.push(this.ledger.take('runtime', uniformBytes));
   }
 
-  async settle(): Promise<void> {}
+  async settle(): Promise<void> {
+    this.ledger.countWait();
+  }
 
   async releaseSessions(): Promise<void> {
     for (const release of this.#releases) release();
     this.#releases = [];
     this.#pending = [];
     this.#pool.clear();
-    this.#releaseStaging();
-    this.#staging = 0;
+    this.#staging.clear();
   }
 
   recover(): Promise<void> {

@@ -1,5 +1,14 @@
 import type { Graph } from '../graph';
-import type { Bindings } from './backend';
+import { type Bindings, elementCount } from './backend';
+
+/** Bytes of results that are read together: four frames of 1280×704 take 41 MiB. */
+const mostTogether = 2 ** 26;
+
+/** Whether the results of a graph are read together, with one wait, or one after another, as each takes a buffer. */
+export function readsTogether({ outputs }: Graph): boolean {
+  const counts = [...outputs.values()].map(({ dims }) => elementCount(dims.map(Number)));
+  return 4 * counts.reduce((sum, count) => sum + count, 0) <= mostTogether;
+}
 
 /** Weights of the layers of graphs of images, by `weightsKey`. */
 export type ImageWeights = ReadonlyMap<string, Bindings>;
@@ -10,7 +19,7 @@ export type ImageWeights = ReadonlyMap<string, Bindings>;
  */
 export interface ImageExecutor {
   /**
-   * Computes a graph. Each result leaves before what is behind it is computed.
+   * Computes a graph. Its results are copied as they come, and waited for once where they are small.
    *
    * @param inputs [H, W, C] each, by name
    * @returns its outputs in order, [H, W, C] each

@@ -4,13 +4,26 @@ const mostSeconds = 1;
 const mostSubmissions = 64;
 /** These are submitted however long they take: one computes while the next is made. */
 const always = 2;
+/** Bytes that wait in the browser for their buffers: a block of the 5B and half of the next one. */
+const mostWritten = 2 ** 28;
 
 /** The submissions that a device is not known to have done. A browser may tell of their ends late and of many at once. */
 export class InFlight {
-  #pending: { readonly done: Promise<unknown>; readonly seconds: number }[] = [];
+  #pending: {
+    readonly done: Promise<unknown>;
+    readonly seconds: number;
+    readonly written: number;
+  }[] = [];
+  /** Bytes since the last submission. */
+  #written = 0;
   /** Seconds of a submission of which nothing is predicted: what the last ones took. */
   #usual = mostSeconds / 4;
   #lastEnd = 0;
+
+  /** Notes data for a buffer: it takes memory until the next submission is done, as the queue keeps its order. */
+  wrote(bytes: number): void {
+    this.#written += bytes;
+  }
 
   /**
    * Adds a submission, then waits until another may follow.
@@ -19,7 +32,8 @@ export class InFlight {
    * @param predicted seconds; where it is absent, as long as the last ones of this kind took
    */
   async add(done: Promise<unknown>, predicted?: number): Promise<void> {
-    const submission = { done, seconds: predicted ?? this.#usual };
+    const submission = { done, seconds: predicted ?? this.#usual, written: this.#written };
+    this.#written = 0;
     const start = performance.now();
     this.#pending.push(submission);
     const end = () => {
@@ -36,10 +50,13 @@ export class InFlight {
   }
 
   #isFull(): boolean {
+    const { length } = this.#pending;
     const seconds = this.#pending.reduce((sum, each) => sum + each.seconds, 0);
+    const written = this.#pending.reduce((sum, each) => sum + each.written, 0);
     return (
-      this.#pending.length > mostSubmissions ||
-      (this.#pending.length > always && seconds > mostSeconds)
+      length > mostSubmissions ||
+      (length > always && seconds > mostSeconds) ||
+      (length > 1 && written > mostWritten)
     );
   }
 }

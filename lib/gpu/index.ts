@@ -7,7 +7,7 @@ export { CountingBackend, type DeviceBytes, uniformBytes } from './counting-back
 export { createBackend, createTestedBackend } from './create';
 export { probeDevice } from './device';
 export type { Executor, RowChunk } from './executor';
-export type { ImageExecutor } from './images';
+export { type ImageExecutor, readsTogether } from './images';
 export type { Compute } from './kernels';
 export { fromBF16, toBF16 } from './kernels/half';
 export type { Category } from './ledger';

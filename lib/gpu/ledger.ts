@@ -1,4 +1,5 @@
 import { type EngineCounters, KinoraError, type MemoryCount } from '../contract';
+import type { ReadableTensor } from './backend';
 import type { KernelChoice } from './kernels';
 
 /** What device memory is used for. `runtime` is what ONNX Runtime allocates for itself. */
@@ -41,7 +42,6 @@ export class Ledger {
 
   countReadback(): void {
     this.#readbacks += 1;
-    this.#waits += 1;
   }
 
   countWait(): void {
@@ -117,6 +117,29 @@ export abstract class Counted {
       'OUT_OF_MEMORY',
       `${needed} bytes of GPU memory are needed at once; ${this.ceiling} may be used.`,
     );
+  }
+
+  /** Copies a tensor, as {@link Backend.stage} describes. */
+  protected abstract bring(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>>;
+
+  /** See {@link Backend.stage}. */
+  stage(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
+    const data = this.bring(tensor);
+    // It may fail before anyone waits for it.
+    data.catch(() => undefined);
+    return data;
+  }
+
+  /** See {@link Backend.collect}. */
+  collect<T extends readonly unknown[]>(staged: readonly [...T]) {
+    if (staged.length > 0) this.ledger.countWait();
+    return Promise.all(staged);
+  }
+
+  /** See {@link Backend.read}. */
+  async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
+    const [data] = await this.collect([this.stage(tensor)]);
+    return data;
   }
 
   counters(): EngineCounters {

@@ -135,7 +135,7 @@ export class WasmBackend extends Counted implements Backend {
     return new CpuTensor(dtype, [count, ...dims.slice(1)], category, part, null);
   }
 
-  async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
+  protected async bring(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     this.ledger.countReadback();
     const { data } = this.#own<'float32' | 'float16'>(tensor);
     return data instanceof Float32Array ? data.slice() : fromHalf(data);

@@ -19,6 +19,7 @@ import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
 import { type Category, Counted } from './ledger';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
+import { StagingPool } from './staging';
 
 /** ONNX Runtime rounds its copies up to 16 bytes, so that buffers have multiples of this size. */
 const alignment = 16;
@@ -51,7 +52,9 @@ export class WebGpuBackend extends Counted implements Backend {
   readonly #sessions: SessionCache;
   /** Category of the buffer that is being created; buffers of ONNX Runtime have the default. */
   #creating: Category = 'runtime';
-  #staging: GPUBuffer | undefined;
+  readonly #staging = new StagingPool((size) =>
+    this.device.createBuffer({ size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST }),
+  );
   readonly device: GPUDevice;
   readonly compute: KernelRunner;
   /** Every wait also ends with the loss of the device: a run on a lost device never returns. */
@@ -145,6 +148,7 @@ export class WebGpuBackend extends Counted implements Backend {
     const source = even ? data : new Uint8Array(Math.ceil(bytes / 4) * 4);
     if (!even) (source as Uint8Array).set(data as Uint8Array);
     this.device.queue.writeBuffer(buffer, 0, source.buffer, source.byteOffset, source.byteLength);
+    this.#inFlight.wrote(source.byteLength);
   }
 
   copy(
@@ -170,12 +174,12 @@ export class WebGpuBackend extends Counted implements Backend {
     return null;
   }
 
-  async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
+  protected async bring(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     const { buffer, bytes } = this.#own(tensor);
     const { size } = buffer;
     const staging = await this.#queued(async () => {
       this.ledger.countReadback();
-      const target = this.#takeStaging(size);
+      const target = this.#staging.take(size);
       const encoder = this.device.createCommandEncoder();
       encoder.copyBufferToBuffer(buffer, 0, target, 0, size);
       this.device.queue.submit([encoder.finish()]);
@@ -183,7 +187,7 @@ export class WebGpuBackend extends Counted implements Backend {
     });
     // Outside of the queue, so that reads which were begun together wait together.
     return this.#explained(async () => {
-      let isKept = false;
+      let isRead = false;
       try {
         await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, size));
         const content = staging.getMappedRange(0, size).slice(0, bytes);
@@ -193,14 +197,11 @@ export class WebGpuBackend extends Counted implements Backend {
             : new Float32Array(content);
         staging.unmap();
         await this.#faults.confirmRead();
-        // One buffer for all readbacks that come one after another, grown to the largest so far.
-        if (!this.#staging && !this.#disposed) {
-          this.#staging = staging;
-          isKept = true;
-        }
+        isRead = true;
         return data;
       } finally {
-        if (!isKept) staging.destroy();
+        if (isRead && !this.#disposed) this.#staging.give(staging);
+        else staging.destroy();
       }
     });
   }
@@ -225,8 +226,7 @@ export class WebGpuBackend extends Counted implements Backend {
     await this.#queue.run(async () => {
       this.compute.release();
       await this.#faults.race(this.#sessions.release());
-      this.#staging?.destroy();
-      this.#staging = undefined;
+      this.#staging.clear();
     });
   }
 
@@ -243,7 +243,10 @@ export class WebGpuBackend extends Counted implements Backend {
   canHold(bytes: number): Promise<boolean> {
     const most = Math.min(this.ceiling, this.mainMemory);
     if (this.ledger.liveBytes + bytes > most) return Promise.resolve(false);
-    return this.#queued(() => gpuCanHold(this.gpu, bytes));
+    return this.#queued(() => {
+      this.ledger.countWait();
+      return gpuCanHold(this.gpu, bytes);
+    });
   }
 
   async trim(): Promise<void> {
@@ -292,17 +295,6 @@ export class WebGpuBackend extends Counted implements Backend {
     if (!(tensor instanceof GpuTensor)) throw new TypeError('the tensor is of another backend');
     if (tensor.disposed) throw new TypeError('the tensor was disposed');
     return tensor as GpuTensor<T>;
-  }
-
-  #takeStaging(bytes: number): GPUBuffer {
-    const kept = this.#staging;
-    this.#staging = undefined;
-    if (kept && kept.size >= bytes) return kept;
-    kept?.destroy();
-    return this.device.createBuffer({
-      size: bytes,
-      usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
-    });
   }
 
   /** Counts every buffer of the device, ONNX Runtime's included. */

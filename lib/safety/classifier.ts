@@ -1,5 +1,12 @@
 import { at, KinoraError } from '../contract';
-import { type Backend, type Bindings, type DeviceTensor, elementCount, Scope } from '../gpu';
+import {
+  type Backend,
+  type Bindings,
+  type DeviceTensor,
+  elementCount,
+  handleMessages,
+  Scope,
+} from '../gpu';
 import type { Graph, Port } from '../onnx';
 import type { ByteImage, Squares } from './preprocess';
 
@@ -119,7 +126,7 @@ export async function scoreImages(
         scores[image] = Math.max(at(scores, image), probability(classifier, own));
       }
       onSquares(start + part.length, squares.length);
-      await backend.settle();
+      await handleMessages();
     }
     return scores;
   } finally {

@@ -1,6 +1,6 @@
 import { type Graph, type ImageMatch, matchImages, weightsKey } from '../../graph';
 import { type Backend, type Bindings, type DeviceTensor, Scope } from '../backend';
-import type { ImageExecutor, ImageWeights } from '../images';
+import { type ImageExecutor, type ImageWeights, readsTogether } from '../images';
 import type { Compute, Dispatch, Kernel } from '../kernels';
 import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';
 import {
@@ -185,11 +185,20 @@ export class KernelImages implements ImageExecutor {
       if (!data) throw new TypeError(`${value.call.name} is not bound`);
       backend.write(this.#tensor(tensorKey(value.call.name, value)), data);
     }
-    for (const { list, result } of program.stepsOf(graph)) {
-      signal?.throwIfAborted();
-      await compute.dispatch(list(this.#listing));
-      const output = result === null ? undefined : graph.outputs.get(result);
-      if (output) yield await backend.read(this.#tensor(tensorKey(resultName, output.value)));
+    const staged: Promise<Float32Array<ArrayBuffer>>[] = [];
+    try {
+      for (const { list, result } of program.stepsOf(graph)) {
+        signal?.throwIfAborted();
+        await compute.dispatch(list(this.#listing));
+        const output = result === null ? undefined : graph.outputs.get(result);
+        if (!output) continue;
+        staged.push(backend.stage(this.#tensor(tensorKey(resultName, output.value))));
+        if (!readsTogether(graph)) yield* await backend.collect(staged.splice(0));
+      }
+      yield* await backend.collect(staged.splice(0));
+    } finally {
+      // Behind an error the tensors are freed.
+      await Promise.allSettled(staged);
     }
   }
 

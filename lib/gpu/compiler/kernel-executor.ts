@@ -53,14 +53,21 @@ export class KernelExecutor implements Executor {
     }
   }
 
-  /** Adds to the device's count the results that were clamped to f16. */
+  /**
+   * Adds to the device's count the results that were clamped to f16. Nothing waits for the number: it arrives with
+   * whatever is read next, or before.
+   */
   async finish(): Promise<void> {
     const { backend, compute, memory, overflowBits } = this;
     backend.copy(memory.overflows, 0, overflowBits, 0, 1);
-    const bits = await backend.read(overflowBits);
-    const [count = 0] = new Uint32Array(bits.buffer);
-    compute.clamped.count += count - this.#clamped;
-    this.#clamped = count;
+    const staged = backend.stage(overflowBits);
+    const arrived = staged.then((bits) => {
+      const [count = 0] = new Uint32Array(bits.buffer);
+      compute.clamped.count += count - this.#clamped;
+      this.#clamped = count;
+    });
+    // The next read fails as well, and is told of.
+    arrived.catch(() => undefined);
   }
 
   dispose(): void {

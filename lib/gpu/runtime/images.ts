@@ -9,7 +9,7 @@ import {
   weightsKey,
 } from '../../graph';
 import type { Backend, DeviceTensor } from '../backend';
-import type { ImageExecutor, ImageWeights } from '../images';
+import { type ImageExecutor, type ImageWeights, readsTogether } from '../images';
 import { handleMessages } from '../messages';
 import { TensorPool } from '../pool';
 import { imageGraph } from './image-graphs';
@@ -52,6 +52,7 @@ export class RuntimeImages implements ImageExecutor {
       backend.write(tensor, inputs[value.call.name] ?? missing(value.call.name));
       tensors.set(value, tensor);
     }
+    const staged: Promise<Float32Array<ArrayBuffer>>[] = [];
     for (const match of matches) {
       signal?.throwIfAborted();
       const { value } = match;
@@ -62,13 +63,14 @@ export class RuntimeImages implements ImageExecutor {
         const tensor = tensors.get(image);
         if (lastReads.get(image) === match && tensor) this.#images.give(tensor);
       }
-      // A cancellation may come in.
-      await handleMessages();
-      const data = results.has(value) ? await backend.read(y) : null;
+      if (results.has(value)) staged.push(backend.stage(y));
+      if (!readsTogether(graph)) yield* await backend.collect(staged.splice(0));
       // What is read again is freed by its last reader.
       if (!lastReads.has(value)) this.#images.give(y);
-      if (data) yield data;
+      // A cancellation may come in.
+      await handleMessages();
     }
+    yield* await backend.collect(staged);
   }
 
   async #run(match: ImageMatch, tensors: ReadonlyMap<Value, Tensor>, y: Tensor): Promise<void> {

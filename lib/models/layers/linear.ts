@@ -8,7 +8,7 @@ import {
   type Scope,
 } from '../../gpu';
 import type { LinearLayer } from '../../graph';
-import type { ElementArrays } from '../../onnx';
+import type { ElementArrays, ElementType } from '../../onnx';
 import type { Checkpoint } from '../../weights';
 import { bitsOf, floatsOf } from './blocks';
 import {
@@ -100,6 +100,45 @@ export function freshMemory(scope: Scope): Placement {
   return {
     place: (_, dtype, dims, category, data) => scope.tensor(dtype, dims, category, data),
   };
+}
+
+/**
+ * The buffers of layers that follow each other. The first layer creates them, later ones are written into them: the
+ * device does what was submitted before, so that nothing has to wait. Weights that are not alike in all layers, such as
+ * the factors of a LoRA, have a buffer for each of their sizes.
+ */
+export class BufferSet {
+  readonly #tensors = new Map<string, DeviceTensor>();
+
+  /** @param stopped after which nothing is created or written any more */
+  constructor(
+    readonly scope: Scope,
+    readonly stopped?: AbortSignal,
+  ) {}
+
+  /** @param prefix of the layer's tensors, which is left out of their names */
+  for(prefix: string): Placement {
+    return {
+      place: (name, dtype, dims, category, data) => {
+        this.stopped?.throwIfAborted();
+        const tensor = this.tensor(name.slice(prefix.length), dtype, dims, category);
+        this.scope.backend.write(tensor, data);
+        return tensor;
+      },
+    };
+  }
+
+  tensor<T extends ElementType>(
+    name: string,
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+  ): DeviceTensor<T> {
+    const key = `${name} ${dtype} ${dims}`;
+    const tensor = this.#tensors.get(key) ?? this.scope.tensor(dtype, dims, category);
+    this.#tensors.set(key, tensor);
+    return tensor as DeviceTensor<T>;
+  }
 }
 
 /** Puts tensors of a checkpoint on the device. */

@@ -8,8 +8,8 @@ import { textEncoderAliases, textEncoderTensors } from './tensors';
 import { encodePrompts } from './text-encoder';
 
 /**
- * Counts what encoding prompts takes on a device. Layers come and go one by one, so one of them tells the
- * peak.
+ * Counts what encoding prompts takes on a device. All layers are written into the buffers of the first, so that one of
+ * them tells the peak.
  *
  * @param promptTokens tokens of each prompt
  * @param kernels kernels of our own that compute; null where the runtime does

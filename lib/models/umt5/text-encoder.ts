@@ -1,5 +1,12 @@
 import { at, KinoraError, type Precision } from '../../contract';
-import { type Backend, type DeviceTensor, openExecutor, Scope } from '../../gpu';
+import {
+  type Backend,
+  type Bindings,
+  type DeviceTensor,
+  handleMessages,
+  openExecutor,
+  Scope,
+} from '../../gpu';
 import {
   add,
   attention,
@@ -14,10 +21,10 @@ import {
 import type { Checkpoint } from '../../weights';
 import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../layers/layer-data';
 import {
+  BufferSet,
   bindLinear,
   freshMemory,
   LayerLoader,
-  type Linear,
   type LinearSpec,
   layerOf,
   specOf,
@@ -127,8 +134,8 @@ export function textEncoderPrecision(precision: Precision): Precision {
  * Encodes prompts, each at its own length: padding is masked, so that it changes nothing.
  *
  * The embedding rows are gathered on the CPU: the table is too large for one GPU buffer and a prompt
- * needs few of its rows. Layers are loaded one by one, run for all prompts and freed; the next one is
- * read while one computes.
+ * needs few of its rows. Layers are written one after another into the same buffers and run for all prompts; the
+ * next one is read while one computes.
  *
  * @param prompts token ids of each prompt, 1 to 512 of them
  * @param reading its precision is the model's; see {@link textEncoderPrecision}
@@ -177,6 +184,7 @@ export async function encodePrompts(
         ),
       });
     }
+    const buffers = new BufferSet(scope);
     const read = (index: number) => readEncoderLayer(checkpoint, config, index, options);
     let next = config.num_layers > 0 ? read(0) : null;
     for (let index = 0; next; index++) {
@@ -184,25 +192,20 @@ export async function encodePrompts(
       next = index + 1 < config.num_layers ? read(index + 1) : null;
       // The next iteration awaits this promise and throws its error; until then it counts as handled.
       next?.catch(() => undefined);
-      const layer = await placeLayer(backend, checkpoint, config, index, options, data);
+      const inputs = await placeLayer(buffers, checkpoint, config, index, options, data);
       const graph = at(layers, index);
-      try {
-        for (const state of states) await executor.run(graph, { ...state, ...layer.inputs });
-        await backend.settle();
-      } finally {
-        layer.scope.dispose();
-      }
+      for (const state of states) await executor.run(graph, { ...state, ...inputs });
+      await handleMessages();
     }
     const loader = new LayerLoader(freshMemory(scope), checkpoint, options);
     const norm = await loader.tensor('encoder.final_layer_norm.weight', [d]);
-    const embeddings: Float32Array[] = [];
+    const staged: Promise<Float32Array>[] = [];
     for (const { hidden } of states) {
       const result = scope.float32(hidden.dims, 'activations');
       await executor.run(norming, { hidden, norm, result });
-      embeddings.push(await backend.read(result));
-      result.dispose();
+      staged.push(backend.stage(result));
     }
-    return embeddings;
+    return await backend.collect(staged);
   } finally {
     executor.dispose();
     scope.dispose();
@@ -232,39 +235,29 @@ function readEncoderLayer(
   return readLayer(checkpoint, names, weights, options);
 }
 
+/** Writes a layer's weights. */
 async function placeLayer(
-  backend: Backend,
+  buffers: BufferSet,
   checkpoint: Checkpoint,
   config: TextEncoderConfig,
   index: number,
   options: ReadOptions,
   data: LayerData,
-) {
-  const scope = new Scope(backend);
-  try {
-    const loader = new LayerLoader(freshMemory(scope), checkpoint, options, data);
-    const name = `encoder.block.${index}`;
-    const { d_model: d, num_heads: heads, relative_attention_num_buckets: buckets } = config;
-    const linears: Partial<Record<LayerLinear, Linear>> = {};
-    for (const [role, path] of Object.entries(layerLinears)) {
-      linears[role as LayerLinear] = await loader.linear(`${name}.${path}`);
-    }
-    const complete = linears as Record<LayerLinear, Linear>;
-    const inputs = {
-      norm1: await loader.tensor(`${name}.layer.0.layer_norm.weight`, [d]),
-      norm2: await loader.tensor(`${name}.layer.1.layer_norm.weight`, [d]),
-      relative_bias: await loader.tensor(
-        `${name}.layer.0.SelfAttention.relative_attention_bias.weight`,
-        [buckets, heads],
-      ),
-      ...Object.assign(
-        {},
-        ...Object.entries(complete).map(([role, layer]) => bindLinear(role, layer)),
-      ),
-    };
-    return { scope, inputs };
-  } catch (error) {
-    scope.dispose();
-    throw error;
+): Promise<Bindings> {
+  const name = `encoder.block.${index}`;
+  const loader = new LayerLoader(buffers.for(name), checkpoint, options, data);
+  const { d_model: d, num_heads: heads, relative_attention_num_buckets: count } = config;
+  const bound: Bindings[] = [];
+  for (const [role, path] of Object.entries(layerLinears)) {
+    bound.push(bindLinear(role, await loader.linear(`${name}.${path}`)));
   }
+  return {
+    ...Object.assign({}, ...bound),
+    norm1: await loader.tensor(`${name}.layer.0.layer_norm.weight`, [d]),
+    norm2: await loader.tensor(`${name}.layer.1.layer_norm.weight`, [d]),
+    relative_bias: await loader.tensor(
+      `${name}.layer.0.SelfAttention.relative_attention_bias.weight`,
+      [count, heads],
+    ),
+  };
 }

@@ -158,7 +158,6 @@ class ExpertsClip implements ClipDenoiser {
     const { loaded, config } = this.denoiser;
     const expert = expertAt(config, timestep);
     if (this.#opened && loaded?.expert === expert) return this.#opened;
-    await this.denoiser.backend.settle();
     this.dispose();
     if (loaded?.expert !== expert) await this.denoiser.change(expert);
     return this.open();

@@ -138,6 +138,7 @@ test.each<[KernelSetting, PlanCase]>([
     const options = { precision: 'int8', ...(lora && { lora }) } as const;
     const transformer = await Transformer.load(backend, checkpoint, config, options);
     const more = {
+      saves: true,
       ...(stochastic && { scheduler: fewSteps }),
       ...(sampler.heun && { scheduler: heun.schedule({ steps: 2, flowShift: 5 }) }),
       ...(reusesBlocks && { cache: reuses }),

@@ -287,13 +287,14 @@ export class Solver {
   async save(previous?: Float32Array): Promise<SolverState | null> {
     if (!this.#committed) return null;
     const { step, tensors } = this.#committed;
-    return {
-      step,
-      sample: await this.backend.read(tensors.sample),
-      last: await this.backend.read(tensors.last),
-      previous: previous ?? (await this.backend.read(tensors.previous)),
-      before: await this.backend.read(tensors.before),
-    };
+    const { backend } = this;
+    const [sample, last, before, read] = await backend.collect([
+      backend.stage(tensors.sample),
+      backend.stage(tensors.last),
+      backend.stage(tensors.before),
+      previous ?? backend.stage(tensors.previous),
+    ]);
+    return { step, sample, last, previous: read, before };
   }
 
   dispose(): void {

@@ -1,9 +1,8 @@
-import type { Backend, Category, DeviceTensor, Scope } from '../../../gpu';
-import type { ElementType } from '../../../onnx';
+import type { Scope } from '../../../gpu';
 import type { Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
 import type { ReadOptions } from '../../layers/layer-data';
-import { freshMemory, type Placement } from '../../layers/linear';
+import { BufferSet, freshMemory } from '../../layers/linear';
 import type { TransformerConfig } from '../config';
 import { loraFactors } from './graphs';
 import { type BlockWeights, placeBlock, readBlock } from './weights';
@@ -15,44 +14,6 @@ import { type BlockWeights, placeBlock, readBlock } from './weights';
 export function streamedBlocks(blocks: number, { residentBlocks }: Residency): number[] {
   const streamed = Math.max(0, blocks - residentBlocks);
   return Array.from({ length: streamed }, (_, i) => Math.floor(((i + 1) * blocks) / streamed) - 1);
-}
-
-/**
- * The buffers of one block. The first block creates them, later ones are written into them. The factors of a LoRA,
- * which may have other ranks in other blocks, have a buffer for each of their sizes.
- */
-class BufferSet {
-  readonly #tensors = new Map<string, DeviceTensor>();
-
-  constructor(
-    readonly backend: Backend,
-    readonly scope: Scope,
-    readonly stopped: AbortSignal,
-  ) {}
-
-  /** @param prefix of the block's tensors, which is left out of their names */
-  for(prefix: string): Placement {
-    return {
-      place: (name, dtype, dims, category, data) => {
-        this.stopped.throwIfAborted();
-        const tensor = this.tensor(name.slice(prefix.length), dtype, dims, category);
-        this.backend.write(tensor, data);
-        return tensor;
-      },
-    };
-  }
-
-  tensor<T extends ElementType>(
-    name: string,
-    dtype: T,
-    dims: readonly number[],
-    category: Category,
-  ): DeviceTensor<T> {
-    const key = `${name} ${dtype} ${dims}`;
-    const tensor = this.#tensors.get(key) ?? this.scope.tensor(dtype, dims, category);
-    this.#tensors.set(key, tensor);
-    return tensor as DeviceTensor<T>;
-  }
 }
 
 /**
@@ -79,7 +40,7 @@ export class BlockStore {
     this.#streamed = streamedBlocks(config.num_layers, residency);
     this.#sets = Array.from(
       { length: this.#streamed.length > 0 ? residency.bufferSets : 0 },
-      () => new BufferSet(scope.backend, scope, this.#stopped.signal),
+      () => new BufferSet(scope, this.#stopped.signal),
     );
   }
 
@@ -119,11 +80,6 @@ export class BlockStore {
 
   get count(): number {
     return this.config.num_layers;
-  }
-
-  /** Whether a block is read in each pass. */
-  isStreamed(index: number): boolean {
-    return !this.#resident.has(index);
   }
 
   /**

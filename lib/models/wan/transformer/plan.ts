@@ -114,8 +114,8 @@ export async function planDenoising(
   ]);
   const activations = inside.activations + sum(kept) + Math.max(...embeds, sum(late));
   const uniforms = programs.length > 0 ? uniformBytes : 0;
-  // The latents are read back.
-  const runtime = inside.runtime + uniforms + tensorBytes('float32', latents);
+  // Three tensors of latents are read together: those of a state that is saved, or a cache's outputs with the latents.
+  const runtime = inside.runtime + uniforms + 3 * tensorBytes('float32', latents);
   const ofFactors = factors.map((factor) => factor.bytes);
   const others = [weights.around, weights.block, ofFactors, kept, embeds, late].flat();
   const largest = Math.max(inside.largest, ...others);

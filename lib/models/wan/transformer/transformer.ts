@@ -171,7 +171,6 @@ export class Transformer {
         ...bindLinear('image_embedder.linear_1', linear1),
         ...bindLinear('image_embedder.linear_2', linear2),
       });
-      await backend.settle();
     } finally {
       input.dispose();
       executor.dispose();
@@ -277,10 +276,8 @@ export class Transformer {
       for (const [stream, { text }] of runs.entries()) {
         if (index > 0) await clip.selfAttention(stream, block, times);
         await clip.crossFeedForward(stream, block, times, text);
-        // Data that is written to streamed blocks takes memory until the device has done what is before it. On the
-        // CPU nothing is waited for: its timer lets checkpoints be written.
-        const settles = this.backend.kind === 'wasm' || this.blocks.isStreamed(index);
-        await (settles ? this.backend.settle() : handleMessages());
+        // A cancellation may come in. The timer of the CPU, which nothing waits for, lets checkpoints be written.
+        await (this.backend.kind === 'wasm' ? this.backend.settle() : handleMessages());
         options.signal?.throwIfAborted();
         if (stream === 0) await options.afterBlock?.(index);
       }

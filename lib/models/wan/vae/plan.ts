@@ -7,6 +7,7 @@ import {
   type ImageProgram,
   placeholder,
   Refusal,
+  readsTogether,
 } from '../../../gpu';
 import { type Kernel, type KernelChoice, packKernels, type Storage } from '../../../gpu/kernels';
 import type { Graph } from '../../../graph';
@@ -122,9 +123,13 @@ class ImagePlanner {
     const program: ImageProgram = compileImages(this.kernels, limits, graphs, largestBuffer);
     for (const [kernel, graph] of program.kernels) this.#kernels.set(kernel, graph);
     await counting.compute.dispatch([]);
-    const results = [...new Set(graphs)].flatMap(({ outputs }) => [...outputs.values()]);
-    for (const { dims } of results) {
-      await counting.read(placeholder('float32', dims.map(Number)));
+    for (const graph of new Set(graphs)) {
+      const staged: Promise<unknown>[] = [];
+      for (const { dims } of graph.outputs.values()) {
+        staged.push(counting.stage(placeholder('float32', dims.map(Number))));
+        if (!readsTogether(graph)) await counting.collect(staged.splice(0));
+      }
+      await counting.collect(staged);
     }
     const { runtime } = counting.measured();
 

@@ -3,6 +3,7 @@ import {
   type Bindings,
   CountingBackend,
   type DeviceBytes,
+  handleMessages,
   openExecutor,
   Scope,
 } from '../../../gpu';
@@ -22,7 +23,7 @@ import type { Frame } from '../../../pipeline/latents';
 import { bicubic, cutSquares, normalise } from '../../../safety/preprocess';
 import { patchify } from '../../../safety/vit';
 import { type Checkpoint, withAliases } from '../../../weights';
-import { bindLinear, freshMemory, LayerLoader, layerOf } from '../../layers/linear';
+import { BufferSet, bindLinear, freshMemory, LayerLoader, layerOf } from '../../layers/linear';
 import { zeroCheckpoint } from '../../layers/shape-checkpoint';
 import type { TensorShapes } from '../../layers/tensors';
 import { featureRows, type ImageEncoderConfig } from './config';
@@ -150,8 +151,8 @@ export function encoderPixels(
 }
 
 /**
- * Features of a picture, [R, D]: what the second to last layer gives. Layers are loaded one by one; everything is freed
- * when it returns or throws.
+ * Features of a picture, [R, D]: what the second to last layer gives. Layers are written one after another into the same
+ * buffers; everything is freed when it returns or throws.
  *
  * @param pixels [3, size, size] of {@link encoderPixels}
  * @throws KinoraError as the checkpoint's reads do, `OUT_OF_MEMORY`; the signal's reason
@@ -179,46 +180,34 @@ export async function encodeImage(
     const padded = new Float32Array(rows * values);
     padded.set(patches, values);
     const x = scope.float32([rows, d], 'activations');
-    await within(async (loader) => {
-      const patch = await loader.linear('embeddings.patch_embedding');
-      await executor.run(embedding(config), {
-        table: scope.float32([rows, d], 'activations', table),
-        patches: scope.float32([rows, values], 'activations', padded),
-        x,
-        ...bindLinear('patch_embedding', patch),
-        ...(await normOf(loader, 'pre_layrnorm')),
-      });
+    const loader = new LayerLoader(freshMemory(scope), checkpoint, reading);
+    await executor.run(embedding(config), {
+      table: scope.float32([rows, d], 'activations', table),
+      patches: scope.float32([rows, values], 'activations', padded),
+      x,
+      ...bindLinear('patch_embedding', await loader.linear('embeddings.patch_embedding')),
+      ...(await normOf(loader, 'pre_layrnorm')),
     });
+    const buffers = new BufferSet(scope);
     for (let index = 0; index < usedLayers(config); index++) {
+      signal?.throwIfAborted();
       const name = layerName(index);
-      await within(async (loader) => {
-        const bound: Bindings[] = [
-          await normOf(loader, 'layer_norm1', name),
-          await normOf(loader, 'layer_norm2', name),
-        ];
-        for (const role of layerLinears) {
-          bound.push(bindLinear(role, await loader.linear(`${name}.${role}`)));
-        }
-        await executor.run(encoderLayer(config), { x, ...Object.assign({}, ...bound) });
-      });
+      const loader = new LayerLoader(buffers.for(name), checkpoint, reading);
+      const bound: Bindings[] = [
+        await normOf(loader, 'layer_norm1', name),
+        await normOf(loader, 'layer_norm2', name),
+      ];
+      for (const role of layerLinears) {
+        bound.push(bindLinear(role, await loader.linear(`${name}.${role}`)));
+      }
+      await executor.run(encoderLayer(config), { x, ...Object.assign({}, ...bound) });
+      await handleMessages();
     }
     await executor.finish();
     return await backend.read(x);
   } finally {
     executor.dispose();
     scope.dispose();
-  }
-
-  /** Runs a part with weights that are freed behind it. */
-  async function within(part: (loader: LayerLoader) => Promise<void>): Promise<void> {
-    signal?.throwIfAborted();
-    const weights = new Scope(backend);
-    try {
-      await part(new LayerLoader(freshMemory(weights), checkpoint, reading));
-      await backend.settle();
-    } finally {
-      weights.dispose();
-    }
   }
 
   async function normOf(loader: LayerLoader, role: string, prefix?: string) {

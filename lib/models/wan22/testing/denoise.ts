@@ -26,6 +26,8 @@ export interface TokenDenoising {
   readonly cache?: StepCache;
   readonly resume?: DenoiseState | null;
   readonly signal?: AbortSignal;
+  /** Whether the state after each step is saved. */
+  readonly saves?: boolean;
   /** Given all tokens, [S, C·ph·pw]. */
   readonly afterStep?: (step: number, tokens: Float32Array) => Promise<boolean> | boolean;
 }
@@ -67,6 +69,7 @@ export async function denoiseTokens(
     negativePrompt,
     maxChunkTokens,
     afterStep,
+    saves,
     ...rest
   }: TokenDenoising,
 ): Promise<Float32Array> {
@@ -74,9 +77,11 @@ export async function denoiseTokens(
   const { in_channels: channels } = config;
   const { size, guidanceScale } = rest;
   const toTokens = (latents: Float32Array) => latentsToTokens(latents, channels, size, config);
-  const observed = afterStep && {
-    afterStep: (step: number, prediction: Prediction) =>
-      afterStep(step, toTokens(prediction.latents())),
+  const observed = {
+    async afterStep(step: number, prediction: Prediction) {
+      if (saves) await prediction.save();
+      return (await afterStep?.(step, toTokens(prediction.latents()))) ?? false;
+    },
   };
   const latents = await denoise(backend, new Wan22Denoiser(transformer, maxChunkTokens), {
     ...rest,

@@ -131,7 +131,7 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
           promptTokens: [5, 3],
         });
         const counting = new CountingBackend(options.kernels);
-        await run(residency, request(5), options, counting);
+        await run(residency, request(5, { saves: true }), options, counting);
         expect(counting.peakBytes).toBe(planner.bytes(residency).peak);
       },
     );
