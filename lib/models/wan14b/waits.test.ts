@@ -3,9 +3,8 @@ import { expect, test } from 'vitest';
 import { CountingBackend } from '../../gpu';
 import { denoise } from '../../pipeline/denoise';
 import { createScheduler } from '../../pipeline/schedulers';
-import { openCheckpoint } from '../../weights';
+import { openCheckpoint, openSafetensors } from '../../weights';
 import { diskFolder } from '../../weights/testing/files';
-import { openFile } from '../wan/parity';
 import { usualChoice } from '../wan/plan';
 import { Transformer } from '../wan/transformer';
 import { readVideoConfig } from './config';
@@ -19,7 +18,7 @@ test.each(['runtime', 'exact', 'fast'] as const)(
   async (mode) => {
     const model = diskFolder(`${goldens}model/`);
     const config = await readVideoConfig(model);
-    const tensors = await openFile(diskFolder(goldens), 'golden.safetensors');
+    const tensors = await openSafetensors(await diskFolder(goldens).open('golden.safetensors'));
     const [, , frames = 0, height = 0, width = 0] = tensors.shape('noise');
     const noise = await tensors.read('noise');
     const backend = new CountingBackend(usualChoice(mode));
