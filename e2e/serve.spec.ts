@@ -252,29 +252,32 @@ test(
 test.describe('with short videos', () => {
   test.use({ longVideos: false });
 
-  test('LoRAs that cannot be read fail by themselves: the worker takes the next job each time', async ({
-    serve,
-    caller,
-    workerToken,
-  }) => {
-    await serve.connect(workerToken);
-    await serve.waitFor('idle');
-    const ids: string[] = [];
-    for (const name of ['factors-i8', 'empty', 'scale-nan', 'alpha-i64']) {
-      const path = await caller.upload(oddLora(name));
-      ids.push(await caller.submit({ loras: [{ path, scale: 1 }] }));
-    }
-    const plain = await caller.submit();
-    const [int8, empty, nan, alpha] = await Promise.all(ids.map((id) => caller.ended(id)));
-    expect(int8).toMatchObject({ status: 'failed', error: expect.stringContaining('type I8') });
-    expect(empty).toMatchObject({ status: 'failed', error: expect.stringContaining('is empty') });
-    expect(nan).toMatchObject({ status: 'failed', error: expect.stringContaining('not a finite') });
-    expect(alpha).toMatchObject({ status: 'completed', error: '' });
-    expect(await caller.ended(plain)).toMatchObject({ status: 'completed', error: '' });
-    // A job that is given out again would be here three times.
-    await expect(serve.served).toHaveAccessibleName(/^2 jobs done/);
-    await serve.waitFor('idle');
-  });
+  test(
+    'LoRAs that cannot be read fail by themselves: the worker takes the next job each time',
+    full,
+    async ({ serve, caller, workerToken }) => {
+      await serve.connect(workerToken);
+      await serve.waitFor('idle');
+      const ids: string[] = [];
+      for (const name of ['factors-i8', 'empty', 'scale-nan', 'alpha-i64']) {
+        const path = await caller.upload(oddLora(name));
+        ids.push(await caller.submit({ loras: [{ path, scale: 1 }] }));
+      }
+      const plain = await caller.submit();
+      const [int8, empty, nan, alpha] = await Promise.all(ids.map((id) => caller.ended(id)));
+      expect(int8).toMatchObject({ status: 'failed', error: expect.stringContaining('type I8') });
+      expect(empty).toMatchObject({ status: 'failed', error: expect.stringContaining('is empty') });
+      expect(nan).toMatchObject({
+        status: 'failed',
+        error: expect.stringContaining('not a finite'),
+      });
+      expect(alpha).toMatchObject({ status: 'completed', error: '' });
+      expect(await caller.ended(plain)).toMatchObject({ status: 'completed', error: '' });
+      // A job that is given out again would be here three times.
+      await expect(serve.served).toHaveAccessibleName(/^2 jobs done/);
+      await serve.waitFor('idle');
+    },
+  );
 
   test(
     'a job uses an uploaded LoRA; one for another base fails with its name',

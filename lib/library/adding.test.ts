@@ -260,7 +260,9 @@ describe('a model without a tokenizer in its configuration', () => {
     repositories.put(goldenRepository, 'kinora.json', JSON.stringify(manifest));
   }
 
-  test('uses the one of its text encoder, with the same ids; it is verified and deleted', async () => {
+  test('uses the one of its text encoder, with the same ids; it is verified and deleted', {
+    tags: ['full'],
+  }, async () => {
     publishWithout();
     const { repositories } = now().hub;
     const path = weightPath('text_encoder');

@@ -136,7 +136,9 @@ describe('a model of the hub', () => {
     expect(now().served('transformer').bytes).toBe(0);
   });
 
-  test('is worked on by one tab only; the other shows how far it is and changes nothing', async () => {
+  test('is worked on by one tab only; the other shows how far it is and changes nothing', {
+    tags: ['full'],
+  }, async () => {
     const [first, second] = [await now().openModelTab(), now().openTab()];
     await second.snapshot();
     now().slowVae();
@@ -162,7 +164,9 @@ describe('a model of the hub', () => {
     );
   });
 
-  test('is verified, found damaged, fetched again, deleted and forgotten', async () => {
+  test('is verified, found damaged, fetched again, deleted and forgotten', {
+    tags: ['full'],
+  }, async () => {
     const library = await now().openModelTab();
     await library.download(id, 'int8');
     await library.verify(id);
@@ -194,7 +198,7 @@ describe('a model of the hub', () => {
 });
 
 describe('local files', () => {
-  test('serve instead of the hub, whatever they are called', async () => {
+  test('serve instead of the hub, whatever they are called', { tags: ['full'] }, async () => {
     const library = await now().openModelTab();
     now().hub.forget();
     const files = await Promise.all([

@@ -109,7 +109,7 @@ describe('other networks: every stage is there and agrees', () => {
     ['finishing/goldens/tiny-rife', 8, 1e-5, [...finishing, ...flows]],
     ['safety/goldens', 53, 1e-5, ['tall.timm.center.hidden_2', 'small.transformers.hidden_2']],
     ['safety/goldens/nsfwjs', 24, 4e-6, ['0.out_relu', '4.pixels', '3.logits']],
-  ] as const)('%s', { timeout: 120_000 }, async (path, count, bound, some) => {
+  ] as const)('%s', { timeout: 120_000, tags: ['full'] }, async (path, count, bound, some) => {
     const loraFiles = await readdir(lib(`${path}/loras`)).catch(() => []);
     const quickChecker = diskFolder(`${publicModels}../nsfwjs`);
     const lines = await runParity(diskFolder(lib(path)), backend, { loraFiles, quickChecker });

@@ -276,7 +276,9 @@ const keptJob = (id: string): CurrentJob => ({
   startedAt: 0,
 });
 
-test('a video that was not delivered survives the page and the studio, and is uploaded again', async () => {
+test('a video that was not delivered survives the page and the studio, and is uploaded again', {
+  tags: ['full'],
+}, async () => {
   // The page that made it was closed after the work: its video and its note are there.
   const { id, lease_token } = makeJob();
   const videoFile = servedVideo(id);

@@ -56,7 +56,7 @@ const signIn = async () => {
 };
 
 describe('a first start', () => {
-  it('makes only the missing keys', async () => {
+  it('makes only the missing keys', { tags: ['full'], timeout: 60_000 }, async () => {
     const fresh = await openTestStore('pglite');
     try {
       const config = { KINORA_PUBLIC_URL: undefined };
@@ -72,7 +72,7 @@ describe('a first start', () => {
     } finally {
       await fresh.close();
     }
-  }, 60_000);
+  });
 });
 
 describe.each(engines)('on %s', (engine) => withStore(engine, tests));

@@ -340,7 +340,9 @@ describe('the server', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('lets an answer take longer than a connection may be idle, and then closes it', async () => {
+  it('lets an answer take longer than a connection may be idle, and then closes it', {
+    tags: ['full'],
+  }, async () => {
     const started = performance.now();
     const answer = await rawAt(impatient, 'GET /files/video/held HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(answer).toContain('"file":"held"');

@@ -240,7 +240,9 @@ describe.each(engines)('held claims', (engine) => {
       expect((await claims.claim(requestOf(), 0, never))?.id).toBe(id);
     });
 
-    it('find shared jobs, jobs whose files arrive, and those of one of very many owners', async () => {
+    it('find shared jobs, jobs whose files arrive, and those of one of very many owners', {
+      tags: ['full'],
+    }, async () => {
       const { node } = counted();
       const guest = { ...testCaller('guest'), shared: true };
       expect(await node.claim(requestOf({ caller: guest }), 0, never)).toBeNull();

@@ -45,7 +45,7 @@ const program = `
 
 it.skipIf(process.platform === 'win32')(
   'names a data folder, or a database in one, that is another user’s',
-  { timeout: 60_000 },
+  { tags: ['full'], timeout: 60_000 },
   async () => {
     const [closed, inside] = ['closed', 'inside'].map((name) => path.join(folder, name));
     if (closed === undefined || inside === undefined) throw new Error('There are two.');

@@ -321,7 +321,7 @@ for (const engine of engines) {
       expect((await rowOf(store, row.id)).status).toBe('delivered');
     });
 
-    test('two loops on one database deliver each webhook once', async () => {
+    test('two loops on one database deliver each webhook once', { tags: ['full'] }, async () => {
       const { store } = fixture();
       const hook = await receiver((response) => response.end());
       const rows = Array.from({ length: 60 }, () => newDelivery(hook.url));

@@ -109,6 +109,7 @@ test.each(reports)(
 
 test.each([0.5, 5, 33, 103])(
   'where it reports %f ms after the end, its peaks are found',
+  { tags: ['full'] },
   async (delay) => {
     for (let seed = 1; seed <= 20; seed++) {
       const rates = { 'peak multiply-add': 60e12, 'peak integer dot': 240e12 };

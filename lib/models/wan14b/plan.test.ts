@@ -29,6 +29,7 @@ async function plannerOf(id: string, width: number, height: number) {
 
 test.each(['wan2.2-i2v-a14b', 'wan2.1-i2v-14b-480p'])(
   '81 frames of 832×480 in 4 bits fit 8 GiB with streamed blocks and 12 GiB without: %s',
+  { tags: ['full'] },
   async (id) => {
     const planner = await plannerOf(id, 832, 480);
     const { least, full } = planner;

@@ -127,7 +127,10 @@ test('a pan to the left shows the picture, and moves it to the right', {
   expect(moved.x).toBeGreaterThan(0);
 });
 
-test('a preview shows the picture in its colours', { timeout: 120_000 }, async () => {
+test('a preview shows the picture in its colours', {
+  tags: ['full'],
+  timeout: 120_000,
+}, async () => {
   const { events } = await makeVideo(backend, model, {
     image: pictures.landscape,
     frames: 5,

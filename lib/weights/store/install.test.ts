@@ -121,7 +121,9 @@ describe('an installation', () => {
 });
 
 describe('after an interruption', () => {
-  test('it goes on at the unit where it stopped, and reads no byte twice', async () => {
+  test('it goes on at the unit where it stopped, and reads no byte twice', {
+    tags: ['full'],
+  }, async () => {
     const expected = await undisturbed();
     const source = testSource('model.safetensors', bytes, { chunk: 1 });
     let stops = 0;

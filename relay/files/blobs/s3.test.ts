@@ -110,7 +110,9 @@ it('a bucket that stops in the middle ends the read', async () => {
   expect(await readdir(folder)).toEqual([]);
 });
 
-it('a bucket that says nothing is waited for so long, and not for ever', async () => {
+it('a bucket that says nothing is waited for so long, and not for ever', {
+  tags: ['full'],
+}, async () => {
   let asked = 0;
   const blobs = await blobsOf(() => {
     asked += 1;

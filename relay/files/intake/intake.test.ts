@@ -252,7 +252,7 @@ describe('an image', () => {
     for (const id of hanging) await node.relay.jobs.cancel(id, 'hanger');
   });
 
-  it('that two nodes fetched is kept for the job', async () => {
+  it('that two nodes fetched is kept for the job', { tags: ['full'] }, async () => {
     const second = await quietNode();
     const { relay } = second;
     // A storage that hangs the first time, until the second is done.

@@ -84,7 +84,9 @@ test('a step begins where the player was moved to, not where an earlier step was
   await expect.element(count()).toHaveTextContent('Frame 14 of');
 });
 
-test('a player whose media time goes on counting in a loop, as that of Firefox, shows the right frame', async () => {
+test('a player whose media time goes on counting in a loop, as that of Firefox, shows the right frame', {
+  tags: ['full'],
+}, async () => {
   const prototype = HTMLVideoElement.prototype;
   const request = prototype.requestVideoFrameCallback;
   onTestFinished(() => {

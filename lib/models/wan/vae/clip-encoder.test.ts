@@ -24,6 +24,7 @@ const picture = (phase: number) => ({
 const grey = () => ({ width, height, data: new Float32Array(3 * width * height) });
 
 test('what repeats behind the picture is not computed again, and is the same bit for bit', {
+  tags: ['full'],
   timeout: 120_000,
 }, async () => {
   const { vae: config } = await readVideoConfig(model);
