@@ -65,7 +65,11 @@ async function main([level = 'quick', ...stageNames]: readonly string[]): Promis
   // Types come before the build, which rewrites the declarations that they read. The browser's tests leave a
   // part of two cores idle, so Node's run beside them. The whole pages do not: the threads of an emulated GPU
   // wait for each other, and take several times as long where something else has the cores.
-  if (level !== 'rest') await inTurn('types', 'lint', 'build');
+  if (level !== 'rest') {
+    // One core each.
+    await Promise.all([inTurn('types'), inTurn('lint')]);
+    await inTurn('build');
+  }
   await Promise.all([inTurn('node'), inTurn('browser')]);
   await inTurn('e2e');
 
