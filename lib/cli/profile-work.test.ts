@@ -51,6 +51,16 @@ test('without an adapter it is 17 passes, and standard with MagCache 34', () => 
   expect(found('standard, cached').passes).toBeCloseTo(2 * (30 - 13 + 13 * reused), 5);
 });
 
+test('a model without ratios for MagCache has no line with a cache', () => {
+  const names = (of: typeof manifest) =>
+    countProfiles(of, counts, longestClip(of, '1280*720')).map(({ name }) => name);
+  const cached = /cached$/;
+  expect(names({ ...manifest, magcache: undefined }).filter((name) => cached.test(name))).toEqual(
+    [],
+  );
+  expect(names(manifest).filter((name) => cached.test(name))).toHaveLength(2);
+});
+
 test('a decode takes what is counted of the decoders, less the taps that the engine saves', () => {
   // 9.8 and 2,011 TFLOP with 36 taps where the engine has 16.
   const small = at(profiles, profiles.length - 1).decode / 1e12;

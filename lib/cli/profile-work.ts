@@ -38,9 +38,9 @@ export function countProfiles(
   ];
   const ways: readonly Way[] = [
     ['standard', 'standard', {}, {}],
-    ['standard, cached', 'standard', { cache: true }, {}],
+    ...(manifest.magcache ? [['standard, cached', 'standard', { cache: true }, {}] as const] : []),
     ...(guidance_adapter
-      ? ([false, true] as const).map((cache): Way => {
+      ? (manifest.magcache ? [false, true] : [false]).map((cache): Way => {
           const name = cache ? '… cached' : 'standard, guidance adapter';
           return [name, 'standard', { guidanceAdapter: true, cache }, { guidance_adapter }];
         })
