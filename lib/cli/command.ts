@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { followParent, isRunByNpm } from '../../relay/http/process';
 import { type ErrorCode, KinoraError, toKinoraError } from '../contract';
+import { printError } from './arguments';
 import { type Output, Screen } from './screen';
 
 /** Exit codes other than 1. */
@@ -87,7 +88,7 @@ export class Command {
       const error = cancelled
         ? new KinoraError('CANCELLED', 'The command was stopped before it was done.')
         : known;
-      process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
+      printError(error);
       return exitCodes[error.code] ?? 1;
     } finally {
       // One that fails must not keep the others from it.

@@ -46,14 +46,14 @@ export async function planDownload(
       const replaced = model.stored.find((one) => one.component === component);
       if (replaced && model.has(component, precision, adapters) && !picked) {
         const files = replaced.sources.map(({ name, bytes }) => ({ name: path(name), bytes }));
-        const part = { component, files, bytesLeft: 0, bytesTotal: sum(files) };
+        const part = { component, files, bytesLeft: 0, bytesTotal: bytesOf(files) };
         return { part, store: 0, freed: 0 };
       }
       const sources = picked
         ? picked.map(localSource)
         : await remoteFiles(model, component, { precision, adapters, client, signal });
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
-      const bytesTotal = sum(files);
+      const bytesTotal = bytesOf(files);
       const begun = await begunOf(model, component, precision, sources);
       if (replaced && model.isSharedInUse(component)) {
         const sentence = `Another model here has the ${component} of ${model.manifest.name} as well: in another form, it would be replaced for both.`;
@@ -79,8 +79,8 @@ export async function planDownload(
 /** The name of a stored file without its revision. */
 const path = (name: string) => name.replace(/@[^@]*$/, '');
 
-function sum(files: readonly { readonly bytes: number }[]): number {
-  return files.reduce((bytes, file) => bytes + file.bytes, 0);
+function bytesOf(files: readonly { readonly bytes: number }[]): number {
+  return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** @throws KinoraError `STORAGE_FULL` with the numbers, when it does not fit */

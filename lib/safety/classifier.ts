@@ -11,7 +11,7 @@ import type { Graph, Port } from '../onnx';
 import type { ByteImage, Squares } from './preprocess';
 
 /** Squares that a device computes at once. */
-export const batchSize = 4;
+const batchSize = 4;
 
 /** A network that tells unsafe pictures from safe ones, and what leads into it and out of it. */
 export interface Classifier {

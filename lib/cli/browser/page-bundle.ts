@@ -134,7 +134,7 @@ function runtimeFolder(): string {
 }
 
 /** Copies ONNX Runtime's programs: with suspension of WebAssembly, and for browsers without it. */
-export async function copyRuntime(folder: string): Promise<void> {
+async function copyRuntime(folder: string): Promise<void> {
   const runtime = runtimeFolder();
   const names = ['jspi', 'asyncify'].map((name) => `ort-wasm-simd-threaded.${name}.wasm`);
   await Promise.all(

@@ -47,7 +47,7 @@ export function convolutionShape(output: Storage): ConvolutionShape {
   };
 }
 
-export interface ImageSize {
+interface ImageSize {
   readonly height: number;
   readonly width: number;
   readonly channels: number;

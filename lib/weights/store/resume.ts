@@ -61,7 +61,7 @@ function writtenBytes({ units, conversions }: Plan, done: number): Map<string, n
 }
 
 /** Deletes what an installation wrote, but not the start of a source, which belongs to the next one. */
-export async function discard(folder: StoreFolder): Promise<void> {
+async function discard(folder: StoreFolder): Promise<void> {
   // The manifest first: a component without one is not there.
   await deleteManifest(folder);
   for (const name of await folder.list()) {

@@ -15,11 +15,16 @@ export async function inWorker<Api, T>(
     });
     return await Promise.race([call(wrap<Api>(worker)), died]);
   } catch (thrown) {
-    const error = toKinoraError(thrown);
-    return `${error.code}: ${error.message} ${error.remedy}`;
+    return failureText(thrown);
   } finally {
     worker.terminate();
   }
+}
+
+/** What failed, as the driver is told. */
+export function failureText(thrown: unknown): string {
+  const error = toKinoraError(thrown);
+  return `${error.code}: ${error.message} ${error.remedy}`;
 }
 
 /** Tells the driver that the page can be used. */

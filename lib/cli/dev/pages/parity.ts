@@ -1,17 +1,12 @@
-import {
-  type DeviceReport,
-  type EngineCounters,
-  type KernelSetting,
-  toKinoraError,
-} from '../../../contract';
+import type { DeviceReport, EngineCounters, KernelSetting } from '../../../contract';
 import { createTestedBackend, probeDevice } from '../../../gpu';
 import { assignKernels } from '../../../gpu/kernels/assign';
 import { type ParityLine, type ParityOptions, runParity } from '../../../parity';
 import { httpFolder } from '../../../weights';
-import { tellReady } from './in-worker';
+import { failureText, tellReady } from './in-worker';
 
 /** Options that can be sent to the page. */
-export type ParityRequest = Pick<ParityOptions, 'tolerance' | 'loraFiles'> & {
+type ParityRequest = Pick<ParityOptions, 'tolerance' | 'loraFiles'> & {
   readonly kernels: KernelSetting;
 };
 
@@ -48,8 +43,7 @@ window.kinoraParity = async (base, { kernels, ...options }) => {
     const ran = [...(backend.compute?.used ?? [])].sort();
     return { adapter, software, features, ran, peakBytes, waits };
   } catch (thrown) {
-    const error = toKinoraError(thrown);
-    return `${error.code}: ${error.message} ${error.remedy}`;
+    return failureText(thrown);
   }
 };
 tellReady();

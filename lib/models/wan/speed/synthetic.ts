@@ -43,7 +43,7 @@ export function noise(name: string, count: number, fanIn: number): Float32Array<
 }
 
 /** Random weights in blocks of 32, with a deviation of 1/√columns. */
-export function noiseBlocks(name: string, rows: number, columns: number, bits: 8 | 4): Blocks {
+function noiseBlocks(name: string, rows: number, columns: number, bits: 8 | 4): Blocks {
   const count = (rows * columns * bits) / 8;
   const values = new Uint8Array(randomWords(name, Math.ceil(count / 4)).buffer, 0, count);
   const deviation = bits === 8 ? byteDeviation : Math.sqrt((16 ** 2 - 1) / 12);
