@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { at, KinoraError } from '../contract';
 import { memoised } from '../graph';
 import { openNetwork } from '../safety/checker';
-import { ClassifierRun } from '../safety/classifier';
+import { type Classifier, ClassifierRun } from '../safety/classifier';
 import { softmax } from '../safety/mobilenet';
 import { cutSquares, layOutSquares, normalise, rgbaBytes } from '../safety/preprocess';
 import { openQuickClassifier } from '../safety/quick';
@@ -11,7 +11,11 @@ import { patchify, vitClassifier } from '../safety/vit';
 import { subfolder } from '../weights';
 import { type Golden, type Results, readFields, readPng } from './golden';
 
-const signal = () => new AbortController().signal;
+/** The network for a batch of squares, with its hidden states. */
+async function start({ backend, own }: Golden, classifier: Classifier, batch: number) {
+  const { signal } = new AbortController();
+  return own(await ClassifierRun.start(classifier, backend, batch, signal, true));
+}
 
 /** Layouts of the vision transformer; the references' names of the squares that we score, and of those with hidden states. */
 const layouts = [
@@ -55,35 +59,29 @@ export async function* vitPixels({ golden, network, images, ...facts }: Vit): Re
 
 /** The network on the reference's pixels: hidden states, class token, logits and probabilities. */
 export async function* vitLayers({ golden, network, images }: Vit): Results {
-  const { backend, tensors } = golden;
+  const { tensors } = golden;
   for (const [layout, scored, traced] of layouts) {
     const opened = await network(layout);
     const classifier = vitClassifier(opened);
-    for (const name of Object.keys(images)) {
-      for (const prefix of new Set([`${name}.${traced}`, `${name}.${scored}`])) {
-        const [batch = 0] = tensors.shape(`${prefix}.pixels`);
-        const run = await ClassifierRun.start(classifier, backend, batch, signal(), true);
-        try {
-          await run.compute(patchify(await tensors.read(`${prefix}.pixels`), opened.vit));
-          for (const output of Object.keys(run.outputs)) {
-            yield [`${prefix}.${output}`, await run.read(output), `${prefix}.${output}`];
-          }
-          const logits = await run.read('logits');
-          const all = await tensors.read(`${prefix}.probabilities`);
-          const own = Array.from({ length: batch }, (_, i) => i);
-          const actual = own.map((i) => classifier.unsafe(logits.subarray(2 * i, 2 * i + 2)));
-          const expected = own.map((i) => at(all, 2 * i + opened.config.unsafeIndex));
-          yield [`${prefix}.probabilities`, actual, expected];
-        } finally {
-          run.dispose();
-        }
+    const names = Object.keys(images).flatMap((name) => [`${name}.${traced}`, `${name}.${scored}`]);
+    for (const prefix of new Set(names)) {
+      const [batch = 0] = tensors.shape(`${prefix}.pixels`);
+      const run = await start(golden, classifier, batch);
+      await run.compute(patchify(await tensors.read(`${prefix}.pixels`), opened.vit));
+      for (const output of Object.keys(run.outputs)) {
+        yield [`${prefix}.${output}`, await run.read(output), `${prefix}.${output}`];
       }
+      const logits = await run.read('logits');
+      const all = await tensors.read(`${prefix}.probabilities`);
+      const own = Array.from({ length: batch }, (_, i) => i);
+      const actual = own.map((i) => classifier.unsafe(logits.subarray(2 * i, 2 * i + 2)));
+      const expected = own.map((i) => at(all, 2 * i + opened.config.unsafeIndex));
+      yield [`${prefix}.probabilities`, actual, expected];
     }
   }
 }
 
 const quickSchema = z.looseObject({
-  nsfwjs: z.string(),
   /** By the file in `images/`: the number before its tensors' names. */
   pictures: z.record(z.string(), z.looseObject({ index: z.int() })),
 });
@@ -98,30 +96,24 @@ type Quick = Awaited<ReturnType<typeof openQuick>>;
 /** From each picture itself: pixels, layers and probabilities. */
 export async function* quickLayers(quick: Quick, names: readonly string[]): Results {
   const { golden, classifier, pictures } = quick;
-  const run = await ClassifierRun.start(classifier, golden.backend, 1, signal(), true);
-  try {
-    for (const [file, { index }] of Object.entries(pictures)) {
-      const image = await readPng(golden.folder, `images/${file}`);
-      const { values: pixels } = classifier.cut(rgbaBytes(image));
-      await run.compute(classifier.input(pixels));
-      const probabilities = softmax(await run.read('logits'));
-      const made: Readonly<Record<string, ArrayLike<number>>> = { pixels, probabilities };
-      for (const name of names.filter((each) => each.startsWith(`${index}.`))) {
-        const output = name.slice(name.indexOf('.') + 1);
-        const actual = made[output] ?? (await run.read(output));
-        yield [name, channelsLast(actual, golden.tensors.shape(name).at(-1) ?? 1), name];
-      }
+  const run = await start(golden, classifier, 1);
+  for (const [file, { index }] of Object.entries(pictures)) {
+    const image = await readPng(golden.folder, `images/${file}`);
+    const { values: pixels } = classifier.cut(rgbaBytes(image));
+    await run.compute(classifier.input(pixels));
+    const probabilities = softmax(await run.read('logits'));
+    const made: Readonly<Record<string, ArrayLike<number>>> = { pixels, probabilities };
+    for (const name of names.filter((each) => each.startsWith(`${index}.`))) {
+      const output = name.slice(name.indexOf('.') + 1);
+      const actual = made[output] ?? (await run.read(output));
+      yield [name, channelsLast(actual, golden.tensors.shape(name).at(-1) ?? 1), name];
     }
-  } finally {
-    run.dispose();
   }
 }
 
 /** [C, …] as [… , C]: the order of the references. */
 function channelsLast(values: ArrayLike<number>, channels: number): Float32Array {
   const pixels = values.length / channels;
-  return Float32Array.from(
-    values,
-    (_, i) => values[(i % channels) * pixels + Math.floor(i / channels)] ?? Number.NaN,
-  );
+  const index = (i: number) => (i % channels) * pixels + Math.floor(i / channels);
+  return Float32Array.from(values, (_, i) => values[index(i)] ?? Number.NaN);
 }

@@ -17,20 +17,24 @@ export interface Golden {
   readonly loraFiles: readonly string[];
   /** The folder of the quick checker's weights, which its references lack. */
   readonly quickChecker?: ModelFolder | undefined;
+  /** Keeps what a stage has on the device until the stage ends, and frees it then. */
+  readonly own: <T extends { dispose(): void }>(resource: T) => T;
 }
 
 /**
  * What a stage computed, beside its reference: values, or the name of a tensor. Where the golden has no such tensor,
- * there is nothing to compare. Of two elements, the second one says why there are no numbers.
+ * there is nothing to compare. A sentence in place of what was computed says why there are no numbers.
  */
-export type Result =
-  | readonly [line: string, actual: ArrayLike<number>, expected: ArrayLike<number> | string]
-  | readonly [line: string, failure: string];
+type Result = readonly [
+  line: string,
+  actual: ArrayLike<number> | string,
+  expected?: ArrayLike<number> | string,
+];
 export type Results = AsyncGenerator<Result>;
 
 /** A largest error: in any case; or in f32, and by mode where kernels of our own store f16. */
 export type Tolerance =
-  | { readonly always: number }
+  | number
   | { readonly f32: number; readonly f16?: Readonly<Record<KernelMode, number>> };
 
 /** A part of the check. It runs where the golden has tensors of a `given` name; it is told these names. */
@@ -70,11 +74,19 @@ export async function readPng(folder: ModelFolder, path: string): Promise<RgbaIm
   return { width, height, data };
 }
 
-/** A picture [H, W, 3] of bytes as planar [3, H, W] in −1…1. */
+/** A picture [H, W, 3] of bytes. */
 export async function readPicture(tensors: Checkpoint, name: string): Promise<Frame> {
   const [height = 0, width = 0] = tensors.shape(name);
-  const bytes = await tensors.read(name);
+  return frameOf({ width, height, data: await tensors.read(name) }, 3);
+}
+
+/** Bytes [H, W, channels] as planar [3, H, W] in −1…1. */
+export function frameOf(
+  { width, height, data: bytes }: { width: number; height: number; data: ArrayLike<number> },
+  channels: number,
+): Frame {
   const plane = height * width;
-  const byte = (i: number) => bytes[(i % plane) * 3 + Math.floor(i / plane)] ?? 0;
-  return { data: bytes.map((_, i) => byte(i) / 127.5 - 1), width, height };
+  const byte = (i: number) => bytes[(i % plane) * channels + Math.floor(i / plane)] ?? Number.NaN;
+  const data = Float32Array.from({ length: 3 * plane }, (_, i) => byte(i) / 127.5 - 1);
+  return { data, width, height };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Backend, relativeRms } from '../gpu';
 import { familyOf } from '../pipeline/open';
 import type { ModelFolder } from '../weights';
-import { type Golden, openFile, type Result, type Tolerance } from './golden';
+import { type Golden, openFile, type Tolerance } from './golden';
 import { networks } from './stages';
 
 /** Options of a comparison with reference tensors. */
@@ -43,40 +43,41 @@ export async function runParity(
   const family = fields.family ?? recognised?.[0] ?? 'unknown';
   const network = familyOf(networks, { name: 'golden.json', family });
   const tensors = await openFile(folder, 'golden.safetensors');
-  const golden: Golden = { folder, tensors, backend, loraFiles, quickChecker };
+  const owned: { dispose(): void }[] = [];
+  const own: Golden['own'] = (resource) => {
+    owned.push(resource);
+    return resource;
+  };
   const lines: ParityLine[] = [];
   const push = (line: ParityLine) => {
     lines.push(line);
     onLine?.(line);
   };
-  for (const stage of await network.stages(golden)) {
-    if (only && !only.includes(stage.name)) continue;
-    const tolerance = toleranceOn(backend, stage.tolerance, asked);
+  const golden = { folder, tensors, backend, loraFiles, quickChecker, own };
+  for (const { name, tolerance: of, run } of await network.stages(golden)) {
+    if (only && !only.includes(name)) continue;
+    const tolerance = toleranceOn(backend, of, asked);
     try {
-      for await (const result of stage.run()) {
-        const line = await compared(golden, result, tolerance);
-        if (line) push(line);
+      for await (const [line, actual, reference = []] of run()) {
+        if (typeof actual === 'string') push(failure(line, actual, tolerance));
+        else if (typeof reference !== 'string') push(compare(line, actual, reference, tolerance));
+        else if (tensors.has(reference)) {
+          push(compare(line, actual, await tensors.read(reference), tolerance));
+        }
       }
     } catch (error) {
-      push(failure(stage.name, String(error), tolerance));
+      push(failure(name, String(error), tolerance));
     }
+    for (const each of owned.splice(0).reverse()) each.dispose();
     await backend.trim();
   }
   return lines;
 }
 
 function toleranceOn({ kernels }: Backend, tolerance: Tolerance, asked?: number): number {
-  if ('always' in tolerance) return tolerance.always;
+  if (typeof tolerance === 'number') return tolerance;
   const { f32, f16 } = tolerance;
   return asked ?? (kernels && kernels.storage !== 'f32' ? f16?.[kernels.mode] : undefined) ?? f32;
-}
-
-async function compared({ tensors }: Golden, result: Result, tolerance: number) {
-  if (result.length === 2) return failure(...result, tolerance);
-  const [line, actual, expected] = result;
-  if (typeof expected !== 'string') return compare(line, actual, expected, tolerance);
-  if (!tensors.has(expected)) return null;
-  return compare(line, actual, await tensors.read(expected), tolerance);
 }
 
 /** Compares two tensors element by element. */
@@ -100,7 +101,7 @@ export function compare(
   return { stage, relativeRms: error, maxAbsolute, tolerance, ok: error <= tolerance };
 }
 
-/** A stage that gave no numbers. */
+/** A line without numbers. */
 function failure(stage: string, note: string, tolerance: number): ParityLine {
   const { NaN: none } = Number;
   return { stage, relativeRms: none, maxAbsolute: none, tolerance, ok: false, note };

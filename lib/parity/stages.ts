@@ -1,21 +1,18 @@
 import * as classifiers from './classifiers';
 import { interpolator, upscaler } from './finishing';
-import type { Golden, Results, Stage, Tolerance } from './golden';
+import type { Golden, Results, Stage } from './golden';
 import { openWan14b, openWan22 } from './wan';
 import * as wan from './wan-stages';
 
-const always = (bound: number): Tolerance => ({ always: bound });
-/** Where the runtime computes, whatever the kernels are. */
-const runtime = (f32: number): Tolerance => ({ f32 });
-const byMode = { exact: 3e-3, fast: 5e-2, matrix: 5e-3 };
-const kernels = (f32: number): Tolerance => ({ f32, f16: byMode });
+/** Of what the runtime computes, whatever the kernels are. */
+const runtime = (f32: number) => ({ f32 });
+const kernels = (f32: number) => ({ f32, f16: { exact: 3e-3, fast: 5e-2, matrix: 5e-3 } });
 /** They have no 8-bit products. */
-const convolutions: Tolerance = { f32: 1e-5, f16: { exact: 3e-3, fast: 3e-3, matrix: 3e-3 } };
-const equal = always(0);
+const convolutions = { f32: 1e-5, f16: { exact: 3e-3, fast: 3e-3, matrix: 3e-3 } };
 /** Exact values differ from the reference by nothing but the rounding of f32, once. */
-const rounded = always(2 ** -23);
-/** Weights in 8-bit blocks of 32. */
-const int8 = always(5e-2);
+const rounded = 2 ** -23;
+/** Of weights in 8-bit blocks of 32. */
+const int8 = 5e-2;
 
 /**
  * Every stage of every network that has references: its name, the references of which the golden needs one, its
@@ -35,7 +32,7 @@ export const networks = {
   ]),
   /** Wan2.2-TI2V-5B. */
   wan22: network(['dit_timestep'], openWan22, [
-    ['tokenizer', /^/, equal, wan.tokenizer],
+    ['tokenizer', /^/, 0, wan.tokenizer],
     ['text', /prompt_embeds$/, kernels(1e-4), wan.text],
     ['image latent', /^image_latent$/, kernels(1e-4), wan.imageLatent],
     ['transformer', /^dit_(velocity|block_\d+)$/, kernels(1e-4), wan.transformer],
@@ -46,7 +43,7 @@ export const networks = {
     ['key frames', /^final_latents$/, kernels(1e-5), wan.keyFrames],
     ['LoRA, one pass', /^dit_velocity_lora_/, kernels(1e-4), wan.lora],
     ['LoRA', /^final_latents_lora_/, kernels(1e-3), wan.lora],
-    ['wrong LoRA', /^/, equal, wan.wrongLora],
+    ['wrong LoRA', /^/, 0, wan.wrongLora],
     ['tiny decoders', /^final_latents$/, kernels(1e-4), wan.tinyDecoders],
     ['element types', /^/, rounded, wan.elementTypes],
     ['public formats', /^noise$/, kernels(1e-3), wan.publicFormats],
@@ -58,7 +55,7 @@ export const networks = {
   ]),
   /** The safety checker: a vision transformer. */
   classifier: network(['timm'], classifiers.openVit, [
-    ['pixels', /pixels$/, equal, classifiers.vitPixels],
+    ['pixels', /pixels$/, 0, classifiers.vitPixels],
     ['layers', /pixels$/, runtime(1e-5), classifiers.vitLayers],
   ]),
   /** The quick checker: nsfwjs. */
@@ -72,15 +69,13 @@ function network<Of>(
   open: (golden: Golden) => Promise<Of>,
   stages: readonly Stage<Of>[],
 ) {
-  return {
-    fields,
-    /** The stages for which a golden has references. */
-    async stages(golden: Golden) {
-      const of = await open(golden);
-      return stages.flatMap(([name, given, tolerance, run]) => {
-        const names = [...golden.tensors.names()].filter((tensor) => given.test(tensor));
-        return names.length > 0 ? [{ name, tolerance, run: (): Results => run(of, names) }] : [];
-      });
-    },
+  /** The stages for which a golden has references. */
+  const stagesOf = async (golden: Golden) => {
+    const of = await open(golden);
+    return stages.flatMap(([name, given, tolerance, run]) => {
+      const names = [...golden.tensors.names()].filter((tensor) => given.test(tensor));
+      return names.length > 0 ? [{ name, tolerance, run: (): Results => run(of, names) }] : [];
+    });
   };
+  return { fields, stages: stagesOf };
 }

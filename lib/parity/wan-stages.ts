@@ -11,15 +11,13 @@ import { givenName } from '../models/wan22/denoiser';
 import { openComponent } from '../models/wan22/naming';
 import { splitLatents } from '../pipeline/latents';
 import { createScheduler, Solver } from '../pipeline/schedulers';
-import { rgbaBytes } from '../safety/preprocess';
 import { checkpointOf, locateTensors, openTensorFile } from '../weights';
-import { openFile, type Results, readPicture, readPng, wholeFile } from './golden';
-import { type ScaledFile, textNames, type Wan } from './wan';
+import { frameOf, openFile, type Results, readPicture, readPng, wholeFile } from './golden';
+import { modelOf, type ScaledFile, textNames, Wan } from './wan';
 
-export async function* tokenizer({ settings, model }: Wan): Results {
+export async function* tokenizer({ settings, golden }: Wan): Results {
   const { tokenizer_prompts: prompts, tokenizer_ids: ids, cleaned } = settings;
-  if (prompts.length === 0) return;
-  const { encodePrompt } = await loadTokenizer(model);
+  const { encodePrompt } = await loadTokenizer(modelOf(golden));
   for (const [i, prompt] of prompts.entries()) {
     const line = `token ids, prompt ${i} (${ids[i]?.length ?? 0})`;
     // The empty prompt's ids are never all zero, so a norm is there to divide by.
@@ -56,7 +54,7 @@ export async function* condition(wan: Wan): Results {
 
 export async function* transformer(wan: Wan): Results {
   const blocks: Float32Array[] = [];
-  const velocity = await wan.forward(undefined, (block, hidden) => {
+  const velocity = await wan.forward({}, (block, hidden) => {
     blocks[block] = hidden;
   });
   for (const [block, hidden] of blocks.entries()) {
@@ -67,7 +65,7 @@ export async function* transformer(wan: Wan): Results {
 
 /** The scheduler alone, on the device, from stored velocities: step by step. */
 export async function* scheduler({ golden, settings, config }: Wan): Results {
-  const { backend, tensors } = golden;
+  const { backend, tensors, own } = golden;
   const { num_inference_steps: steps, flow_shift: flowShift } = settings;
   const plan = createScheduler({ kind: 'unipc', steps, flowShift });
   yield ['scheduler sigmas', plan.sigmas, 'sigmas'];
@@ -76,16 +74,12 @@ export async function* scheduler({ golden, settings, config }: Wan): Results {
   const velocities = await tensors.read('sched_velocities');
   const noise = await tensors.read('noise');
   const actual = new Float32Array(velocities.length);
-  const solver = await Solver.open(backend, plan, 1, noise, tokenWidth(config.transformer));
-  try {
-    for (let step = 0; step < steps; step++) {
-      const start = step * noise.length;
-      backend.write(solver.conditional, velocities.subarray(start, start + noise.length));
-      for (const evaluation of plan.step(step)) await solver.apply(evaluation);
-      actual.set(await backend.read(solver.sample), start);
-    }
-  } finally {
-    solver.dispose();
+  const solver = own(await Solver.open(backend, plan, 1, noise, tokenWidth(config.transformer)));
+  for (let step = 0; step < steps; step++) {
+    const start = step * noise.length;
+    backend.write(solver.conditional, velocities.subarray(start, start + noise.length));
+    for (const evaluation of plan.step(step)) await solver.apply(evaluation);
+    actual.set(await backend.read(solver.sample), start);
   }
   yield ['scheduler latents', actual, 'sched_latents'];
 }
@@ -93,12 +87,11 @@ export async function* scheduler({ golden, settings, config }: Wan): Results {
 /** From prompt and image to latents and video, our own results all the way. */
 export async function* latents(wan: Wan, names: readonly string[]): Results {
   const { guidance_scale: scale } = wan.settings;
-  const inputs = await wan.ownInputs('f32');
   const hasText = wan.config.text_encoder !== null;
   let guided: Float32Array | undefined;
   for (const name of names) {
     const isGuided = name === 'final_latents';
-    const actual = await wan.latents({ ...inputs, ...(!isGuided && { guidance: 1 }) });
+    const actual = await wan.whole(isGuided ? {} : { guidance: 1 });
     if (isGuided) guided = actual;
     yield [hasText ? `latents, guidance ${isGuided ? scale : 1}` : 'latents', actual, name];
   }
@@ -109,9 +102,7 @@ export async function* latents(wan: Wan, names: readonly string[]): Results {
 
 /** The same with all block and text weights in 8-bit blocks of 32. */
 export async function* quantised(wan: Wan, [name = '']: readonly string[]): Results {
-  const precision = 'int8';
-  const actual = await wan.latents({ ...(await wan.ownInputs(precision)), precision });
-  yield ['latents, 8-bit weights', actual, name];
+  yield ['latents, 8-bit weights', await wan.whole({ precision: 'int8' }), name];
 }
 
 export async function* video(wan: Wan): Results {
@@ -120,10 +111,8 @@ export async function* video(wan: Wan): Results {
 
 /** A clip that ends in a picture. */
 export async function* lastImage(wan: Wan, [name = '']: readonly string[]): Results {
-  const { width, height, channel } = rgbaBytes(await readPng(wan.golden.folder, 'last.png'));
-  const bytes = [0, 1, 2].flatMap((c) => [...channel(c)]);
-  const data = Float32Array.from(bytes, (byte) => byte / 127.5 - 1);
-  const image = await wan.conditions({ data, width, height });
+  const last = frameOf(await readPng(wan.golden.folder, 'last.png'), 4);
+  const image = await wan.conditions(last);
   yield ['latents, last image', await wan.latents({ image }), name];
 }
 
@@ -168,9 +157,9 @@ export async function* lora(wan: Wan, names: readonly string[]): Results {
     const choices = choicesOf(name, files);
     if (choices.length === 0) yield [name, 'no file in loras/ fits its name'];
     for (const choice of choices) {
-      const branches = await wan.readLora(choice);
+      const given = { lora: await wan.readLora(choice) };
       const isWhole = name.startsWith('final_latents');
-      const actual = await (isWhole ? wan.latents({ lora: branches }) : wan.forward(branches));
+      const actual = await (isWhole ? wan.latents(given) : wan.forward(given));
       const labels = choice.map(([file, scale]) => `${withoutEnding(file)} ${scale}`);
       yield [`${isWhole ? 'latents' : 'velocity'}, ${labels.join(' + ')}`, actual, name];
     }
@@ -241,21 +230,21 @@ const publicFiles = {
  * The model from files as people host them, with their names: from prompt and image to latents and video, with plain
  * weights and with the 8-bit blocks just as the GGUF files have them.
  */
-export async function* publicFormats(wan: Wan): Results {
-  const { folder } = wan.golden;
-  const { text_encoder } = wan.config;
+export async function* publicFormats({ golden, settings, config }: Wan): Results {
+  const { folder } = golden;
+  const { text_encoder } = config;
   if (!text_encoder || !(await folder.exists('formats/golden-q8.safetensors'))) return;
   const expected = await openFile(folder, 'formats/golden-q8.safetensors');
-  const hosted = wan.with(async (component) => {
+  const hosted = new Wan(golden, settings, config, async (component) => {
     const name = component as keyof typeof publicFiles;
     const file = await openTensorFile(await wholeFile(folder, `formats/${publicFiles[name]}`));
-    return openComponent(name, [file], { ...wan.config, text_encoder });
+    return openComponent(name, [file], { ...config, text_encoder });
   });
   for (const [precision, how] of [
     ['f32', 'read as f32'],
     ['int8', 'in its own blocks'],
   ] as const) {
-    const actual = await hosted.latents({ ...(await hosted.ownInputs(precision)), precision });
+    const actual = await hosted.whole({ precision });
     yield [`latents, Q8_0 ${how}`, actual, await expected.read('final_latents')];
     yield [`video, Q8_0 ${how}`, await hosted.video(actual), await expected.read('video')];
   }

@@ -3,7 +3,12 @@ import { at, KinoraError } from '../contract';
 import { Scope } from '../gpu';
 import { memoised } from '../graph';
 import type { Precision } from '../models/layers/linear';
-import { combineLoras, type LoraBranches, parseLora } from '../models/layers/lora';
+import {
+  combineLoras,
+  type LoraArchitecture,
+  type LoraBranches,
+  parseLora,
+} from '../models/layers/lora';
 import type { TextEncoderConfig } from '../models/umt5/config';
 import { encodePrompts } from '../models/umt5/text-encoder';
 import { loadTokenizer } from '../models/umt5/tokenizer';
@@ -27,11 +32,10 @@ import { denoise } from '../pipeline/denoise';
 import { type Frame, joinLatents, type LatentSize, splitLatents } from '../pipeline/latents';
 import type { NamedTensors } from '../pipeline/model';
 import { createScheduler } from '../pipeline/schedulers';
-import { type Checkpoint, type ModelFolder, openCheckpoint, subfolder } from '../weights';
+import { openCheckpoint, subfolder } from '../weights';
 import { type Golden, openFile, readFields, readPicture } from './golden';
 
 const settingsSchema = z.looseObject({
-  kind: z.enum(['wan21', 'a14b']).optional(),
   prompt: z.string(),
   negative_prompt: z.string().default(''),
   num_frames: z.int().positive().default(1),
@@ -40,7 +44,7 @@ const settingsSchema = z.looseObject({
   /** Below the boundary; the same as above it when null. */
   guidance_scale_2: z.number().nullish(),
   flow_shift: z.number().positive(),
-  dit_timestep: z.number().optional(),
+  dit_timestep: z.number().default(Number.NaN),
   tokenizer_prompts: z.array(z.string()).default([]),
   tokenizer_ids: z.array(z.array(z.int())).default([]),
   cleaned: z.array(z.string()).default([]),
@@ -51,9 +55,8 @@ type Config = VideoConfig & { readonly text_encoder: TextEncoderConfig | null };
 
 /** Embeddings of prompt and negative prompt, and what the references call them. */
 export const textNames = ['prompt_embeds', 'negative_prompt_embeds'];
-type Texts = readonly Float32Array[];
 
-const modelOf = ({ folder }: Golden) => subfolder(folder, 'model');
+export const modelOf = ({ folder }: Golden) => subfolder(folder, 'model');
 
 export async function openWan22(golden: Golden) {
   const config = await readModelConfig(modelOf(golden));
@@ -69,7 +72,7 @@ export async function openWan14b(golden: Golden) {
 /** What the loop starts from, where it is not what the references say. */
 interface Loop {
   readonly image: NamedTensors;
-  readonly texts: Texts;
+  readonly texts: readonly Float32Array[];
   readonly guidance: number;
   readonly lora: LoraBranches;
   readonly precision: Precision;
@@ -80,30 +83,20 @@ export type ScaledFile = readonly [file: string, scale: number];
 
 /** A Wan model with its references. */
 export class Wan {
-  readonly precision: Precision;
+  /** Whether clips are conditioned by given latent frames, and not by channels of their own. */
+  readonly inpaints: boolean;
+  readonly architecture: LoraArchitecture;
 
   constructor(
     readonly golden: Golden,
     readonly settings: z.output<typeof settingsSchema>,
     readonly config: Config,
-    /** Configuration and tokenizer. */
-    readonly model: ModelFolder = modelOf(golden),
     /** Opens the weights of a component, by diffusers' names. */
-    readonly open = (component: string): Promise<Checkpoint> => openCheckpoint(model, component),
+    readonly open = (component: string) => openCheckpoint(modelOf(golden), component),
   ) {
-    // Fast linear layers are for weights in blocks only.
-    this.precision = golden.backend.kernels?.mode === 'fast' ? 'int8' : 'f32';
-  }
-
-  /** The same with weights from elsewhere. */
-  with(open: Wan['open'], model = this.model): Wan {
-    return new Wan(this.golden, this.settings, this.config, model, open);
-  }
-
-  /** Whether clips are conditioned by given latent frames, and not by channels of their own. */
-  get inpaints(): boolean {
-    const { in_channels, out_channels } = this.config.transformer;
-    return in_channels === out_channels;
+    const { transformer } = config;
+    this.inpaints = transformer.in_channels === transformer.out_channels;
+    this.architecture = this.inpaints ? loraArchitectureOf(transformer) : loraArchitecture(config);
   }
 
   /** Of the latents. @throws KinoraError `TENSOR_MISSING` where the golden has none */
@@ -119,10 +112,10 @@ export class Wan {
   }
 
   /** Embeddings by our own text encoder. */
-  async ownTexts(precision: Precision): Promise<Texts> {
+  async ownTexts(precision: Precision): Promise<Float32Array[]> {
     const { text_encoder: config } = this.config;
     if (!config) throw new KinoraError('MODEL_FILE_MISSING', 'The goldens have no text encoder.');
-    const { encodePrompt } = await loadTokenizer(this.model);
+    const { encodePrompt } = await loadTokenizer(modelOf(this.golden));
     const ids = [this.settings.prompt, this.settings.negative_prompt].map(encodePrompt);
     const checkpoint = await this.open('text_encoder');
     return encodePrompts(this.golden.backend, checkpoint, config, ids, { precision });
@@ -137,18 +130,9 @@ export class Wan {
   }
 
   /** Embeddings of the references; our own where the golden lacks one. */
-  async texts(): Promise<Texts> {
+  async texts(): Promise<Float32Array[]> {
     const isThere = textNames.every((name) => this.golden.tensors.has(name));
     return isThere ? Promise.all(textNames.map((name) => this.embeds(name))) : this.ownTexts('f32');
-  }
-
-  /** What the loop starts from by our own encoders, as far as the golden has their inputs. */
-  async ownInputs(precision: Precision) {
-    const hasImage = this.golden.tensors.has('image_rgb_u8');
-    return {
-      image: await (hasImage ? this.conditions() : this.givenConditions()),
-      texts: await (this.config.text_encoder ? this.ownTexts(precision) : this.texts()),
-    };
   }
 
   /** The latent [C, 1, h, w] of a picture. */
@@ -181,111 +165,104 @@ export class Wan {
     return { [givenName(0)]: await tensors.read('image_latent') };
   }
 
-  async load(expert: Expert, lora?: LoraBranches, precision = this.precision) {
-    const { golden, config } = this;
+  /** Fast linear layers are for weights in blocks only. */
+  async load(expert: Expert, given: Partial<Loop>): Promise<Transformer> {
+    const { backend } = this.golden;
+    const { lora, precision = backend.kernels?.mode === 'fast' ? 'int8' : 'f32' } = given;
     const options = { precision, ...(lora && { lora }) };
-    return Transformer.load(golden.backend, await this.open(expert), config.transformer, options);
+    return Transformer.load(backend, await this.open(expert), this.config.transformer, options);
   }
 
   /** The whole denoising loop with the noise of the references. */
   async latents(given: Partial<Loop> = {}): Promise<Float32Array> {
-    const { config, settings, golden } = this;
-    const { backend, tensors } = golden;
+    const { config, settings, golden, size } = this;
+    const { backend, tensors, own } = golden;
     const { num_inference_steps: steps, flow_shift: flowShift, guidance_scale } = settings;
-    const high = given.guidance ?? guidance_scale;
-    const low = given.guidance ?? settings.guidance_scale_2 ?? high;
+    const { guidance, texts = await this.texts(), image = await this.givenConditions() } = given;
+    const high = guidance ?? guidance_scale;
+    const low = guidance ?? settings.guidance_scale_2 ?? high;
     const guidanceScale = Math.max(high, low);
-    const texts = given.texts ?? (await this.texts());
     const noise = await tensors.read('noise');
-    const load = (expert: Expert) => this.load(expert, given.lora, given.precision);
+    const load = (expert: Expert) => this.load(expert, given);
     const denoiser = this.inpaints
       ? new Wan22Denoiser(await load('transformer'), 4096)
       : await ExpertsDenoiser.create(backend, config, 4096, load, 1000);
-    try {
-      return await denoise(backend, denoiser, {
-        size: this.size,
-        image: given.image ?? (await this.givenConditions()),
-        texts: guidanceScale > 1 ? texts : texts.slice(0, 1),
-        noise: () => noise,
-        scheduler: createScheduler({ kind: 'unipc', steps, flowShift }),
-        guidanceScale,
-        guidanceAt: (timestep) => (timestep >= (config.boundary ?? 0) ? high : low),
-      });
-    } finally {
-      denoiser.dispose();
-    }
+    return denoise(backend, own(denoiser), {
+      size,
+      image,
+      texts: guidanceScale > 1 ? texts : texts.slice(0, 1),
+      noise: () => noise,
+      scheduler: createScheduler({ kind: 'unipc', steps, flowShift }),
+      guidanceScale,
+      guidanceAt: (timestep) => (timestep >= (config.boundary ?? 0) ? high : low),
+    });
+  }
+
+  /** The same from prompt and picture by our own encoders, as far as the golden has their inputs. */
+  async whole(given: Partial<Loop>): Promise<Float32Array> {
+    const { precision = 'f32' } = given;
+    const hasImage = this.golden.tensors.has('image_rgb_u8');
+    const image = await (hasImage ? this.conditions() : this.givenConditions());
+    const texts = await (this.config.text_encoder ? this.ownTexts(precision) : this.texts());
+    return this.latents({ image, texts, ...given });
   }
 
   /** One pass of the first transformer, its blocks too where `onBlock` is given. */
   async forward(
-    lora?: LoraBranches,
+    given: Partial<Loop> = {},
     onBlock?: (block: number, hidden: Float32Array) => void,
   ): Promise<Float32Array> {
     const { inpaints, size, golden, settings } = this;
     const { transformer: config, image_encoder: encoder } = this.config;
-    const { backend, tensors } = golden;
+    const { backend, tensors, own } = golden;
+    const { in_channels, out_channels } = config;
     const conditions = inpaints ? {} : await this.conditions();
     const { [conditionName]: condition, [featuresName]: features } = conditions;
-    const model = await this.load('transformer', lora);
-    const scope = new Scope(backend);
-    const resources: { dispose(): void }[] = [model, scope];
-    try {
-      const clip = await model.createClip(size, {
+    const model = own(await this.load('transformer', given));
+    const scope = own(new Scope(backend));
+    const clip = own(
+      await model.createClip(size, {
         given: inpaints ? [0] : [],
         // One frame per chunk: the check shall cross the seams between chunks.
         maxChunkTokens: tokensPerFrame(config, size),
         guided: false,
         imageRows: encoder && features ? features.length / encoder.hidden_size : undefined,
-      });
-      resources.push(clip);
-      const { in_channels, out_channels } = config;
-      const rest = in_channels - out_channels;
-      if (condition) clip.setCondition(latentsToTokens(condition, rest, size, config));
-      if (features) await model.embedImage(clip, features);
-      const text = await model.prepareText(clip, at(await this.texts(), 0));
-      resources.push(text);
-      const times = {
-        conditioning: model.createTimeEmbedding(scope),
-        noisy: model.createTimeEmbedding(scope),
-      };
-      const perToken = 'dit_timestep_tokens';
-      const steps = tensors.has(perToken)
-        ? await tensors.read(perToken)
-        : [0, settings.dit_timestep];
-      await model.embedTime(clip, steps[0] ?? Number.NaN, times.conditioning);
-      await model.embedTime(clip, steps.at(-1) ?? Number.NaN, times.noisy);
-      const input = await tensors.read(inpaints ? 'dit_input' : 'noise');
-      const tokens = latentsToTokens(input, out_channels, size, config);
-      const width = tokenWidth(config);
-      const split = clip.conditioningTokens * width;
-      const part = (length: number, data?: Float32Array) =>
-        scope.float32([length / width, width], 'latents', data);
-      const rows = (data?: Float32Array) => ({
-        conditioning: split > 0 ? part(split, data?.subarray(0, split)) : null,
-        free: part(tokens.length - split, data?.subarray(split)),
-      });
-      const velocity = rows();
-      await model.velocity(clip, rows(tokens), times, [{ text, velocity }], {
-        afterBlock: async (block) => onBlock?.(block, await clip.read()),
-      });
-      const result = new Float32Array(tokens.length);
-      if (velocity.conditioning) result.set(await backend.read(velocity.conditioning));
-      result.set(await backend.read(velocity.free), split);
-      return tokensToLatents(result, out_channels, size, config);
-    } finally {
-      for (const each of resources.reverse()) each.dispose();
-    }
+      }),
+    );
+    const rest = in_channels - out_channels;
+    if (condition) clip.setCondition(latentsToTokens(condition, rest, size, config));
+    if (features) await model.embedImage(clip, features);
+    const text = own(await model.prepareText(clip, at(await this.texts(), 0)));
+    const time = async (timestep: number) => {
+      const embedding = model.createTimeEmbedding(scope);
+      await model.embedTime(clip, timestep, embedding);
+      return embedding;
+    };
+    const times = { conditioning: await time(0), noisy: await time(settings.dit_timestep) };
+    const input = await tensors.read(inpaints ? 'dit_input' : 'noise');
+    const tokens = latentsToTokens(input, out_channels, size, config);
+    const width = tokenWidth(config);
+    const split = clip.conditioningTokens * width;
+    const part = (data: Float32Array) =>
+      scope.float32([data.length / width, width], 'latents', data);
+    const rows = (data: Float32Array) => ({
+      conditioning: split > 0 ? part(data.subarray(0, split)) : null,
+      free: part(data.subarray(split)),
+    });
+    const velocity = rows(new Float32Array(tokens.length));
+    await model.velocity(clip, rows(tokens), times, [{ text, velocity }], {
+      afterBlock: async (block) => onBlock?.(block, await clip.read()),
+    });
+    if (velocity.conditioning) tokens.set(await backend.read(velocity.conditioning));
+    tokens.set(await backend.read(velocity.free), split);
+    return tokensToLatents(tokens, out_channels, size, config);
   }
 
   /** Frames of latents [C, F, h, w], in order, each [3, H, W]. */
   async frames(decoder: ClipDecoder, latents: Float32Array): Promise<Float32Array[]> {
     const frames: Float32Array[] = [];
-    try {
-      const clip = decoder.decodeClip(splitLatents(latents, this.size));
-      for await (const frame of clip) frames.push(frame);
-    } finally {
-      decoder.dispose();
-    }
+    const clip = this.golden.own(decoder).decodeClip(splitLatents(latents, this.size));
+    for await (const frame of clip) frames.push(frame);
     return frames;
   }
 
@@ -298,19 +275,13 @@ export class Wan {
     return joinLatents(frames, { height: 1, width: at(frames, 0).length / 3 });
   }
 
-  get architecture() {
-    const { config } = this;
-    return this.inpaints ? loraArchitectureOf(config.transformer) : loraArchitecture(config);
-  }
-
   /** Files of LoRAs joined, for every transformer. */
   async readLora(files: readonly ScaledFile[]): Promise<LoraBranches> {
     const { architecture, golden } = this;
-    const loras = [];
-    for (const [file, scale] of files) {
+    const loras = files.map(async ([file, scale]) => {
       const checkpoint = await openFile(golden.folder, `loras/${file}`);
-      loras.push({ lora: await parseLora(checkpoint, architecture, file), scale });
-    }
-    return combineLoras(loras, architecture);
+      return { lora: await parseLora(checkpoint, architecture, file), scale };
+    });
+    return combineLoras(await Promise.all(loras), architecture);
   }
 }

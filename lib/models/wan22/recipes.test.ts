@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../contract/testing/folder';
 import { type ReadableTensor, relativeRms, Scope } from '../../gpu';
-import { openFile } from '../../parity/golden';
-import { openWan22 } from '../../parity/wan';
+import { type Golden, openFile } from '../../parity/golden';
+import { openWan22, Wan } from '../../parity/wan';
 import { type Checkpoint, openTensorFile } from '../../weights';
 import {
   openStoredComponent,
@@ -120,16 +120,16 @@ describe('a model in the store', () => {
     const folder = diskFolder(goldens);
     const tensors = await openFile(folder, 'golden.safetensors');
     const backend = nodeBackend();
-    const golden = await openWan22({ folder, tensors, backend, loraFiles: [] });
+    const own: Golden['own'] = (resource) => resource;
+    const golden = { folder, tensors, backend, loraFiles: [], own };
+    const { settings, config } = await openWan22(golden);
     const parts = {
       transformer: model.transformer,
       text_encoder: model.textEncoder,
       vae: model.vae,
     } as const;
     const open = async (part: string) => parts[part as keyof typeof parts];
-    const wan = golden.with(open, model.folder);
-    const precision = 'int8';
-    const latents = await wan.latents({ ...(await wan.ownInputs(precision)), precision });
+    const latents = await new Wan(golden, settings, config, open).whole({ precision: 'int8' });
     const reference = await openFile(folder, 'formats/golden-q8.safetensors');
     expect(relativeRms(latents, await reference.read('final_latents'))).toBeLessThan(1e-3);
     await backend.dispose();
