@@ -271,8 +271,14 @@ class Run {
     this.#step = state?.step ?? 0;
     const latents = await this.#denoise(clip, { size, image, texts }, memory, state);
     checkpoints.saveClip(clip, this.#step, { latents, cutShort: this.#cutShort });
+    await this.#written();
     await this.#suspend();
     return latents;
+  }
+
+  /** Waits for the files on the CPU: each takes several turns of the event loop, and what computes there leaves few. */
+  async #written(): Promise<void> {
+    if (this.backend.kind === 'wasm') await this.#checkpoints.flush();
   }
 
   /**
@@ -431,6 +437,7 @@ class Run {
     const checkpoints = this.#checkpoints;
     const save = () => checkpoints.saveState(clip, step, prediction);
     let saved = ((checkpoints.due && step < steps) || control.paused) && (await save());
+    if (saved) await this.#written();
     if (control.paused) {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
