@@ -119,7 +119,9 @@ async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>
     const sentence = `KINORA_GPU is software or hardware, not "${wanted}".`;
     throw new KinoraError('PARAMETER_INVALID', sentence);
   }
-  if (wanted !== 'software') {
+  // Without a device a first start could only find out what is known.
+  const isPossible = process.platform !== 'linux' || hasDevice();
+  if (wanted === 'hardware' || (wanted === '' && isPossible)) {
     // Where it does not start with them it starts without.
     const browser = await launch(hardwareFlags).catch(() => undefined);
     const adapter = browser ? await adapterOf(browser) : 'no browser that starts with a GPU';
@@ -140,15 +142,22 @@ function noHardware(found: string): KinoraError {
   });
 }
 
+const filesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+
+/** Whether Linux has a device of a graphics card; `dxg` is that of Windows below WSL. */
+function hasDevice(): boolean {
+  return [...filesIn('/dev/dri'), ...filesIn('/dev')].some((name) =>
+    /^(renderD|nvidia)\d+$|^dxg$/.test(name),
+  );
+}
+
 /** What Chromium needs of the system, as far as files tell. */
 function missingOnLinux(): string[] {
-  const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
-  const devices = [...list('/dev/dri'), ...list('/dev')].some((name) =>
-    /^(renderD|nvidia)\d+$/.test(name),
-  );
-  const drivers = ['/usr/share/vulkan/icd.d', '/etc/vulkan/icd.d'].flatMap(list);
+  const drivers = ['/usr/share/vulkan/icd.d', '/etc/vulkan/icd.d'].flatMap(filesIn);
   return [
-    ...(devices ? [] : ['The system has no device of a graphics card (/dev/dri, /dev/nvidia).']),
+    ...(hasDevice()
+      ? []
+      : ['The system has no device of a graphics card (/dev/dri, /dev/nvidia).']),
     drivers.length > 0
       ? `Its Vulkan drivers: ${drivers.join(', ')}.`
       : 'It has no Vulkan driver (/usr/share/vulkan/icd.d, /etc/vulkan/icd.d).',
