@@ -5,8 +5,21 @@ import { KinoraError } from '../../contract/errors';
 import { isSoftware } from '../../contract/kernel-setting';
 import { ensureBrowser } from './find';
 
+/** In the place of Playwright's own list of features that are left out, since the last flag counts. */
+const leftOut = [
+  // Pages for an address bar that nobody sees: they take more than a second of the CPU at each start.
+  ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'AimEnabled'],
+  // Calls of outside hosts.
+  ...['NetworkTimeServiceQuerying', 'OptimizationHints', 'PreconnectToSearch', 'MediaRouter'],
+  // As Playwright explains them: chromiumSwitches.ts.
+  ...['AvoidCorsURLLoaderRestartOnRedirect', 'AvoidUnnecessaryBeforeUnloadCheckSync'],
+  ...['DestroyProfileOnBrowserClose', 'HttpsFirstBalancedModeAutoEnable', 'HttpsUpgrades'],
+  ...['LensOverlay', 'PaintHolding', 'TcpPortRandomizationWin', 'ThirdPartyStoragePartitioning'],
+];
+
 /** Keeps Chromium from calling outside hosts and from asking first-run questions. */
 const quietFlags = [
+  `--disable-features=${leftOut.join(',')}`,
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
