@@ -5,33 +5,36 @@ import { sweepRuns } from '../../lib/predictions/saved-runs';
 import { PredictionStore } from '../../lib/predictions/store';
 import { sweep } from '../../lib/predictions/sweep';
 import { getLibrary } from '../library';
+import type { LibraryStore } from '../library-store';
 
 /** @param picked the files of an input of the page */
 export function createLibraryApi(picked: (id: string) => readonly File[]): HeadlessLibraryApi {
-  const library = getLibrary();
+  // Its worker starts with the first call: a run of the bundled model makes none.
+  const call: LibraryStore['call'] = (work) => getLibrary().call(work);
   const files = (paths: readonly string[]) =>
     picked('files').map((file, i) => ({ path: paths[i] ?? file.name, file }));
   return {
-    snapshot: () => library.call((api) => api.snapshot()),
-    setHub: (base) => library.call((api) => api.setHub(base)),
-    forgetModel: (id) => library.call((api) => api.forgetModel(id)),
-    planDownload: (...args) => library.call((api) => api.planDownload(...args)),
-    downloadModel: (...args) => library.call((api) => api.download(...args)),
-    pause: (id, component) => library.call((api) => api.pause(id, component)),
-    verify: (id) => library.call((api) => api.verify(id)),
-    deleteModel: (id) => library.call((api) => api.deleteModel(id)),
-    deleteLora: (name) => library.call((api) => api.deleteLora(name)),
-    addModel: (address, revision) => library.call((api) => api.addModel({ address, revision })),
-    addTool: (address, revision) => library.call((api) => api.addTool({ address, revision })),
-    addPickedTool: (paths) => library.call((api) => api.addTool({ files: files(paths) })),
-    addPickedModel: (paths) => library.call((api) => api.addModel({ files: files(paths) })),
+    snapshot: () => call((api) => api.snapshot()),
+    setHub: (base) => call((api) => api.setHub(base)),
+    forgetModel: (id) => call((api) => api.forgetModel(id)),
+    planDownload: (...args) => call((api) => api.planDownload(...args)),
+    downloadModel: (...args) => call((api) => api.download(...args)),
+    pause: (id, component) => call((api) => api.pause(id, component)),
+    verify: (id) => call((api) => api.verify(id)),
+    deleteModel: (id) => call((api) => api.deleteModel(id)),
+    deleteLora: (name) => call((api) => api.deleteLora(name)),
+    addModel: (address, revision) => call((api) => api.addModel({ address, revision })),
+    addTool: (address, revision) => call((api) => api.addTool({ address, revision })),
+    addPickedTool: (paths) => call((api) => api.addTool({ files: files(paths) })),
+    addPickedModel: (paths) => call((api) => api.addModel({ files: files(paths) })),
     importPicked: (id, precision, paths) =>
-      library.call((api) => api.importFiles(id, precision, files(paths))),
-    addLora: (address) => library.call((api) => api.addLora(loraSource(address, picked('loras')))),
-    setHubToken: (token) => library.call((api) => api.setHubToken(token, false)),
+      call((api) => api.importFiles(id, precision, files(paths))),
+    addLora: (address) => call((api) => api.addLora(loraSource(address, picked('loras')))),
+    setHubToken: (token) => call((api) => api.setHubToken(token, false)),
     termsAccepted: async () => (await readAcceptance()) !== null,
     acceptTerms: async () => void (await acceptTerms()),
     watchLibrary: async () => {
+      const library = getLibrary();
       library.subscribe(() => {
         const state = library.getSnapshot();
         if (state.status === 'ready') window.kinoraLibrary?.(state.snapshot);

@@ -8,7 +8,6 @@ import { readVideo, removeVideo } from '../predictions/videos';
 import {
   coverCrop,
   createVideoMetadata,
-  createVideoWriter,
   decodeImage,
   FrameScaler,
   inspectVideo,
@@ -16,6 +15,7 @@ import {
 } from '../video';
 import { readFrame } from '../video/frames';
 import { lanczos3 } from '../video/resample';
+import { createRgbaWriter } from '../video/testing/i420';
 import { fetchBlob, fetchStill, generate, makeRequest } from './testing/runs';
 
 installTransferHandlers();
@@ -51,7 +51,7 @@ async function makeVideo(frames: number, size: PixelSize): Promise<Blob> {
     parameters: parseParameters({ prompt: 'A boat on a lake', seed: 7 }),
     createdAt: '2026-01-02T03:04:05.678Z',
   });
-  const writer = await createVideoWriter({ ...size, frames, frameRate: 24, metadata });
+  const writer = await createRgbaWriter({ ...size, frames, frameRate: 24, metadata });
   const scaler = new FrameScaler(size, size);
   for (let index = 0; index < frames; index++) {
     const frame = new Float32Array(3 * size.width * size.height);

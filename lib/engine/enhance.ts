@@ -42,7 +42,7 @@ export async function enhanceVideo(
     loop,
     ...networks,
     signal,
-    write: (pixels) => output.add(pixels),
+    write: (planes) => output.add(planes),
   });
   try {
     const indices = Array.from({ length: frames }, (_, index) => index);

@@ -27,7 +27,7 @@ async function written(count: number, options: Partial<FinisherOptions>): Promis
     interpolator: null,
     upscaler: null,
     signal,
-    write: async (pixels) => void greys.push(pixels[0] ?? -1),
+    write: async (_, pixels) => void greys.push(pixels()[0] ?? -1),
     ...options,
   });
   // One buffer for all: a frame is valid only until it is taken.

@@ -11,8 +11,8 @@ import { openUpscaler, type Upscaler } from '../finishing/realesr/upscaler';
 import { type Interpolator, openInterpolator } from '../finishing/rife/interpolator';
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
-import { FrameScaler } from '../video';
-import { lanczos3 } from '../video/resample';
+import { FrameScaler, I420Scaler } from '../video';
+import { catmullRom, lanczos3 } from '../video/resample';
 import type { WeightFile } from '../weights';
 import type { EngineTools } from './tools';
 
@@ -65,8 +65,16 @@ export interface FinisherOptions extends FinishingNetworks {
   /** Whether the first frame follows the last one again. */
   readonly loop: boolean;
   readonly signal: AbortSignal;
-  /** Takes RGBA of the target size, in order; valid until it resolves. */
-  readonly write: (pixels: Uint8ClampedArray<ArrayBuffer>) => Promise<void>;
+  /**
+   * Takes the frames of the video, in order.
+   *
+   * @param planes I420 of the target size, valid until it resolves
+   * @param pixels makes RGBA of the frame
+   */
+  readonly write: (
+    planes: Uint8Array,
+    pixels: () => Uint8ClampedArray<ArrayBuffer>,
+  ) => Promise<void>;
 }
 
 /**
@@ -74,7 +82,8 @@ export interface FinisherOptions extends FinishingNetworks {
  * through one by one; at most three are kept.
  */
 export class Finisher {
-  readonly #scaler: FrameScaler;
+  readonly #scaler: I420Scaler;
+  readonly #pixels: (frame: Float32Array) => Uint8ClampedArray<ArrayBuffer>;
   #first: Frame | null = null;
   #latest: Frame | null = null;
   /** Memory of the frame before the latest one. */
@@ -83,10 +92,15 @@ export class Finisher {
   #written = 0;
 
   constructor(readonly options: FinisherOptions) {
-    const { source, target, finishing, upscaler } = options;
-    this.#scaler = upscaler
-      ? new FrameScaler({ width: 2 * source.width, height: 2 * source.height }, target)
-      : new FrameScaler(source, target, finishing.upscale === 2 ? lanczos3 : undefined);
+    const { target, finishing, upscaler } = options;
+    const factor = upscaler ? 2 : 1;
+    const source = {
+      width: factor * options.source.width,
+      height: factor * options.source.height,
+    };
+    const kernel = finishing.upscale === 2 && !upscaler ? lanczos3 : catmullRom;
+    this.#scaler = new I420Scaler(source, target, kernel);
+    this.#pixels = (frame) => new FrameScaler(source, target, kernel).scale(frame);
   }
 
   /**
@@ -136,7 +150,7 @@ export class Finisher {
     const { data } = upscaler
       ? await withRemedy('larger', upscaler.enlarge(frame, 2, signal))
       : frame;
-    await write(this.#scaler.scale(data));
+    await write(this.#scaler.scale(data), () => this.#pixels(data));
     this.#written += 1;
   }
 }

@@ -230,17 +230,18 @@ export class Generation {
         loop: loop === true,
         ...networks,
         signal,
-        write: async (data) => {
+        write: async (planes, pixels) => {
           // The first frame is the start image.
           if (isServed && added === middle) {
             // The video is worth more than its poster.
+            const data = pixels();
             const poster = await toSmallJpeg({ ...format, data }, mostPosterBytes).catch(
               () => null,
             );
             if (poster) picture.poster = poster;
           }
           added += 1;
-          await output.add(data);
+          await output.add(planes);
         },
       });
       finisher = finishing;

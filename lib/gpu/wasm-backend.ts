@@ -13,6 +13,7 @@ import {
 import { mainMemoryBudget } from './budget';
 import { fromHalf } from './kernels/half';
 import { type Category, Counted, type Ledger } from './ledger';
+import { handleMessages } from './messages';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 
 class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
@@ -173,9 +174,8 @@ export class WasmBackend extends Counted implements Backend {
   }
 
   async settle(): Promise<void> {
-    // A run has finished when its promise resolves. In the time of a timer messages (cancel) come in, and the
-    // files of a checkpoint make their way: each takes several turns of the event loop, and a step has few.
-    await new Promise((resolve) => setTimeout(resolve));
+    // A run has finished when its promise resolves; a cancellation may come in.
+    await handleMessages();
   }
 
   releaseSessions(): Promise<void> {

@@ -202,16 +202,24 @@ export class GraphBuilder {
       dtype: value.dtype,
       dims: value.dims,
     }));
-    const bytes = this.#serialise(nodes, outputs);
+    const { name } = this;
+    let bytes: Uint8Array<ArrayBuffer> | undefined;
+    let key: string | undefined;
+    const written = () => (bytes ??= this.#serialise(nodes, outputs));
     const shapes = this.#shapes.map(({ op, inputs, outputs: ports }) => ({
       op,
       inputs: inputs.map(rename),
       outputs: ports.map((port) => ({ ...port, name: rename(port.name) })),
     }));
     return {
-      name: this.name,
-      key: `${this.name}:${hash(bytes)}`,
-      bytes,
+      name,
+      // Written when a session needs them: most graphs are only planned.
+      get key() {
+        return (key ??= `${name}:${hash(written())}`);
+      },
+      get bytes() {
+        return written();
+      },
       inputs: [...this.#inputs],
       outputs,
       nodes: shapes,

@@ -35,6 +35,9 @@ export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from 
 /** What a clip takes over of the one before fades out in so many latent frames; it fades into a picture, and out of it, in so many. */
 const [fadedLatents, pictureLatents] = [3, 2] as const;
 
+/** Shortest time between two reports of the bytes that were read, in milliseconds. */
+const bytesIntervalMs = 50;
+
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
 
@@ -271,8 +274,14 @@ class Run {
     this.#step = state?.step ?? 0;
     const latents = await this.#denoise(clip, { size, image, texts }, memory, state);
     checkpoints.saveClip(clip, this.#step, { latents, cutShort: this.#cutShort });
+    await this.#written();
     await this.#suspend();
     return latents;
+  }
+
+  /** Waits for the files on the CPU: each takes several turns of the event loop, and what computes there leaves few. */
+  async #written(): Promise<void> {
+    if (this.backend.kind === 'wasm') await this.#checkpoints.flush();
   }
 
   /**
@@ -431,6 +440,7 @@ class Run {
     const checkpoints = this.#checkpoints;
     const save = () => checkpoints.saveState(clip, step, prediction);
     let saved = ((checkpoints.due && step < steps) || control.paused) && (await save());
+    if (saved) await this.#written();
     if (control.paused) {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
@@ -482,10 +492,15 @@ class Run {
   #loading(stage: 'text' | 'denoise'): Loading {
     const bytesTotal = this.model.weightBytes(stage);
     let bytesDone = 0;
+    let told = Number.NEGATIVE_INFINITY;
     return {
       signal: this.hooks.control.signal,
       onBytes: (bytes) => {
         bytesDone += bytes;
+        // Tensors may follow one another within a millisecond, and a page draws anew for each event.
+        const now = performance.now();
+        if (now - told < bytesIntervalMs && bytesDone < bytesTotal) return;
+        told = now;
         this.hooks.onProgress({ type: 'bytes', bytesDone, bytesTotal });
       },
     };

@@ -1,5 +1,5 @@
 import { hasSexualTerm, namesChild } from '../contract';
-import { folded, type Lexicon, languagesOf, lexicons } from './lexicon';
+import { folded, type Lexicon, languagesOf, lexiconOf } from './lexicon';
 
 /** A prompt as the sentences after it are checked against it. */
 export interface Prompt {
@@ -22,7 +22,7 @@ const longestInList = 4;
 export function readPrompt(original: string): Prompt | null {
   const [language, ...others] = languagesOf(original.replace(foreign, ' '));
   if (language === undefined || others.length > 0) return null;
-  const lexicon = lexicons[language];
+  const lexicon = lexiconOf(language);
   let [shown, ruledOut, isList] = ['', '', false];
   for (const clause of folded(original).split(/(?<=[,;:.!?…\n，、；：。！？])/u)) {
     const at = clause.search(lexicon.negation);

@@ -32,10 +32,10 @@ export async function openQuickClassifier(folder: ModelFolder): Promise<Classifi
   let start = 0;
   for (const { name, shape, min, scale } of tensorsSchema.parse(JSON.parse(text))) {
     const end = start + shape.reduce((product, size) => product * size, 1);
-    tensors.set(
-      name,
-      Float32Array.from(bytes.subarray(start, end), (byte) => byte * scale + min),
-    );
+    // A plain loop: Float32Array.from with a function takes 0.1 s for these 2.6 million values.
+    const values = new Float32Array(bytes.subarray(start, end));
+    for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) * scale + min;
+    tensors.set(name, values);
     start = end;
   }
   const read = (name: string) => {

@@ -13,7 +13,6 @@ import {
   readCutPoints,
   type VideoPiece,
 } from './cut';
-import { createVideoWriter } from './encoder';
 import { FrameScaler } from './frame-scaler';
 import { readFrame, readFrames } from './frames';
 import { decodeImage, type Pixels } from './image';
@@ -24,6 +23,7 @@ import {
   readVideoMetadata,
   type VideoMetadata,
 } from './metadata';
+import { createRgbaWriter } from './testing/i420';
 import { packetsOf } from './testing/packets';
 
 const frameRate = 24;
@@ -59,7 +59,7 @@ const levelOf = (frame: number) => 40 + ((frame * 37) % 180);
 
 /** A video of which each frame has a level of its own, counted from `first`. */
 async function make(first: number, frames: number, size = width): Promise<Blob> {
-  const writer = await createVideoWriter({
+  const writer = await createRgbaWriter({
     width: size,
     height,
     frameRate,
@@ -255,7 +255,7 @@ function pattern(): Pixels {
 test('a continuation starts as the last frame was: not enlarged, not shifted, in the same colours', async () => {
   const picture = pattern();
   const size = { width: picture.width, height: picture.height };
-  const writer = await createVideoWriter({
+  const writer = await createRgbaWriter({
     ...size,
     frameRate,
     frames: 1,

@@ -11,9 +11,10 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { toBytes } from './bytes';
-import { createVideoWriter, type VideoWriterOptions } from './encoder';
+import type { VideoWriterOptions } from './encoder';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata } from './metadata';
+import { createRgbaWriter } from './testing/i420';
 import type { WorkerAnswer, WorkerTask } from './testing/worker';
 
 const metadata = createVideoMetadata({
@@ -136,7 +137,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
     [96, 160, 1],
     [1280, 720, 3],
   ])('%i×%i, %i frames: what goes in comes out', async (width, height, frames) => {
-    const writer = await createVideoWriter(optionsFor(width, height, frames, encoder));
+    const writer = await createRgbaWriter(optionsFor(width, height, frames, encoder));
     expect(writer.encoder).toBe(encoder);
     const frame = new Uint8ClampedArray(width * height * 4); // one buffer for all frames
     for (let i = 0; i < frames; i++) {
@@ -155,12 +156,12 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
 
   test('too few and too many frames are refused', async () => {
     const frame = new Uint8ClampedArray(32 * 32 * 4);
-    const few = await createVideoWriter(optionsFor(32, 32, 2, encoder));
+    const few = await createRgbaWriter(optionsFor(32, 32, 2, encoder));
     await few.add(frame);
     const missing = await failureOf(few.finish());
     expect(missing.code).toBe('ENCODER_FAILED');
     expect(missing.message).toContain('1 of 2 frames');
-    const many = await createVideoWriter(optionsFor(32, 32, 1, encoder));
+    const many = await createRgbaWriter(optionsFor(32, 32, 1, encoder));
     await many.add(frame);
     expect((await failureOf(many.add(frame))).code).toBe('ENCODER_FAILED');
   });
@@ -168,7 +169,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
   test('cancelled at any time it ends with CANCELLED and takes nothing more', async () => {
     const frame = new Uint8ClampedArray(320 * 192 * 4);
     for (const before of [0, 1, 30]) {
-      const writer = await createVideoWriter(optionsFor(320, 192, 60, encoder));
+      const writer = await createRgbaWriter(optionsFor(320, 192, 60, encoder));
       for (let i = 0; i < before; i++) await writer.add(frame);
       await writer.cancel();
       await writer.cancel();
@@ -179,7 +180,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
 
   test('cancelled while it finishes, finishing ends with CANCELLED', async () => {
     const frame = new Uint8ClampedArray(640 * 360 * 4);
-    const writer = await createVideoWriter(optionsFor(640, 360, 20, encoder));
+    const writer = await createRgbaWriter(optionsFor(640, 360, 20, encoder));
     for (let i = 0; i < 20; i++) await writer.add(frame);
     const finishing = failureOf(writer.finish());
     await writer.cancel();
@@ -187,7 +188,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
   });
 
   test('a frame of another size is a TypeError and harms nothing', async () => {
-    const writer = await createVideoWriter(optionsFor(32, 32, 1, encoder));
+    const writer = await createRgbaWriter(optionsFor(32, 32, 1, encoder));
     await expect(writer.add(new Uint8ClampedArray(5))).rejects.toThrow(TypeError);
     await writer.add(new Uint8ClampedArray(32 * 32 * 4));
     expect((await inspectVideo(await writer.finish())).frames).toBe(1);
@@ -262,7 +263,7 @@ test('the malformed decoder configuration of Firefox is mended: ffmpeg reads the
     }
   };
   try {
-    const writer = await createVideoWriter(optionsFor(160, 96, 3, 'webcodecs'));
+    const writer = await createRgbaWriter(optionsFor(160, 96, 3, 'webcodecs'));
     for (let i = 0; i < 3; i++) await writer.add(new Uint8ClampedArray(160 * 96 * 4).fill(40 * i));
     expect(await warningsOf(await writer.finish())).toEqual([]);
     expect(malformed).toBe(1);
@@ -284,7 +285,7 @@ async function packetsOf(video: Blob): Promise<readonly Uint8Array[]> {
 
 test('ffmpeg encodes the same frames to the same packets', { tags: ['full'] }, async () => {
   const encode = async () => {
-    const writer = await createVideoWriter(optionsFor(320, 192, 10, 'ffmpeg'));
+    const writer = await createRgbaWriter(optionsFor(320, 192, 10, 'ffmpeg'));
     const frame = new Uint8ClampedArray(320 * 192 * 4);
     for (let i = 0; i < 10; i++) {
       paint(frame, 320, 192, i);
@@ -298,7 +299,7 @@ test('ffmpeg encodes the same frames to the same packets', { tags: ['full'] }, a
 });
 
 test('auto takes WebCodecs where the browser can encode', async () => {
-  const writer = await createVideoWriter(optionsFor(1280, 720, 121, 'auto'));
+  const writer = await createRgbaWriter(optionsFor(1280, 720, 121, 'auto'));
   expect(writer.encoder).toBe('webcodecs');
   await writer.cancel();
 });
@@ -314,11 +315,11 @@ describe('failures', () => {
   test('a browser without an encoder: auto takes ffmpeg, webcodecs says so', async () => {
     Reflect.deleteProperty(globalThis, 'VideoEncoder');
     // A size of its own: what is known of other sizes is remembered.
-    const writer = await createVideoWriter(optionsFor(52, 36, 1, 'auto'));
+    const writer = await createRgbaWriter(optionsFor(52, 36, 1, 'auto'));
     expect(writer.encoder).toBe('ffmpeg');
     await writer.add(new Uint8ClampedArray(52 * 36 * 4));
     expect((await inspectVideo(await writer.finish())).frames).toBe(1);
-    const failure = await failureOf(createVideoWriter(optionsFor(52, 36, 1, 'webcodecs')));
+    const failure = await failureOf(createRgbaWriter(optionsFor(52, 36, 1, 'webcodecs')));
     expect(failure.toRecord()).toEqual({
       code: 'ENCODER_FAILED',
       message: 'This browser cannot encode H.264 at 52×36.',
@@ -327,13 +328,13 @@ describe('failures', () => {
   });
 
   test('a size that no browser encodes', async () => {
-    const failure = await failureOf(createVideoWriter(optionsFor(65_534, 65_534, 1, 'webcodecs')));
+    const failure = await failureOf(createRgbaWriter(optionsFor(65_534, 65_534, 1, 'webcodecs')));
     expect(failure.code).toBe('ENCODER_FAILED');
     expect(failure.message).toContain('65534×65534');
   });
 
   test('an encoder that breaks in the middle: its own message is passed on', async () => {
-    const writer = await createVideoWriter(optionsFor(64, 64, 9, 'webcodecs'));
+    const writer = await createRgbaWriter(optionsFor(64, 64, 9, 'webcodecs'));
     const frame = new Uint8ClampedArray(64 * 64 * 4);
     await writer.add(frame);
     VideoEncoder.prototype.encode = () => {
@@ -348,7 +349,7 @@ describe('failures', () => {
   test('ffmpeg that is not there', async () => {
     const ffmpegBase = new URL('/nowhere/', location.origin).href;
     const failure = await failureOf(
-      createVideoWriter({ ...optionsFor(32, 32, 1, 'ffmpeg'), ffmpegBase }),
+      createRgbaWriter({ ...optionsFor(32, 32, 1, 'ffmpeg'), ffmpegBase }),
     );
     expect(failure.code).toBe('ENCODER_FAILED');
     expect(failure.message).toContain('ffmpeg could not be started');
@@ -356,7 +357,7 @@ describe('failures', () => {
 
   test('ffmpeg that refuses: the reason from its log is passed on', async () => {
     // x264 takes no more than 16384 pixels a side.
-    const writer = await createVideoWriter(optionsFor(16_400, 2, 1, 'ffmpeg'));
+    const writer = await createRgbaWriter(optionsFor(16_400, 2, 1, 'ffmpeg'));
     await writer.add(new Uint8ClampedArray(16_400 * 2 * 4));
     const failure = await failureOf(writer.finish());
     expect(failure.code).toBe('ENCODER_FAILED');
@@ -370,6 +371,6 @@ describe('failures', () => {
     [32, 32, 1, 0],
   ])('%i×%i, %i frames at %i fps is a TypeError', async (width, height, frames, frameRate) => {
     const options = { ...optionsFor(width, height, frames, 'auto'), frameRate };
-    await expect(createVideoWriter(options)).rejects.toThrow(TypeError);
+    await expect(createRgbaWriter(options)).rejects.toThrow(TypeError);
   });
 });

@@ -4,6 +4,7 @@ import { appUrl } from '../contract/site';
 import { FfmpegEncoder } from './ffmpeg-encoder';
 import { toMetadataTags, type VideoMetadata } from './metadata';
 import { type FrameEncoder, isEncoderSupported, WebCodecsEncoder } from './webcodecs-encoder';
+import { i420Bytes } from './yuv';
 
 /** What a video is written as. */
 export interface VideoWriterOptions {
@@ -28,12 +29,12 @@ export interface VideoWriter {
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /**
    * Adds the next frame. Await it before the next call: it resolves when the encoder can take another frame.
-   * The pixels are read before it returns, so that the buffer may be reused.
+   * The planes are read before it returns, so that the buffer may be reused.
    *
-   * @param frame RGBA, width·height·4 bytes; A is ignored
+   * @param planes I420 in BT.709, limited range, as {@link I420Scaler} makes them
    * @throws KinoraError `ENCODER_FAILED` or, after {@link cancel}, `CANCELLED`
    */
-  add(frame: Uint8ClampedArray): Promise<void>;
+  add(planes: Uint8Array): Promise<void>;
   /**
    * Completes the video: H.264 in an MP4 with its index in front.
    *
@@ -129,15 +130,16 @@ class Mp4Writer implements VideoWriter {
     return this.#encoder.name;
   }
 
-  async add(frame: Uint8ClampedArray): Promise<void> {
+  async add(planes: Uint8Array): Promise<void> {
     const { width, height, frames } = this.#options;
-    if (frame.length !== width * height * 4) {
-      throw new TypeError(`The frame has ${frame.length} bytes, not ${width * height * 4}.`);
+    const bytes = i420Bytes(width, height);
+    if (planes.length !== bytes) {
+      throw new TypeError(`The frame has ${planes.length} bytes, not ${bytes}.`);
     }
     await this.#guard(async () => {
       if (this.#frames === frames) throw new Error(`there are more than ${frames} frames`);
       this.#frames += 1;
-      await this.#encoder.add(frame);
+      await this.#encoder.add(planes);
     });
   }
 

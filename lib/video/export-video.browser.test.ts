@@ -3,12 +3,12 @@ import { beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { coverCrop } from './cover-crop';
-import { createVideoWriter } from './encoder';
 import { canExport, exportFormats, exportVideo } from './export-video';
 import { FrameScaler } from './frame-scaler';
 import { decodeImage } from './image';
 import { createVideoMetadata } from './metadata';
 import { toPalette } from './palette';
+import { createRgbaWriter } from './testing/i420';
 
 const [width, height] = [640, 352];
 const frames = 12;
@@ -28,7 +28,7 @@ const metadata = createVideoMetadata({
 });
 
 beforeAll(async () => {
-  const writer = await createVideoWriter({ width, height, frames, frameRate, metadata });
+  const writer = await createRgbaWriter({ width, height, frames, frameRate, metadata });
   for (let frame = 0; frame < frames; frame++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(greyOf(frame)));
   }
@@ -103,7 +103,7 @@ test.each(['aurora', 'balloons', 'lighthouse', 'street'])(
     const pixels = await decodeImage(await photo.blob());
     const size = { width: 1280, height: 720 };
     const frame = new FrameScaler(size, size).scale(coverCrop(pixels, size.width, size.height));
-    const writer = await createVideoWriter({ ...size, frames: 1, frameRate, metadata });
+    const writer = await createRgbaWriter({ ...size, frames: 1, frameRate, metadata });
     await writer.add(frame);
     const still = await writer.finish();
     const gif = await createImageBitmap(await exportVideo(still, 'gif', options()));

@@ -9,7 +9,7 @@ import {
 } from 'mediabunny';
 import { sameBytes, toBytes } from './bytes';
 import type { Format, FrameEncoder } from './webcodecs-encoder';
-import { bt709, i420Bytes, rgbaToI420 } from './yuv';
+import { bt709, i420Bytes } from './yuv';
 
 /**
  * Frames per segment. ffmpeg in the browser reads and writes whole files, so that a video is encoded in
@@ -76,12 +76,11 @@ export class FfmpegEncoder implements FrameEncoder {
     return this.#packets;
   }
 
-  async add(frame: Uint8ClampedArray): Promise<void> {
+  async add(planes: Uint8Array): Promise<void> {
     const { width, height } = this.#format;
     const bytes = i420Bytes(width, height);
     this.#segment ??= new Uint8Array(segmentFrames * bytes);
-    const planes = this.#segment.subarray(this.#waiting * bytes, (this.#waiting + 1) * bytes);
-    rgbaToI420(frame, planes, width, height);
+    this.#segment.set(planes, this.#waiting * bytes);
     this.#waiting += 1;
     if (this.#waiting === segmentFrames) await this.#encodeWaiting();
   }

@@ -2,9 +2,9 @@ import { centred, placeImage } from '../contract';
 import { type Axis, axisSpan, catmullRom, type Kernel, makeAxis } from './resample';
 
 /**
- * Converts the model's frames to pixels of the video: planar RGB [3, height, width] in [−1, 1]
- * → RGBA of exactly the target size, scaled to cover and centre-cropped. A value v
- * becomes the whole number nearest to (v + 1)·127.5, ties to even, cut to 0…255; NaN becomes 0.
+ * Converts the model's frames to pixels that something looks at: planar RGB [3, height, width] in [−1, 1]
+ * → RGBA of exactly the target size, scaled to cover and centre-cropped. The frames of a video are made
+ * by {@link I420Scaler}, which is ten times as fast. A value v becomes the whole number nearest to (v + 1)·127.5, ties to even, cut to 0…255; NaN becomes 0.
  *
  * Weights are computed once and buffers are reused: the pixels that {@link scale} returns are
  * overwritten by its next call.
@@ -67,25 +67,6 @@ export class FrameScaler {
     const span = this.#span;
     const first = c * this.#sourcePlane + (starts[i] as number) * stride + this.#from;
     const row = this.#blended.subarray(c * span, (c + 1) * span);
-    if (taps === 4) {
-      // The usual case, enlarging: four rows at once, without intermediate results in memory.
-      const w0 = weights[4 * i] as number;
-      const w1 = weights[4 * i + 1] as number;
-      const w2 = weights[4 * i + 2] as number;
-      const w3 = weights[4 * i + 3] as number;
-      const row0 = frame.subarray(first, first + span);
-      const row1 = frame.subarray(first + stride, first + stride + span);
-      const row2 = frame.subarray(first + 2 * stride, first + 2 * stride + span);
-      const row3 = frame.subarray(first + 3 * stride, first + 3 * stride + span);
-      for (let j = 0; j < span; j++) {
-        row[j] =
-          w0 * (row0[j] as number) +
-          w1 * (row1[j] as number) +
-          w2 * (row2[j] as number) +
-          w3 * (row3[j] as number);
-      }
-      return;
-    }
     row.fill(0);
     for (let t = 0; t < taps; t++) {
       const weight = weights[i * taps + t] as number;
@@ -107,19 +88,6 @@ export class FrameScaler {
     const green = this.#blended.subarray(span, 2 * span);
     const blue = this.#blended.subarray(2 * span, 3 * span);
     let at = i * width * 4;
-    if (taps === 4) {
-      for (let j = 0; j < width; j++, at += 4) {
-        const s = (starts[j] as number) - from;
-        const w0 = weights[4 * j] as number;
-        const w1 = weights[4 * j + 1] as number;
-        const w2 = weights[4 * j + 2] as number;
-        const w3 = weights[4 * j + 3] as number;
-        pixels[at] = toByte(four(red, s, w0, w1, w2, w3));
-        pixels[at + 1] = toByte(four(green, s, w0, w1, w2, w3));
-        pixels[at + 2] = toByte(four(blue, s, w0, w1, w2, w3));
-      }
-      return;
-    }
     for (let j = 0; j < width; j++, at += 4) {
       const s = (starts[j] as number) - from;
       let r = 0;
@@ -136,15 +104,6 @@ export class FrameScaler {
       pixels[at + 2] = toByte(b);
     }
   }
-}
-
-function four(row: Float32Array, s: number, w0: number, w1: number, w2: number, w3: number) {
-  return (
-    w0 * (row[s] as number) +
-    w1 * (row[s + 1] as number) +
-    w2 * (row[s + 2] as number) +
-    w3 * (row[s + 3] as number)
-  );
 }
 
 /** To the scale of bytes; the clamped array itself cuts and rounds, ties to even. */

@@ -3,6 +3,7 @@ export { createVideoWriter, type VideoWriter } from './encoder';
 export * from './frame-image';
 export * from './frame-scaler';
 export { readFrames } from './frames';
+export { I420Scaler } from './i420-scaler';
 export * from './image';
 export * from './inspect';
 export * from './metadata';

@@ -1,9 +1,9 @@
 import { BufferTarget, Mp4OutputFormat, Output } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
-import { createVideoWriter } from './encoder';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata, type VideoMetadata } from './metadata';
+import { createRgbaWriter } from './testing/i420';
 import { WebCodecsEncoder } from './webcodecs-encoder';
 
 const full = createVideoMetadata({
@@ -31,7 +31,7 @@ const full = createVideoMetadata({
 
 async function writeVideo(metadata: VideoMetadata, late?: VideoMetadata): Promise<Blob> {
   const options = { width: 32, height: 32, frames: 1, frameRate: 24, metadata };
-  const writer = await createVideoWriter(options);
+  const writer = await createRgbaWriter(options);
   await writer.add(new Uint8ClampedArray(32 * 32 * 4));
   return writer.finish(1, late);
 }
@@ -127,7 +127,7 @@ test('an MP4 of someone else is refused as ours, but can be inspected', async ()
   output.addVideoTrack(encoder.source);
   output.setMetadataTags({ comment: '{"prompt":"not ours"}' });
   await output.start();
-  for (let i = 0; i < 3; i++) await encoder.add(new Uint8ClampedArray(64 * 48 * 4));
+  for (let i = 0; i < 3; i++) await encoder.add(new Uint8Array(64 * 72));
   await output.finalize();
   const foreign = new Blob([output.target.buffer ?? '']);
   await expect(readVideoMetadata(foreign)).rejects.toMatchObject(unreadable);

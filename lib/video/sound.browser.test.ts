@@ -3,10 +3,10 @@ import { AudioSampleSink, BlobSource, Input, MP4 } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
-import { createVideoWriter } from './encoder';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata } from './metadata';
 import { addSound, readSoundDuration, type SoundSettings } from './sound';
+import { createRgbaWriter } from './testing/i420';
 import { packetsOf } from './testing/packets';
 import { wavOf } from './testing/wav';
 
@@ -84,7 +84,7 @@ function difference(
 
 let video: Blob;
 beforeAll(async () => {
-  const writer = await createVideoWriter({ width, height, frameRate, frames, metadata });
+  const writer = await createRgbaWriter({ width, height, frameRate, frames, metadata });
   for (let i = 0; i < frames; i++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(4 * i));
   }

@@ -8,19 +8,19 @@ import {
 import { mendedConfiguration } from './avc-configuration';
 import { avcCodec, bitRateOf, type Format } from './bit-rate';
 import { toBytes } from './bytes';
-import { bt709, i420Bytes, rgbaToI420 } from './yuv';
+import { bt709 } from './yuv';
 
 export type { Format } from './bit-rate';
 
-/** What the writer needs of an encoder: RGBA frames in, H.264 packets into `source`. */
+/** What the writer needs of an encoder: frames in I420 (BT.709) in, H.264 packets into `source`. */
 export interface FrameEncoder {
   readonly name: 'webcodecs' | 'ffmpeg';
   /** The encoded packets. */
   readonly source: VideoSource;
   /** Packets written so far. */
   readonly packets: number;
-  /** Reads the pixels before it returns; resolves when more can be taken. */
-  add(frame: Uint8ClampedArray): Promise<void>;
+  /** Reads the planes before it returns; resolves when more can be taken. */
+  add(planes: Uint8Array): Promise<void>;
   /** Encodes frames that are still buffered, unless the muxer does that. */
   flush(): Promise<void>;
   /** Frees what the muxer does not free; may be called more than once. */
@@ -70,23 +70,20 @@ export class WebCodecsEncoder implements FrameEncoder {
   readonly source: VideoSampleSource;
   packets = 0;
   readonly #format: Format;
-  readonly #planes: Uint8Array<ArrayBuffer>;
   #frames = 0;
 
   constructor(format: Format) {
     this.#format = format;
-    this.#planes = new Uint8Array(i420Bytes(format.width, format.height));
     this.source = createH264Source(format, () => {
       this.packets += 1;
     });
   }
 
-  async add(frame: Uint8ClampedArray): Promise<void> {
+  async add(planes: Uint8Array): Promise<void> {
     const { width, height, frameRate } = this.#format;
-    rgbaToI420(frame, this.#planes, width, height);
     const index = this.#frames++;
     // The VideoFrame copies the planes, which are filled again for the next frame.
-    const videoFrame = new VideoFrame(this.#planes, {
+    const videoFrame = new VideoFrame(planes, {
       format: 'I420',
       codedWidth: width,
       codedHeight: height,

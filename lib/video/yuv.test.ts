@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { i420Bytes, rgbaToI420, yuvToRgba } from './yuv';
+import { rgbaToI420 } from './testing/i420';
+import { i420Bytes, yuvToRgba } from './yuv';
 
 /** Y, U, V of a 2×2 frame of one colour. */
 function yuvOf(...[r, g, b]: [number, number, number]): number[] {

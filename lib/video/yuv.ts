@@ -26,60 +26,14 @@ const uG = -uR - uB; // so that grey has no colour
 const vR = Math.round(0.5 * cScale);
 const vB = Math.round((-0.5 * kb * cScale) / (1 - kr));
 const vG = -vR - vB;
-const yBias = 16 * one + one / 2;
-// The sum of 2×2 pixels is four times the value, hence two more bits are shifted out.
-const cBias = 4 * (128 * one + one / 2);
-
-/**
- * RGBA → I420 in BT.709, limited range; A is ignored. Colour is the mean of each 2×2 pixels.
- * The encoders do not convert, since browsers differ in matrix and range (README, "Colours").
- *
- * @param rgba `width`·`height`·4 bytes
- * @param target at least {@link i420Bytes} bytes
- * @param width even
- * @param height even
- */
-export function rgbaToI420(
-  rgba: Uint8ClampedArray,
-  target: Uint8Array,
-  width: number,
-  height: number,
-): void {
-  const luma = width * height;
-  let u = luma;
-  let v = luma + luma / 4;
-  for (let row = 0; row < height; row += 2) {
-    let top = row * width;
-    let bottom = top + width;
-    for (let column = 0; column < width; column += 2) {
-      let p = top * 4;
-      const r0 = rgba[p] as number;
-      const g0 = rgba[p + 1] as number;
-      const b0 = rgba[p + 2] as number;
-      const r1 = rgba[p + 4] as number;
-      const g1 = rgba[p + 5] as number;
-      const b1 = rgba[p + 6] as number;
-      p = bottom * 4;
-      const r2 = rgba[p] as number;
-      const g2 = rgba[p + 1] as number;
-      const b2 = rgba[p + 2] as number;
-      const r3 = rgba[p + 4] as number;
-      const g3 = rgba[p + 5] as number;
-      const b3 = rgba[p + 6] as number;
-      target[top] = (yR * r0 + yG * g0 + yB * b0 + yBias) >> 16;
-      target[top + 1] = (yR * r1 + yG * g1 + yB * b1 + yBias) >> 16;
-      target[bottom] = (yR * r2 + yG * g2 + yB * b2 + yBias) >> 16;
-      target[bottom + 1] = (yR * r3 + yG * g3 + yB * b3 + yBias) >> 16;
-      const r = r0 + r1 + r2 + r3;
-      const g = g0 + g1 + g2 + g3;
-      const b = b0 + b1 + b2 + b3;
-      target[u++] = (uR * r + uG * g + uB * b + cBias) >> 18;
-      target[v++] = (vR * r + vG * g + vB * b + cBias) >> 18;
-      top += 2;
-      bottom += 2;
-    }
-  }
-}
+/** RGB → Y, U, V times 2¹⁶, and what is added: U and V are those of the sum of 2×2 pixels. */
+export const matrix = {
+  y: [yR, yG, yB],
+  u: [uR, uG, uB],
+  v: [vR, vG, vB],
+  yBias: 16 * one + one / 2,
+  cBias: 4 * (128 * one + one / 2),
+} as const;
 
 // The inverse, also times 2¹⁶.
 const lumaScale = Math.round((255 / 219) * one);
@@ -97,7 +51,7 @@ export interface YuvLayout {
 }
 
 /**
- * 4:2:0 in BT.709, limited range → RGBA, as the inverse of {@link rgbaToI420}; 2×2 pixels share their colour.
+ * 4:2:0 in BT.709, limited range → RGBA, as the inverse of {@link matrix}; 2×2 pixels share their colour.
  * A canvas does not: Chromium's own conversion limits a factor, so that blue is off by up to 9.
  *
  * @returns `width`·`height`·4 bytes

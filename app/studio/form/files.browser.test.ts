@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { centred } from '../../../lib/contract/framing';
 import { parseParameters } from '../../../lib/contract/request';
 import { sharedRequestOf } from '../../../lib/contract/v3/share';
-import { createVideoWriter } from '../../../lib/video/encoder';
 import { createVideoMetadata, type VideoMetadata } from '../../../lib/video/metadata';
 import { publicCopy } from '../../../lib/video/public-copy';
+import { createRgbaWriter } from '../../../lib/video/testing/i420';
 import { readImage, readLastFrame, readSettings } from './files';
 
 const parameters = parseParameters({
@@ -30,7 +30,7 @@ async function makeVideo(holds: Partial<VideoMetadata> = {}): Promise<Blob> {
     createdAt: '2025-01-01T00:00:00.000Z',
   });
   const metadata = { ...made, ...holds };
-  const writer = await createVideoWriter({ width, height, frameRate: 24, frames, metadata });
+  const writer = await createRgbaWriter({ width, height, frameRate: 24, frames, metadata });
   const frame = new Uint8ClampedArray(width * height * 4);
   for (let index = 0; index < frames; index++) {
     for (let at = 0; at < frame.length; at += 4) {

@@ -5,8 +5,21 @@ import { KinoraError } from '../../contract/errors';
 import { isSoftware } from '../../contract/kernel-setting';
 import { ensureBrowser } from './find';
 
+/** In the place of Playwright's own list of features that are left out, since the last flag counts. */
+const leftOut = [
+  // Pages for an address bar that nobody sees: they take more than a second of the CPU at each start.
+  ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'AimEnabled'],
+  // Calls of outside hosts.
+  ...['NetworkTimeServiceQuerying', 'OptimizationHints', 'PreconnectToSearch', 'MediaRouter'],
+  // As Playwright explains them: chromiumSwitches.ts.
+  ...['AvoidCorsURLLoaderRestartOnRedirect', 'AvoidUnnecessaryBeforeUnloadCheckSync'],
+  ...['DestroyProfileOnBrowserClose', 'HttpsFirstBalancedModeAutoEnable', 'HttpsUpgrades'],
+  ...['LensOverlay', 'PaintHolding', 'TcpPortRandomizationWin', 'ThirdPartyStoragePartitioning'],
+];
+
 /** Keeps Chromium from calling outside hosts and from asking first-run questions. */
 const quietFlags = [
+  `--disable-features=${leftOut.join(',')}`,
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
@@ -119,7 +132,9 @@ async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>
     const sentence = `KINORA_GPU is software or hardware, not "${wanted}".`;
     throw new KinoraError('PARAMETER_INVALID', sentence);
   }
-  if (wanted !== 'software') {
+  // Without a device a first start could only find out what is known.
+  const isPossible = process.platform !== 'linux' || hasDevice();
+  if (wanted === 'hardware' || (wanted === '' && isPossible)) {
     // Where it does not start with them it starts without.
     const browser = await launch(hardwareFlags).catch(() => undefined);
     const adapter = browser ? await adapterOf(browser) : 'no browser that starts with a GPU';
@@ -140,15 +155,22 @@ function noHardware(found: string): KinoraError {
   });
 }
 
+const filesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+
+/** Whether Linux has a device of a graphics card; `dxg` is that of Windows below WSL. */
+function hasDevice(): boolean {
+  return [...filesIn('/dev/dri'), ...filesIn('/dev')].some((name) =>
+    /^(renderD|nvidia)\d+$|^dxg$/.test(name),
+  );
+}
+
 /** What Chromium needs of the system, as far as files tell. */
 function missingOnLinux(): string[] {
-  const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
-  const devices = [...list('/dev/dri'), ...list('/dev')].some((name) =>
-    /^(renderD|nvidia)\d+$/.test(name),
-  );
-  const drivers = ['/usr/share/vulkan/icd.d', '/etc/vulkan/icd.d'].flatMap(list);
+  const drivers = ['/usr/share/vulkan/icd.d', '/etc/vulkan/icd.d'].flatMap(filesIn);
   return [
-    ...(devices ? [] : ['The system has no device of a graphics card (/dev/dri, /dev/nvidia).']),
+    ...(hasDevice()
+      ? []
+      : ['The system has no device of a graphics card (/dev/dri, /dev/nvidia).']),
     drivers.length > 0
       ? `Its Vulkan drivers: ${drivers.join(', ')}.`
       : 'It has no Vulkan driver (/usr/share/vulkan/icd.d, /etc/vulkan/icd.d).',

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -7,6 +6,7 @@ import type { Plugin } from 'esbuild';
 import compileTexts from '../dev/compile-texts.js';
 import { type FileServer, serveFolders } from '../file-server';
 import { root } from '../paths';
+import { isCurrent, sourcesFile, sumsOf } from './made.js';
 
 /** The bare pages that commands drive: name and script of each. Their workers come with them. */
 const pages = {
@@ -18,9 +18,11 @@ export type BarePage = keyof typeof pages;
 
 const workers = ['engine', 'library', 'hash', 'optimizer', 'gpu-report'] as const;
 
-/** Pages that `npm run build:commands` has made, and the list of their sources in the same folder. */
+/** Commands that drive a page. `start.js` starts them. */
+const commands = ['generate', 'models', 'worker'] as const;
+
+/** What `npm run build:commands` has made. */
 const made = path.join(root, '.commands');
-const sourcesFile = 'sources.json';
 
 /** What a bundle is made with, besides the files in it; the lock file stands for the packages. */
 const makers = [
@@ -37,7 +39,9 @@ const makers = [
  */
 export async function servePages(): Promise<FileServer> {
   const files = path.join(root, 'public');
-  if (await isCurrent(made)) return serveFolders([made, files]);
+  // A program that was made itself runs only where its sources are unchanged.
+  const isMade = process.env.KINORA_MADE === '1' || (await isCurrent(made, root));
+  if (isMade) return serveFolders([made, files]);
   const folder = await mkdtemp(path.join(tmpdir(), 'kinora-pages-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
@@ -56,36 +60,20 @@ export async function servePages(): Promise<FileServer> {
   }
 }
 
-/** Makes the pages for all commands until a source changes. They take the place of earlier ones as a whole. */
+/** Makes commands and their pages, until a source changes. They take the place of earlier ones as a whole. */
 export async function makePages(target = made): Promise<void> {
   const folder = await mkdtemp(`${target}.part-`);
   try {
-    const inputs = await writePages(folder);
+    const inputs = [...(await writePages(folder)), ...(await writeCommands(folder))];
     await copyRuntime(folder);
-    const sources = [...makers, ...inputs.filter((file) => !file.includes('node_modules'))];
+    const own = inputs.filter((file) => !file.includes('node_modules'));
+    const sources = [...new Set([...makers, ...own])];
     await writeFile(path.join(folder, sourcesFile), await sumsOf(sources, root));
     await rm(target, { recursive: true, force: true });
     await rename(folder, target);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** Whether the pages in a folder were made of the sources as they are. @param base the checkout */
-export async function isCurrent(folder: string, base = root): Promise<boolean> {
-  const list = await readFile(path.join(folder, sourcesFile), 'utf8').catch(() => null);
-  if (list === null) return false;
-  const files = (JSON.parse(list) as [string, string][]).map(([file]) => file);
-  return list === (await sumsOf(files, base));
-}
-
-/** Files with their SHA-256, as JSON; null for one that is not there. */
-async function sumsOf(files: readonly string[], base: string): Promise<string> {
-  const sums = files.map(async (file) => {
-    const bytes = await readFile(path.join(base, file)).catch(() => null);
-    return [file, bytes && createHash('sha256').update(bytes).digest('hex')];
-  });
-  return JSON.stringify(await Promise.all(sums));
 }
 
 /** @returns the files that are bundled, by their paths in the checkout */
@@ -126,6 +114,26 @@ async function writePages(folder: string): Promise<readonly string[]> {
   await Promise.all(
     Object.keys(pages).map((name) => writeFile(path.join(folder, `${name}.html`), html(name))),
   );
+  return Object.keys(metafile.inputs);
+}
+
+/** Makes a program of each command, as deep in the checkout as its source. @returns as {@link writePages} */
+async function writeCommands(folder: string): Promise<readonly string[]> {
+  const { build } = await import('esbuild');
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: commands.map((name) => `lib/cli/${name}.ts`),
+    outdir: path.join(folder, 'cli'),
+    bundle: true,
+    metafile: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    logLevel: 'warning',
+    define: { 'process.env.KINORA_MADE': '"1"' },
+    external: ['playwright', 'esbuild', 'onnxruntime-web'],
+  });
   return Object.keys(metafile.inputs);
 }
 

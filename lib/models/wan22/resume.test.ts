@@ -7,7 +7,7 @@ import {
   type ProgressEvent,
   sha256,
 } from '../../contract';
-import type { Backend } from '../../gpu';
+import { type Backend, handleMessages } from '../../gpu';
 import type { RunStorage } from '../../pipeline/checkpoints';
 import { RunControl } from '../../pipeline/control';
 import type { ClipToDecode } from '../../pipeline/model';
@@ -43,6 +43,8 @@ afterEach(() => expect(backend.counters().liveBytes).toBe(0));
 class MemoryStorage implements RunStorage {
   /** What the next write throws. */
   error: Error | null = null;
+  /** Turns of the event loop that a file takes. */
+  turns = 0;
 
   constructor(readonly files = new Map<string, Blob>()) {}
 
@@ -56,6 +58,7 @@ class MemoryStorage implements RunStorage {
 
   async write(name: string, data: Blob): Promise<void> {
     if (this.error) throw this.error;
+    for (let turn = 0; turn < this.turns; turn++) await handleMessages();
     this.files.set(name, data);
   }
 
@@ -222,6 +225,7 @@ describe('a run that is suspended and resumed gives the same bits', () => {
 test('a run that ends at any moment goes on from what was written by then', async () => {
   const request = { frames: 17, guidanceScale: 2 };
   const storage = new MemoryStorage();
+  storage.turns = 200;
   const left: MemoryStorage[] = [];
   const moments = ['0:1', 'frame 3', '1:3', 'frame 12'];
   const whole = await make(request, storage, undefined, (event) => {
@@ -236,8 +240,8 @@ test('a run that ends at any moment goes on from what was written by then', asyn
     expectSame(made, whole);
     next.push(made.steps[0]);
   }
-  // While frames are decoded, no step is computed again.
-  expect([next[1], next[3]]).toEqual(['1:1', undefined]);
+  // No finished step is computed again, however long its file takes.
+  expect(next).toEqual(['0:1', '1:1', '1:3', undefined]);
 });
 const frameOf = (event: ProgressEvent) => (event.type === 'frame' ? event.frame : null);
 

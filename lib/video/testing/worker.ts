@@ -1,7 +1,7 @@
 /** Everything of lib/video inside a Web Worker, where the application runs it; for tests only. */
 import { coverCrop } from '../cover-crop';
 import { createVideoWriter, type VideoWriterOptions } from '../encoder';
-import { FrameScaler } from '../frame-scaler';
+import { I420Scaler } from '../i420-scaler';
 import { decodeImage } from '../image';
 
 export interface WorkerTask {
@@ -23,7 +23,7 @@ self.onmessage = async ({ data }: MessageEvent<WorkerTask>) => {
 async function makeStill({ image, source, options }: WorkerTask): Promise<WorkerAnswer> {
   const { width, height, frames } = options;
   const frame = coverCrop(await decodeImage(image), source.width, source.height);
-  const scaler = new FrameScaler(source, { width, height });
+  const scaler = new I420Scaler(source, { width, height });
   const writer = await createVideoWriter(options);
   for (let i = 0; i < frames; i++) await writer.add(scaler.scale(frame));
   return { video: await writer.finish(), encoder: writer.encoder };

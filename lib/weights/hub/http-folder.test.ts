@@ -3,7 +3,10 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelFolder } from '../formats/source';
 import { httpFolder } from './http-folder';
 
-const big = Uint8Array.from({ length: 200_000 }, (_, i) => (i * 7) % 251);
+const pattern = Uint8Array.from({ length: 251 }, (_, i) => (i * 7) % 251);
+/** More than what is fetched whole. */
+const big = new Uint8Array(17 * 2 ** 20).map((_, i) => pattern[i % 251] ?? 0);
+const medium = big.slice(0, 200_000);
 const small = new TextEncoder().encode('{"a":1}');
 const servers: Server[] = [];
 let waits: number[] = [];
@@ -36,6 +39,7 @@ async function serve(
 
 const files: Record<string, Uint8Array> = {
   '/models/tiny/vae/big.bin': big,
+  '/models/tiny/medium.bin': medium,
   '/models/tiny/config.json': small,
   '/models/tiny/empty.bin': new Uint8Array(0),
 };
@@ -79,8 +83,26 @@ describe('a server with ranges', () => {
     expect(requests).toEqual([
       '/models/tiny/vae/big.bin bytes=0-65535',
       '/models/tiny/vae/big.bin bytes=65000-65999',
-      '/models/tiny/vae/big.bin bytes=199999-199999',
+      `/models/tiny/vae/big.bin bytes=${big.length - 1}-${big.length - 1}`,
     ]);
+  });
+
+  test('a small file is fetched whole when more than its beginning is read, and again after a failure', async () => {
+    let broken = true;
+    const { folder, requests } = await serve((request, response) => {
+      const isWhole = request.headers.range?.endsWith('-199999') ?? false;
+      if (isWhole && broken) response.writeHead(403).end();
+      else withRanges(request, response);
+    });
+    const file = await folder.open('medium.bin');
+    await expect(file.read(65_000, 66_000)).rejects.toMatchObject({ code: 'FILE_UNREADABLE' });
+    broken = false;
+    const parts = [65_000, 150_000].map((start) => file.read(start, start + 1000));
+    expect(await Promise.all(parts)).toEqual([
+      medium.slice(65_000, 66_000),
+      medium.slice(150_000, 151_000),
+    ]);
+    expect(requests.slice(1)).toEqual(Array(2).fill('/models/tiny/medium.bin bytes=0-199999'));
   });
 
   test('reads texts, JSON, small and empty files', async () => {

@@ -12,6 +12,8 @@ import { type Clock, systemClock } from './retry';
 
 /** Bytes asked for when a file is opened: the size comes with them, and most headers fit in. */
 const openingBytes = 65_536;
+/** A file up to this size is fetched whole when more than its beginning is read: one request, not one for each tensor. */
+const wholeBytes = 16 * 2 ** 20;
 /** Attempts at one request: with the waits about eight seconds, in which a server can be restarted. */
 const attempts = 6;
 /** Before the second attempt, in milliseconds; doubles with each further one. */
@@ -134,7 +136,24 @@ async function openByRanges(
   if (opened instanceof Blob) return blobFile(path, opened);
 
   const { size, head } = opened;
-  let whole: WeightFile | undefined;
+  /** The body of a server that forgot ranges. */
+  let body: WeightFile | undefined;
+  /** All bytes of a small file. */
+  let whole: Promise<Uint8Array> | undefined;
+
+  const fetchRange = (start: number, end: number) =>
+    trying(async () => {
+      const response = await get(path, `bytes=${start}-${end - 1}`);
+      if (response.status === 416) throw truncated(path, end, start);
+      if (response.status === 206) {
+        if (totalSize(path, response) !== size) throw changed(path);
+        return exactBody(path, response, end - start);
+      }
+      const answer = blobFile(path, await wholeBody(path, response));
+      if (answer.size !== size) throw changed(path);
+      body = answer;
+      return answer.read(start, end);
+    });
 
   return {
     name: path,
@@ -143,19 +162,13 @@ async function openByRanges(
       checkRange(path, size, start, end);
       // Also an empty range, which HTTP cannot ask for.
       if (end <= head.length || start === end) return head.slice(start, end);
-      if (whole) return whole.read(start, end);
-      return trying(async () => {
-        const response = await get(path, `bytes=${start}-${end - 1}`);
-        if (response.status === 416) throw truncated(path, end, start);
-        if (response.status === 206) {
-          if (totalSize(path, response) !== size) throw changed(path);
-          return exactBody(path, response, end - start);
-        }
-        const body = blobFile(path, await wholeBody(path, response));
-        if (body.size !== size) throw changed(path);
-        whole = body;
-        return body.read(start, end);
+      if (body) return body.read(start, end);
+      if (size > wholeBytes) return fetchRange(start, end);
+      whole ??= fetchRange(0, size).catch((thrown: unknown) => {
+        whole = undefined;
+        throw thrown;
       });
+      return (await whole).slice(start, end);
     },
   };
 }
@@ -175,13 +188,13 @@ function totalSize(path: string, response: Response): number {
 }
 
 async function exactBody(path: string, response: Response, length: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(await (await body(path, response)).arrayBuffer());
+  const bytes = new Uint8Array(await (await bodyOf(path, response)).arrayBuffer());
   if (bytes.length !== length) throw truncated(path, length, bytes.length);
   return bytes;
 }
 
 async function wholeBody(path: string, response: Response): Promise<Blob> {
-  const blob = await body(path, response);
+  const blob = await bodyOf(path, response);
   // Content-Length counts encoded bytes, so it says nothing about a compressed answer.
   const declared = response.headers.get('content-encoding')
     ? null
@@ -192,7 +205,7 @@ async function wholeBody(path: string, response: Response): Promise<Blob> {
   return blob;
 }
 
-async function body(path: string, response: Response): Promise<Blob> {
+async function bodyOf(path: string, response: Response): Promise<Blob> {
   try {
     return await response.blob();
   } catch (cause) {

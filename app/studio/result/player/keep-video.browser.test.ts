@@ -7,13 +7,13 @@ import { sweep } from '../../../../lib/predictions/sweep';
 import { cleanUp } from '../../../../lib/predictions/testing/clean-up';
 import { newPrediction, resultOf } from '../../../../lib/predictions/testing/prediction';
 import { readVideo, writeVideo } from '../../../../lib/predictions/videos';
-import { createVideoWriter } from '../../../../lib/video/encoder';
 import { inspectVideo } from '../../../../lib/video/inspect';
 import {
   createVideoMetadata,
   joinMetadata,
   readVideoMetadata,
 } from '../../../../lib/video/metadata';
+import { createRgbaWriter } from '../../../../lib/video/testing/i420';
 import { cutParts, openParts } from './cut-parts';
 import { keepVideo } from './keep-video';
 
@@ -38,7 +38,7 @@ async function makeVideo(id: string, safety: 'clear' | 'flagged'): Promise<Compl
   const row = newPrediction({ id, status: 'completed', startedAt: at, completedAt: at, result });
   const [width, height] = [160, 96];
   const metadata = createVideoMetadata(row);
-  const writer = await createVideoWriter({ width, height, frames, frameRate: 24, metadata });
+  const writer = await createRgbaWriter({ width, height, frames, frameRate: 24, metadata });
   for (let i = 0; i < frames; i++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(5 * i));
   }
@@ -101,7 +101,7 @@ test('a video that was made larger and smoother is kept with what the file says'
   const video = await makeVideo(first, 'clear');
   const metadata = createVideoMetadata(video);
   const made = joinMetadata([{ metadata, from: 0, to: frames }]);
-  const writer = await createVideoWriter({
+  const writer = await createRgbaWriter({
     width: 320,
     height: 192,
     frames: 2,

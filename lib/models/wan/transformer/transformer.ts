@@ -276,8 +276,8 @@ export class Transformer {
       for (const [stream, { text }] of runs.entries()) {
         if (index > 0) await clip.selfAttention(stream, block, times);
         await clip.crossFeedForward(stream, block, times, text);
-        // A cancellation may come in. The timer of the CPU, which nothing waits for, lets checkpoints be written.
-        await (this.backend.kind === 'wasm' ? this.backend.settle() : handleMessages());
+        // A cancellation may come in.
+        await handleMessages();
         options.signal?.throwIfAborted();
         if (stream === 0) await options.afterBlock?.(index);
       }
