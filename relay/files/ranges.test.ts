@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ProtocolWorker } from '../testing/protocol-worker';
 import { type FilesTest, startFilesTest } from './testing/node';

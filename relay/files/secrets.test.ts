@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';

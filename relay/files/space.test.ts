@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { createHash } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

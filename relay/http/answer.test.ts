@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GET, HEAD } from '../../app/api/[[...path]]/route';
 import { endpoints, type OperationId } from '../../lib/contract/v3';

@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { twoTransformerModels } from '../../lib/contract';

@@ -63,9 +63,10 @@ const compiled = routes
  */
 export function findRoute(method: string, path: string): Match {
   const segments = path.split('/').length;
-  const fitting = compiled.flatMap(({ route, pattern, order }) => {
-    // Few routes have as many: each expression that is tried costs a request some microseconds.
-    const params = order.length === segments ? paramsOf(pattern.exec(path)) : null;
+  // Few routes have as many: each expression that is tried costs a request some microseconds.
+  const asLong = compiled.filter(({ order }) => order.length === segments);
+  const fitting = asLong.flatMap(({ route, pattern }) => {
+    const params = paramsOf(pattern.exec(path));
     const fits = params && route.params?.safeParse(params).success !== false;
     return fits ? [{ route, params }] : [];
   });

@@ -5,6 +5,9 @@ import type { ClaimAnswer } from '../../lib/contract/v3';
 import { testWorker } from './jobs';
 import { submit } from './submitter';
 
+/** Claims of every worker before processor time is measured, and while it is. */
+const warmRounds = 4;
+
 /** Where the workers are connected, and with which token. */
 export interface IdleWorkersOptions {
   /** Of the nodes; the workers are spread over them. */
@@ -17,7 +20,7 @@ export interface IdleWorkersOptions {
 export interface ClaimFigures {
   /** Until every one of `count` claims was answered that came at once. */
   readonly togetherMs: number;
-  /** Processor time of the nodes for each of them: other programs of the machine do not change it. */
+  /** Processor time of the nodes for each claim once V8 has compiled their code. */
   readonly processorMs: number;
   /** From a submission to its claim, while all others of the workers wait: median and longest. */
   readonly medianMs: number;
@@ -124,10 +127,12 @@ export async function measureClaims({
   const { origins } = options;
   try {
     await workers.askTogether();
-    const before = await total('process_cpu_seconds_total', origins);
     const togetherMs = await workers.askTogether();
+    for (let round = 0; round < warmRounds; round += 1) await workers.askTogether();
+    const before = await total('process_cpu_seconds_total', origins);
+    for (let round = 0; round < warmRounds; round += 1) await workers.askTogether();
     const seconds = (await total('process_cpu_seconds_total', origins)) - before;
-    const processorMs = (1000 * seconds) / options.count;
+    const processorMs = (1000 * seconds) / (warmRounds * options.count);
     workers.start();
     const submittedAt = new Map<string, number>();
     for (let index = 0; index < jobs; index += 1) {

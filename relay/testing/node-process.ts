@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { exitCode, signalTree, startChild, stopTree } from '../../lib/cli/process';
+import { exitCode, signalTree, startChild, startFlags, stopTree } from '../../lib/cli/process';
 
 const entry = fileURLToPath(new URL('./node-main.ts', import.meta.url));
 const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
@@ -27,7 +27,7 @@ export interface NodeProcess {
 export async function startNodeProcess(
   environment: Readonly<Record<string, string>>,
 ): Promise<NodeProcess> {
-  const child = startChild(['--import', loader, entry], {
+  const child = startChild([...startFlags(), '--import', loader, entry], {
     env: { NODE_ENV: 'production', ...environment },
     cwd: path.dirname(path.dirname(path.dirname(entry))),
   });

@@ -5,14 +5,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { root } from '../paths';
-import { exitCode, freePort, outputOf, signalTree, startChild, stopTree } from '../process';
+import {
+  exitCode,
+  freePort,
+  outputOf,
+  signalTree,
+  startChild,
+  startFlags,
+  stopTree,
+} from '../process';
 import { nextEnvironment } from './build';
 
 const host = '127.0.0.1';
 const startLimitMs = 120_000;
-/** As `npm start` has it: V8's young generation of at most 4 MB and not 16 (relay/README.md). */
-const youngHeap = '--max-semi-space-size=4';
-
 /** The keys that the first start of a server creates. */
 export interface FirstKeys {
   /** Of the owner, with the scopes of any new key. */
@@ -72,20 +77,23 @@ async function launch(options: ServerOptions): Promise<{ app: AppServer; keysFil
   const port = options.port ?? (await freePort());
   const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-app-')));
   const keysFile = path.join(folder, 'first-start.json');
-  const child = startChild([youngHeap, path.join(root, 'relay', 'start.js'), '--accept-terms'], {
-    env: {
-      ...nextEnvironment,
-      ...withoutSettings(),
-      KINORA_HOST: host,
-      PORT: String(port),
-      KINORA_DATA: folder,
-      KINORA_LOG: 'warn',
-      KINORA_STOP_SECONDS: '2',
-      KINORA_FIRST_START_FILE: keysFile,
-      KINORA_END_WITH_PARENT: '1',
-      ...options.env,
+  const child = startChild(
+    [...startFlags(), path.join(root, 'relay', 'start.js'), '--accept-terms'],
+    {
+      env: {
+        ...nextEnvironment,
+        ...withoutSettings(),
+        KINORA_HOST: host,
+        PORT: String(port),
+        KINORA_DATA: folder,
+        KINORA_LOG: 'warn',
+        KINORA_STOP_SECONDS: '2',
+        KINORA_FIRST_START_FILE: keysFile,
+        KINORA_END_WITH_PARENT: '1',
+        ...options.env,
+      },
     },
-  });
+  );
   const output = outputOf(child.stdout, child.stderr);
   const removeFolder = () => {
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });

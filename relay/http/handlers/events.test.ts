@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createWatches, maxOpen } from '../../jobs/watches';
 import { startTestRelay, type TestRelay } from '../../testing/server';
