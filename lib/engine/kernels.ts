@@ -60,6 +60,7 @@ export class EngineKernels {
     this.#mode = null;
     backend.compute?.used.clear();
     if (backend.compute) backend.compute.clamped.count = 0;
+    backend.runtimeOnly = requested === 'runtime';
     if (!backend.compute) return;
     const device = await probeDevice();
     const setting = requested ?? usualKernels(device.software);

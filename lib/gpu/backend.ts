@@ -58,6 +58,10 @@ export interface Backend {
   kernels: KernelChoice | null;
   /** Runs compute shaders of our own; null where there are none, as on the CPU. */
   readonly compute: Compute | null;
+  /** What kernels for the CPU compute with; null on a GPU. */
+  readonly simd: SimdMemory | null;
+  /** Whether the runtime computes what these kernels could. */
+  runtimeOnly: boolean;
 
   /**
    * Features of the GPU that the device was opened without, as its numbers were wrong with them; empty where they
@@ -141,6 +145,14 @@ export interface Backend {
   readonly peakBytes: number;
   /** Frees everything; the backend cannot be used afterwards. */
   dispose(): Promise<void>;
+}
+
+/** What kernels for the CPU need of its backend: their memory is their own. */
+export interface SimdMemory {
+  /** Accounts for memory. @returns what gives it back @throws KinoraError `OUT_OF_MEMORY` beyond the ceiling */
+  take(category: Category, bytes: number): () => void;
+  /** The content of a tensor, not copied. */
+  values(tensor: DeviceTensor): Float32Array;
 }
 
 /** Tensors that are disposed together. */

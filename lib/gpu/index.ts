@@ -18,5 +18,6 @@ export { joinsTaps } from './runtime/image-graphs';
 export { RuntimeImages } from './runtime/images';
 export { browserRuntime, type Runtime } from './runtime/session';
 export { relativeRms, requireUsable, selfTest } from './self-test';
+export { SimdImages } from './simd/images';
 export { WasmBackend } from './wasm-backend';
 export { WebGpuBackend } from './webgpu-backend';

@@ -1,5 +1,5 @@
 import { type EngineCounters, KinoraError, type MemoryCount } from '../contract';
-import type { ReadableTensor } from './backend';
+import type { ReadableTensor, SimdMemory } from './backend';
 import type { KernelChoice } from './kernels';
 
 /** What device memory is used for. `runtime` is what ONNX Runtime allocates for itself. */
@@ -95,6 +95,8 @@ export class Ledger {
 export abstract class Counted {
   protected readonly ledger = new Ledger();
   kernels: KernelChoice | null = null;
+  readonly simd: SimdMemory | null = null;
+  runtimeOnly = false;
   refused?: readonly string[];
   /** Most bytes that may be live when a tensor is created. */
   ceiling = Number.POSITIVE_INFINITY;

@@ -81,6 +81,13 @@ export class WasmBackend extends Counted implements Backend {
   readonly compute = null;
   readonly lost = false;
   readonly convLayout = 'nchw';
+  override readonly simd = {
+    take: (category: Category, bytes: number) => {
+      this.requireRoom(bytes);
+      return this.ledger.take(category, bytes);
+    },
+    values: (tensor: DeviceTensor) => this.#own(tensor).data as Float32Array,
+  };
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;

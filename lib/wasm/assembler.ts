@@ -13,21 +13,32 @@ export type ValueType = keyof typeof valueTypes;
 const instructions = {
   'i32.lt_u': [0x49],
   'i32.add': [0x6a],
+  'i32.sub': [0x6b],
   'i32.mul': [0x6c],
   'i32.shl': [0x74],
   'i32.shr_u': [0x76],
+  'f32.sqrt': [0x91],
+  'f32.add': [0x92],
+  'f32.mul': [0x94],
+  'f32.div': [0x95],
   select: [0x1b],
+  'f32x4.splat': vector(0x13),
   'i8x16.narrow_i16x8_u': vector(0x66),
   'f32x4.nearest': vector(0x6a),
   'i16x8.narrow_i32x4_s': vector(0x85),
+  'i32x4.shl': vector(0xab),
   'i32x4.shr_u': vector(0xad),
   'i32x4.add': vector(0xae),
   'i32x4.mul': vector(0xb5),
+  'f32x4.neg': vector(0xe1),
   'f32x4.add': vector(0xe4),
+  'f32x4.sub': vector(0xe5),
   'f32x4.mul': vector(0xe6),
+  'f32x4.div': vector(0xe7),
   'f32x4.min': vector(0xe8),
   'f32x4.max': vector(0xe9),
   'i32x4.trunc_sat_f32x4_s': vector(0xf8),
+  'f32x4.relaxed_madd': vector(0x105),
 } as const satisfies Record<string, Code>;
 
 /** Instructions with an address in memory: code, and the power of two of the alignment. */
@@ -78,6 +89,15 @@ export function access(
 
 export function i32(value: number): Code {
   return [0x41, ...signed(value)];
+}
+
+export function f32(value: number): Code {
+  return [0x43, ...new Uint8Array(Float32Array.of(value).buffer)];
+}
+
+/** A lane of four numbers. */
+export function extractLane(operand: Code, lane: number): Code {
+  return [...operand, ...vector(0x1f), lane];
 }
 
 /** A vector of four equal numbers. */

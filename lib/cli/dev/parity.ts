@@ -19,7 +19,8 @@ lib/finishing/goldens, like lib/safety/goldens or like lib/safety/goldens/nsfwjs
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
-  --kernels SETTING  with webgpu: ${kernelSettings.join(', ')} (default: runtime, ONNX Runtime's kernels)
+  --kernels SETTING  ${kernelSettings.join(', ')}; with wasm exact or runtime (default: exact
+                     with wasm, runtime with webgpu: ONNX Runtime's kernels)
   --json             prints one JSON document instead of a table
   --tolerance X      instead of those of lib/parity/stages.ts; not for equality and weights in 8 bits
 `;
@@ -35,7 +36,7 @@ interface Options {
 
 const optionTypes = {
   backend: { type: 'string', default: 'wasm' },
-  kernels: { type: 'string', default: 'runtime' },
+  kernels: { type: 'string' },
   tolerance: { type: 'string' },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -73,8 +74,9 @@ async function readOptions(args: Arguments<typeof optionTypes>): Promise<Options
   if (backend !== 'wasm' && backend !== 'webgpu') {
     throw new KinoraError('PARAMETER_INVALID', '--backend must be wasm or webgpu.');
   }
-  const kernels = oneOf('--kernels', kernelSettings, values.kernels);
-  if (kernels !== 'runtime' && backend === 'wasm') {
+  const usual = backend === 'wasm' ? 'exact' : 'runtime';
+  const kernels = oneOf('--kernels', kernelSettings, values.kernels ?? usual);
+  if (backend === 'wasm' && kernels !== usual && kernels !== 'runtime') {
     throw new KinoraError('PARAMETER_INVALID', `--kernels ${kernels} needs --backend webgpu.`);
   }
   const tolerance = values.tolerance === undefined ? null : Number(values.tolerance);
@@ -109,6 +111,7 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
+  backend.runtimeOnly = options.kernels === 'runtime';
   await runParity(diskFolder(options.folder), backend, {
     ...(await limitsOf(options)),
     quickChecker: diskFolder(path.join(root, 'public/nsfwjs')),

@@ -7,6 +7,7 @@ import {
   KernelImages,
   RuntimeImages,
   Scope,
+  SimdImages,
 } from '../../../gpu';
 import {
   type ConvolutionVariant,
@@ -65,7 +66,12 @@ export async function openImages(
       for (const [key, match] of matchesOf(graphs)) {
         weights.set(key, await runtimeWeights(reader, scope, match));
       }
-      return withWeights(new RuntimeImages(backend, weights, options.signal), scope);
+      const simd = backend.runtimeOnly ? null : backend.simd;
+      const vectors = simd && (await SimdImages.open(simd, graphs, weights, options));
+      // It has copied the weights.
+      if (vectors) scope.dispose();
+      const executor = vectors ?? new RuntimeImages(backend, weights, options.signal);
+      return withWeights(executor, scope);
     }
     const program = compileImages(kernels, compute.limits, graphs, maxBufferBytes);
     await program.compileOn(compute, packKernels);

@@ -1,0 +1,536 @@
+import { at } from '../../contract';
+import {
+  type AttentionMatch,
+  type ConvolutionMatch,
+  filterDims,
+  type Graph,
+  type ImageMatch,
+  imageSize,
+  imagesOf,
+  matchImages,
+  repeatPicks,
+  type Value,
+  weightsKey,
+} from '../../graph';
+import type { SimdMemory } from '../backend';
+import type { ImageExecutor, ImageWeights } from '../images';
+import { handleMessages } from '../messages';
+import { type Block, SimdHeap } from './heap';
+import {
+  type Arithmetic,
+  ConvolutionKernels,
+  groupSize,
+  normKernel,
+  type Row,
+  usualArithmetic,
+} from './kernels';
+
+/** Images have a border of so many pixels of zeros. */
+const border = 1;
+/** Between two turns of the event loop, in milliseconds: a cancellation may come in. */
+const turnMs = 50;
+
+/** An image [H, W, C] with a border, its channels filled up with zeros to whole groups. */
+interface Image extends Block {
+  readonly height: number;
+  readonly width: number;
+  /** Bytes from a pixel to the next, and to the one below. */
+  readonly step: number;
+  readonly row: number;
+  /** Address of the first pixel. */
+  readonly first: number;
+}
+
+/** Filters of groups of 8, one group after the other: [values, 8] each, and what is added to each filter. */
+interface Filters {
+  readonly weights: Block;
+  readonly bias: Block;
+  readonly groups: number;
+  /** Bytes of a group's weights. */
+  readonly group: number;
+}
+
+interface MatchWeights {
+  /** Filters; of ×2 those of each phase, of an attention of each of its layers. */
+  readonly filters: readonly Filters[];
+  readonly shortcut: Filters | null;
+  readonly gamma: Block | null;
+}
+
+/** What is convolved: runs of values from the first pixel on, and how far the pixels of a row and the rows lie apart. */
+interface Source {
+  readonly starts: readonly number[];
+  /** Values of a run. */
+  readonly length: number;
+  readonly step: number;
+  readonly row: number;
+}
+
+/** Whether kernels for the CPU compute a match; what they do not, the runtime computes. */
+function isComputed(match: ImageMatch): boolean {
+  if (match.kind === 'attention') return true;
+  const { layer, activation, shuffle, residual } = match;
+  const isDense = !layer.depthwise && layer.kernel <= 3;
+  return isDense && !shuffle && activation?.op !== 'prelu' && !(residual && layer.stride > 1);
+}
+
+/**
+ * Computes graphs of images on the CPU by vectors of WebAssembly. A causal layer keeps the newest images that it read,
+ * and sums over all of them at once.
+ */
+export class SimdImages implements ImageExecutor {
+  readonly #heap: SimdHeap;
+  readonly #norm: ReturnType<typeof normKernel>;
+  readonly #kernels = new Map<number, ConvolutionKernels>();
+  readonly #weights = new Map<string, MatchWeights>();
+  /** What causal layers read last, by name, the newest first. */
+  readonly #past = new Map<string, readonly Image[]>();
+  /** Images of a graph that is being computed. */
+  readonly #images = new Map<Value, Image>();
+  readonly #releases: (() => void)[] = [];
+  /** Addresses of runs, and zeros that are added where nothing is. */
+  readonly #segments: Block;
+  readonly #zeros: Block;
+
+  private constructor(
+    backend: SimdMemory,
+    readonly signal: AbortSignal | undefined,
+    readonly arithmetic: Arithmetic,
+  ) {
+    this.#heap = new SimdHeap((bytes) => this.#releases.push(backend.take('activations', bytes)));
+    this.#norm = normKernel(this.#heap.memory);
+    this.#segments = this.#heap.allocate(4 * 27);
+    this.#zeros = this.#heap.allocate(4 * groupSize);
+  }
+
+  /**
+   * Takes the weights of graphs.
+   *
+   * @param weights as the runtime has them; they are not needed any more afterwards
+   * @returns null where a graph has what these kernels do not compute
+   * @throws KinoraError `OUT_OF_MEMORY`; nothing stays allocated then
+   */
+  static async open(
+    backend: SimdMemory,
+    graphs: readonly Graph[],
+    weights: ImageWeights,
+    options: { readonly signal?: AbortSignal | undefined; readonly arithmetic?: Arithmetic } = {},
+  ): Promise<SimdImages | null> {
+    const matches = graphs.flatMap(matchImages);
+    if (!matches.every(isComputed)) return null;
+    const images = new SimdImages(backend, options.signal, options.arithmetic ?? usualArithmetic());
+    try {
+      for (const match of matches) await images.#load(match, backend, weights);
+      return images;
+    } catch (error) {
+      images.dispose();
+      throw error;
+    }
+  }
+
+  async *frames(
+    graph: Graph,
+    inputs: Readonly<Record<string, Float32Array>>,
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    const images = this.#images;
+    const matches = matchImages(graph);
+    const results = new Set([...graph.outputs.values()].map(({ value }) => value));
+    const lastReads = new Map<Value, ImageMatch>();
+    for (const match of matches) for (const image of imagesOf(match)) lastReads.set(image, match);
+    for (const value of graph.values) {
+      if (value.call.op !== 'input') continue;
+      const { name } = value.call;
+      const image = this.#take(value);
+      images.set(value, image);
+      this.#write(image, imageSize(value).channels, inputs[name] ?? missing(name));
+    }
+    let turn = performance.now();
+    for (const match of matches) {
+      const { value } = match;
+      images.set(value, this.#take(value));
+      if (match.kind === 'attention') this.#attend(match);
+      else this.#convolve(match);
+      for (const image of new Set(imagesOf(match))) {
+        if (lastReads.get(image) === match) this.#give(image);
+      }
+      if (results.has(value)) yield this.#read(this.#of(value), imageSize(value).channels);
+      if (!lastReads.has(value)) this.#give(value);
+      if (performance.now() - turn > turnMs) {
+        await handleMessages();
+        turn = performance.now();
+      }
+      this.signal?.throwIfAborted();
+    }
+  }
+
+  #convolve(match: ConvolutionMatch): void {
+    const { layer, residual } = match;
+    const { filters, shortcut, gamma } = this.#weights.get(weightsKey(match)) ?? missing('weights');
+    const y = this.#of(match.value);
+    const x = this.#of(match.x);
+    const normed = gamma && this.#normed(x, gamma, layer.inputs);
+    const frames = layer.taps > 1 ? this.#remember(match, normed ?? x) : [normed ?? x];
+    const side = residual && this.#of(residual.side);
+    const floor = match.activation ? 0 : Number.NEGATIVE_INFINITY;
+    if (match.upsample) {
+      const picked = side && this.#picked(match, side);
+      const output = { step: 2 * y.step, row: 2 * y.row };
+      for (const [phase, of] of filters.entries()) {
+        const [row, column] = [phase >> 1, phase & 1];
+        const first = y.first + row * y.row + column * y.step;
+        const source = sourceOf(frames, 2, row - 1, column - 1, 1);
+        const added = picked && at(picked, phase);
+        this.#rows(source, of, { ...x, ...output, first }, added, floor);
+      }
+      for (const image of new Set(picked ?? [])) if (image !== side) this.#heap.release(image);
+    } else {
+      // A shortcut is computed into the place of the result, and added from there.
+      if (shortcut && side) this.#rows(sourceOf([side], 1, 0, 0, 1), shortcut, y, null);
+      const edge = layer.kernel === 3 && layer.stride === 1 ? -1 : 0;
+      const source = sourceOf(frames, layer.kernel, edge, edge, layer.stride);
+      this.#rows(source, at(filters, 0), y, shortcut ? y : side, floor);
+    }
+    if (normed && layer.taps === 1) this.#heap.release(normed);
+    if (layer.part.index === layer.part.of - 1) this.#forget(layer.name, layer.taps - 1);
+  }
+
+  /** Convolves all pixels of an image by all filters. */
+  #rows(
+    { starts, length, step, row }: Source,
+    { weights, bias, groups, group }: Filters,
+    y: Pick<Image, 'height' | 'width' | 'step' | 'row' | 'first'>,
+    side: Pick<Image, 'step' | 'row' | 'first'> | null,
+    floor = Number.NEGATIVE_INFINITY,
+  ): void {
+    let kernels = this.#kernels.get(step);
+    if (!kernels) {
+      kernels = new ConvolutionKernels(this.#heap.memory, step, this.arithmetic);
+      this.#kernels.set(step, kernels);
+    }
+    new Int32Array(this.#heap.memory.buffer).set(starts, this.#segments.at / 4);
+    const rest = { segments: this.#segments.at, count: starts.length, length: length / 4, floor };
+    for (let line = 0; line < y.height; line++) {
+      for (let index = 0; index < groups; index++) {
+        const filter = 4 * groupSize * index;
+        const job: Row = {
+          ...rest,
+          offset: line * row,
+          weights: weights.at + index * group,
+          bias: bias.at + filter,
+          output: y.first + line * y.row + filter,
+          outputStep: y.step,
+          side: side ? side.first + line * side.row + filter : this.#zeros.at,
+          sideStep: side?.step ?? 0,
+          pixels: y.width,
+        };
+        kernels.run(job);
+      }
+    }
+  }
+
+  /** An image behind norm and SiLU. */
+  #normed(x: Image, gamma: Block, channels: number): Image {
+    const y = this.#image(x.height, x.width, x.step / 4);
+    for (let line = 0; line < x.height; line++) {
+      const start = line * x.row;
+      this.#norm(x.first + start, y.first + start, x.width, x.step / 16, gamma.at, 1 / channels);
+    }
+    return y;
+  }
+
+  /** The frames that a causal layer sees, the newest first. Parts of a layer share them. */
+  #remember({ layer, norm }: ConvolutionMatch, newest: Image): readonly Image[] {
+    const past = this.#past.get(layer.name) ?? [];
+    if (layer.part.index > 0) {
+      if (norm !== null) this.#heap.release(newest);
+      return past;
+    }
+    let kept = newest;
+    if (norm === null) {
+      kept = this.#image(newest.height, newest.width, newest.step / 4);
+      this.#heap.floats.copyWithin(kept.at / 4, newest.at / 4, (newest.at + newest.bytes) / 4);
+    }
+    const frames = [kept, ...past];
+    this.#past.set(layer.name, frames);
+    return frames;
+  }
+
+  #forget(layer: string, count: number): void {
+    const frames = this.#past.get(layer);
+    for (const image of frames?.slice(count) ?? []) this.#heap.release(image);
+    if (frames) this.#past.set(layer, frames.slice(0, count));
+  }
+
+  /** What is added to each of the four pixels that a pixel becomes. */
+  #picked(match: ConvolutionMatch, side: Image): readonly Image[] {
+    const { filters } = match.layer;
+    const group = imageSize(match.residual?.side ?? missing('side')).channels / filters;
+    const picks = repeatPicks(match);
+    if (group <= 1) return picks.map(() => side);
+    const made = new Map<number, Image>();
+    for (const pick of new Set(picks)) {
+      const image = this.#image(side.height, side.width, fill(filters));
+      made.set(pick, image);
+      const { floats } = this.#heap;
+      for (let line = 0; line < side.height; line++) {
+        for (let pixel = 0; pixel < side.width; pixel++) {
+          const from = (side.first + line * side.row + pixel * side.step) / 4 + pick;
+          const to = (image.first + line * image.row + pixel * image.step) / 4;
+          for (let c = 0; c < filters; c++) floats[to + c] = floats[from + c * group] as number;
+        }
+      }
+    }
+    return picks.map((pick) => made.get(pick) ?? side);
+  }
+
+  /** `x + W·softmax(q·kᵀ/√C)·v`: products of matrices are convolutions of single pixels. */
+  #attend(match: AttentionMatch): void {
+    const heap = this.#heap;
+    const { filters, gamma } = this.#weights.get(weightsKey(match)) ?? missing('weights');
+    const [x, y] = [this.#of(match.x), this.#of(match.value)];
+    const { height, width, channels } = imageSize(match.x);
+    const pixels = height * width;
+    const normed = this.#rowsOf(x, channels, gamma ?? missing('gamma'));
+    const projected = [0, 1, 2].map((index) => {
+      const image = this.#image(1, pixels, fill(channels));
+      this.#rows(sourceOf([normed], 1, 0, 0, 1), at(filters, index), image, null);
+      return image;
+    });
+    const [q, k, v] = projected as [Image, Image, Image];
+    const rows = fill(pixels);
+    const scores = this.#image(1, pixels, rows);
+    const keys = this.#filtersOf(rows, fill(channels), (row, c) =>
+      row < pixels ? [k, row, c] : null,
+    );
+    this.#rows(sourceOf([q], 1, 0, 0, 1), keys, scores, null);
+    softmax(heap.floats, scores, pixels, 1 / Math.sqrt(channels));
+    const values = this.#filtersOf(fill(channels), rows, (c, row) =>
+      row < pixels ? [v, row, c] : null,
+    );
+    const attended = this.#image(1, pixels, fill(channels));
+    this.#rows(sourceOf([scores], 1, 0, 0, 1), values, attended, null);
+    // Back into rows of the image.
+    const image = this.#image(height, width, fill(channels));
+    const { floats } = heap;
+    for (let line = 0; line < height; line++) {
+      const from = (attended.first + line * width * attended.step) / 4;
+      const to = (image.first + line * image.row) / 4;
+      floats.copyWithin(to, from, from + (width * attended.step) / 4);
+    }
+    this.#rows(sourceOf([image], 1, 0, 0, 1), at(filters, 3), y, x);
+    for (const block of [normed, ...projected, scores, attended, image]) heap.release(block);
+    for (const { weights, bias } of [keys, values])
+      for (const b of [weights, bias]) heap.release(b);
+  }
+
+  /** Values of an image as filters of products. */
+  #filtersOf(
+    filters: number,
+    values: number,
+    find: (filter: number, value: number) => readonly [Image, number, number] | null,
+  ): Filters {
+    const { floats } = this.#heap;
+    return this.#pack(filters, values, (filter, value) => {
+      const found = find(filter, value);
+      if (!found) return 0;
+      const [image, row, c] = found;
+      return floats[(image.first + row * image.step) / 4 + c] as number;
+    });
+  }
+
+  /**
+   * Filters of groups of 8.
+   *
+   * @param values of a filter, filled up to whole fours
+   */
+  #pack(filters: number, values: number, weight: Weight, bias?: Float32Array): Filters {
+    const groups = Math.ceil(filters / groupSize);
+    const packed = new Float32Array(groups * values * groupSize);
+    for (let filter = 0; filter < filters; filter++) {
+      const start = (filter - (filter % groupSize)) * values + (filter % groupSize);
+      for (let k = 0; k < values; k++) packed[start + k * groupSize] = weight(filter, k);
+    }
+    const added = new Float32Array(groups * groupSize);
+    if (bias) added.set(bias.subarray(0, filters));
+    const group = 4 * values * groupSize;
+    return { weights: this.#heap.put(packed), bias: this.#heap.put(added), groups, group };
+  }
+
+  async #load(match: ImageMatch, { values }: SimdMemory, weights: ImageWeights): Promise<void> {
+    const key = weightsKey(match);
+    if (this.#weights.has(key)) return;
+    const bound = weights.get(key) ?? missing(key);
+    const find = (name: string) => {
+      const tensor = bound[name];
+      return tensor && values(tensor);
+    };
+    const named = (name: string) => find(name) ?? missing(name);
+    const gamma = find('gamma') ? this.#filled(named('gamma')) : null;
+    const matrix = (filters: number, inputs: number, data: Float32Array, bias?: Float32Array) =>
+      this.#pack(
+        filters,
+        fill(inputs),
+        (o, c) => (c < inputs ? at(data, o * inputs + c) : 0),
+        bias,
+      );
+    if (match.kind === 'attention') {
+      const filters = match.layers.map((layer, index) =>
+        matrix(layer.filters, layer.inputs, named(`weight${index}`), named(`bias${index}`)),
+      );
+      this.#weights.set(key, { filters, shortcut: null, gamma });
+      return;
+    }
+    const { layer, residual, upsample } = match;
+    const { inputs, filters, kernel, taps } = layer;
+    const [channels, side] = [fill(inputs), upsample ? 2 : kernel];
+    /** Of [filters, inputs, side, side], one for each frame. */
+    const convolution = (ages: readonly Float32Array[]) =>
+      this.#pack(
+        filters,
+        ages.length * side * side * channels,
+        (o, k) => {
+          const [c, pixel] = [k % channels, Math.floor(k / channels)];
+          const age = Math.floor(pixel / (side * side));
+          if (c >= inputs) return 0;
+          return at(at(ages, age), (o * inputs + c) * side * side + (pixel % (side * side)));
+        },
+        find('bias'),
+      );
+    const size = filterDims(layer).reduce((product, count) => product * count, 1);
+    const joined = find('taps');
+    const tapOf = (age: number) =>
+      joined ? joined.subarray(age * size, (age + 1) * size) : named(`tap${2 - age}`);
+    const packed = upsample
+      ? ['00', '01', '10', '11'].map((phase) => convolution([named(`phase${phase}`)]))
+      : [convolution(Array.from({ length: taps }, (_, age) => tapOf(age)))];
+    const shortcut =
+      residual?.kind === 'linear'
+        ? this.#pack(
+            filters,
+            fill(residual.layer.inputs),
+            (o, c) =>
+              c < residual.layer.inputs ? at(named('residualWeight'), c * filters + o) : 0,
+            named('residualBias'),
+          )
+        : null;
+    this.#weights.set(key, { filters: packed, shortcut, gamma });
+  }
+
+  /** A vector for each channel of an image. */
+  #filled(data: Float32Array): Block {
+    const filled = new Float32Array(fill(data.length));
+    filled.set(data);
+    return this.#heap.put(filled);
+  }
+
+  #image(height: number, width: number, channels: number): Image {
+    const step = 4 * channels;
+    const row = (width + 2 * border) * step;
+    const bytes = (height + 2 * border) * row;
+    const block = this.#heap.allocate(bytes, `${height}×${width}×${channels}`);
+    const first = block.at + border * (row + step);
+    return { ...block, height, width, step, row, first };
+  }
+
+  #take(value: Value): Image {
+    const { height, width, channels } = imageSize(value);
+    return this.#image(height, width, fill(channels));
+  }
+
+  #of(value: Value): Image {
+    return this.#images.get(value) ?? missing(value.call.op);
+  }
+
+  #give(value: Value): void {
+    this.#heap.release(this.#of(value));
+    this.#images.delete(value);
+  }
+
+  #write({ height, width, step, row, first }: Image, channels: number, data: Float32Array): void {
+    const { floats } = this.#heap;
+    for (let pixel = 0; pixel < height * width; pixel++) {
+      const to = (first + Math.floor(pixel / width) * row + (pixel % width) * step) / 4;
+      for (let c = 0; c < channels; c++) floats[to + c] = data[pixel * channels + c] as number;
+    }
+  }
+
+  #read({ height, width, step, row, first }: Image, channels: number): Float32Array<ArrayBuffer> {
+    const { floats } = this.#heap;
+    const data = new Float32Array(height * width * channels);
+    for (let pixel = 0; pixel < height * width; pixel++) {
+      const from = (first + Math.floor(pixel / width) * row + (pixel % width) * step) / 4;
+      for (let c = 0; c < channels; c++) data[pixel * channels + c] = floats[from + c] as number;
+    }
+    return data;
+  }
+
+  /** `x / max(‖x‖₂, 1e-12) · √C · γ` of the pixels of an image, one after another. */
+  #rowsOf(x: Image, channels: number, gamma: Block): Image {
+    const y = this.#image(1, x.height * x.width, x.step / 4);
+    const { floats } = this.#heap;
+    for (let pixel = 0; pixel < x.height * x.width; pixel++) {
+      const line = Math.floor(pixel / x.width);
+      const from = (x.first + line * x.row + (pixel % x.width) * x.step) / 4;
+      const to = (y.first + pixel * y.step) / 4;
+      let squares = 0;
+      for (let c = 0; c < channels; c++) squares += (floats[from + c] as number) ** 2;
+      const scale = 1 / Math.sqrt(squares / channels + 1e-24);
+      for (let c = 0; c < channels; c++) {
+        floats[to + c] =
+          (floats[from + c] as number) * scale * (floats[gamma.at / 4 + c] as number);
+      }
+    }
+    return y;
+  }
+
+  reset(): void {
+    for (const name of this.#past.keys()) this.#forget(name, 0);
+    // Of a graph that was left half computed.
+    for (const value of [...this.#images.keys()]) this.#give(value);
+  }
+
+  dispose(): void {
+    for (const release of this.#releases.splice(0)) release();
+  }
+}
+
+/** The weight of a value in a filter. */
+type Weight = (filter: number, value: number) => number;
+
+/** Channels in whole groups. */
+const fill = (channels: number) => groupSize * Math.ceil(channels / groupSize);
+
+/** Runs of `width` pixels of the newest frame first, its rows from the top, for the first pixel of the result. */
+function sourceOf(
+  frames: readonly Image[],
+  width: number,
+  top: number,
+  left: number,
+  stride: number,
+): Source {
+  const { step, row } = at(frames, 0);
+  const starts = frames.flatMap(({ first }) =>
+    Array.from({ length: width }, (_, y) => first + (top + y) * row + left * step),
+  );
+  return { starts, length: (width * step) / 4, step: stride * step, row: stride * row };
+}
+
+/** `softmax(scale·x)` of rows of so many values. */
+function softmax(floats: Float32Array, { first, step }: Image, rows: number, scale: number): void {
+  for (let row = 0; row < rows; row++) {
+    const values = floats.subarray((first + row * step) / 4, (first + row * step) / 4 + rows);
+    let largest = Number.NEGATIVE_INFINITY;
+    for (const value of values) largest = Math.max(largest, value);
+    let sum = 0;
+    for (const [i, value] of values.entries()) {
+      const power = Math.exp(scale * (value - largest));
+      values[i] = power;
+      sum += power;
+    }
+    for (const [i, value] of values.entries()) values[i] = value / sum;
+  }
+}
+
+function missing(name: string): never {
+  throw new TypeError(`${name} is not bound`);
+}

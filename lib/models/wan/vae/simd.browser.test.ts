@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest';
+import { createBackend } from '../../../gpu';
+import { oddImageErrors } from './testing/odd-images';
+
+test('vectors of WebAssembly compute images as the runtime does, with the products of this browser', async () => {
+  const backend = await createBackend('wasm');
+  const errors = await oddImageErrors(backend);
+  expect(errors).toHaveLength(6);
+  expect(Math.max(...errors)).toBeLessThan(1e-6);
+  await backend.dispose();
+});
