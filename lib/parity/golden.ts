@@ -20,8 +20,8 @@ export interface Golden {
 }
 
 /**
- * What a stage computed, beside its reference: values, or the name of a tensor. Where the golden has no such tensor,
- * there is nothing to compare. Of two elements, the second one says why there are no numbers.
+ * What a stage computed, beside its reference: values, or the name of a tensor. Without such a tensor in the golden
+ * there is no comparison. A second element says why there are no numbers.
  */
 export type Result =
   | readonly [line: string, actual: ArrayLike<number>, expected: ArrayLike<number> | string]
