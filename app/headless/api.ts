@@ -16,6 +16,10 @@ export function installHeadlessApi(): HeadlessApi {
     probe: () => asJson(withEngine((api) => api.probe())),
     selfTest: (backend) => asJson(withEngine((api) => api.selfTest(backend))),
     counters: () => asJson(withEngine((api) => api.counters())),
+    compareDecoders: (model, backend) =>
+      asJson(
+        withEngine((api) => api.compareDecoders(filesOf('files')[0] ?? new Blob(), model, backend)),
+      ),
     download: (videoFile) => asJson(download(videoFile)),
   };
 }

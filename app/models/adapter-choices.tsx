@@ -4,12 +4,14 @@ import {
   type AdapterOffer,
   adapterOffers,
   type AdapterChoices as Choices,
+  decoderOffers,
   guidanceOffers,
 } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { storedChoice } from './model-view';
+import { componentText } from './wording';
 
 /** Which adapters to fetch, with what their licences allow; nothing where a model has none. */
 export function AdapterChoices(props: {
@@ -20,8 +22,12 @@ export function AdapterChoices(props: {
   const { entry, chosen, onChoose } = props;
   const offers = adapterOffers(entry.manifest);
   const [guidance] = guidanceOffers(entry.manifest);
-  const withGuidance = chosen.filter((choice) => choice === guidance?.choice);
-  const fewStep = chosen.filter((choice) => choice !== guidance?.choice);
+  const [light] = decoderOffers(entry.manifest);
+  const isFewStep = (choice: string) => offers.some((offer) => offer.choice === choice);
+  const fewStep = chosen.filter(isFewStep);
+  const others = chosen.filter((choice) => !isFewStep(choice));
+  const toggle = (choice: string, on: boolean) =>
+    onChoose(on ? [...chosen, choice] : chosen.filter((one) => one !== choice));
   const runsBeside = offers.some(
     ({ choice, adapter }) => adapter.guidanceAdapter && fewStep.includes(choice),
   );
@@ -40,7 +46,7 @@ export function AdapterChoices(props: {
                 name="adapter"
                 value={offer.choice}
                 checked={fewStep.includes(offer.choice)}
-                onChange={() => onChoose([offer.choice, ...withGuidance])}
+                onChange={() => onChoose([offer.choice, ...others])}
               >
                 <Offer {...offer} here={offer.choice === storedFewStep}>
                   {t('models.adapterSteps', { steps: offer.adapter.scheduler.timesteps.length })}
@@ -52,7 +58,7 @@ export function AdapterChoices(props: {
                 name="adapter"
                 value=""
                 checked={fewStep.length === 0}
-                onChange={() => onChoose(withGuidance)}
+                onChange={() => onChoose(others)}
               >
                 <span>
                   {t('shared.none')}
@@ -69,17 +75,29 @@ export function AdapterChoices(props: {
           <label className="check">
             <input
               type="checkbox"
-              checked={runsBeside || withGuidance.length > 0}
+              checked={runsBeside || chosen.includes(guidance.choice)}
               disabled={runsBeside || storedGuidance !== undefined}
-              onChange={({ target }) =>
-                onChoose(target.checked ? [...fewStep, guidance.choice] : fewStep)
-              }
+              onChange={({ target }) => toggle(guidance.choice, target.checked)}
             />
             <Offer {...guidance} here={guidance.choice === storedGuidance}>
               {t('models.guidanceHint')}
             </Offer>
           </label>
         </fieldset>
+      )}
+      {light && (
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(light.choice)}
+            disabled={entry.stored.some(({ component }) => component === 'light_decoder')}
+            onChange={({ target }) => toggle(light.choice, target.checked)}
+          />
+          <span>
+            {componentText('light_decoder', 'name', [])}
+            <small>{componentText('light_decoder', 'purpose', [])}</small>
+          </span>
+        </label>
       )}
     </>
   );

@@ -2,6 +2,7 @@ import {
   type AdapterChoices,
   adapterOffers,
   type ComponentId,
+  decoderOffers,
   entriesOf,
   guidanceOffers,
   KinoraError,
@@ -116,7 +117,7 @@ function adaptersNamed(
   named: readonly string[],
 ): AdapterChoices {
   const fewStep = adapterOffers(manifest);
-  const offers = [...fewStep, ...guidanceOffers(manifest)];
+  const offers = [...fewStep, ...guidanceOffers(manifest), ...decoderOffers(manifest)];
   const refused = (sentence: string) => new KinoraError('PARAMETER_INVALID', sentence);
   if (offers.length === 0) throw refused(`${manifest.name} has no adapters.`);
   const isNone = ([first, ...more]: readonly string[]) =>

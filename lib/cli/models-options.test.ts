@@ -37,6 +37,13 @@ it.each([
     },
   ],
   [
+    'decoders wan ./a.mp4 --backend wasm',
+    {
+      action: { command: 'decoders', id: 'wan', video: './a.mp4', backend: 'wasm' },
+      hub: undefined,
+    },
+  ],
+  [
     'download wan --no-safety-checker',
     {
       action: {

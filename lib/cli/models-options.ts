@@ -1,5 +1,12 @@
-import type { Precision } from '../contract';
-import { type Arguments, readArguments, readPrecision, refuseMore, usageError } from './arguments';
+import { type Backend, backends, type Precision } from '../contract';
+import {
+  type Arguments,
+  oneOf,
+  readArguments,
+  readPrecision,
+  refuseMore,
+  usageError,
+} from './arguments';
 
 /** What `npm run models` was asked to do. */
 export type ModelsAction =
@@ -22,7 +29,13 @@ export type ModelsAction =
       readonly acceptTerms: boolean;
       readonly safetyChecker: boolean;
     }
-  | { readonly command: 'verify' | 'delete'; readonly id: string };
+  | { readonly command: 'verify' | 'delete'; readonly id: string }
+  | {
+      readonly command: 'decoders';
+      readonly id: string;
+      readonly video: string;
+      readonly backend: Backend;
+    };
 
 /** The action and the hub from which it fetches. */
 export interface ModelsOptions {
@@ -41,6 +54,7 @@ export const modelsHelp = `Shows and changes the models that the command line us
   npm run models -- download ID [--precision int8|int4] [--adapter NAME|none]… [--yes]
   npm run models -- verify ID
   npm run models -- delete ID
+  npm run models -- decoders ID VIDEO [--backend webgpu|wasm]
   npm run models -- terms
 
   list        models and LoRAs, what is here of them, and the room there is
@@ -51,11 +65,14 @@ export const modelsHelp = `Shows and changes the models that the command line us
               the safety checker where it is missing
   verify      compares every stored byte with its checksum
   delete      deletes what is stored of a model or LoRA; an added model leaves the list
+  decoders    encodes the last clip of an MP4 and decodes it with each decoder that is here: seconds,
+              and PSNR against the full decoder
   terms       prints the terms of use
 
   --adapter   an adapter by its name, several times for several. Ultra-fast videos are made with
               FastWan (the default) or LongLive-Plug; "LongLive-Plug guidance" takes the place of
-              guidance in standard videos: half the time. Or none
+              guidance in standard videos: half the time. "light" is the light decoder, which is
+              experimental. Or none
   --no-safety-checker   does not fetch the safety checker
   --hub URL   where models are fetched from; remembered
   --yes       agrees to the download beforehand
@@ -70,6 +87,7 @@ account, for repositories whose makers ask you to accept their terms. It is sent
 const optionTypes = {
   hub: { type: 'string' },
   precision: { type: 'string' },
+  backend: { type: 'string' },
   adapter: { type: 'string', multiple: true },
   revision: { type: 'string' },
   lora: { type: 'boolean' },
@@ -88,6 +106,7 @@ const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> 
   download: ['hub', 'precision', 'adapter', 'yes', 'accept-terms', 'no-safety-checker'],
   verify: [],
   delete: [],
+  decoders: ['backend'],
   terms: [],
 };
 
@@ -107,14 +126,16 @@ export function parseModelsOptions(args: readonly string[]): ModelsOptions | 'he
   for (const name of Object.keys(values) as OptionName[]) {
     if (!allowed[command].includes(name)) throw refused(`${command} takes no --${name}.`);
   }
+  const [video] = command === 'decoders' ? rest.splice(0, 1) : [];
   refuseMore('models', command === 'list' || command === 'terms' ? positionals.slice(1) : rest);
-  return { action: action(command, subject, values), hub: values.hub };
+  return { action: action(command, subject, values, video), hub: values.hub };
 }
 
 function action(
   command: ModelsAction['command'],
   subject: string | undefined,
   values: Arguments<typeof optionTypes>['values'],
+  video: string | undefined,
 ): ModelsAction {
   if (command === 'list' || command === 'terms') return { command };
   if (!subject) {
@@ -126,6 +147,11 @@ function action(
     if (lora && languageModel) throw refused('An adapter is no language model: name one of both.');
     const kind = lora ? 'lora' : languageModel ? 'language_model' : 'model';
     return { command, source: subject, revision, kind };
+  }
+  if (command === 'decoders') {
+    if (!video) throw refused('decoders needs a video.');
+    const backend = oneOf('--backend', backends, values.backend ?? 'webgpu');
+    return { command, id: subject, video, backend };
   }
   if (command !== 'download') return { command, id: subject };
   const acceptTerms = values['accept-terms'] ?? false;

@@ -43,6 +43,8 @@ async function perform(
     }
     case 'verify':
       return verify(command, session, action.id);
+    case 'decoders':
+      return decoders(command, session, action);
     case 'delete':
       return remove(command, session, action.id);
   }
@@ -51,6 +53,19 @@ async function perform(
 async function list(command: Command, session: LibrarySession): Promise<void> {
   const { home } = session;
   command.say(listText(await session.snapshot(), home, await freeBytes(home)));
+}
+
+async function decoders(
+  command: Command,
+  { page }: LibrarySession,
+  { id, video, backend }: Extract<ModelsAction, { command: 'decoders' }>,
+): Promise<void> {
+  await page.page.locator('#files').setInputFiles(fromUser(video));
+  const results = await interruptible(command, () => page.call('compareDecoders', id, backend));
+  for (const { decoder, psnr, seconds } of results) {
+    const quality = psnr === null ? '' : `, PSNR ${psnr.toFixed(2)} dB`;
+    command.say(`${decoder.padEnd(6)} ${seconds.toFixed(1)} s${quality}`);
+  }
 }
 
 type Adding = Extract<ModelsAction, { command: 'add' }>;

@@ -42,6 +42,12 @@ test('with the guidance adapter, sampling takes half, and with a cache all at mo
   expect(share(cached)).toBeLessThan(0.35);
 });
 
+test('the light decoder takes a quarter of the work of the full one', () => {
+  const { decode } = found('… light decoder');
+  expect(decode / standard.decode).toBeCloseTo(0.25, 2);
+  expect(decode).toBeGreaterThan(10 * found('ultra-fast, FastWan').decode);
+});
+
 test('without an adapter it is 17 passes, and standard with MagCache 34', () => {
   const fallback = found('ultra-fast, no adapter');
   // Steps 4, 5, 7, 8, 10, 11, 13, 14, 16 of 20 are skipped, and guidance ends after step 12.

@@ -1,4 +1,5 @@
 import { decoderKinds, type ModelManifest } from '../contract';
+import { decoderOffers } from '../contract/manifest-parts';
 import type { AdapterFile, ProfileName } from '../contract/profile';
 import { parseParameters } from '../contract/request';
 import type { SamplingOptions } from '../contract/run';
@@ -48,6 +49,10 @@ export function countProfiles(
     ...fast.adapters.map((adapter): Way => {
       const adapters = { adapter, guidance_adapter: adapter.guidanceAdapter };
       return [`ultra-fast, ${adapter.name}`, 'ultra-fast', {}, adapters];
+    }),
+    ...decoderOffers(manifest).map((): Way => {
+      const [adapter] = fast.adapters;
+      return ['… light decoder', 'ultra-fast', { decoder: 'light' }, { adapter }];
     }),
     ['ultra-fast, no adapter', 'ultra-fast', {}, {}],
   ];

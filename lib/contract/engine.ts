@@ -2,6 +2,7 @@ import type { KernelSetting } from './kernel-setting';
 import type { Noise } from './lora-files';
 import type { Finishing } from './parameters';
 import type { Backend } from './prediction';
+import type { DecoderKind } from './profile-names';
 import type { CheckpointInfo, GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { DeviceOptions, RunRequest } from './run';
 import type { Safety } from './safety';
@@ -81,6 +82,14 @@ export interface KernelCheck {
 }
 
 /** Interface of the engine worker, called through Comlink. It runs one generation at a time. */
+/** What a decoder made of the latents of a video. */
+export interface DecoderComparison {
+  readonly decoder: DecoderKind;
+  /** Peak signal-to-noise ratio against the full decoder, in dB; null for that itself. */
+  readonly psnr: number | null;
+  readonly seconds: number;
+}
+
 export interface EngineApi {
   /** Describes the GPU without creating a device. */
   probe(): Promise<DeviceReport>;
@@ -111,6 +120,12 @@ export interface EngineApi {
    *   `PROMPT_REFUSED`, after deleting the video, where it is flagged and its prompt names a child
    */
   check(videoFile: string, model: string, backend: Backend): Promise<Safety>;
+  /**
+   * Encodes the end of a video, one clip of the model at most, and decodes it with each of the model's decoders.
+   *
+   * @throws KinoraError `BUSY`, `VIDEO_UNREADABLE`, `CANCELLED`, `MODEL_NOT_INSTALLED`, `OUT_OF_MEMORY`
+   */
+  compareDecoders(video: Blob, model: string, backend: Backend): Promise<DecoderComparison[]>;
   /**
    * Enlarges a finished video, or puts frames between its frames: a new MP4, which is stored nowhere. Its metadata
    * name the old one as what it is made of.

@@ -36,6 +36,10 @@ export const componentTexts = {
   image_encoder: { name: 'Image encoder', purpose: 'Describes the start image' },
   text_encoder: { name: 'Text encoder', purpose: 'Reads the prompt' },
   vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
+  light_decoder: {
+    name: 'Light decoder (experimental)',
+    purpose: 'Decodes in a quarter of the time; how well is not known yet',
+  },
   tiny_decoder: { name: 'Tiny decoder', purpose: 'Decodes ultra-fast videos in a moment' },
   adapter: { name: 'Few-step adapter', purpose: 'Lets ultra-fast videos be made in a few steps' },
   guidance_adapter: { name: 'Guidance adapter', purpose: 'Lets a step take one pass, not two' },

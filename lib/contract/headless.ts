@@ -1,5 +1,5 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
-import type { DeviceReport, KernelCheck, RunCounters } from './engine';
+import type { DecoderComparison, DeviceReport, KernelCheck, RunCounters } from './engine';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { Precision } from './manifest';
 import type { Backend } from './prediction';
@@ -77,6 +77,8 @@ export interface HeadlessApi extends HeadlessLibraryApi {
   probe(): Promise<DeviceReport>;
   selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
   counters(): Promise<RunCounters>;
+  /** As `compareDecoders` of the engine does, for the video in `#files`. */
+  compareDecoders(model: string, backend: Backend): Promise<DecoderComparison[]>;
   /** Starts a download of a finished video in the browser. */
   download(videoFile: string): Promise<void>;
 }

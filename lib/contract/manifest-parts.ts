@@ -16,6 +16,9 @@ export type ComponentId = string;
 export const adapterParts = ['adapter', 'guidance_adapter'] as const;
 export type AdapterPart = (typeof adapterParts)[number];
 
+/** Parts that are fetched only where they were chosen. */
+const chosenParts: readonly ComponentId[] = [...adapterParts, 'light_decoder'];
+
 export function isAdapterPart(component: ComponentId): component is AdapterPart {
   return adapterParts.some((part) => part === component);
 }
@@ -36,8 +39,8 @@ export function isFaster(
 }
 
 /**
- * Which of a model's adapters are downloaded: `owner/name/path` of their files on the hub. Absent, it is the
- * first one for few steps.
+ * Which of a model's adapters, and of its other parts that have to be chosen, are downloaded: `owner/name/path` of
+ * their files on the hub. Absent, it is the first one for few steps.
  */
 export type AdapterChoices = readonly string[];
 
@@ -53,7 +56,7 @@ export function sourcesFor(
   const adapters = adapterSources(manifest, chosen);
   return manifest.sources
     .filter((source) => source.precision === undefined || source.precision === precision)
-    .filter((source) => !isAdapterPart(source.component) || adapters.includes(source));
+    .filter((source) => !chosenParts.includes(source.component) || adapters.includes(source));
 }
 
 /** Whether a part belongs to a download with these adapters. */
@@ -63,7 +66,8 @@ export function isWanted(
   chosen?: AdapterChoices,
 ): boolean {
   const adapters = adapterSources(manifest, chosen);
-  return !isAdapterPart(component) || adapters.some((source) => source.component === component);
+  const isChosen = adapters.some((source) => source.component === component);
+  return isChosen || !chosenParts.includes(component);
 }
 
 /** The sources of the chosen adapters, and of those that have to run beside them. */
@@ -71,7 +75,7 @@ function adapterSources(
   { sources, profiles }: WithAdapters,
   chosen?: AdapterChoices,
 ): ComponentSource[] {
-  const adapters = sources.filter(({ component }) => isAdapterPart(component));
+  const adapters = sources.filter(({ component }) => chosenParts.includes(component));
   const find = (choice: string) => adapters.find((source) => adapterPath(source) === choice);
   const first = adapters.find(({ component }) => component === 'adapter');
   const known = chosen?.filter(find) ?? [];
@@ -81,7 +85,7 @@ function adapterSources(
   const beside = profiles?.['ultra-fast'].adapters
     .filter((adapter) => paths.includes(pathOf(adapter)))
     .flatMap(({ guidanceAdapter }) => (guidanceAdapter ? [pathOf(guidanceAdapter)] : []));
-  return adapterParts.flatMap((part) => {
+  return chosenParts.flatMap((part) => {
     const chosenSources = [...paths, ...(beside ?? [])].flatMap((path) => find(path) ?? []);
     return chosenSources.find(({ component }) => component === part) ?? [];
   });
@@ -105,6 +109,12 @@ export function adapterOffers(manifest: WithAdapters): AdapterOffer<FewStepAdapt
 export function guidanceOffers(manifest: WithAdapters): AdapterOffer[] {
   const adapter = manifest.profiles?.standard.guidanceAdapter;
   return adapter ? offersOf(manifest, 'guidance_adapter', adapter) : [];
+}
+
+/** The light decoder of a model, by the name under which a command takes it: one, or none. */
+export function decoderOffers({ sources }: WithAdapters) {
+  const offered = sources.filter(({ component }) => component === 'light_decoder');
+  return offered.map((source) => ({ choice: adapterPath(source), adapter: { name: 'light' } }));
 }
 
 function offersOf<Adapter extends ProfileAdapter>(

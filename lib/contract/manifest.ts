@@ -55,6 +55,8 @@ const componentSourceSchema = z.object({
   files: z.array(sourceFileSchema).min(1),
   /** True if the model runs without it; it is then not downloaded with the model. */
   optional: z.boolean().default(false),
+  /** Bytes that are fetched, where only the tensors of a part of the file are needed. */
+  fetched: z.int().positive().optional(),
   /** Licence of these files; that of the model when absent. */
   licence: licenceSchema.optional(),
 });

@@ -95,12 +95,18 @@ export type SamplingSwitch = Exclude<keyof SamplingOptions, 'adapterStrength'>;
 interface SamplingSwitchDefinition {
   /** Its value where it is on; where it is off, the option is absent. */
   readonly on: DecoderKind | true;
+  /** Another value that it may have, by a switch of its own. */
+  readonly or?: DecoderKind;
   /** Whether it does something under a profile. */
   readonly isOffered: (manifest: ModelManifest, name: ProfileName) => boolean;
 }
 
 export const samplingSwitches: Readonly<Record<SamplingSwitch, SamplingSwitchDefinition>> = {
-  decoder: { on: 'full', isOffered: ({ profiles }, name) => profiles[name].decoder === 'tiny' },
+  decoder: {
+    on: 'full',
+    or: 'light',
+    isOffered: ({ profiles }, name) => profiles[name].decoder === 'tiny',
+  },
   cache: { on: true, isOffered: ({ magcache }, name) => name === 'standard' && !!magcache },
   guidanceAdapter: {
     on: true,

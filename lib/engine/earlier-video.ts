@@ -1,7 +1,7 @@
-import { centred, type ModelManifest, type PixelSize } from '../contract';
+import { centred, type ModelManifest, type PixelSize, sizes } from '../contract';
 import type { Backend } from '../gpu';
 import { readEnd } from '../pipeline/checkpoints';
-import type { Frame } from '../pipeline/latents';
+import { type Frame, latentFrames } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
 import type { VideoEnd } from '../pipeline/request';
 import { frameImage, inspectVideo, readFrames } from '../video';
@@ -49,6 +49,14 @@ async function framesOfEnd(
     shown.push({ data, width: native.width, height: native.height });
   }
   return shown;
+}
+
+/** The last frames of a video, as many as a clip of the model has, in its size. @throws as {@link framesOfEnd} */
+export async function framesOfClip(video: Blob, { manifest }: VideoModel): Promise<Frame[]> {
+  const { width, height } = await inspectVideo(video);
+  const native = manifest.nativeSizes[sizes[width < height ? 1 : 0]];
+  const latents = latentFrames(manifest.maxClipFrames, manifest.frameStride);
+  return framesOfEnd(video, manifest, { native, delivered: native }, latents);
 }
 
 /** Whole latent frames at the model's own rate, also where the video has frames between those of the model. */

@@ -23,7 +23,9 @@ import { readVideo, removeVideo } from '../predictions/videos';
 import { readVideoMetadata } from '../video';
 import { readSeconds } from '../weights';
 import { modelLock, openModelStore } from '../weights/store';
+import { compareDecoders } from './compare-decoders';
 import { EngineDevice } from './device';
+import { framesOfClip } from './earlier-video';
 import { enhanceVideo } from './enhance';
 import { openFinishers } from './finisher';
 import { Generation } from './generation';
@@ -105,6 +107,15 @@ export class Engine implements EngineApi {
       const safety = await checkVideo(file, checker, checkBackends(this.#device, kind), signal);
       if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);
       return safety;
+    });
+  }
+
+  compareDecoders(video: Blob, id: string, kind: BackendKind) {
+    return this.#work(async ({ signal }) => {
+      const backend = await this.#device.open(kind);
+      const model = await this.#openModel(id);
+      const frames = await framesOfClip(video, model);
+      return compareDecoders(model, backend, frames, signal);
     });
   }
 

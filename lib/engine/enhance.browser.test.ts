@@ -103,6 +103,17 @@ test('a finished video is enlarged: size, level, every frame, and what it was ma
   expect(psnr((await readFrame(video, 2)).data, wanted)).toBeGreaterThan(38);
 });
 
+test('the decoders of a model are compared by the last clip of an MP4', async () => {
+  const video = await makeVideo(11, size);
+  const [full, tiny] = await engine.compareDecoders(video, 'tiny', 'wasm');
+  expect(full).toMatchObject({ decoder: 'full', psnr: null, seconds: expect.any(Number) });
+  expect(tiny).toMatchObject({ decoder: 'tiny', seconds: expect.any(Number) });
+  expect(tiny?.psnr).toBeGreaterThan(0);
+  expect(tiny?.psnr).toBeLessThan(40);
+  const failure = await failureOf(engine.compareDecoders(new Blob(['no video']), 'tiny', 'wasm'));
+  expect(failure.code).toBe('VIDEO_UNREADABLE');
+});
+
 test('a finished loop is made smoother: the frames that it has stay, and one lies between each two', {
   tags: ['full'],
 }, async () => {

@@ -9,6 +9,7 @@ import {
   toKinoraError,
 } from '../contract';
 import { type CheckedPart, isConverted, type ModelPlan } from '../pipeline/installation';
+import { neededPart } from '../weights/formats/needed-part';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import {
@@ -220,9 +221,13 @@ export class Download {
     const plan = this.#plan;
     if (!plan) throw new KinoraError('MODEL_FILE_MISSING', 'The configuration is missing.');
     const opened = await openFiles(this, component, signal);
-    const { weights: sources, headers } = await openHeaders(opened.map(({ source }) => source));
+    const { weights, headers } = await openHeaders(opened.map(({ source }) => source));
     signal.throwIfAborted();
-    const part = { ...plan.check(component, headers, this.precision), sources };
+    const checked = plan.check(component, headers, this.precision);
+    const [file] = weights;
+    const needed = checked.needsPart && file ? neededPart(file, checked.tensors) : null;
+    const sources = needed ? [needed.source] : weights;
+    const part = { ...checked, ...(needed && { tensors: needed.tensors }), sources };
     this.#opened.set(component, part);
     const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
     this.model.dispatch(component, { type: 'sized', bytesTotal });

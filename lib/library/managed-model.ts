@@ -228,6 +228,8 @@ function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): C
 }
 
 const windowMs = 5000;
+/** Of fewer bytes the rate is told only after half of the window. */
+const firstBytes = 2 ** 20;
 
 /** Bytes per second over the last few seconds. */
 export class Rate {
@@ -240,14 +242,16 @@ export class Rate {
     this.#forget();
   }
 
-  /** 0 while nothing comes. */
+  /** 0 while nothing comes, and as long as too little has come to tell. */
   get bytesPerSecond(): number {
     this.#forget();
     const first = this.#samples[0];
     if (!first) return 0;
     const bytes = this.#samples.reduce((sum, sample) => sum + sample.bytes, 0);
-    // One second at least: a single piece says nothing about the speed.
-    return bytes / (Math.max(1000, this.now() - first.at) / 1000);
+    const ms = this.now() - first.at;
+    // A first small file says nothing about the speed: "about 3011 h left".
+    if (bytes < firstBytes && ms < windowMs / 2) return 0;
+    return bytes / (Math.max(1000, ms) / 1000);
   }
 
   #forget(): void {

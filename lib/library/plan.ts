@@ -1,6 +1,7 @@
 import {
   type AdapterChoices,
   type ComponentId,
+  type ComponentSource,
   type DownloadPlan,
   KinoraError,
   type Precision,
@@ -135,11 +136,13 @@ async function remoteFiles(
     readonly signal: AbortSignal | undefined;
   },
 ) {
+  const own = (source: ComponentSource) => source.component === component;
+  const fetched = model.manifest.sources.find(own)?.fetched;
   try {
     return await Promise.all(
       filesOf(model.manifest, component, precision, adapters).map(async (file) => {
         const { size, identity } = await client.file(file, signal);
-        return { name: `${file.repository}/${file.path}`, size, identity };
+        return { name: `${file.repository}/${file.path}`, size: fetched ?? size, identity };
       }),
     );
   } catch (thrown) {

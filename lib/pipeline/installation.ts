@@ -27,6 +27,8 @@ export interface CheckedPart {
   readonly tensors: LocatedTensors;
   /** What a header brings besides weights and is to be kept with them: a tokenizer, metadata of a LoRA. */
   readonly files?: readonly KeptFile[];
+  /** Whether only the bytes of its tensors are fetched. The SHA-256 of the file is not checked then. */
+  readonly needsPart?: boolean;
 }
 
 /** What the model family makes of a configuration. */

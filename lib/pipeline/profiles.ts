@@ -2,10 +2,16 @@ import type { Applied } from '../contract/applied';
 import { KinoraError } from '../contract/errors';
 import { cacheNames, profileTitles } from '../contract/format';
 import type { ModelEntry } from '../contract/library';
+import type { ModelManifest } from '../contract/manifest';
 import { type AdapterPart, adapterParts, isAdapterFile } from '../contract/manifest-parts';
 import { adapterStrengths, type NativeSizes, unusedParameters } from '../contract/parameters';
 import type { AdapterFile, FewStepAdapter, Profile, ProfileAdapter } from '../contract/profile';
-import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
+import {
+  type DecoderKind,
+  decoderKinds,
+  type ProfileName,
+  profileNames,
+} from '../contract/profile-names';
 import type { Parameters } from '../contract/request';
 import type { SamplingOptions } from '../contract/run';
 import type { StepCache } from './caches';
@@ -48,13 +54,14 @@ export function storedModel({ manifest, origin, stored }: StoredModel) {
   const bundled = origin === 'bundled';
   const sourceOf = (part: string) =>
     bundled ? null : stored.find(({ component }) => component === part)?.sources[0]?.name;
-  const hasTiny = bundled || stored.some(({ component }) => component === 'tiny_decoder');
+  const parts = bundled ? manifest.components : stored.map(({ component }) => ({ id: component }));
+  const hasDecoder = (kind: DecoderKind) => parts.some(({ id }) => id === `${kind}_decoder`);
   const adapters: Partial<Record<AdapterPart, ModelAdapter>> = {};
   for (const part of adapterParts) {
     const source = sourceOf(part);
     if (source !== undefined) adapters[part] = { source, misfit: null };
   }
-  const decoders = hasTiny ? (['full', 'tiny'] as const) : (['full'] as const);
+  const decoders = decoderKinds.filter((kind) => kind === 'full' || hasDecoder(kind));
   return { manifest, decoders, adapters };
 }
 
@@ -64,7 +71,7 @@ export function storedModel({ manifest, origin, stored }: StoredModel) {
  * otherwise the profile's own settings hold. A guidance adapter takes the place of guidance where it is asked for.
  *
  * @throws KinoraError `PARAMETER_INVALID` where the manifest has no such profile, and for a strength out of
- * range or of no adapter; `MODEL_FILE_MISSING` where the tiny decoder or the guidance adapter is asked for and
+ * range or of no adapter; `MODEL_FILE_MISSING` where a decoder or the guidance adapter is asked for and
  * the model has none
  */
 export function resolveSampling(
@@ -234,13 +241,15 @@ function decoderFor(
   const decoder = requested ?? profile.decoder;
   if (decoders.includes(decoder)) return decoder;
   if (requested === undefined) return 'full';
-  throw new KinoraError(
-    'MODEL_FILE_MISSING',
-    `${manifest.name} has no ${requested} decoder here.`,
-    {
-      remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
-    },
-  );
+  throw missingDecoder(manifest, requested);
+}
+
+/** The error for a decoder that the model comes without. */
+export function missingDecoder({ name }: ModelManifest, decoder: DecoderKind): KinoraError {
+  const remedy = `Download the ${decoder} decoder on the Models page, or decode with the full decoder.`;
+  return new KinoraError('MODEL_FILE_MISSING', `${name} has no ${decoder} decoder here.`, {
+    remedy,
+  });
 }
 
 const noRatios = 'the model has no ratios for MagCache, so that every step is computed';

@@ -341,11 +341,11 @@ export function toParameters({ values, files }: FormState): ParametersInput {
 
 /** Switches as something has them; undefined where one is off, or has a value that is none of it. */
 function readSwitches(
-  definitions: Readonly<Record<string, { readonly on: unknown }>>,
+  definitions: Readonly<Record<string, { readonly on: unknown; readonly or?: unknown }>>,
   values: Readonly<Record<string, unknown>>,
 ): Switches & Pick<RunOptions, SamplingSwitch> {
-  const entries = Object.entries(definitions).map(([name, { on }]) => {
-    return [name, values[name] === on ? on : undefined];
+  const entries = Object.entries(definitions).map(([name, { on, or }]) => {
+    return [name, [on, or].find((value) => value === values[name])];
   });
   return Object.fromEntries(entries);
 }

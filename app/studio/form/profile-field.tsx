@@ -1,6 +1,7 @@
 import Link from 'next/link';
 import { adapterStrengths } from '../../../lib/contract/parameters';
 import { samplingSwitches } from '../../../lib/contract/run';
+import { storedModel } from '../../../lib/pipeline/profiles';
 import { describedBy, FieldNotes, Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -15,10 +16,13 @@ export function ProfileField({ fields }: { fields: FormFields }) {
   const { values, model, resolved, set } = fields;
   if (!model) return null;
   const adapter = resolved?.applied.adapter;
+  const switches = offeredSwitches(model, values);
+  const isOffered = switches.some(({ name }) => name === 'decoder');
+  const offersLight = isOffered && storedModel(model).decoders.includes('light');
   return (
     <fieldset className="field" aria-describedby="profile-hint">
       <legend>{t('form.speed')}</legend>
-      {offeredSwitches(model, values).map(({ name, available }) => (
+      {switches.map(({ name, available }) => (
         <Switch
           key={name}
           name={t(`form.${name}`)}
@@ -30,10 +34,18 @@ export function ProfileField({ fields }: { fields: FormFields }) {
                 })
           }
           disabled={!available}
-          checked={available && values[name] !== undefined}
+          checked={available && values[name] === samplingSwitches[name].on}
           onChange={(on) => set({ [name]: on ? samplingSwitches[name].on : undefined })}
         />
       ))}
+      {offersLight && (
+        <Switch
+          name={t('form.light')}
+          hint={t('form.lightHint')}
+          checked={values.decoder === 'light'}
+          onChange={(on) => set({ decoder: on ? 'light' : undefined })}
+        />
+      )}
       {adapter && (
         <div className="field">
           <div className="field-head">

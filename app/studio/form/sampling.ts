@@ -106,7 +106,13 @@ export function chosenSampling(entry: StoredModel, values: Choices): SamplingOpt
   const isDefault = adapterStrength === adapterStrengths.default;
   const model = storedModel(entry);
   const hasStrength = !isDefault && profileAdapter(model, profile, chosen.guidanceAdapter) !== null;
-  return { ...chosen, adapterStrength: hasStrength ? adapterStrength : undefined };
+  // A request may come from a browser that has the light decoder.
+  const isHere = chosen.decoder === undefined || model.decoders.includes(chosen.decoder);
+  return {
+    ...chosen,
+    decoder: isHere ? chosen.decoder : undefined,
+    adapterStrength: hasStrength ? adapterStrength : undefined,
+  };
 }
 
 /** The options of a video with what its profile does alone. */

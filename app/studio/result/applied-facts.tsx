@@ -41,12 +41,16 @@ export function AppliedFacts(props: { result: GenerationResult; parameters: Para
       {cacheNames[cache] && (
         <Fact name={t('run.reusedSteps')}>{t('run.reusedBy', { cache: cacheNames[cache] })}</Fact>
       )}
-      <Fact name={t('run.decoder')}>
-        {decoder === 'tiny' ? t('run.decoderTiny') : t('run.decoderFull')}
-      </Fact>
+      <Fact name={t('run.decoder')}>{t(decoderTexts[decoder])}</Fact>
     </>
   );
 }
+
+const decoderTexts = {
+  full: 'run.decoderFull',
+  light: 'run.decoderLight',
+  tiny: 'run.decoderTiny',
+} as const;
 
 function guidanceOf({ guidance_scale, guided_steps, steps }: Applied): string {
   if (guidance_scale === 1) return t('shared.none');

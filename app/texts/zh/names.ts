@@ -26,6 +26,10 @@ export const names: Texts['messages']['names'] = {
     image_encoder: { name: '图像编码器', purpose: '描述起始图片' },
     text_encoder: { name: '文本编码器', purpose: '读取提示词' },
     vae: { name: 'VAE', purpose: '在图片和潜变量之间转换' },
+    light_decoder: {
+      name: '轻量解码器（实验性）',
+      purpose: '解码只需约四分之一的时间；质量尚不清楚',
+    },
     tiny_decoder: { name: '小型解码器', purpose: '很快地解码极速视频' },
     adapter: { name: '少步适配器', purpose: '让极速视频只需几步就能完成' },
     guidance_adapter: { name: '引导适配器', purpose: '让每一步只需计算一遍，而不是两遍' },

@@ -155,6 +155,11 @@ function checkVae(vae: VaeConfig): void {
   }
 }
 
+/** The VAE with another decoder, whose first convolution has so many filters. */
+export function withDecoder(vae: VaeConfig, filters: number): VaeConfig {
+  return { ...vae, decoder_base_dim: filters / at(vae.dim_mult, vae.dim_mult.length - 1) };
+}
+
 /** Width of the transformer's hidden state. */
 export function transformerDim(config: TransformerConfig): number {
   return config.num_attention_heads * config.attention_head_dim;

@@ -1,4 +1,4 @@
-import type { Precision } from '../../contract';
+import type { DecoderKind, Precision } from '../../contract';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
@@ -40,7 +40,10 @@ export function clipComputation(
   };
 }
 
-/** A model that is not opened, counted by its configuration. Its tiny decoder is taken for the published one. */
+/**
+ * A model that is not opened, counted by its configuration. Its tiny decoder is taken for the published one, and its
+ * light decoder for one of half the width.
+ */
 export function countWan(
   config: WanConfig,
   precision: Precision,
@@ -49,6 +52,8 @@ export function countWan(
 ): ModelCounts {
   const { vae } = config;
   const tinyDecoder = publishedTinyDecoder(config);
+  const half = { ...config, vae: { ...vae, decoder_base_dim: vae.decoder_base_dim / 2 } };
+  const configFor = (decoder: DecoderKind | undefined) => (decoder === 'light' ? half : config);
   const bytes = {
     text: storedBytes(withoutEmbeddings(weights.text)),
     denoise: storedBytes(weights.denoise),
@@ -58,7 +63,7 @@ export function countWan(
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
     },
     computation: (size, decoder) =>
-      clipComputation(config, size, decoder === 'tiny' ? tinyDecoder : null),
+      clipComputation(configFor(decoder), size, decoder === 'tiny' ? tinyDecoder : null),
     weightBytes: (stage) => bytes[stage],
     async planMemory({ kernels = 'exact', decoder, adapters = [], ...request }) {
       const chosen = usualChoice(kernels);
@@ -69,7 +74,7 @@ export function countWan(
           blockLinears(config.transformer).map((layer) => `blocks.${block}.${layer}`),
         ).flatMap((layers) => layers.map((layer) => [layer, { rank, up }])),
       );
-      return planWan(config, precision, {
+      return planWan(configFor(decoder), precision, {
         ...request,
         ...options,
         kernels: chosen,

@@ -1,4 +1,10 @@
-import { type DecoderKind, KinoraError, type ModelManifest, type Precision } from '../../contract';
+import {
+  type DecoderKind,
+  decoderKinds,
+  KinoraError,
+  type ModelManifest,
+  type Precision,
+} from '../../contract';
 import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
 import {
@@ -10,6 +16,7 @@ import {
 } from '../../pipeline/latents';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
 import type { ClipToDecode, Loading, PlanRequest, TokenIds } from '../../pipeline/model';
+import { missingDecoder } from '../../pipeline/profiles';
 import type { Checkpoint, ModelFolder } from '../../weights';
 import type { LoraBranches } from '../layers/lora';
 import type { TensorShapes } from '../layers/tensors';
@@ -18,10 +25,11 @@ import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
 import type { WanAdapters } from './adapter';
 import { measureChunkTokens } from './chunk-size';
-import type { TransformerConfig, VaeConfig } from './config';
+import { type TransformerConfig, type VaeConfig, withDecoder } from './config';
 import { clipComputation } from './counts';
 import { type FamilyPlanOptions, planWan, usualChoice } from './plan';
 import { previewOf } from './preview';
+import { decoderWidth } from './tensors';
 import { createTinyDecoder } from './tiny-decoder';
 import { tokensPerFrame } from './tokens';
 import {
@@ -56,6 +64,8 @@ export interface WanParts {
   readonly vae: Checkpoint;
   /** The small decoder; null where the model comes without one. */
   readonly tinyDecoder: Checkpoint | null;
+  /** A decoder of the VAE's own layers, but narrower; absent or null where the model comes without one. */
+  readonly lightDecoder?: Checkpoint | null;
   /** The LoRAs that the model comes with, for its profiles. */
   readonly adapters: WanAdapters;
 }
@@ -72,7 +82,9 @@ export abstract class WanModel<Parts extends WanParts> {
   ) {
     const { vae, transformer } = parts.config;
     const channels = transformer.out_channels;
-    this.decoders = parts.tinyDecoder ? ['full', 'tiny'] : ['full'];
+    const { lightDecoder: light, tinyDecoder: tiny } = parts;
+    const weights = { full: true, light, tiny };
+    this.decoders = decoderKinds.filter((kind) => weights[kind]);
     this.latents = {
       channels,
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
@@ -106,8 +118,8 @@ export abstract class WanModel<Parts extends WanParts> {
   }
 
   computation(size: LatentSize, decoder: DecoderKind) {
-    const tiny = decoder === 'tiny' ? shapesOf(this.#tinyDecoder) : null;
-    return clipComputation(this.parts.config, size, tiny);
+    const tiny = decoder === 'tiny' ? shapesOf(this.#weightsOf('tiny')) : null;
+    return clipComputation(this.#configFor(decoder), size, tiny);
   }
 
   weightBytes(stage: 'text' | 'denoise'): number {
@@ -132,7 +144,8 @@ export abstract class WanModel<Parts extends WanParts> {
   }
 
   async planMemory({ backend, kernels, decoder, ...rest }: PlanRequest): Promise<MemoryPlanner> {
-    const { config, precision } = this.parts;
+    const { precision } = this.parts;
+    const config = this.#configFor(decoder);
     const { native } = rest;
     const { lora } = this;
     const chosen = backend ? backend.kernels : usualChoice(kernels ?? 'exact');
@@ -141,7 +154,7 @@ export abstract class WanModel<Parts extends WanParts> {
       ...this.planOptions,
       kernels: chosen,
       ...(lora && { lora }),
-      ...(decoder === 'tiny' && { tinyDecoder: shapesOf(this.#tinyDecoder) }),
+      ...(decoder === 'tiny' && { tinyDecoder: shapesOf(this.#weightsOf('tiny')) }),
     };
     if (!backend) return planWan(config, precision, request);
     const size = latentSizeOf(this.latents, native);
@@ -217,19 +230,27 @@ export abstract class WanModel<Parts extends WanParts> {
     backend: Backend,
     { size, decoder, tiles, signal, onTile }: ClipToDecode,
   ): Promise<ClipDecoder> {
-    const { config, vae } = this.parts;
     const options = { latentHeight: size.height, latentWidth: size.width, signal };
-    if (decoder === 'tiny') return createTinyDecoder(backend, this.#tinyDecoder, options);
-    if (tiles === 'full') return createVaeDecoder(backend, config.vae, vae, options);
-    return createTiledVaeDecoder(backend, config.vae, vae, { ...options, tiles, onTile });
+    const weights = this.#weightsOf(decoder);
+    if (decoder === 'tiny') return createTinyDecoder(backend, weights, options);
+    const { vae } = this.#configFor(decoder);
+    if (tiles === 'full') return createVaeDecoder(backend, vae, weights, options);
+    return createTiledVaeDecoder(backend, vae, weights, { ...options, tiles, onTile });
   }
 
-  get #tinyDecoder(): Checkpoint {
-    const { tinyDecoder, manifest } = this.parts;
-    if (tinyDecoder) return tinyDecoder;
-    throw new KinoraError('MODEL_FILE_MISSING', `${manifest.name} has no tiny decoder here.`, {
-      remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
-    });
+  /** The configuration with the decoder that decodes. */
+  #configFor(decoder: DecoderKind | undefined): WanConfig {
+    const { config } = this.parts;
+    if (decoder !== 'light') return config;
+    const [filters = 0] = this.#weightsOf(decoder).shape(decoderWidth);
+    return { ...config, vae: withDecoder(config.vae, filters) };
+  }
+
+  #weightsOf(decoder: DecoderKind): Checkpoint {
+    const { vae, lightDecoder, tinyDecoder, manifest } = this.parts;
+    const weights = { full: vae, light: lightDecoder, tiny: tinyDecoder }[decoder];
+    if (weights) return weights;
+    throw missingDecoder(manifest, decoder);
   }
 }
 

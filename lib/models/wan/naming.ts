@@ -17,11 +17,11 @@ import {
 import { umt5 } from '../umt5/naming';
 import type { WanConfig } from './model';
 import { originalTransformerName, originalVaeName } from './original-names';
-import { tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
+import { lightDecoderTensors, tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
 
 /** The components that Wan models name alike, as weight files may have them. */
 export function wanArchitecture(
-  component: 'transformer' | 'vae' | 'tiny_decoder',
+  component: 'transformer' | 'vae' | 'light_decoder' | 'tiny_decoder',
   { transformer, vae }: Pick<WanConfig, 'transformer' | 'vae'>,
 ): ComponentArchitecture {
   switch (component) {
@@ -41,6 +41,15 @@ export function wanArchitecture(
           { name: 'original', rename: (name) => originalVaeName(name, vae) },
         ],
         prefixes: ['', 'model.', 'vae.', 'first_stage_model.'],
+      };
+    case 'light_decoder':
+      return {
+        name: 'light decoder',
+        tensors: (shapeOf) => lightDecoderTensors(vae, shapeOf),
+        namings: [diffusersNaming],
+        prefixes: [''],
+        // The VAE itself encodes.
+        harmless: [/^(encoder|quant_conv)\./, projectionHeads],
       };
     case 'tiny_decoder':
       return {
@@ -167,6 +176,9 @@ const nestedVae =
 const flatVae =
   /^encoder\.downsamples\.\d+\.(residual|resample|shortcut|time_conv)|^decoder\.upsamples\.\d+\.(residual|resample|shortcut|time_conv)|^encoder\.down_blocks\.\d+\.(norm1|conv1|resample)\.|^decoder\.up_blocks\.\d+\.upsamplers\.\d+\.(resample|time_conv)/;
 
+/** Only the training of a light decoder needed them. */
+const projectionHeads = /^dynamic_feature_projection_heads\./;
+
 /** Wan's VAEs: three-dimensional kernels; the one of Wan2.1 has 16 latent channels. */
 function wanVae(contents: Contents, own: OwnKinds): RecognisedFile | null {
   const kernel = contents.shape(/^decoder\.(conv1|conv_in)\.weight$/);
@@ -178,6 +190,10 @@ function wanVae(contents: Contents, own: OwnKinds): RecognisedFile | null {
   if (!nested && !flat) return null;
   if (kernel?.length === 4) return null;
   const channels = flat || latent === 16 ? 16 : 48;
+  if (contents.has(projectionHeads)) {
+    const name = 'a light decoder of Wan2.2';
+    return { name, component: own.latentChannels === channels ? 'light_decoder' : null };
+  }
   const name = channels === 16 ? 'the VAE of Wan2.1 with 16 latent channels' : 'the VAE of Wan2.2';
   return { name, component: own.latentChannels === channels ? 'vae' : null };
 }

@@ -4,7 +4,8 @@ import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '..
 import type { ComponentRecipe } from '../../weights/store/recipe';
 import type { VaeConfig } from './config';
 import type { WanConfig } from './model';
-import { tinyDecoderTensors } from './tensors';
+import { lightDecoderRecipe } from './recipes';
+import { decoderWidth, tinyDecoderTensors } from './tensors';
 
 /**
  * The tiny decoder of a bundled model; null where it has none.
@@ -17,6 +18,17 @@ export async function bundledTinyDecoder(
 ): Promise<Checkpoint | null> {
   if (!(await folder.exists('tiny_decoder/diffusion_pytorch_model.safetensors'))) return null;
   return checkedTinyDecoder(await openCheckpoint(folder, 'tiny_decoder'), vae);
+}
+
+/** The light decoder of an installed model; null where it is not installed. @throws as {@link openConverted} */
+export async function storedLightDecoder(
+  folder: StoreFolder,
+  vae: VaeConfig,
+): Promise<Checkpoint | null> {
+  if (!(await folder.folder('light_decoder').open('manifest.json'))) return null;
+  return openConverted(folder, 'light_decoder', (_, stored) =>
+    lightDecoderRecipe(vae, stored.shape(decoderWidth)[0] ?? 0),
+  );
 }
 
 /** The tiny decoder of an installed model; null where it is not installed. @throws as {@link bundledTinyDecoder} */

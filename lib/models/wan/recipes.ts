@@ -1,5 +1,5 @@
 import type { Precision } from '../../contract';
-import type { StoredForm, TensorRecipe } from '../../weights/store/recipe';
+import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
 import { layerRecipe, packOf, tensorRecipes } from '../layers/recipes';
 import { shapeOfTensor } from '../layers/tensors';
 import {
@@ -8,8 +8,9 @@ import {
   type TransformerConfig,
   type VaeBlock,
   type VaeConfig,
+  withDecoder,
 } from './config';
-import { transformerTensors, vaeTensors } from './tensors';
+import { isDecoding, transformerTensors, vaeTensors } from './tensors';
 import { blockLinears } from './transformer/network';
 import { allPhases, derived, type EncoderTaps, newestFirst, transposed } from './vae/weights';
 
@@ -123,4 +124,10 @@ export function vaeRecipe(vae: VaeConfig, seen: EncoderTaps = 3): TensorRecipe[]
     if (block.time) convolution(`${block.resampler}.time_conv`, pack, 3);
   }
   return all;
+}
+
+/** The decoding half of {@link vaeRecipe}, for a decoder whose first convolution has so many filters. */
+export function lightDecoderRecipe(vae: VaeConfig, filters: number): ComponentRecipe {
+  const tensors = vaeRecipe(withDecoder(vae, filters)).filter(({ source }) => isDecoding(source));
+  return { component: 'light_decoder', tensors };
 }

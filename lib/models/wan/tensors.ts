@@ -11,6 +11,7 @@ import {
   transformerDim,
   type VaeBlock,
   type VaeConfig,
+  withDecoder,
 } from './config';
 import { tinyDecoderKeys } from './tiny-decoder/keys';
 
@@ -89,6 +90,21 @@ export function vaeTensors(config: VaeConfig): TensorShapes {
   shapes.set('decoder.norm_out.gamma', [decoderOut, 1, 1, 1]);
   convolution(shapes, 'decoder.conv_out', config.out_channels, decoderOut);
   return shapes;
+}
+
+/** Has the filters of a decoder, by the same name in files and in the store. */
+export const decoderWidth = 'decoder.conv_in.bias';
+
+/** Whether a tensor of the VAE is of its decoding half. */
+export const isDecoding = (name: string) => /^(post_quant_conv|decoder)\./.test(name);
+
+/** All tensors of a light decoder: the VAE's decoding half, in the width that the file itself has. */
+export function lightDecoderTensors(
+  vae: VaeConfig,
+  shapeOf: (name: string) => readonly number[] | undefined,
+): TensorShapes {
+  const tensors = vaeTensors(withDecoder(vae, shapeOf(decoderWidth)?.[0] ?? 0));
+  return new Map([...tensors].filter(([name]) => isDecoding(name)));
 }
 
 /**

@@ -2,12 +2,17 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { demonstrationModel, parseManifest } from '../../contract';
 import { parseParameters } from '../../contract/request';
+import { elementCount } from '../../gpu';
 import { RunEstimator } from '../../pipeline/estimate/estimator';
 import { stagesOf } from '../../pipeline/estimate/stages';
 import { latentSizeOf } from '../../pipeline/latents';
 import { resolveSampling } from '../../pipeline/profiles';
 import { diskFolder, publicModels } from '../../weights/testing/files';
-import { tinyFolder, tinyManifest } from './testing/model';
+import { withDecoder } from '../wan/config';
+import { lightDecoderTensors } from '../wan/tensors';
+import { decodeCost, decoderGraphs } from '../wan/vae';
+import { readModelConfig } from './config';
+import { realFolder, tinyFolder, tinyManifest } from './testing/model';
 import { wan22Family } from './wan22';
 
 test('a model that is counted by its configuration is the one that would be opened', async () => {
@@ -44,6 +49,39 @@ test('the factors of an adapter are counted as a run has them: four of their ran
     ).full;
   expect(await peak(5)).toEqual(await peak(8));
   expect(await peak(5)).not.toEqual(await peak(4));
+});
+
+test('a light decoder of the 5B takes a quarter of the work, and less than half the memory', {
+  tags: ['full'],
+  timeout: 60_000,
+}, async () => {
+  const text = await readFile(`${publicModels}wan2.2-ti2v-5b.json`, 'utf8');
+  const manifest = parseManifest(JSON.parse(text));
+  const counts = await wan22Family.count('int8', realFolder);
+  const native = { ...manifest.nativeSizes['1280*720'], frames: 121 };
+  const size = latentSizeOf(counts.latents, native);
+  const flops = (decoder: 'full' | 'light') =>
+    counts.computation(size, decoder).decode.flops / 1e12;
+  expect(flops('full')).toBeCloseTo(1859, -1);
+  expect(flops('light')).toBeCloseTo(466, 0);
+  const gibibytes = async (decoder: 'full' | 'light') => {
+    const { full } = await counts.planMemory({ native, decoder });
+    const stage = full.stages.find((one) => one.stage === 'decode');
+    return (stage?.peak ?? 0) / 2 ** 30;
+  };
+  expect(await gibibytes('full')).toBeCloseTo(4.94, 1);
+  expect(await gibibytes('light')).toBeCloseTo(2.22, 1);
+  // The file of a quarter of the width, by its own tensors.
+  const { vae } = await readModelConfig(realFolder);
+  const quarter = decoderGraphs(withDecoder(vae, 256), {
+    latentHeight: size.height,
+    latentWidth: size.width,
+  });
+  expect(decodeCost(quarter, size.frames).flops / 1e12).toBeCloseTo(117, 0);
+  const source = manifest.sources.find(({ component }) => component === 'light_decoder');
+  const tensors = lightDecoderTensors(vae, () => [512]);
+  const numbers = [...tensors.values()].reduce((sum, shape) => sum + elementCount(shape), 0);
+  expect(source?.fetched).toBe(4 * numbers);
 });
 
 /**

@@ -2,8 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { relativeRms } from '../../gpu';
 import { longestClip } from '../../pipeline/memory/plan';
-import { diskFolder, goldens, openGolden, patchedFolder } from '../../weights/testing/files';
-import { collect, openGoldens } from '../wan/vae/testing/goldens';
+import { openTensorFile } from '../../weights';
+import {
+  diskFile,
+  diskFolder,
+  goldens,
+  openGolden,
+  patchedFolder,
+} from '../../weights/testing/files';
+import { clipOf, collect, openGoldens } from '../wan/vae/testing/goldens';
+import { openComponent } from './naming';
 import { nodeBackend, openTiny, tinyFolder } from './testing/model';
 import { makeVideo, smoothImage } from './testing/video';
 import { Wan22 } from './wan22';
@@ -50,11 +58,33 @@ test('the tiny decoder gives its golden frames, in −1…1, within its plan', a
   ).toBeLessThan(1e-4);
 });
 
-test('a model without one says so, and what to do', async () => {
+test('a light decoder of half the width gives the frames of diffusers, within its plan', async () => {
+  const parts = await openTiny();
+  const file = await openTensorFile(await diskFile(`${goldens}formats/light-decoder.pth`));
+  const lightDecoder = openComponent('light_decoder', [file], parts.config);
+  const light = new Wan22({ ...parts, lightDecoder });
+  expect(light.decoders).toEqual(['full', 'light']);
+  const native = longestClip(light.manifest, '1280*720', 9);
+  const request = { native: { ...native, height: height * 16, width: width * 16 }, backend };
+  const { full } = await light.planMemory({ ...request, decoder: 'light' });
+  const planned = full.stages.find(({ stage }) => stage === 'decode');
+  backend.resetPeaks();
+  const frames = await collect(light.decode(backend, { ...clip, decoder: 'light' }));
+  expect(planned?.weights).toBe(backend.counters().categories.weights?.peak);
+  expect(planned?.activations).toBe(backend.counters().categories.activations?.peak);
+  await backend.releaseSessions();
+  const expected = await (await openGolden('formats/light-decoder-golden.safetensors')).read(
+    'video',
+  );
+  expect(relativeRms(clipOf(frames), expected)).toBeLessThan(1e-4);
+});
+
+test.each(['light', 'tiny'] as const)('a model without the %s decoder says so', async (decoder) => {
   const plain = new Wan22(await openTiny());
   expect(plain.decoders).toEqual(['full']);
-  await expect(collect(plain.decode(backend, { ...clip, decoder: 'tiny' }))).rejects.toMatchObject({
+  await expect(collect(plain.decode(backend, { ...clip, decoder }))).rejects.toMatchObject({
     code: 'MODEL_FILE_MISSING',
+    message: expect.stringContaining(`no ${decoder} decoder`),
     remedy: expect.stringContaining('decode with the full decoder'),
   });
 });

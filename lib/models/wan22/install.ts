@@ -7,6 +7,8 @@ import { plainRecipe } from '../layers/recipes';
 import { embeddedTokenizer, tokenizerFiles } from '../umt5/install';
 import { checkAdapter } from '../wan/adapter';
 import { loraArchitectureOf } from '../wan/lora';
+import { lightDecoderRecipe } from '../wan/recipes';
+import { decoderWidth } from '../wan/tensors';
 import { readModelConfig } from './config';
 import { locateComponent, recognise, type WeightComponent, weightComponents } from './naming';
 import { componentRecipe } from './recipes';
@@ -40,6 +42,11 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       if (isAdapterPart(id)) return checkAdapter(id, files, loraArchitectureOf(config.transformer));
       const component = componentOf(id);
       const tensors = locateComponent(component, files, config);
+      if (component === 'light_decoder') {
+        const [filters = 0] = tensors.get(decoderWidth)?.entry.shape ?? [];
+        // Its file has an encoder as well, and what its training needed.
+        return { recipe: lightDecoderRecipe(config.vae, filters), tensors, needsPart: true };
+      }
       if (component !== 'tiny_decoder') {
         const part = { recipe: componentRecipe(component, config, precision), tensors };
         const own = component === 'text_encoder' && !hasTokenizer;
@@ -51,7 +58,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
     storedBytes(id, precision, blocks) {
       if (isAdapterPart(id)) return null;
       const component = componentOf(id);
-      if (component === 'tiny_decoder') return null;
+      if (component === 'tiny_decoder' || component === 'light_decoder') return null;
       // Blocks of a GGUF file stay blocks; its vectors become plain values.
       const type = blocks ? 'Q8_0' : undefined;
       return storedBytes(componentRecipe(component, config, precision), () => type);

@@ -17,6 +17,7 @@ import {
   checkSizes,
   openConverted,
   requireInstalled,
+  storedLightDecoder,
   storedTinyDecoder,
 } from '../wan/parts';
 import { transformerTensors, vaeTensors } from '../wan/tensors';
@@ -86,6 +87,7 @@ export async function openStoredParts(
     open('text_encoder'),
     open('vae'),
   ]);
+  const lightDecoder = await storedLightDecoder(folder, config.vae);
   const tinyDecoder = await storedTinyDecoder(folder, config.vae);
   const adapters = await storedAdapters(folder, loraArchitectureOf(config.transformer));
   const { precision } = transformer.stored;
@@ -100,6 +102,7 @@ export async function openStoredParts(
     transformer,
     textEncoder,
     vae,
+    lightDecoder,
     tinyDecoder,
     adapters,
   };

@@ -7,7 +7,7 @@ import type { ModelConfig } from './config';
 import type { WeightComponent } from './naming/expected';
 
 /** Components whose tensors are converted by the model's architecture. */
-export type ConvertedComponent = Exclude<WeightComponent, 'tiny_decoder'>;
+export type ConvertedComponent = Exclude<WeightComponent, 'light_decoder' | 'tiny_decoder'>;
 
 /**
  * How a component is kept in the store: every tensor that the loaders read, in the order in which they read them, so

@@ -140,6 +140,17 @@ export interface ByteSource extends WeightFile {
   stream(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
+/** All bytes of a stream of that length. */
+export async function gathered(stream: AsyncIterable<Uint8Array>, length: number) {
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for await (const bytes of stream) {
+    whole.set(bytes, at);
+    at += bytes.length;
+  }
+  return whole;
+}
+
 /** The file behind a {@link ByteSource} was replaced by another: what is there of it must start over. */
 export class SourceChanged extends Error {
   override readonly name = 'SourceChanged';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { compactFile, diskFile } from '../testing/files';
+import { compactFile, diskFile, goldens } from '../testing/files';
 import { checkpointOf } from './checkpoint';
 import { locateTensors } from './located';
 import { blobFile } from './source';
@@ -16,6 +16,16 @@ test('a state dict that PyTorch saved has its names, shapes and numbers', async 
   expect((await checkpoint.read('params.body.0.bias'))[0]).toBeCloseTo(-0.15206493, 7);
   const weights = await checkpoint.read('params.body.4.weight');
   expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(-0.99440878, 5);
+});
+
+test('a state dict below the wrappers of a training has its own names, and what lies beside it is left out', async () => {
+  // {epoch, lr, state_dict: {gen_model: {…}, disc_model: {…}}, optimizer: {state: {0: {…}}, param_groups: […]}}
+  const file = await openTensorFile(await diskFile(`${goldens}formats/light-decoder.pth`));
+  expect(file.tensors.size).toBe(198);
+  expect(file.tensors.get('decoder.conv_in.weight')?.shape).toEqual([16, 48, 3, 3, 3]);
+  expect([...file.tensors.keys()].filter((name) => /optimizer|disc|gen_model/.test(name))).toEqual(
+    [],
+  );
 });
 
 /** The fixture with a part of its bytes replaced by as many others. */

@@ -38,6 +38,9 @@ class Tensor {
   ) {}
 }
 
+/** What training tools keep a state dict in, from the outermost on. What lies beside it is not read. */
+const wrappers = ['state_dict', 'gen_model', 'generator'] as const;
+
 /** What a pickle may be made of here. A tuple is an array. */
 type Value = null | boolean | number | string | Global | Storage | Tensor | Value[] | Table;
 type Table = Map<string, Value>;
@@ -46,7 +49,7 @@ type Table = Map<string, Value>;
  * Finds the tensors of a PyTorch checkpoint (`torch.save` since 1.6): an archive without compression, with a pickle of
  * the table and a record for each storage. The pickle may only build what a state dict is made of, and nothing in it is
  * run: other instructions and classes are refused. Tensors of a table in the table, as in `{params: {…}}`, have its key
- * before their names.
+ * before their names, but for the {@link wrappers}.
  *
  * @returns the tensors, and where the first of them begins
  * @throws KinoraError `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`
@@ -128,7 +131,12 @@ async function placeOf(file: WeightFile, record: ZipRecord | undefined) {
 }
 
 /** The tensors of a table and of the tables in it. */
-function tensorsOf(file: WeightFile, table: Value): Map<string, Tensor> {
+function tensorsOf(file: WeightFile, whole: Value): Map<string, Tensor> {
+  const inside = (table: Value, key: string) => {
+    const inner = table instanceof Map ? table.get(key) : undefined;
+    return inner instanceof Map ? inner : table;
+  };
+  const table = wrappers.reduce(inside, whole);
   const tensors = new Map<string, Tensor>();
   const seen = new Set<Value>();
   const take = (name: string, value: Value) => {
@@ -180,17 +188,25 @@ function unpickle(file: WeightFile, bytes: Uint8Array): Value {
     const table = top();
     for (let i = 0; i < items.length; i += 2) {
       const [key, value] = [items[i], known(items[i + 1])];
-      if (!(table instanceof Map) || typeof key !== 'string' || key.length > 1024) {
-        throw new RangeError('no table');
-      }
-      table.set(key, value);
+      const isName = typeof key === 'number' || (typeof key === 'string' && key.length <= 1024);
+      if (!(table instanceof Map) || !isName) throw new RangeError('no table');
+      table.set(String(key), value);
     }
   };
   const push = (value: Value) => void stack.push(value);
+  const addItems = (items: readonly Value[]) => {
+    const list = top();
+    if (!Array.isArray(list)) throw new RangeError('no list');
+    list.push(...items);
+  };
   const steps: Readonly<Record<string, () => void>> = {
     '\x80': () => void u8(), // PROTO
     '}': () => push(new Map()),
     ')': () => push([]),
+    ']': () => push([]),
+    a: () => addItems(many(1)),
+    e: () => addItems(sinceMark()),
+    G: () => push(view.getFloat64(after(8))),
     N: () => push(null),
     '\x88': () => push(true),
     '\x89': () => push(false),

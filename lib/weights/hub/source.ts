@@ -1,5 +1,5 @@
 import type { LocalFile } from '../../contract';
-import { type ByteSource, blobFile, checkRange } from '../formats/source';
+import { type ByteSource, blobFile, checkRange, gathered } from '../formats/source';
 import type { HubClient, RemoteFile } from './client';
 import { RangeReader } from './range-reader';
 
@@ -66,16 +66,7 @@ export function hubByteSource(
     sha256: file.sha256,
     gitSha1: file.gitSha1,
     stream,
-    async read(start, end, signal) {
-      checkRange(file.name, file.size, start, end);
-      const whole = new Uint8Array(end - start);
-      let at = 0;
-      for await (const bytes of stream(start, end, signal)) {
-        whole.set(bytes, at);
-        at += bytes.length;
-      }
-      return whole;
-    },
+    read: (start, end, signal) => gathered(stream(start, end, signal), end - start),
   };
 }
 

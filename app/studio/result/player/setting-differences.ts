@@ -56,10 +56,7 @@ const settings: readonly (readonly [setting: Setting, value: (video: Completed) 
     ({ result: { applied } }) =>
       applied?.adapter ? adapterText(applied.adapter) : t('shared.none'),
   ],
-  [
-    'decoder',
-    ({ result }) => t(result.applied?.decoder === 'tiny' ? 'result.tiny' : 'result.full'),
-  ],
+  ['decoder', ({ result }) => t(`result.${result.applied?.decoder ?? 'full'}`)],
   [
     'reused',
     ({ result }) => t((result.applied?.cache ?? 'none') === 'none' ? 'result.no' : 'result.yes'),

@@ -99,6 +99,7 @@ describe('the goldens', () => {
     ['transformer', 'formats/transformer-Q8_0.gguf', 'original'],
     ['text_encoder', 'formats/text-encoder-Q8_0.gguf', 'llama.cpp'],
     ['vae', 'formats/vae-fp16-original-keys.safetensors', 'original'],
+    ['light_decoder', 'formats/light-decoder.pth', 'diffusers'],
     ['tiny_decoder', 'formats/tiny-decoder-base.safetensors', 'diffusers'],
     ['tiny_decoder', 'formats/tiny-decoder-super.safetensors', 'diffusers'],
     ['transformer', 'model/transformer/diffusion_pytorch_model.safetensors', 'diffusers'],

@@ -176,6 +176,14 @@ describe('our own files, whole and in shards', () => {
     expect(recognise(await ggufOf(original, label)).component).toBe('vae');
   });
 
+  test('light decoder', async () => {
+    const file = await openTensorFile(await diskFile(`${goldens}formats/light-decoder.pth`));
+    expect(recognise(file)).toEqual({
+      name: 'a light decoder of Wan2.2',
+      component: 'light_decoder',
+    });
+  });
+
   test.each(['base', 'super'])('tiny decoder, %s', async (variant) => {
     const path = `${goldens}formats/tiny-decoder-${variant}.safetensors`;
     expect(recognise(await openTensorFile(await diskFile(path))).component).toBe('tiny_decoder');
