@@ -95,8 +95,8 @@ function createParts(config: Config, log: Logger, store: Store, secret: string) 
       );
     },
     /**
-     * Takes nothing new from now on and finishes what goes on in the background; held answers end. What
-     * is already open goes on being answered.
+     * Takes nothing new from now on and finishes what goes on in the background; held answers end. Open requests are
+     * still answered.
      */
     finish,
     /** Finishes, then closes everything, the database last. Calling it again waits for the same end. */

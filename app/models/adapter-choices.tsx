@@ -31,7 +31,7 @@ export function AdapterChoices(props: {
   const runsBeside = offers.some(
     ({ choice, adapter }) => adapter.guidanceAdapter && fewStep.includes(choice),
   );
-  // What is stored can be replaced here, not removed.
+  // A stored adapter can be replaced here, not removed.
   const storedFewStep = storedChoice(entry, 'adapter');
   const storedGuidance = storedChoice(entry, 'guidance_adapter');
   return (

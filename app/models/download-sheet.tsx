@@ -124,7 +124,7 @@ export function DownloadSheet(props: {
   );
 }
 
-/** What must not stay below the edge of a small screen. */
+/** The element that must not stay below the edge of a small screen. */
 function InView({ children }: { children: ReactNode }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {

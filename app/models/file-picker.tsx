@@ -30,7 +30,7 @@ export function FilePicker(props: FilePickerProps) {
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     const picked = readPicked(event.target.files ?? []);
     event.target.value = ''; // the same files may be chosen again
-    // Of a folder that brings none the library says why.
+    // The library reports why a folder brings none.
     if (picked.length > 0 || event.target === folder.current) onFiles(picked);
   };
   const drop = (event: DragEvent) => {

@@ -27,7 +27,7 @@ import { announce } from './wording';
 // It asks what the device can do, which the rest of the page does not wait for.
 const ModelChoice = lazy(async () => ({ default: (await import('./model-choice')).ModelChoice }));
 
-/** What a newcomer looks for comes first: the real models, then what was added, then the samples. */
+/** The order for a newcomer: the real models, then added models, then the samples. */
 const order: readonly ModelEntry['origin'][] = ['listed', 'added', 'bundled'];
 
 /** The models page once the library is there. */

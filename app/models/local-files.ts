@@ -13,7 +13,7 @@ export async function readDropped(transfer: DataTransfer): Promise<LocalFile[]> 
   const reading = [...transfer.items].map((item) => {
     const entry = item.webkitGetAsEntry();
     if (entry) return readEntry(entry);
-    // What lies in no folder of this machine, such as an attachment, has no entry.
+    // A file outside of a folder of this machine, such as an attachment, has no entry.
     const file = item.getAsFile();
     return file ? [{ path: file.name, file }] : [];
   });

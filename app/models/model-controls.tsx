@@ -29,7 +29,7 @@ export function ModelControls(props: {
     ({ status: part, component }) =>
       part === 'absent' &&
       component !== 'safety_checker' &&
-      // What was declined is not missing.
+      // A part that the user declined is not missing.
       isWanted(manifest, component, entry.adapters),
   );
   const hasAdapters = adapterOffers(manifest).length > 0;

@@ -17,7 +17,7 @@ import { addEach, type DownloadScope, type PageAction, type Removal, subjects } 
 
 /** Everything that can be done on the models page. */
 export interface LibraryActions {
-  /** What is not given is as it was chosen before. */
+  /** An absent value keeps the earlier choice. */
   openSheet: (entry: ModelEntry, scope?: Partial<DownloadScope>) => void;
   download: (id: string, scope: DownloadScope) => void;
   importFiles: (entry: ModelEntry, precision: Precision, files: readonly LocalFile[]) => void;

@@ -18,7 +18,7 @@ const client = createWorkerClient<GpuReportApi>(
   () => new Worker(new URL('../../workers/gpu-report.ts', import.meta.url), { type: 'module' }),
 );
 
-/** Measures the GPU and shows a text for an issue. What is stopped, or fails, keeps what was measured until then. */
+/** Measures the GPU and shows a text for an issue. A stopped or failed measurement keeps its results until then. */
 export function GpuReport() {
   const [stop, setStop] = useState<AbortController | null>(null);
   const [report, setReport] = useState<SpeedReport | null>(null);

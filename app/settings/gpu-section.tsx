@@ -228,7 +228,7 @@ function tuneAgain(
       await Promise.race([tuned, crashed]);
       await api.unload();
     } catch (thrown) {
-      // What is left of a device that is lost goes with its worker.
+      // The worker's end frees the rest of a lost device.
       getRunner().engine.close();
       throw thrown;
     }
@@ -240,7 +240,6 @@ async function recordOf(report: DeviceReport | null): Promise<TuningRecord | nul
   if (!report) return null;
   const { database } = getRunner().store;
   return readRecord(
-    // Without a database nothing is kept.
     await loadSetting(database, recordId(report, navigator.userAgent)).catch(() => null),
   );
 }

@@ -98,7 +98,7 @@ function StoredModels(props: {
       id: manifest.id,
       name: manifest.name,
       bytes: bytesStored,
-      // What is at work is paused or cancelled on the Models page first.
+      // Downloads and checks in progress are paused or cancelled on the Models page first.
       idle: status === 'ready' || status === 'partial' || status === 'absent',
     })),
     ...library.loras.map(({ name, bytes }) => ({
@@ -155,7 +155,7 @@ function useStoredBytes(): StoredBytes & { read: () => Promise<void> } {
   const [bytes, setBytes] = useState<StoredBytes>({ runs: null, appBytes: null });
   const read = useCallback(async () => {
     const [runs, appBytes] = await Promise.all([
-      // What cannot be measured is not shown.
+      // Sizes that cannot be measured are not shown.
       savedRunBytes(getRunner().store).catch(() => null),
       storedAppBytes().catch(() => null),
     ]);

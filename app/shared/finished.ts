@@ -85,7 +85,7 @@ async function announce(store: PredictionStore, before: Prediction): Promise<voi
   if (notification) await notify(text, failure ? errorTexts(failure).message : '');
 }
 
-/** What is said of a run that has ended; null for one that the user ended, or that changed nothing. */
+/** The message about a run that has ended; null for one that the user ended, or that changed nothing. */
 function textOf(row: Prediction, before: Prediction): string | null {
   if (!isAtRest(row)) return null;
   if (row.status === 'completed') {

@@ -70,7 +70,7 @@ export function Studio() {
     () => predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a))),
     [predictions],
   );
-  // Until runs of pages that are gone are found, what ended last is not known.
+  // The run that ended last is not known before runs of closed pages are found.
   const loading =
     !ended || (recovered === null && !busy && ended.length < (predictions?.length ?? 0));
   const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);

@@ -80,7 +80,7 @@ export function language(): Language {
 }
 
 /**
- * Sets what {@link t} reads. What is on the page has to be rendered anew then; `LanguageRoot` does both.
+ * Sets what {@link t} reads. The page has to be rendered anew then; `LanguageRoot` does both.
  *
  * @param texts of this language; not needed for English
  */

@@ -21,7 +21,7 @@ export function languageChoice(): LanguageChoice {
   return languages.find((one) => one === stored) ?? 'system';
 }
 
-/** Keeps a choice, and shows the pages of this tab in it. Where nothing can be kept, it holds until a reload. */
+/** Keeps a choice, and shows the pages of this tab in it. Without storage it holds until a reload. */
 export async function chooseLanguage(choice: LanguageChoice): Promise<void> {
   try {
     if (choice === 'system') localStorage.removeItem(key);

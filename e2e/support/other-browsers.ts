@@ -180,7 +180,7 @@ export const webKit: OtherBrowserKind = {
     return {
       downloads,
       async goto(url) {
-        // A page may ask whether to leave it, which nobody would answer.
+        // A page may ask whether to leave it, and no person is there to answer.
         await evaluate(
           asJson(() => {
             Object.assign(BeforeUnloadEvent.prototype, { preventDefault() {} });

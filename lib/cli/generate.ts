@@ -108,7 +108,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
 }
 
-/** Checks that the file on disk is what was asked for, and deletes it where it is not. */
+/** Checks that the file on disk is the requested one, and deletes it otherwise. */
 async function verify(
   file: string,
   {

@@ -55,7 +55,7 @@ function stateOf(entry: LibraryEntry): string {
     parts.filter(({ component }) => !shared.includes(component)),
   );
   if (bytesDone === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
-  // What is absent is no part of the sum.
+  // Absent parts are not in the sum.
   const isPart = bytesTotal !== null && bytesDone < bytesTotal;
   const share = isPart ? ` (${formatPercent(bytesDone / bytesTotal)})` : '';
   return `incomplete, ${formatBytes(bytesDone)}${share} fetched`;

@@ -115,7 +115,6 @@ async function importPicked(
     );
   } catch (thrown) {
     const { stored } = await session.entry(id);
-    // The first error is the one that is reported.
     if (stored.length === 0) await page.call('forgetModel', id).catch(() => undefined);
     throw thrown;
   } finally {

@@ -19,8 +19,8 @@ export interface ProfileWork {
 }
 
 /**
- * Standard, and each way that ultra-fast can go, with the usual parameters. What adapters add is not counted, at most
- * 8 % of the sampling.
+ * Standard, and each way that ultra-fast can go, with the usual parameters. The work of adapters, at most 8 % of the
+ * sampling, is not counted.
  */
 export function countProfiles(
   manifest: ModelManifest,

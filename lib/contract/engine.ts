@@ -42,7 +42,7 @@ export interface EngineRequest extends RunRequest {
    * latents that a finished run kept, with the decoder of the options. Absent: a new run, which discards what was saved.
    */
   readonly continuation?: Continuation | undefined;
-  /** What was saved of the run that goes on: where that is not there any more, the run says so. */
+  /** The saved state of the run that continues; the run reports when it is missing. */
   readonly checkpoint?: CheckpointInfo;
   /** Name of the output file; by default `<id>.mp4`. */
   readonly videoFile?: string;
@@ -141,7 +141,7 @@ export interface EngineApi {
    * @throws KinoraError `BUSY`, `DEVICE_LOST`
    */
   tune(setting: KernelSetting, onProgress: (event: ProgressEvent) => void): Promise<void>;
-  /** What is not measured yet is left out of a tuning that is under way. */
+  /** A tuning in progress leaves out variants that are not measured yet. */
   skipTuning(): Promise<void>;
   /** Ends the running generation or check with `CANCELLED` and keeps nothing of it. */
   cancel(): Promise<void>;

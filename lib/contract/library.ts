@@ -71,8 +71,8 @@ export interface WorkProgress {
 }
 
 /**
- * Sums up the parts of a model. What is absent was not chosen, or cancelled: it is no part of the work. Neither is a
- * part that failed before its size was known.
+ * Sums up the parts of a model. An absent part was not chosen, or was cancelled: it is not counted. A part that
+ * failed before its size was known is not counted either.
  */
 export function progressOf(parts: readonly PartState[]): WorkProgress {
   const counted = parts.filter(
@@ -108,7 +108,7 @@ export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
   readonly adapters?: AdapterChoices;
   readonly parts: readonly PartState[];
   readonly stored: readonly StoredComponent[];
-  /** Of what is stored, the parts of another model as well that is here: they stay when this one is deleted. */
+  /** Stored parts that another installed model uses as well: they stay when this one is deleted. */
   readonly shared?: readonly ComponentId[];
   /**
    * What another tab downloads, converts, checks or deletes of it right now; null while none does. Only
@@ -204,7 +204,7 @@ export interface LibrarySnapshot {
     readonly bytesTotal: number | null;
   }[];
   readonly storage: StorageReport;
-  /** Bytes of all models, tools and LoRAs. What models share is counted once. */
+  /** Bytes of all models, tools and LoRAs. Shared parts are counted once. */
   readonly bytesStored: number;
 }
 

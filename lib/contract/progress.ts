@@ -234,7 +234,7 @@ export interface GenerationResult {
   readonly memory?: MemoryReport;
   /** Findings of the prompt and frame steps, by the name of the step; absent if there are none. */
   readonly findings?: Readonly<Record<string, Findings>>;
-  /** Of each clip whose colours were led back to those of the clip before; absent where there is none. */
+  /** Reports of the clips whose colours were led back to those of the clip before; absent without such a clip. */
   readonly colours?: readonly ColourCorrection[];
   /** Absent in records of versions without a safety checker: nothing was checked. */
   readonly safety?: Safety;

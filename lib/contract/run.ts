@@ -115,7 +115,7 @@ export const samplingSwitches: Readonly<Record<SamplingSwitch, SamplingSwitchDef
 };
 export const samplingSwitchNames = Object.keys(samplingSwitches) as SamplingSwitch[];
 
-/** What the device is told that computes a run. It is no part of a prediction but for the backend. */
+/** Settings of the device that computes a run. Only the backend is part of a prediction. */
 export interface DeviceOptions {
   readonly backend: Backend;
   /** Upper limit of device memory in bytes; by default the engine measures it. */

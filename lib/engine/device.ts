@@ -54,7 +54,7 @@ export class EngineDevice {
   async drop(): Promise<void> {
     const backend = await this.#current();
     this.#backend = undefined;
-    // A device that was lost cannot be disposed of.
+    // A lost device cannot be disposed of.
     await backend?.dispose().catch(() => undefined);
   }
 
@@ -71,7 +71,7 @@ export class EngineDevice {
   }
 
   async #current(): Promise<Backend | undefined> {
-    // Who opened it has been told why it failed.
+    // The caller that opened it has received the error.
     return this.#backend?.catch(() => undefined);
   }
 }

@@ -211,7 +211,7 @@ export class Engine implements EngineApi {
   }
 
   async #openModel(id: string): Promise<VideoModel> {
-    // What is in the store may have been deleted or replaced since the last run.
+    // The stored model may have been deleted or replaced since the last run.
     if (!this.#model || this.#model.manifest.id !== id || this.#model.installed) {
       this.#model = undefined;
       this.#model = await openModel(id, {

@@ -46,7 +46,6 @@ async function estimatorOf(
   const checkedFrames = checks ? sampledFrames(run.frames).length : 0;
   const kind = !gpu ? 'cpu' : gpu.software ? 'emulated' : 'gpu';
   const key = pacesKey(gpu, device, run.manifest.id);
-  // A browser without storage measures each time.
   const kept = (await loadSetting(database, key).catch(() => undefined)) as Paces | undefined;
   return new RunEstimator(stagesOf({ ...run, checkedFrames }, kind), kept ?? {}, finishing);
 }
@@ -73,7 +72,7 @@ export async function followRun(
   };
   const finishing = () => control.finishing || continuation === 'finish';
   const estimator = await estimatorOf(gpu, device, options.safetyChecker, counted, finishing);
-  // Until it is known what an earlier run has done nothing is said.
+  // Nothing is reported before the work of an earlier run is known.
   let knowsStart = continuation !== 'resume';
   const say = () => {
     // What an emulated GPU takes depends on the machine, and its first step mostly on the compiler.
@@ -101,7 +100,7 @@ export async function followRun(
   };
 }
 
-/** A request of which is to be known what it takes, before anything is computed or opened for it. */
+/** A request whose time and memory are counted, before anything is computed or opened for it. */
 export interface ForecastRequest extends Omit<RunRequest<ParametersInput>, 'model'> {
   readonly model: StoredModel & Pick<ModelEntry, 'precision'>;
   readonly device: DeviceOptions;

@@ -78,7 +78,7 @@ export interface FinisherOptions extends FinishingNetworks {
 }
 
 /**
- * What lies between decoder and encoder: frames in between, then the size of the video in one resampling. Frames go
+ * The steps between decoder and encoder: frames in between, then the size of the video in one resampling. Frames go
  * through one by one; at most three are kept.
  */
 export class Finisher {
@@ -141,7 +141,7 @@ export class Finisher {
   async #between(interpolator: Interpolator, a: Frame, b: Frame): Promise<void> {
     const { signal } = this.options;
     const middle = await withRemedy('smoother', interpolator.between(a, b, signal));
-    // Where a scene ends nothing can be computed: its last frame stays.
+    // No frame can be computed at the end of a scene: its last frame stays.
     await this.#write(middle ?? a);
   }
 

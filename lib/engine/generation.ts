@@ -105,7 +105,7 @@ export class Generation {
       const { code } = aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       // The video that was to be refined stays, and so do its latents, unless it must not be delivered.
       const refining = this.request.continuation === 'refine' && code !== 'PROMPT_REFUSED';
-      // What failed first is the reason; files that stay are removed by the next sweep.
+      // The first failure is the reason; the next sweep removes files that stay.
       if (!refining) await removeVideo(videoFileOf(this.request)).catch(() => undefined);
       const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
       if (useless) await removeRun(this.#runId).catch(() => undefined);
@@ -165,7 +165,7 @@ export class Generation {
     const backend = await openBackend();
     signal.throwIfAborted();
     await context.kernels.use(backend, device.kernels, report, signal);
-    // As cheap: a device without room for it is known before the frames are there.
+    // This check is cheap too: it fails before any frame is computed where the device has too little memory.
     await networks.upscaler?.requireRoom(native, 2);
 
     const image = inFrame(still, native, delivered);
@@ -231,7 +231,6 @@ export class Generation {
         ...networks,
         signal,
         write: async (planes, pixels) => {
-          // The first frame is the start image.
           if (isServed && added === middle) {
             // The video is worth more than its poster.
             const data = pixels();
@@ -256,7 +255,7 @@ export class Generation {
           prompt,
           negativePrompt: parameters.negative_prompt,
           image,
-          // Absent where it is not asked for: the saved run knows the request by its fields.
+          // The field is absent without a request for it, because the saved run identifies the request by its fields.
           ...(loop && { loop }),
           ...(lastImage && { lastImage }),
           ...(lastImageFrame !== undefined && { lastImageFrame }),
@@ -268,7 +267,7 @@ export class Generation {
           ...(device.kernels && { kernels: device.kernels }),
         },
         {
-          // Where the user set no budget the device is asked.
+          // The device is asked if the user set no budget.
           memoryBudget: device.memoryBudget ?? 'probe',
           control: context.control,
           onProgress: report,
@@ -332,7 +331,7 @@ export class Generation {
     }
   }
 
-  /** Deletes what a finished run needs no more: all but latents that can be decoded better. */
+  /** Deletes the files of a finished run, except latents that can be decoded better. */
   async #discard(storage: RunSaving['storage'], decoder: DecoderKind): Promise<void> {
     if (decoder === 'tiny') await removeSaved(storage, 0, false);
     else await removeRun(this.#runId);
@@ -369,13 +368,13 @@ function inFrame({ pixels, framing }: Still, frame: PixelSize, video?: PixelSize
   return { data: frameImage(pixels, framing, frame, video), width, height };
 }
 
-/** An image for the file: a JPEG in base64, without what a camera has written beside the pixels. */
+/** An image for the file: a JPEG in base64, without the camera's metadata. */
 async function jpegOf({ pixels }: Still): Promise<string> {
   const jpeg = await toSmallJpeg(pixels, maxStartImageBytes);
   return base64(new Uint8Array(await jpeg.arrayBuffer()));
 }
 
-/** What tells the LoRA files from others. */
+/** The SHA-256 of each LoRA file, with its source. */
 function loraFilesOf(loras: readonly LoraFile[]): Promise<VideoMetadata['lora_files'] & object> {
   return Promise.all(
     loras.map(async ({ file, source }) => {

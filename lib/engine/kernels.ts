@@ -44,8 +44,8 @@ export class EngineKernels {
   #mode: KernelMode | null = null;
 
   /**
-   * Lets a backend compute with the kernels of a setting. At first use on a GPU they are measured, which takes
-   * ten seconds at most; later they are only checked. What computes in the place of the setting is reported.
+   * Lets a backend compute with the kernels of a setting. At first use on a GPU they are measured, which takes ten
+   * seconds at most; later they are only checked. It reports which kernels compute instead of those of the setting.
    *
    * @param requested what is usual on the device when absent
    * @throws KinoraError `KERNELS_UNAVAILABLE` where kernels were asked for and the runtime would compute
@@ -116,7 +116,7 @@ export class EngineKernels {
     if (!compute) return null;
     const keys = [...compute.used].sort();
     const { count: clamped } = compute.clamped;
-    // What a mode has no kernel for is computed by one of `exact`: all of a run where none of the mode was right.
+    // A kernel of `exact` computes what the mode has no kernel for: a whole run if no kernel of the mode was right.
     const ofMode = keys.some((key) => key.startsWith(`${this.#mode} `));
     const mode = this.#mode && (ofMode ? this.#mode : 'exact');
     return {
@@ -216,13 +216,12 @@ export class EngineKernels {
   async #open({ compute }: Backend): Promise<TuningRecord> {
     const set = compute ? (this.#sets.get(compute) ?? kernelSetOf(compute)) : '';
     if (compute) this.#sets.set(compute, set);
-    // A browser without storage measures each time.
     const stored = await loadSetting(this.#database, await this.#id()).catch(() => null);
     return openRecord(stored, set);
   }
 
   async #save(record: TuningRecord): Promise<void> {
-    // What could not be stored is measured again.
+    // A record that could not be stored is measured again.
     await saveSetting(this.#database, await this.#id(), record).catch(() => undefined);
   }
 

@@ -79,8 +79,8 @@ export class RunSafety {
 }
 
 /**
- * Where a check is computed: on the device of the run, and where that fails on the CPU. An emulated GPU
- * takes about 40 s for what the CPU does in half a second, and is left out.
+ * The places where a check is computed: the device of the run, then the CPU if that fails. An emulated GPU takes
+ * about 40 s for what the CPU does in half a second, and is left out.
  */
 export function checkBackends(device: EngineDevice, kind: 'webgpu' | 'wasm'): Backends {
   return async function* () {

@@ -52,8 +52,8 @@ export interface Backend {
   readonly lost: boolean;
 
   /**
-   * The kernels of our own that compute the networks of `lib/graph`. What it has no family for, and all of them where
-   * it is null, the runtime computes.
+   * The kernels of our own that compute the networks of `lib/graph`. The runtime computes networks without a family
+   * here, and all networks where it is null.
    */
   kernels: KernelChoice | null;
   /** Runs compute shaders of our own; null where there are none, as on the CPU. */

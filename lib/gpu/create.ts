@@ -59,7 +59,7 @@ async function createAndTest(options: GpuOptions): Promise<TestedBackend> {
     const needless = !hasSubgroups(backend) && (await probeDevice()).software;
     return { backend, checks: needless ? [] : await selfTest(backend) };
   } catch (error) {
-    // What went wrong first is what is told.
+    // The first fault is reported.
     await backend.dispose().catch(() => undefined);
     throw error;
   }

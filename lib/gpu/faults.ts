@@ -41,9 +41,9 @@ export class DeviceFaults {
   }
 
   /**
-   * Why a call on the device failed, whatever it has thrown: the {@link current} fault, also one whose event has
-   * not come yet. The device itself is asked: one that cannot map a new buffer is lost. Of a loss, each call
-   * fails in another way, and the browser says that it is one before or after that.
+   * Why a call on the device failed, whatever it has thrown: the {@link current} fault, also one whose event has not
+   * come yet. The device itself is asked: one that cannot map a new buffer is lost. After a loss each call fails in
+   * another way, before or after the browser reports the loss.
    */
   async reasonOf(error: unknown): Promise<unknown> {
     if (this.#fault?.code !== 'DEVICE_LOST') {

@@ -14,8 +14,8 @@ export function readsTogether({ outputs }: Graph): boolean {
 export type ImageWeights = ReadonlyMap<string, Bindings>;
 
 /**
- * What computes graphs of images on a device: the runtime, or kernels of our own. What causal layers know of the past
- * stays between graphs, by the layers' names.
+ * What computes graphs of images on a device: the runtime, or kernels of our own. The state of causal layers stays
+ * between graphs, by the layers' names.
  */
 export interface ImageExecutor {
   /**

@@ -70,7 +70,7 @@ export class WebGpuBackend extends Counted implements Backend {
    */
   static async create(runtime: Runtime, options?: GpuOptions): Promise<WebGpuBackend> {
     const gpu = await requestDevice(options).catch((cause: unknown) => {
-      // An adapter gives no device only when its GPU is gone: all that is asked for is what it offers.
+      // An adapter gives no device only when its GPU is gone, because every requested feature is one that it offers.
       throw cause instanceof DOMException
         ? new KinoraError('DEVICE_LOST', undefined, { cause })
         : cause;

@@ -110,7 +110,7 @@ async function addedTo(found: FoundFiles, context: FamilyContext): Promise<Model
   const { optionalFiles } = familyOf(context.families, made).installation;
   const configuration =
     local.get('configuration') ?? filesOf(made, 'configuration', made.precision);
-  // What the configuration lacks is kept with the weights, and only by this model.
+  // Parts that the configuration lacks are kept with the weights, and only by this model.
   const isWhole = optionalFiles.every((file) => configuration.some(({ path }) => path === file));
   const manifest = await shareParts(made, context.listed, () => !isWhole);
   try {

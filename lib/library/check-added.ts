@@ -20,8 +20,8 @@ export interface CheckContext {
 }
 
 /**
- * Compares the headers of a model's own files with its configuration, so that a wrong file is refused
- * when it is added. What is read of the hub's files is kept: the download does not fetch it again.
+ * Compares the headers of a model's own files with its configuration, so that a wrong file is refused when it is
+ * added. The headers that are read from the hub are kept: the download does not fetch them again.
  *
  * @returns what its configuration says; null when it has none yet
  * @throws KinoraError as `ModelPlan.check` and {@link checkSamplers}, and what the hub answers

@@ -329,7 +329,7 @@ export class Library implements LibraryApi {
     for (const listener of this.#listeners) listener(snapshot);
   }
 
-  /** The browser's own counter falls behind after a crash: the files that are there count then. */
+  /** The browser's own counter falls behind after a crash: the stored files count then. */
   async #readStorage(): Promise<StorageReport> {
     const { usage, quota, ...others } = await this.#environment.storage();
     const missed = Math.max(0, this.#bytesStored - usage);

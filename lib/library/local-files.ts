@@ -59,7 +59,7 @@ interface LocalWeights extends LocalFile {
   readonly header: TensorFile;
   /** What the shards of one file have in common: their index, or their names but for the numbers. */
   readonly series: string;
-  /** Of several files with the same tensors in a folder, the lowest one is meant. */
+  /** If several files in a folder have the same tensors, the lowest one counts. */
   readonly rank: number;
 }
 

@@ -45,8 +45,8 @@ export interface LoraContext {
 }
 
 /**
- * Fetches a LoRA, or takes a local one, after a look at its header. What fails leaves nothing behind;
- * cuts are healed on the way. One that is there already, by size and SHA-256, is not kept twice.
+ * Fetches a LoRA, or takes a local one, after a look at its header. A failure leaves no file behind; interrupted
+ * transfers are resumed. A LoRA that is stored already, by size and SHA-256, is not stored twice.
  *
  * @throws KinoraError `ADDRESS_INVALID`, `LORA_INVALID`, `LORA_WRONG_BASE`, `DOWNLOAD_CORRUPT`,
  * `STORAGE_FULL`, `FILE_UNREADABLE`, `BUSY` while it is being added already, and what the hub answers

@@ -97,7 +97,7 @@ export class LoraLibrary {
     });
     async function cancel(): Promise<void> {
       stop.abort();
-      // Who started the download is told how it ended.
+      // The caller that started the download gets its result.
       await fetching.catch(() => undefined);
     }
     // It can be cancelled before its name is known.

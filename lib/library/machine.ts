@@ -57,7 +57,7 @@ export function advancePart(part: PartState, event: PartEvent): PartState {
     case 'progress': {
       if (status !== 'downloading' && status !== 'verifying') return part;
       const { type: _, ...bytes } = event;
-      // What a retry was announced for is over with the next byte; a restart stays to be read.
+      // The next byte ends the message about a retry; the message about a restart stays.
       const notice = bytes.bytesDone === bytesDone ? part.notice : part.restartNotice;
       return { component, status, ...bytes, ...restart, notice };
     }

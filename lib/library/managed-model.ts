@@ -65,7 +65,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.#parts.find((part) => part.component === component) ?? absentPart(component);
   }
 
-  /** Whether what is stored of a component is what this precision and these adapters ask for. */
+  /** Whether the stored form of a component is the one for this precision and these adapters. */
   has(component: ComponentId, precision: Precision, adapters = this.adapters): boolean {
     const stored = this.#stored.find((one) => one.component === component);
     if (isAdapterPart(component) && stored && adapters) {
@@ -84,7 +84,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   serves(stored: StoredComponent, precision: Precision): boolean {
     const kept = this.#precisionsOf(stored.component);
     if (kept.length === 0 || stored.precision === precision) return true;
-    // In a precision that it is not kept in, it is kept in the next finer, which then serves for both.
+    // A part that is not stored in this precision is stored in the next finer one, which serves for both.
     return !kept.includes(precision) && kept.at(-1) === stored.precision;
   }
 
@@ -111,7 +111,8 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
       (other) =>
         other.wanted.size > 0 ||
         other.elsewhere ||
-        // What both have is there for either: what only the other one has tells that it is here.
+        // A shared part exists for both models: a part that only the other model has shows that the other model is
+        // installed.
         other.stored.some((one) => other.homeOf(one.component) !== this.homeOf(one.component)),
     );
   }
@@ -121,7 +122,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.sharing(component).some(({ wanted }) => wanted.has(component));
   }
 
-  /** Bytes that came off the wire: the rate that is shown. What is converted and safe lags behind. */
+  /** Received bytes, from which the shown rate is computed. Converted and stored bytes are fewer. */
   received(component: ComponentId, bytes: number): void {
     this.#fetched.add(component);
     this.rate.add(bytes);

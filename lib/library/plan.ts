@@ -29,7 +29,7 @@ export interface PlanContext {
 }
 
 /**
- * What a download will take, before it starts. What it replaces is counted as free.
+ * What a download will take, before it starts. The space of replaced files is counted as free.
  *
  * @throws KinoraError what the hub answers, `MODEL_CONFIG_INVALID`, and `MODEL_BUSY` for a part that would be replaced
  * for another model too

@@ -59,8 +59,8 @@ export function filesOf(
 }
 
 /**
- * Opens the files of a component, local ones where there are any, else the hub's. What is read of their
- * headers is kept in the component's folder. Every read of them ends with the signal.
+ * Opens the files of a component, local ones where there are any, else the hub's. The headers that are read are kept
+ * in the component's folder. Every read of them ends with the signal.
  *
  * @throws KinoraError `MODEL_FILE_MISSING` when there is neither, and what the hub answers
  */
@@ -94,7 +94,7 @@ export async function openFiles(
         throw new KinoraError('DOWNLOAD_CORRUPT', sentence);
       }
       const folder = model.folder.folder(component);
-      // Where the hub announces no hash, the manifest's is what the bytes must have.
+      // Without a hash from the hub, the bytes must have the manifest's hash.
       const known = { ...remote, sha256: remote.sha256 ?? file.sha256 ?? null };
       const source = isConverted(component)
         ? await keepStart(folder, i, known)
@@ -114,8 +114,8 @@ export function isWithheld(thrown: unknown): boolean {
 export const adapterConfig = 'adapter_config.json';
 
 /**
- * The headers of a component's weights. What {@link adapterConfig} says counts as if it were in them, in the way in
- * which diffusers writes it there.
+ * The headers of a component's weights. The values of {@link adapterConfig} are treated as if diffusers had written
+ * them into the headers.
  *
  * @returns the files of weights among the sources, and their headers in the same order
  * @throws KinoraError as `openTensorFile`, and `MODEL_FILE_INVALID`, `MODEL_CONFIG_INVALID` for the file of PEFT

@@ -22,8 +22,8 @@ export interface Golden {
 }
 
 /**
- * What a stage computed, beside its reference: values, or the name of a tensor. Where the golden has no such tensor,
- * there is nothing to compare. A sentence in place of what was computed says why there are no numbers.
+ * What a stage computed, beside its reference: values, or the name of a tensor. Without such a tensor in the golden
+ * there is no comparison. A sentence in place of what was computed says why there are no numbers.
  */
 type Result = readonly [
   line: string,

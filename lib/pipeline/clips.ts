@@ -22,8 +22,8 @@ export interface ClipJoin {
 }
 
 /**
- * So many of its last latent frames are kept of a video: what another one holds, and what the decoder has to know of the
- * past. After five the bundled model's last frame differs by a seventh of a step of its video (README).
+ * The number of last latent frames that are kept of a video: another video holds them, and the decoder needs this
+ * much of the past. After five the bundled model's last frame differs by a seventh of a step of its video (README).
  */
 export const keptLatents = 5;
 

@@ -6,7 +6,7 @@ const sameColours: ColourChange = { gain: [1, 1, 1], offset: [0, 0, 0] };
 
 /** The most that is changed: a tenth of the contrast, and 8 of 255. */
 const most = { gain: 0.1, offset: 8 };
-/** Of what the model has changed so much is taken back: a part of it may be meant. */
+/** The share of the model's change that is taken back: a part of it may be intended. */
 const driftShare = 0.5;
 const channels = [0, 1, 2] as const;
 
@@ -97,8 +97,8 @@ export function recoloured(frame: Frame, { gain, offset }: ColourChange, share =
 
 /**
  * Keeps the colours of a clip that goes on from another one's last picture. Two causes change them: the picture was
- * encoded and decoded once more, which the frame that both clips have shows; and the model goes its own way, of which half
- * is taken back, over the first second more and more and then ever less, as the content may be meant to change.
+ * encoded and decoded once more, which the frame that both clips have shows; and the model goes its own way, of which
+ * half is taken back, rising over the first second and then falling, because the content may be intended to change.
  */
 export class ColourKeeper {
   #encoding = sameColours;
@@ -132,7 +132,7 @@ export class ColourKeeper {
     return recoloured(even, this.#drift, share);
   }
 
-  /** What was found: of the encoding, and of the model, of which a half is changed at most. */
+  /** The changes that were found: of the encoding, and of the model, of which at most a half is applied. */
   get found(): { readonly encoding: ColourChange; readonly drift: ColourChange } {
     return { encoding: this.#encoding, drift: this.#drift };
   }

@@ -39,9 +39,9 @@ export interface Loading {
 export interface PlanRequest {
   /** The size at which the model runs, and frames of its longest clip. */
   readonly native: ClipSize;
-  /** The device's own measured rate decides the chunks; an estimate where there is no device. */
+  /** The device's measured rate decides the chunks; without a device an estimate does. */
   readonly backend?: Backend;
-  /** Without a backend, what it would compute with; `exact` when absent. What a backend itself has counts, else. */
+  /** The kernels that count without a backend; `exact` when absent. With a backend its own kernels count. */
   readonly kernels?: KernelSetting;
   /** Tokens of the prompts: one, or two with guidance. Of the longest when absent. */
   readonly promptTokens?: readonly number[];
@@ -154,7 +154,7 @@ export interface ModelAdapter {
 /** How strongly each of a model's own adapters acts in a run. */
 export type AdapterScales = Readonly<Partial<Record<AdapterPart, number>>>;
 
-/** What work and memory of a run are counted from. */
+/** The input from which work and memory of a run are counted. */
 export interface ModelCounts {
   readonly latents: Pick<LatentSpace, 'strides'>;
   /** What one pass of the denoiser over a clip and its decode are, for estimates of time. */
@@ -176,7 +176,7 @@ export interface VideoModel extends ModelCounts {
   readonly manifest: ModelManifest;
   /** Whether its files lie in the browser's store, where they may be replaced between runs. */
   readonly installed: boolean;
-  /** Tells weights, precision and adapters from others: what a run of it saved, no other model goes on with. */
+  /** The fingerprint of weights, precision and adapters: no other model continues a saved run. */
   readonly fingerprint: string;
   readonly latents: LatentSpace;
   /** The decoders that the opened model has; `full` is always one of them. */
@@ -191,7 +191,7 @@ export interface VideoModel extends ModelCounts {
    * is wanted and absent
    */
   withLoras(files: readonly LoraFile[], scales?: AdapterScales): Promise<VideoModel>;
-  /** What of the added adapters has no effect or could not be read, a sentence each. */
+  /** A sentence for each added adapter that has no effect or could not be read. */
   readonly notes?: readonly string[];
   /** Token ids of each prompt; what is too long is cut. */
   tokenize(prompts: readonly string[]): Promise<TokenIds[]>;

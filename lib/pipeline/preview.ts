@@ -14,7 +14,7 @@ export interface PreviewStrip {
 /** Frames of the strip of colours, at most. */
 const stripFrames = 16;
 
-/** In less time than this the decoder's sessions would hardly be there, and nothing to show for it. */
+/** In less time than this the decoder would hardly open its sessions, without a picture. */
 const leastSeconds = 0.5;
 
 /** Makes the previews of a run: true pictures where it can, else strips of colours. */

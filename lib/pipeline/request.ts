@@ -21,7 +21,7 @@ export interface VideoEnd {
 /** One video, at the model's native size. */
 export interface ImageToVideoRequest extends Sampling {
   readonly image: Frame;
-  /** What the video ends in, of the same size; left to the model when absent. */
+  /** The last picture of the video, of the same size; the model decides when absent. */
   readonly lastImage?: Frame | undefined;
   /** Frame of the video that shows `lastImage`, from 1 on; the last one when absent. */
   readonly lastImageFrame?: number | undefined;
@@ -39,15 +39,18 @@ export interface ImageToVideoRequest extends Sampling {
   readonly frames: number;
   readonly seed: number;
   /**
-   * What a person has chosen to compute on the GPU: where it cannot, the run is refused. Where nothing was chosen ONNX
-   * Runtime computes then.
+   * The kernels that a person has chosen: the run is refused if they cannot compute it. Without a choice ONNX Runtime
+   * computes it.
    */
   readonly kernels?: KernelSetting;
   /** Decoded previews may take this share of the run's time; a tenth when absent. */
   readonly previewShare?: number;
 }
 
-/** What a run keeps to, how it is controlled, and where its progress and frames go: nothing that its frames depend on. */
+/**
+ * The limits and the control of a run, and the receivers of its progress and frames. Its frames do not depend on
+ * them.
+ */
 export interface ImageToVideoHooks {
   /**
    * Device bytes to keep to; `probe` asks the device, as far as the video needs; all that the video

@@ -32,7 +32,10 @@ import { StepClock } from './step-clock';
 
 export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 
-/** What a clip takes over of the one before fades out in so many latent frames; it fades into a picture, and out of it, in so many. */
+/**
+ * Latent frames in which the detail of the clip before fades out, and in which a clip fades into a picture and out of
+ * it.
+ */
 const [fadedLatents, pictureLatents] = [3, 2] as const;
 
 /** Shortest time between two reports of the bytes that were read, in milliseconds. */
@@ -238,7 +241,7 @@ class Run {
     // A request to finish that comes after the last step still gets the whole video.
     const finishedEarly = this.#cutShort || framesDone < frameCount;
     const { resumes } = this.#checkpoints;
-    // What ends in a given picture shows that, and not what its latents show.
+    // A video that ends in a given picture shows this picture, not the one of its latents.
     const isOpen = !this.#pictures.changes(framesDone - 1);
     const last =
       isOpen && model.manifest.continuation.latents > 0
@@ -310,7 +313,7 @@ class Run {
       const { kernels } = backend;
       if (!refused || !kernels || request.kernels !== undefined) throw error;
       backend.kernels = null;
-      // What a check of the image ran by them is not what made the video.
+      // The kernels of the image's check are not the kernels that made the video.
       backend.compute?.used.clear();
       const { message: reason } = error;
       hooks.onProgress({ type: 'kernels', asked: kernels.mode, computes: 'runtime', reason });
@@ -431,7 +434,7 @@ class Run {
       clips: this.#clips.length,
       secondsPerStep: this.#stepClock.secondsPerStep,
     });
-    // What the last step predicts is decoded next, in full.
+    // The prediction of the last step is decoded next, in full.
     const previewed = step < steps || !this.#previews.decodes;
     if (previewed && step % Math.ceil(steps / previewsPerClip) === 0) {
       await this.#preview(prediction, size);
@@ -449,7 +452,7 @@ class Run {
     }
     if (control.suspending && step < steps) {
       saved ||= await save();
-      // Where this step cannot be saved, one of the next can.
+      // If this step cannot be saved, one of the next steps can.
       if (saved) await this.#suspend();
     }
     if (!control.finishing || step === steps) return false;

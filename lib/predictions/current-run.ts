@@ -6,8 +6,8 @@ import { predictionLock } from './locks';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 
 /**
- * How long a run waits for the lock of its prediction, in milliseconds. Who sweeps, or notes that a run was
- * interrupted, holds it for a moment: just then the page shows that the run can be resumed.
+ * How long a run waits for the lock of its prediction, in milliseconds. A sweep, or the record of an interruption,
+ * holds it for a moment, just when the page shows that the run can be resumed.
  */
 const lockWaitMs = 3000;
 

@@ -380,7 +380,7 @@ export class Runner {
       // failure of the run, which the next page finds interrupted.
       if (!signal.aborted) await this.#staying;
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-      // Who cancels a resumed run while it waits for the GPU has it as it was.
+      // If a resumed run is cancelled while it waits for the GPU, its row returns to its earlier state.
       const reason = resumed && !hasGpu ? resumed.error : error.toRecord();
       const row = await this.store.note(id, endingWith(reason, now()));
       // A file that cannot be deleted now is deleted by the next sweep.

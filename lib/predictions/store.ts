@@ -204,7 +204,7 @@ export class PredictionStore {
       await navigator.locks.request(predictionLock(id), async () => {
         const last = this.#unwritten.get(id)?.at(-1);
         if (!last) return;
-        // To repeat an event changes nothing, but writes the row.
+        // A repeated event changes nothing, but writes the row.
         if (await this.database.predictions.get(id)) await this.dispatch(id, last);
         else this.#unwritten.delete(id);
       });

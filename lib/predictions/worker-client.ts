@@ -33,8 +33,8 @@ export function createWorkerClient<Api>(name: string, start: () => Worker): Work
     } catch {}
     const crashed = worker ? crashOf(worker, name) : scriptFailure();
     crashed.catch(() => {}); // Without a pending call nothing else handles the rejection.
-    // Where the browser makes no worker, nobody answers. Its methods return promises here and there; functions are
-    // proxied by the transfer handlers.
+    // Without a worker no call is answered. Its methods return promises here and there; functions are proxied by the
+    // transfer handlers.
     const api = wrap<Api>(worker ?? new MessageChannel().port1) as Api;
     return { worker, session: { api, crashed } };
   }

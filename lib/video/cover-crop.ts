@@ -18,9 +18,9 @@ export function coverCrop(
 }
 
 /**
- * The shown part of a placed image, planar RGB [3, y.length, x.length] in [−1, 1], in float32; overshoot of
- * the kernel is cut off. Only the wanted part is computed, one row at a time. What is not scaled is exactly
- * `u8 / 127.5 − 1`.
+ * The shown part of a placed image, planar RGB [3, y.length, x.length] in [−1, 1], in float32; overshoot of the
+ * kernel is cut off. Only the wanted part is computed, one row at a time. A pixel without scaling is exactly `u8 /
+ * 127.5 − 1`.
  *
  * @throws TypeError for pixels of another size
  */

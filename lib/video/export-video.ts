@@ -39,8 +39,8 @@ export async function canExport(format: ExportFormat, size: PixelSize): Promise<
 }
 
 /**
- * Converts a finished video: a WebM of all frames in their size, or a GIF within {@link gifLimits} from its
- * start on. What is written says nothing of how the video was made.
+ * Converts a finished video: a WebM of all frames in their size, or a GIF within {@link gifLimits} from its start on.
+ * The file has no metadata about how the video was made.
  *
  * @throws KinoraError `VIDEO_UNREADABLE`; `ENCODER_FAILED` where the browser cannot write it; `CANCELLED` after an abort
  */
@@ -49,7 +49,7 @@ export async function exportVideo(
   format: ExportFormat,
   options: ExportOptions,
 ): Promise<Blob> {
-  // It refuses what is no complete video.
+  // It refuses an incomplete video.
   const { width, height } = await inspectVideo(file);
   const input = new Input({ source: new BlobSource(file), formats: [MP4] });
   try {

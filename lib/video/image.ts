@@ -26,8 +26,8 @@ export async function readImageFile(blob: Blob): Promise<Blob> {
 }
 
 /**
- * Decodes an image file: EXIF orientation applied, transparent parts over a colour, colours converted to
- * sRGB. Of an animation, the first frame.
+ * Decodes an image file: EXIF orientation applied, transparent parts over a colour, colours converted to sRGB. An
+ * animation gives its first frame.
  *
  * Colour profiles are converted (`colorSpaceConversion: 'default'`): photos of most phones are in Display P3
  * and would be pale if they were read as sRGB. Files without a profile give the same numbers in every

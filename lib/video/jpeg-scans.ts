@@ -50,7 +50,7 @@ class ScanReader {
   private bufferedBits = 0;
   /** Blocks without further coefficients (G.1.2.2). */
   private emptyBlocks = 0;
-  /** Of the scan that is read: its coefficients, and whether it gives one more bit of them (G.1.1.1). */
+  /** The coefficients of the scan that is read, and whether it gives one more bit of them (G.1.1.1). */
   private scan = { first: 0, last: 63, refines: false };
 
   constructor(private readonly bytes: Uint8Array) {

@@ -3,8 +3,8 @@ import { formatOf, type ImageFormat, sniffImage } from './sniff';
 
 /**
  * A copy of an image file for others: the same pixels, without what cameras and programs write beside them (place,
- * time, device, prompts, thumbnails, a video behind the picture). What decides how the pixels are shown stays:
- * colour profile, orientation, animation. Bytes behind the image's end are left out.
+ * time, device, prompts, thumbnails, a video behind the picture). Colour profile, orientation and animation stay,
+ * because they decide how the pixels are shown. Bytes behind the image's end are left out.
  *
  * @param bytes that `sniffImage` gives
  */

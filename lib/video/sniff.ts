@@ -307,7 +307,7 @@ function parseAvif(bytes: Uint8Array): Parsed {
   return isTurned ? { width: height, height: width, complete } : { width, height, complete };
 }
 
-/** Whether what ends an ISO file too early is no box at all (its type is not four letters). */
+/** Whether the data that ends an ISO file too early is no box at all (its type is not four letters). */
 function tailIsGarbage(bytes: Uint8Array): boolean {
   let at = 0;
   while (at + 8 <= bytes.length) {

@@ -165,7 +165,7 @@ async function decodeSound(
   const decode = async (source: Blob) =>
     new OfflineAudioContext(1, 1, sampleRate).decodeAudioData(await source.arrayBuffer());
   const codec = await track.getCodec();
-  // Of MP3 and Opus in MP4, Chromium leaves out the delay twice: what the edit list says, and the packets.
+  // Chromium drops the delay of MP3 and Opus in MP4 twice: by the edit list, and in the packets.
   const isOdd = (codec === 'mp3' || codec === 'opus') && (await hasEditList(track));
   const isShort = duration * sampleRate * 4 * count <= maxDecodedBytes;
   let skipped = 0;

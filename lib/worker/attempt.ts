@@ -187,7 +187,7 @@ export class Attempt {
           await client.complete(this.id, completion, { signal, attempts });
           return;
         } catch (thrown) {
-          // What arrived is not what was sent, or not all there: once more, whole.
+          // The received video is damaged or incomplete: send the whole video again.
           const again = thrown instanceof ApiError && resendable.includes(thrown.code);
           if (!again || sent === 2) throw thrown;
         }

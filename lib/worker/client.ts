@@ -150,7 +150,7 @@ export class WorkerClient {
       if (typeof answer.data !== 'object' || answer.data === null) {
         throw new TransportError('the answer is not one of Kinora’s');
       }
-      // What is used of it further than for show is checked where it is used.
+      // Values that are used for more than display are checked where they are used.
       return answer.data as T;
     });
   }

@@ -129,9 +129,8 @@ const ofAdapters: readonly ErrorCode[] = ['OUT_OF_MEMORY', 'INTERNAL'];
 const suspectsInARow = 3;
 
 /**
- * Judges a worker by how its jobs end: one that cannot do its work does not go through the attempts of
- * other people's jobs. What a caller, or a hub, is to blame for never counts: with sharing, any key
- * could otherwise switch off every worker.
+ * Judges a worker by how its jobs end: one that cannot do its work does not go through the attempts of other people's
+ * jobs. Faults of a caller or a hub never count: with sharing, any key could otherwise switch off every worker.
  */
 export class Fitness {
   #suspects = 0;

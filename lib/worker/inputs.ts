@@ -18,8 +18,8 @@ const keptAdapters = 3;
 const largestAdapter = 2_000_000_000;
 
 /**
- * The GPU is held meanwhile: a hub that is away is tried for less than twenty seconds. What still comes
- * may take as long as it takes.
+ * The GPU is held meanwhile: an unreachable hub is tried for less than twenty seconds. A transfer that makes progress
+ * has no limit.
  */
 const servingPolicy: RetryPolicy = {
   firstDelayMs: 500,

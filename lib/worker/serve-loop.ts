@@ -245,7 +245,7 @@ export class ServeLoop {
       }
     };
     const reporting = report();
-    // The race below rejects with it, or nobody needs it any more.
+    // The race below rejects with it, or no caller needs it any more.
     reporting.catch(() => undefined);
     try {
       await Promise.race([wait(), reporting]);

@@ -94,8 +94,8 @@ export function createLinks({
       return `${publicUrl}/files/uploads/${upload.id}/${name}?${signed}`;
     },
     /**
-     * The upload that one of our own download links names; null for any other address. The signature tells ours, so
-     * that a link is known under every name of this server: an alias, a proxy's, an address.
+     * The upload that one of our own download links names; null for any other address. The signature identifies a
+     * link of this server under every name: an alias, a proxy's, an address.
      */
     uploadOf(text: string): string | null {
       if (!URL.canParse(text)) return null;

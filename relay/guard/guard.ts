@@ -155,7 +155,7 @@ function startDeadline(host: string, { totalMs = 30_000, signal: stop }: Guarded
   const ended = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
-  // Nobody may be waiting when it rejects.
+  // No caller may be waiting when it rejects.
   ended.catch(() => undefined);
   const errorOf = (thrown: unknown): GuardError => {
     if (stop?.aborted) return new GuardError('unreachable', `The call of ${host} was stopped.`);

@@ -74,7 +74,7 @@ async function serve(relay: Relay, request: Request, context: AnswerContext): Pr
   if (caller !== null && route.limit !== 'none') {
     setAll(context.headers, await relay.limits.key(caller, route.limit));
   }
-  // Of a name that comes twice, the last value counts.
+  // The last value of a repeated name counts.
   const { searchParams } = new URL(request.url);
   const query = route.query ? check(route.query, Object.fromEntries(searchParams)) : searchParams;
   const params = route.params?.parse(match.params) ?? match.params;

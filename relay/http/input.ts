@@ -60,7 +60,7 @@ export function check(schema: z.ZodType, value: unknown): unknown {
 
 /**
  * A body without the optional fields that are null: clients whose languages have typed records (Pydantic, Jackson,
- * Go) send every field. In a required field null stays, and {@link check} refuses it, as it does in a strict object.
+ * Go) send every field. Null in a required field stays, and {@link check} refuses it, as in a strict object.
  *
  * @param schema of the body; its objects and lists are followed as deep as it goes
  */

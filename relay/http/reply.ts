@@ -198,8 +198,8 @@ function describeParseError({ code, rawPacket }: { code?: string; rawPacket?: Bu
 
 /**
  * Answers on the bare connection and ends it: for requests that never reach a handler, or whose handler waits for a
- * body that does not come. What still arrives is dropped for a while: a connection that is closed with unread bytes
- * is reset, and its client sees no answer.
+ * body that does not come. Bytes that still arrive are dropped for a while: a connection that is closed with unread
+ * bytes is reset, and its client sees no answer.
  */
 export function refuseConnection(
   socket: Duplex,

@@ -47,8 +47,8 @@ export function assignContext(
 }
 
 /**
- * The caller's address: the one in the proxy's header, else that of the socket. Of a list the last
- * entry counts: each proxy appends one, and callers may claim any earlier one.
+ * The caller's address: the one in the proxy's header, else that of the socket. The last entry of a list counts: each
+ * proxy appends one, and callers may claim any earlier one.
  *
  * @param header name of the proxy's header; empty without a proxy
  */

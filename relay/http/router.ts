@@ -1,7 +1,7 @@
 import { ApiError, type Endpoint, endpoints, variants } from '../../lib/contract/v3';
 import { shortened } from './input';
 
-/** What is no operation of the API, and who may ask: files, and the pages of links. */
+/** Requests outside of the API's operations, with their access: files, and the pages of links. */
 const fileRoutes = {
   'PUT /files/uploads/{id}': 'anyone',
   'GET /files/uploads/{id}/{filename}': 'anyone',

@@ -142,7 +142,8 @@ export async function startServer(options: StartOptions) {
   });
   // A proxy's method. Without a listener Node closes the connection without an answer.
   server.on('connect', (_request, socket) => {
-    // Node has removed its own listeners: an error of a cut connection would end the process, and nobody reads on.
+    // Node has removed its own listeners: an error of a broken connection would end the process, and no code reads
+    // on.
     socket.on('error', () => undefined);
     socket.resume();
     refuseConnection(socket, methodNotAllowed(apiMethods));
@@ -162,7 +163,7 @@ export async function startServer(options: StartOptions) {
     if (stopping) throw new Error('The node was stopped before its pages were opened.');
     return options.pages({ hostname, port, server });
   });
-  // Whoever waits for them gets the error.
+  // The callers that wait for them get the error.
   pages.catch(() => undefined);
   return {
     /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */

@@ -53,7 +53,7 @@ export function watchBody(
     else refuse(paused);
   };
   socket.setTimeout(idleMs);
-  // Node destroys a socket whose timeout nobody listens to here, an answer that is being computed included.
+  // Node destroys a socket whose timeout has no listener here, also while an answer is computed.
   response.on('timeout', endIdle);
   const stop = () => clearInterval(timer);
   request.once('end', stop);

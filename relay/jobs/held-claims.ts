@@ -96,7 +96,7 @@ export function createHeldClaims(dependencies: {
         const job = await jobs.claimNext(caller, worker);
         // It may have been the last one.
         if (job) pools.forget('');
-        // What is kept from a worker that failed at it may fit another one of its kind.
+        // A job that is withheld from a worker that failed at it may fit another worker of its kind.
         if (job || (await jobs.failedLately(caller, worker))) return job;
       }
       nothingFor.add(kind);
@@ -107,7 +107,7 @@ export function createHeldClaims(dependencies: {
     tries.set(kind, earlier);
     const before = earlier[((earlier.length + 1) >> 1) - 1];
     const trying = (before ?? Promise.resolve()).then(turn, (error: unknown) => {
-      // Without the database those behind it would wait for it one after the other.
+      // If the database is down, the claims behind it would wait for it one after the other.
       if (storageDown(error)) throw error;
       return turn();
     });

@@ -75,7 +75,10 @@ function takenBy({ id, intakeUntil }: TakenIntake) {
  */
 const retrySeconds: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 120, 120, 120, 120];
 
-/** The files of jobs that wait for them. What returns null changed nothing, as another node has taken the job over. */
+/**
+ * The files of jobs that wait for them. A method that returns null changed nothing, because another node has taken
+ * the job over.
+ */
 export function createIntakes({ store }: JobsDependencies, apply: Apply) {
   const { db } = store;
 
@@ -101,7 +104,6 @@ export function createIntakes({ store }: JobsDependencies, apply: Apply) {
           and(
             sql`${jobs.id} = any(array(${nextInTurn(limit)}))`,
             waiting,
-            // Another node may have taken it meanwhile.
             sql`(${jobs.intakeUntil} is null or ${jobs.intakeUntil} < now())`,
             sql`(${jobs.intakeRetryAt} is null or ${jobs.intakeRetryAt} <= now())`,
           ),

@@ -1,6 +1,6 @@
 import { type PredictionCode, type PredictionStatus, predictionCodes } from '../../lib/contract/v3';
 
-/** What of a job decides how it goes on. */
+/** The state of a job that decides its next state. */
 export interface JobState {
   readonly status: PredictionStatus;
   /** Attempts so far, the running one included. */
@@ -34,7 +34,7 @@ export type JobEvent =
   /** Image or adapters could not be had; `message` says which and why. */
   | { readonly type: 'intake-failed'; readonly message: string };
 
-/** What becomes of it. `error` and `code` are for the caller of the API. */
+/** Its next state. `error` and `code` are for the caller of the API. */
 export interface JobStep extends JobState {
   readonly error: string;
   readonly code: PredictionCode | null;

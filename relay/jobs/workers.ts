@@ -16,7 +16,7 @@ const readMs = 1000;
 
 const isRecent = () => gt(workers.seenAt, new Date(Date.now() - listedMs));
 
-/** The table of the workers of all nodes. Who is connected follows from held claims and heartbeats. */
+/** The table of the workers of all nodes. Held claims and heartbeats tell which workers are connected. */
 export function createWorkers(store: Pick<Store, 'db'>) {
   const { db } = store;
   /** When this node wrote last that the worker of a job is alive, by job. */
@@ -37,7 +37,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
   ): void {
     const id = declaration.worker_id;
     const before = unwritten.get(id);
-    // An id that another owner's worker has stays that one's.
+    // An id belongs to the worker of the owner that used it first.
     if (before && (before.owner !== owner || (gone && before.state === 'busy'))) return;
     unwritten.set(id, { id, tokenId, owner, declaration, state, gone });
     read.forget('all');
@@ -108,7 +108,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     },
     /** The connection of a waiting worker has ended. Written at once: it may come again, to another node. */
     async disconnected(caller: Caller, declaration: WorkerDeclaration): Promise<void> {
-      // What it was before must be known first: the end of a connection says nothing of a busy worker.
+      // The earlier state must be known first: the end of a connection does not concern a busy worker.
       await flush();
       if (unwritten.has(declaration.worker_id)) return;
       seen(caller, declaration, 'paused', true);

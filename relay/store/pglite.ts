@@ -52,7 +52,6 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     await client.waitReady;
     await migrate(db, { migrationsFolder });
   } catch (error) {
-    // The first error is the one that is reported.
     await client.close().catch(() => undefined);
     await unlock();
     throw error;

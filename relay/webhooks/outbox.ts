@@ -56,7 +56,6 @@ export function createOutbox(db: Database) {
             order by next_at limit ${candidates}::int
           ) as first
         ) as placed where place <= ${perHost}::int`;
-      // Another node may have taken it meanwhile.
       const isDue = and(eq(deliveries.status, 'due'), lte(deliveries.nextAt, sql`now()`));
       const taken = db
         .select({ id: deliveries.id })

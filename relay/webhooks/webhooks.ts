@@ -43,7 +43,7 @@ function webhookBody(
     ...record,
     input: describeInput(job.input, links),
     ...(job.status === 'completed' && { outputs }),
-    // Who asked for nothing gets nothing more than the result.
+    // A submission without `webhook_events` gets only the result.
     ...(job.webhookEvents && { event }),
     ...(event === 'progress' && { progress: describeProgress(job) }),
   };

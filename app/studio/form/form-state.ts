@@ -365,7 +365,7 @@ export function fromParameters(
   );
   return {
     ...Object.fromEntries(texts.map(([name, value]) => [name, String(value)])),
-    // Where the size is known, so is everything but the prompts.
+    // If the size is known, everything but the prompts is known.
     ...(size && {
       size,
       sizeChosen: true,

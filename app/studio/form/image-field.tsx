@@ -16,7 +16,6 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import type { ChosenImage, ImageName } from './form-state';
 
-// Without an image there is none.
 const FramingEditor = lazy(async () => ({
   default: (await import('./framing-editor')).FramingEditor,
 }));

@@ -52,7 +52,6 @@ export async function readRequest(
 async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source | undefined> {
   const { getRunner } = await loadData();
   const { store } = getRunner();
-  // Without a database there is no earlier video.
   const list = await store.list().catch(() => []);
   const prediction = list.find(
     ({ parameters }) => parameters.prompt === prompt && String(parameters.seed) === seed,

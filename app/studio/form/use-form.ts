@@ -48,7 +48,7 @@ export function useForm(gpu: GpuState): {
     change(action: FormAction) {
       const actions = [action];
       if (action.type === 'replaced') {
-        // What Undo brings back has the setting of this moment.
+        // A card that Undo restores has the present setting.
         actions.unshift({ type: 'changed', values: { ...device, backend } });
       }
       if ('values' in action && action.type !== 'restored') {

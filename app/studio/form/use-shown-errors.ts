@@ -8,7 +8,6 @@ const nothing: FieldErrors = {};
 export function useShownErrors(form: FormState): FieldErrors {
   const [validation, setValidation] = useState<{ shownErrors: typeof shownErrors } | null>(null);
   useEffect(() => {
-    // Without a connection Generate will say so.
     import('./validation').then(setValidation, () => undefined);
   }, []);
   return validation?.shownErrors(form) ?? nothing;

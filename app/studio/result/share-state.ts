@@ -18,7 +18,7 @@ export type ShareEvent =
   | { readonly type: 'shared'; readonly link: Share }
   | { readonly type: 'copied' };
 
-/** Pure reducer of the dialog. What a cancelled upload still reports changes nothing. */
+/** Pure reducer of the dialog. Reports of a cancelled upload change nothing. */
 export function changeShare(state: ShareState, event: ShareEvent): ShareState {
   switch (event.type) {
     case 'opened':

@@ -5,9 +5,9 @@ import { KinoraError } from '../../contract/errors';
 import { launchProfile, type StartedProfile } from './launch';
 
 /**
- * Address of the app inside of a profile. What a browser stores belongs to an origin, port included,
- * and the server takes another port each time; so the browser is told to resolve this name to it.
- * Names below `localhost` count as secure: WebGPU and private files are there.
+ * Address of the app inside of a profile. The browser's storage belongs to an origin, port included, and the server
+ * takes another port each time; so the browser resolves this name to the server. Names below `localhost` count as
+ * secure: WebGPU and private files are there.
  */
 export const profileOrigin = 'http://kinora.localhost';
 

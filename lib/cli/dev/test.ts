@@ -1,7 +1,7 @@
 /**
- * `npm test`, `npm run test:rest` and `npm run test:all`: the tools that check a change, one after
- * the other, and a last line `N passed, N failed`. What a test is and how it is repeated and
- * reported is the tools' own matter; see e2e/README.md.
+ * `npm test`, `npm run test:rest` and `npm run test:all`: the tools that check a change, one after the other, and a
+ * last line `N passed, N failed`. The tools decide what a test is and how it is repeated and reported; see
+ * e2e/README.md.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';

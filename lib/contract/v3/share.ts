@@ -88,7 +88,7 @@ type WithoutDefault<Schema extends z.ZodType> =
 
 /**
  * The request of a shared video as far as its owner shows it, for the form of the studio: `GET /s/{id}/request`.
- * What is absent is not shown. Adapters are not in it, as a form needs their files.
+ * Absent fields are not shown. Adapters are not in it, because a form needs their files.
  */
 export const sharedRequestSchema = z.object({
   parameters: sharedParametersSchema,
@@ -123,7 +123,7 @@ export function sharedRequestOf(
   };
 }
 
-/** A JPEG of a frame, in base64: the picture that other sites show of a link. Of a flagged video it is not kept. */
+/** A JPEG of a frame, in base64: the picture that other sites show of a link. It is not kept for a flagged video. */
 export const posterSchema = z.base64().max(500_000).optional();
 
 /** A video that the studio made and uploads to share it: `POST /api/admin/videos/{id}/share`. */

@@ -19,7 +19,7 @@ import { posterSchema } from './share';
 const loraNeeds = { 'Wan2.2-TI2V-5B': 'lora_5b', 'Wan 14B': 'lora_14b' } as const;
 export type LoraNeed = (typeof loraNeeds)[keyof typeof loraNeeds];
 
-/** What not every worker knows or can do: a job that asks for it is given to those only that say they do. */
+/** Features that not every worker has: only workers that declare such a feature get a job that asks for it. */
 export const needs = [...laterParameters, ...Object.values(loraNeeds)] as const;
 export type Need = (typeof needs)[number];
 

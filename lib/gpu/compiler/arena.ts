@@ -52,8 +52,8 @@ export class Lifetimes {
   }
 
   /**
-   * The next step of those that a pass over chunks does once, before its first chunk. What none but they read is free
-   * while the chunks are computed.
+   * The next step of those that a pass over chunks does once, before its first chunk. Slots that only these steps
+   * read are free while the chunks are computed.
    */
   stepBefore(reads: readonly Slot[], writes: readonly Slot[]): void {
     this.#beforeStart += beforeStep;

@@ -38,7 +38,7 @@ export function compileGraphs(
 }
 
 /**
- * What computes graphs on a backend: kernels of our own where its choice has them, else the runtime.
+ * The executor of graphs on a backend: kernels of our own where its choice has them, else the runtime.
  *
  * @param storage of rows between two calls; that of the choice when absent
  * @throws Refusal where kernels are to compute and do not

@@ -216,8 +216,8 @@ export const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) 
 });
 
 /**
- * Statements: the part of a subgroup, with `partRow` and `partColumn`, and its sums `s{i}_{j}`. What the compiler knows
- * to lie within a tile it does not check at each access: so the part has a bound.
+ * Statements: the part of a subgroup, with `partRow` and `partColumn`, and its sums `s{i}_{j}`. The compiler does not
+ * check an access that it knows to lie within a tile: so the part has a bound.
  */
 export function partLines(matrix: MatrixTiling): string {
   const { rows, columns } = matrix;

@@ -81,7 +81,7 @@ export async function measurePeak(
     };
     const measure = async (each: TimeOptions) => {
       const flops = flopsOf(work);
-      // What a kernel is known to reach decides how much of it is submitted at a time: until it is known, waits count.
+      // A kernel's known rate decides how much of it is submitted at a time; without it, waits count.
       const onMeasured = (_: number, seconds: number) => {
         compute.rates.set(kernel.key, flops / seconds);
       };

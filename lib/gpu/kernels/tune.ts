@@ -283,7 +283,7 @@ class Tuner {
     await this.options.onTrying?.(candidate.key);
     let rates: readonly number[];
     if (fastest) {
-      // The first run compiles. What is told decides how much is submitted at a time.
+      // The first run compiles. The reported rate decides how much is submitted at a time.
       await this.#run(tuned, candidate, firstShare, 1);
       this.#tell(candidate, fastest.rate * slowest);
       rates = await this.#time(tuned, [candidate, fastest.candidate], fastest.rate, rounds);

@@ -17,8 +17,8 @@ import { imageGraph } from './image-graphs';
 type Tensor = DeviceTensor<'float32'>;
 
 /**
- * Runs graphs of images by ONNX Runtime, in f32: a session for each kind of match, as the runtime frees what is inside
- * of a run with its end only. What a causal convolution knows of the past are two images of partial sums.
+ * Runs graphs of images by ONNX Runtime, in f32: a session for each kind of match, because the runtime frees a run's
+ * intermediates only at its end. The state of a causal convolution is two images of partial sums.
  */
 export class RuntimeImages implements ImageExecutor {
   /** Images on their way through the network. */

@@ -159,8 +159,8 @@ function misfitOf(check: () => unknown): KinoraError | null {
 }
 
 /**
- * Checks an adapter by its header: its tensors are kept as they come, with the metadata of the file. Of a pair each
- * file's tensors are kept under the name of its part.
+ * Checks an adapter by its header: its tensors are kept as they come, with the metadata of the file. The tensors of
+ * each file of a pair are kept under the name of its part.
  *
  * @param partOfFile names the part that a file of a pair is
  * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`

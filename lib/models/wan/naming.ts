@@ -212,7 +212,7 @@ function tinyDecoder(contents: Contents, own: OwnKinds): RecognisedFile | null {
 }
 
 /**
- * In order: what changes other weights, Wan's kinds, what a file says of itself, all others.
+ * In order: adapters, Wan's kinds, a file's own description, all others.
  *
  * @param others recognisers of the family's further parts
  */

@@ -194,7 +194,7 @@ class ExpertsClip implements ClipDenoiser {
     await transformer.velocity(memory, tokens, times, branches, signal ? { signal } : {});
   }
 
-  /** What another transformer's blocks have added is not reused. */
+  /** A cache does not reuse results of another transformer's blocks. */
   #work(branch: number, requested: BlockWork = 'compute'): BlockWork {
     const work = requested === 'reuse' && !this.#kept.has(branch) ? 'keep' : requested;
     if (work === 'keep') this.#kept.add(branch);

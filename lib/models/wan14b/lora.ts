@@ -21,8 +21,8 @@ export function unusedTensors(
 }
 
 /**
- * What a LoRA of this width was made for: a file for one expert is of Wan2.2, else its name tells, else that it has
- * parts for an image branch. The others, as those of text to video, are for both.
+ * The model that a LoRA of this width was made for: Wan2.2 if the file is for one expert, else by its name, else by
+ * parts for an image branch. Others, such as those of text to video, are for both.
  *
  * @param name of the file
  */

@@ -59,7 +59,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       if (isAdapterPart(id)) return null;
       const component = componentOf(id);
       if (component === 'tiny_decoder' || component === 'light_decoder') return null;
-      // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.
+      // Blocks of a GGUF file stay blocks; its vectors become plain values.
       const type = blocks ? 'Q8_0' : undefined;
       return storedBytes(componentRecipe(component, config, precision), () => type);
     },

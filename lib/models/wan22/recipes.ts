@@ -10,8 +10,8 @@ import type { WeightComponent } from './naming/expected';
 export type ConvertedComponent = Exclude<WeightComponent, 'light_decoder' | 'tiny_decoder'>;
 
 /**
- * How a component is kept in the store: every tensor that the loaders read, in the order in which they
- * read them, so that a layer is one contiguous read. What nothing reads is left out.
+ * How a component is kept in the store: every tensor that the loaders read, in the order in which they read them, so
+ * that a layer is one contiguous read. Tensors that no loader reads are left out.
  *
  * @param precision of the model; the VAE has none, and the text encoder at least 8 bits
  * @param taps of the VAE's encoder

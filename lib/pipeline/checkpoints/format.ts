@@ -1,6 +1,6 @@
 import { sha256 } from '../../contract';
 
-/** Raised with each change of what is saved or how; a run is never continued over such a change. */
+/** Raise it with each change of what is saved or how: a run never continues over such a change. */
 const version = 3;
 /** "KNRC" */
 const magic = 0x4b4e5243;
@@ -47,7 +47,7 @@ interface Header<Values> {
  */
 export async function encodeFile<Values>(file: SavedFile<Values>): Promise<Blob> {
   const { run, values } = file;
-  // What is read back from a device, or computed, never lies in shared memory.
+  // Values that are read back from a device, or computed, are never in shared memory.
   const data = file.tensors as readonly Float32Array<ArrayBuffer>[];
   const tensors = await Promise.all(
     data.map(async (tensor) => ({ length: tensor.length, sha256: await sha256(tensor) })),

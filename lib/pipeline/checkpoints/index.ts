@@ -140,7 +140,7 @@ export async function openCheckpoints(
   return new RunCheckpoints({ saved: start, decodes, resumes, writer, clips, steps });
 }
 
-/** Whether a run that is saved at `at` is not as far as `other`. */
+/** Whether the run that is saved at `at` is behind `other`. */
 function isBefore(at: CheckpointInfo | null, other: CheckpointInfo): boolean {
   return !at || at.clip < other.clip || (at.clip === other.clip && at.step < other.step);
 }

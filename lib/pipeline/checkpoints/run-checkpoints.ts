@@ -51,7 +51,7 @@ export class RunCheckpoints {
     return (saved?.clips.length === clip && saved.state?.denoise) || null;
   }
 
-  /** A clip that was finished before; of one that is only decoded, what there is, which is saved so. */
+  /** A clip that was finished before. A run that only decodes takes and saves the latents that exist. */
   clipOf(clip: number): SavedClip | null {
     const { saved, decodes } = this.parts;
     const finished = saved?.clips[clip];

@@ -57,7 +57,7 @@ export interface SavedClip {
   readonly cutShort: boolean;
 }
 
-/** What is there of an interrupted or finished run. */
+/** The saved parts of an interrupted or finished run. */
 export interface SavedRun {
   readonly resumes: number;
   readonly conditions: SavedConditions | null;
@@ -159,7 +159,7 @@ export async function savedPromptOptimization(
   storage: RunStorage,
 ): Promise<PromptOptimization | null> {
   const file = await storage.read(fileNames.run);
-  // What is damaged is optimised again.
+  // A damaged record is optimised again.
   const values = file && (await readValues<RunValues>(file).catch(() => null));
   return promptOptimizationSchema.safeParse(values?.promptOptimization).data ?? null;
 }

@@ -32,9 +32,9 @@ export interface WriterOptions {
 }
 
 /**
- * Saves a run while it computes, one file after another in the background. Nobody waits for it but
- * {@link flush}. Where a file cannot be written, the run goes on unsaved: what was saved is deleted, so that
- * the storage is free for the video, and this is reported once.
+ * Saves a run while it computes, one file after another in the background. Only {@link flush} waits for it. Where a
+ * file cannot be written, the run goes on unsaved: what was saved is deleted, so that the storage is free for the
+ * video, and this is reported once.
  */
 export class CheckpointWriter {
   readonly #options: WriterOptions;

@@ -58,7 +58,7 @@ export class RunEstimator {
       const { clip, step } = event.checkpoint;
       for (const stage of this.#stages.filter(({ phase }) => phase === 'denoise')) {
         const reached = stage.clip < clip ? stage.pieces.length : stage.clip === clip ? step : 0;
-        // Where it is ahead of what this run has done, an earlier run has done the difference.
+        // If it is ahead of this run's own work, an earlier run has done the difference.
         stage.done = Math.max(stage.done, reached);
       }
     } else if (this.#present) this.#reach(doneAfter(event, this.#present));
@@ -150,7 +150,7 @@ export class RunEstimator {
     const next = ahead < 0 ? this.#stages.findLastIndex(matches) : ahead;
     if (next < 0 || next === this.#index) return;
     const present = this.#present;
-    // What no event told of is done now; a denoising or a decode that ended before was cut short.
+    // Work without an event is done now; a denoising or a decode that ended before was cut short.
     const cut = present?.phase === 'denoise' || present?.phase === 'decode';
     if (present && ahead >= 0 && !cut) this.#reach(present.pieces.length);
     for (const stage of this.#stages.slice(0, next)) stage.done = stage.pieces.length;
@@ -159,7 +159,7 @@ export class RunEstimator {
     this.#at = this.now();
   }
 
-  /** So many pieces of the stage under way are done: what was done since the last measurement is measured. */
+  /** Notes how many pieces of the current stage are done, and measures those since the last measurement. */
   #reach(done: number): void {
     const stage = this.#present;
     if (!stage) return;

@@ -19,7 +19,7 @@ export class MainMemoryExhausted extends KinoraError {
   }
 }
 
-/** What failed with so many bytes is tried again with this share of them. */
+/** A stage that failed with this many bytes is tried again with this share of them. */
 const shrinkBy = 0.9;
 /** It is not known how far a failed decode came, so it shrinks by more. */
 const shrinkDecodeBy = 0.75;
@@ -27,7 +27,7 @@ const shrinkDecodeBy = 0.75;
 /** Keeps a run within the memory of its device: the plan in force, and smaller ones where it fails. */
 export class MemoryFit {
   #plan: MemoryPlan;
-  /** What denoising is kept to since it ran out of memory. */
+  /** The budget of the denoising since it ran out of memory. */
   #denoiseBudget = Number.POSITIVE_INFINITY;
   #replans = 0;
 
@@ -58,7 +58,7 @@ export class MemoryFit {
     let most = fullPeak;
     if (typeof budget === 'number') most = budget;
     else if (budget === 'probe' && backend.mainMemory < fullPeak) {
-      // What the browser tells is capped, or a guess: it makes a run smaller, and refuses none.
+      // The browser's figure is capped, or a guess: it makes a run smaller, but refuses no run.
       most = Math.max(backend.mainMemory, planner.least.peak);
     } else if (budget === 'probe') most = await probeBudget(backend, fullPeak);
     return new MemoryFit(backend, planner, most, typeof budget === 'number', onPlan);

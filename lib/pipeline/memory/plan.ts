@@ -107,12 +107,12 @@ export interface MemoryPlan {
  * Chooses how the stages of a clip fit the memory of a device, from what the model counted. Nothing is
  * run for it.
  *
- * What a plan chooses changes no result: how many blocks stay, in how many sets of buffers the others
- * take turns, and how many tokens go through a block together. Only tiles of the decode do, slightly,
- * and they are the last resort.
+ * The choices of a plan change no result: how many blocks stay, in how many sets of buffers the others take turns,
+ * and how many tokens go through a block together. Only tiles of the decode do, slightly, and they are the last
+ * resort.
  *
- * A device bounds one buffer as well as their sum: `maxBufferSize`. What one shader may see at once,
- * `maxStorageBufferBindingSize`, is no bound: the runtime binds a larger buffer in pieces.
+ * A device bounds one buffer as well as their sum: `maxBufferSize`. `maxStorageBufferBindingSize`, the limit of one
+ * binding, is no bound: the runtime binds a larger buffer in pieces.
  */
 export class MemoryPlanner {
   readonly #denoising: readonly [DenoiseCosts, ...DenoiseCosts[]];

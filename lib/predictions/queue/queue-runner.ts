@@ -232,8 +232,8 @@ export class QueueRunner {
   }
 
   /**
-   * Pauses the queue after a failure that would hit the next run as well: of the device, of the storage or of
-   * the model's files. What is wrong with one request says nothing of the next one.
+   * Pauses the queue after a failure that would hit the next run as well: of the device, of the storage or of the
+   * model's files. A fault of one request does not concern the next one.
    */
   async #pauseAfter(code: ErrorCode): Promise<void> {
     if (isResumable(code) && (await this.queue.list()).length > 0) {

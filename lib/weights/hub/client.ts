@@ -69,7 +69,7 @@ export interface RemoteFile {
   readonly gitSha1: string | null;
   /** Page of its repository; null for a link. */
   readonly page: string | null;
-  /** Of a link: the name that its server gives the file, where that is one of a LoRA. */
+  /** The name that a link's server gives the file, where that is the name of a LoRA. */
   readonly fileName?: string | undefined;
   /** Where it is now. */
   url(): string;

@@ -43,8 +43,8 @@ const ownNames = /^(manifest|progress|partial)\.json(\.|$)/i;
 const mostBytes = 64 * 2 ** 20;
 
 /**
- * Installs a component whose files are stored as they are. What is there already is not fetched again. A
- * large file goes on at the byte where it stopped.
+ * Installs a component whose files are stored as they are. Complete files are not fetched again. A large file
+ * continues at the byte where it stopped.
  *
  * @throws KinoraError `MODEL_FILE_INVALID` for a path that leads out of the folder or is the store's own,
  * and for a file that is too large; `DOWNLOAD_CORRUPT`; `STORAGE_FULL`
@@ -114,7 +114,7 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   return stored;
 }
 
-/** The files of a configuration are small, and so is what the hub keeps in git: they fit into memory. */
+/** The files of a configuration, and files that the hub keeps in git, are small: they fit into memory. */
 function isStreamed(component: ComponentId, { gitSha1 }: ByteSource): boolean {
   return component !== 'configuration' && !gitSha1;
 }

@@ -13,10 +13,9 @@ import { describe, fingerprint } from './summary';
 import { locatedTensor, planUnits, unitBytes } from './units';
 
 /**
- * Installs a component: streams its files, converts each unit and writes it to its place, and notes it in
- * the journal once it is safe, at least every second. What ends early, by whatever cause, goes on at the
- * unit where it stopped, given the same sources and recipe. Only the manifest, written last, makes the
- * component count.
+ * Installs a component: streams its files, converts each unit and writes it to its place, and notes it in the journal
+ * once it is safe, at least every second. An interrupted installation continues at the unit where it stopped, given
+ * the same sources and recipe. Only the manifest, written last, makes the component count.
  *
  * Holds about 15 units of memory (15 MB), or 7 times the largest tensor that is reordered.
  *

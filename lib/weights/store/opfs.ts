@@ -187,8 +187,7 @@ async function openWriter(file: FileSystemFileHandle): Promise<StoreWriter> {
 }
 
 /**
- * Name of a model's Web Lock. Who downloads, converts, checks or deletes the model holds it alone; who
- * makes a video with it shares it.
+ * Name of a model's Web Lock. A download, a conversion, a check or a deletion holds it exclusively; a run shares it.
  */
 export function modelLock(id: string): string {
   return `kinora:model:${id}`;

@@ -76,7 +76,6 @@ export function createIntake(context: IntakeContext) {
       const { upload, image } = await fetchImage(context, of, job, url, signal);
       if (field === 'image') start = image;
       if (await jobs.imageStored(job.id, { [column]: image })) continue;
-      // Cancelled or deleted meanwhile.
       await removeFile(context, upload);
       return;
     }

@@ -45,8 +45,8 @@ export function createShares({ store: { db }, links }: Pick<FilesDependencies, '
   });
   return {
     /**
-     * Makes the link of a job, or changes of the one that it has what is named. One that has expired is not opened again: whoever
-     * knows its address was given it for a time.
+     * Makes the link of a job, or changes of the one that it has what is named. An expired link is not opened again,
+     * because its address was given for a limited time.
      *
      * @throws ApiError `NOTHING_TO_SHARE`; `NOT_FOUND` when the job was deleted meanwhile
      */

@@ -66,7 +66,6 @@ export async function keepFile(
     const blobKey = keyOf(draft.id);
     const row = await rows.insert({ ...draft, blobKey });
     await blobs.putFile(blobKey, file, contentType).catch(async (thrown: unknown) => {
-      // The first error is the one that is reported.
       await rows.remove(row.id).catch(() => undefined);
       throw thrown;
     });

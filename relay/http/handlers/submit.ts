@@ -116,8 +116,8 @@ export function webhookOf(address: string, inBody: string): string | null {
 }
 
 /**
- * Submits a job, or finds the one that was submitted before under the same `Idempotency-Key`. Of two
- * equal requests at the same time the first insert counts, and both are answered with its job.
+ * Submits a job, or finds the one that was submitted before under the same `Idempotency-Key`. If two equal requests
+ * come at the same time, the first insert counts, and both get its job.
  */
 async function submitOnce(
   relay: Relay,

@@ -62,7 +62,6 @@ function Trimmer(props: {
   const { run } = task;
   const player = useRef<HTMLVideoElement>(null);
   const url = useObjectUrl(opened?.video);
-  // Those that continue each other are of one model.
   const frameRate = videos[0]?.result.frameRate ?? 1;
   const shown = useShownFrame(player, url, frameRate);
   const [revealed, setRevealed] = useState(false);

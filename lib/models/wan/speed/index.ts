@@ -264,7 +264,7 @@ const clipFrames = [nativeClip.frames, 16, 8, 4, 2];
 
 /**
  * Four steps of all blocks, for each of which the same one is computed, and the small decoder: a clip as long as the
- * time allows. What a run has beside, text encoder and file, is not in it.
+ * time allows. Text encoder and file are not in it.
  */
 function video(run: Run): Network {
   const { backend, config, options, slow, report } = run;

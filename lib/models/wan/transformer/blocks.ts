@@ -127,7 +127,7 @@ export class BlockStore {
     if (this.#loads.has(position)) return;
     const load = this.#tail.then(() => this.#load(position));
     this.#loads.set(position, load);
-    // Who waits for the block is told; the next one is read all the same.
+    // The caller that waits for the block gets the error; the next block is read all the same.
     this.#tail = load.catch(() => undefined);
   }
 

@@ -238,7 +238,7 @@ function meanOf(features: Value, z: number, taps: Taps): Value {
   for (const part of middleParts('encoder.mid_block', channels, taps)) x = part(x); // [h, w, C]
   const y = activated(x, 'encoder.norm_out'); // [h, w, C]
   const moments = convolution(y, 'encoder.conv_out', 2 * z, { taps }); // [h, w, 2z]
-  // Of mean and logarithm of the variance only the mean is used.
+  // Only the mean is used, not the logarithm of the variance.
   return convolution(moments, 'quant_conv', z, { kernel: 1, part: { index: 0, of: 2 } }); // [h, w, z]
 }
 
