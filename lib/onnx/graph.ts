@@ -215,7 +215,8 @@ export class GraphBuilder {
       name,
       // Written when a session needs them: most graphs are only planned.
       get key() {
-        return (key ??= `${name}:${hash(written())}`);
+        key ??= `${name}:${hash(written())}`;
+        return key;
       },
       get bytes() {
         return written();

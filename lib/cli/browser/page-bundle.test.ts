@@ -19,7 +19,12 @@ test('commands and pages that were made are used until one of their sources is a
   expect(await isCurrent(folder, root)).toBe(false);
   await makePages(folder);
   expect(await isCurrent(folder, root)).toBe(true);
-  for (const file of ['headless.html', 'engine-worker.js', 'library-worker.js', 'cli/generate.js']) {
+  for (const file of [
+    'headless.html',
+    'engine-worker.js',
+    'library-worker.js',
+    'cli/generate.js',
+  ]) {
     expect((await readFile(path.join(folder, file))).length).toBeGreaterThan(0);
   }
   const helpOf = async (...program: string[]) =>
@@ -29,7 +34,12 @@ test('commands and pages that were made are used until one of their sources is a
 
   const list = JSON.parse(await readFile(path.join(folder, 'sources.json'), 'utf8'));
   const sources = list.map(([file]: [string]) => file);
-  const used = ['lib/engine/engine.ts', 'workers/engine.ts', 'app/headless/main.ts', 'lib/cli/generate.ts'];
+  const used = [
+    'lib/engine/engine.ts',
+    'workers/engine.ts',
+    'app/headless/main.ts',
+    'lib/cli/generate.ts',
+  ];
   expect(sources).toEqual(expect.arrayContaining([...used, 'package-lock.json']));
   const checkout = path.join(work, 'checkout');
   for (const file of sources) {
