@@ -1,4 +1,5 @@
 import { KinoraError } from '../../contract';
+import type { Category } from '../ledger';
 
 const pageBytes = 65_536;
 /** WebAssembly addresses so many pages: 4 GiB. */
@@ -21,8 +22,8 @@ export class SimdHeap {
   readonly #free = new Map<string, Block[]>();
   #end = 64;
 
-  /** @param take accounts for bytes before they are taken. @throws what it throws */
-  constructor(readonly take: (bytes: number) => void) {}
+  /** @param take accounts for bytes before they are taken, and throws where there is no room */
+  constructor(readonly take: (category: Category, bytes: number) => void) {}
 
   /** The memory as numbers; it is another array when memory has grown. */
   get floats(): Float32Array<ArrayBuffer> {
@@ -34,11 +35,11 @@ export class SimdHeap {
    *
    * @throws KinoraError `OUT_OF_MEMORY`
    */
-  allocate(bytes: number, kind = `${bytes}`): Block {
+  allocate(bytes: number, kind = `${bytes}`, category: Category = 'activations'): Block {
     const free = this.#free.get(kind)?.pop();
     if (free) return free;
     const block = { at: this.#end, bytes, kind };
-    this.take(bytes);
+    this.take(category, bytes);
     const end = this.#end + 64 * Math.ceil(bytes / 64);
     const missing = Math.ceil(end / pageBytes) - this.memory.buffer.byteLength / pageBytes;
     if (missing > 0) this.#grow(missing);
@@ -47,8 +48,9 @@ export class SimdHeap {
   }
 
   /** A block with this content. */
-  put(data: Float32Array): Block {
-    const block = this.allocate(4 * data.length);
+  put(data: Float32Array, category: Category = 'weights'): Block {
+    const bytes = 4 * data.length;
+    const block = this.allocate(bytes, `${category} ${bytes}`, category);
     this.floats.set(data, block.at / 4);
     return block;
   }

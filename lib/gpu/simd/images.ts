@@ -97,7 +97,9 @@ export class SimdImages implements ImageExecutor {
     readonly signal: AbortSignal | undefined,
     readonly arithmetic: Arithmetic,
   ) {
-    this.#heap = new SimdHeap((bytes) => this.#releases.push(backend.take('activations', bytes)));
+    this.#heap = new SimdHeap((category, bytes) =>
+      this.#releases.push(backend.take(category, bytes)),
+    );
     this.#norm = normKernel(this.#heap.memory);
     this.#segments = this.#heap.allocate(4 * 27);
     this.#zeros = this.#heap.allocate(4 * groupSize);
