@@ -207,7 +207,13 @@ test(
       expect(download.suggestedFilename()).toBe('kinora-videos.zip');
       const zip = await readFile(await download.path());
       for (const seed of [1, 2, 3]) expect(zip.includes(`kinora-${seed}-00000000.mp4`)).toBe(true);
-      expect(timesIn(zip, Buffer.from(video))).toBe(3);
+      const stored = Buffer.from(video);
+      // The frames as they are stored, each file with its settings.
+      expect(timesIn(zip, stored.subarray(stored.indexOf('mdat')))).toBe(3);
+      for (const prompt of ['A paper boat on a pond', 'A kite in the wind', 'A boat in fog']) {
+        expect(timesIn(zip, Buffer.from(`"prompt":"${prompt}"`))).toBe(1);
+        expect(stored.includes(prompt)).toBe(false);
+      }
     });
 
     await test.step('deletions are undone one after another, and the focus stays there', async () => {

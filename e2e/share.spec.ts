@@ -19,7 +19,9 @@ import { finishedRow, storePredictions } from './support/stored-videos';
 /** A link to a finished prediction. */
 async function shared(caller: ApiCaller, workerToken: string, include: object): Promise<Share> {
   const id = await caller.submit();
-  const worker = new ProtocolWorker({ origin: caller.origin, token: workerToken });
+  const framed = await readFile(new URL('../public/samples/still.jpg', import.meta.url));
+  const report = { pictures: { image: framed.toString('base64') } };
+  const worker = new ProtocolWorker({ origin: caller.origin, token: workerToken, report });
   await worker.once(AbortSignal.timeout(30_000));
   const body = JSON.stringify({ include });
   return await caller.json<Share>('POST', `/api/v3/predictions/${id}/share`, body);
@@ -112,9 +114,7 @@ async function storedVideos(page: Page): Promise<void> {
   });
   const safety = safetySchema.parse({ status: 'flagged', score: 0.99, frames: [0.99] });
   const rows = [finishedRow(1, parameters), finishedRow(2, parameters, { safety })];
-  const comment = JSON.stringify({ app: 'kinora', id: 'c0ffee', ...parameters });
-  const tags = { title: parameters.prompt, comment };
-  await storePredictions(page, rows, await makeVideo({ tags }));
+  await storePredictions(page, rows, await makeVideo());
 }
 
 test(
@@ -127,7 +127,7 @@ test(
     await storedVideos(page);
     await studio.open();
     const cards = studio.history.getByRole('button', { name: 'A kite over the pond' });
-    const secrets = ['A kite', 'rain', '987654321', 'c0ffee', 'secret-style'];
+    const secrets = ['A kite', 'rain', '987654321', 'secret-style'];
     const toldBy = (file: Buffer) => secrets.filter((secret) => file.includes(secret));
     const shareButton = studio.result.getByRole('button', { name: 'Share', exact: true });
     const dialog = page.getByRole('dialog', { name: 'Share this video' });
@@ -140,7 +140,9 @@ test(
 
     await cards.first().click();
     await studio.result.getByText(/ · seed 987654321 · /).click();
-    await expect(studio.result.getByText('Inside the file')).toBeVisible();
+    await expect(studio.result.getByText('Inside a download')).toBeVisible();
+    const download = await studio.download();
+    expect(toldBy(await readFile(await download.path()))).toEqual(secrets);
     await shareButton.click();
     const fileTells = async () => {
       const [file] = await Promise.all([
@@ -186,7 +188,8 @@ test(
     await dialog.getByLabel('Show the settings').check();
     await dialog.getByLabel('Show the prompt').uncheck();
     expect(await makeLink()).toBe(url);
-    expect(toldBy(await read(`${url}/video.mp4`))).toEqual(['987654321']);
+    expect(toldBy(await read(url))).toEqual(['987654321']);
+    expect(toldBy(await read(`${url}/video.mp4`))).toEqual([]);
     await test.step('accessibility', () => expectAccessible(page));
     await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
     await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();

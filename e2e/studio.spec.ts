@@ -1,4 +1,5 @@
 import { openAsBlob } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { inspectVideo } from '../lib/video/inspect';
 import { expect, fixtureVideo, picture, picturePath, test } from './support/fixtures';
 
@@ -65,6 +66,19 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     const download = await studio.download();
     expect(download.suggestedFilename()).toMatch(/\.mp4$/);
     await download.saveAs(file);
+    // What is stored tells nothing; the download does.
+    const stored = await page.evaluate(async () => {
+      const root = await navigator.storage.getDirectory();
+      const folder = await root.getDirectoryHandle('videos');
+      const texts: string[] = [];
+      for await (const name of folder.keys()) {
+        texts.push(await (await (await folder.getFileHandle(name)).getFile()).text());
+      }
+      return texts;
+    });
+    expect(stored).toEqual([expect.stringMatching(/^....ftyp/s)]);
+    expect(stored[0]).not.toMatch(/udta|kinora|seed|1234567890|paper boat/i);
+    expect((await readFile(file)).includes(`"prompt":"${prompt}"`)).toBe(true);
     expect(await inspectVideo(await openAsBlob(file))).toMatchObject({
       ...fixtureVideo,
       frames: 41,

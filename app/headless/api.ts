@@ -6,6 +6,7 @@ import { loraSource, openLora } from '../../lib/library';
 import { readVideo } from '../../lib/predictions/videos';
 import { getRunner } from '../runner';
 import { downloadFile } from '../shared/browser';
+import { videoToSave } from '../shared/saved-video';
 import { createLibraryApi } from './library-api';
 
 export function installHeadlessApi(): HeadlessApi {
@@ -34,9 +35,8 @@ async function generate(run: HeadlessRun): Promise<GenerationResult> {
     loras: loras.map(({ name, scale }) => ({ path: name, scale })),
     ...request.parameters,
   };
-  const options = { ...request.options, imageInFile: true };
   const files = { image, imageName: image.name, lastImage, loras };
-  const input = { ...request, options, parameters, ...files };
+  const input = { ...request, parameters, ...files };
   const started = await getRunner().start(input, report);
   const ended = await started.ended;
   if (ended.status === 'completed') return ended.result;
@@ -83,7 +83,12 @@ async function withEngine<T>(work: (api: EngineApi) => Promise<T>): Promise<T> {
 }
 
 async function download(videoFile: string): Promise<void> {
-  downloadFile(await readVideo(videoFile), videoFile);
+  const { store } = getRunner();
+  const row = (await store.list()).find(
+    (one) => one.status === 'completed' && one.result.videoFile === videoFile,
+  );
+  if (row?.status !== 'completed') throw new KinoraError('FILE_UNREADABLE');
+  downloadFile(await videoToSave(store, row, await readVideo(videoFile)), videoFile);
 }
 
 function filesOf(id: string): File[] {

@@ -5,7 +5,7 @@ import { databaseError } from '../../lib/predictions/database';
 import { askToWrite, mayWrite, type VideoFolder } from '../../lib/predictions/video-folder';
 import { getRunner } from '../runner';
 import { Switch } from '../shared/fields';
-import { changeFinished, type FinishedSettings, loadFinished } from '../shared/finished';
+import { changeFinished, type FinishedSettings, loadFinished } from '../shared/finished-settings';
 import { Problem } from '../shared/messages';
 import { hasNotifications } from '../shared/notification';
 import { playSound } from '../shared/sound';

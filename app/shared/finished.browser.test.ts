@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { ErrorCode } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { CurrentRun } from '../../lib/predictions/current-run';
@@ -8,13 +8,27 @@ import { cleanUp } from '../../lib/predictions/testing/clean-up';
 import { newPrediction, resultOf } from '../../lib/predictions/testing/prediction';
 import type { VideoFolder } from '../../lib/predictions/video-folder';
 import { writeVideo } from '../../lib/predictions/videos';
+import { readVideoMetadata } from '../../lib/video/metadata';
+import { createRgbaWriter } from '../../lib/video/testing/i420';
 import { videoName } from '../studio/result/video-name';
-import { announceRuns, changeFinished, loadFinished } from './finished';
+import { announceRuns } from './finished';
+import { changeFinished, loadFinished } from './finished-settings';
 import { getUnsaved } from './unsaved-videos';
 
 let store: PredictionStore;
 let run: CurrentRun;
 let root: FileSystemDirectoryHandle;
+let image: Blob;
+let video: Blob;
+
+beforeAll(async () => {
+  const canvas = new OffscreenCanvas(40, 30);
+  canvas.getContext('2d')?.fillRect(0, 0, 40, 30);
+  image = await canvas.convertToBlob({ type: 'image/png' });
+  const writer = await createRgbaWriter({ width: 64, height: 48, frames: 1, frameRate: 24 });
+  await writer.add(new Uint8ClampedArray(64 * 48 * 4));
+  video = await writer.finish();
+});
 
 beforeEach(async () => {
   store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
@@ -45,12 +59,12 @@ async function names(folder: VideoFolder): Promise<string[]> {
 /** A run of the studio, whose video is there at once. */
 async function makeVideo(failure?: ErrorCode): Promise<Prediction> {
   const prediction = newPrediction();
-  await store.create(prediction, { image: new Blob(['image']), imageName: 'a.png', loras: [] });
+  await store.create(prediction, { image, imageName: 'a.png', loras: [] });
   const work = async (_: AbortSignal, onStarted: () => void) => {
     onStarted();
     const at = new Date().toISOString();
     await store.dispatch(prediction.id, { type: 'started', at });
-    await writeVideo(`${prediction.id}.mp4`, new Blob([`video ${prediction.id}`]));
+    await writeVideo(`${prediction.id}.mp4`, video);
     if (!failure) {
       const result = resultOf(prediction.id);
       return store.dispatch(prediction.id, { type: 'completed', at, result });
@@ -86,8 +100,16 @@ test('finished videos are saved into the folder, which lasts; failed ones are no
   const [first, second] = [await makeVideo(), await makeVideo()];
   await makeVideo('LATENTS_NOT_FINITE');
   await expect.poll(() => names(folder)).toEqual([nameOf(first), nameOf(second)].sort());
-  const file = await (await folder.getFileHandle(nameOf(first))).getFile();
-  expect(await file.text()).toBe(`video ${first.id}`);
+  const tagsOf = async (row: Prediction) =>
+    readVideoMetadata(await (await folder.getFileHandle(nameOf(row))).getFile());
+  const { id, prompt, start_image } = await tagsOf(first);
+  expect([id, prompt]).toEqual([first.id, 'a boat']);
+  expect(start_image).toMatch(/^\/9j\//); // a JPEG in base64
+  await changeFinished(store.database, { imageInFile: false });
+  const third = await makeVideo();
+  await expect.poll(() => names(folder)).toContain(nameOf(third));
+  expect(await tagsOf(third)).toMatchObject({ id: third.id });
+  expect(await tagsOf(third)).not.toHaveProperty('start_image');
 });
 
 test('what could not be saved is shown, and saved with the next video', async () => {

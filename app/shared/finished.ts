@@ -3,52 +3,16 @@ import type { Prediction } from '../../lib/contract/prediction';
 import type { KinoraDatabase } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import type { Runner } from '../../lib/predictions/runner';
-import { loadSetting, saveSetting } from '../../lib/predictions/settings';
 import type { PredictionStore } from '../../lib/predictions/store';
-import {
-  askToWrite,
-  mayWrite,
-  saveInto,
-  type VideoFolder,
-} from '../../lib/predictions/video-folder';
+import { askToWrite, mayWrite, saveInto } from '../../lib/predictions/video-folder';
 import { readVideo } from '../../lib/predictions/videos';
 import { videoName } from '../studio/result/video-name';
 import { errorTexts, t } from '../texts';
+import { loadFinished } from './finished-settings';
 import { notify } from './notification';
+import { videoToSave } from './saved-video';
 import { playSound } from './sound';
 import { getUnsaved, setUnsaved } from './unsaved-videos';
-
-/** What happens when a video of the studio is finished. */
-export interface FinishedSettings {
-  readonly notification: boolean;
-  readonly sound: boolean;
-  /** Where finished videos are also saved; null for nowhere. */
-  readonly folder: VideoFolder | null;
-  /** Whether the file holds its start image, so that it restores the whole request. */
-  readonly imageInFile: boolean;
-}
-
-const unchanged: FinishedSettings = {
-  notification: false,
-  sound: false,
-  folder: null,
-  imageInFile: true,
-};
-const settingId = 'finished';
-
-/** The stored settings; nothing is announced or saved until the user asks for it. */
-export async function loadFinished(database: KinoraDatabase): Promise<FinishedSettings> {
-  const stored = (await loadSetting(database, settingId)) as Partial<FinishedSettings> | undefined;
-  return { ...unchanged, ...stored };
-}
-
-/** @throws KinoraError `STORAGE_FULL`, `STORAGE_BLOCKED` */
-export async function changeFinished(
-  database: KinoraDatabase,
-  changes: Partial<FinishedSettings>,
-): Promise<void> {
-  await saveSetting(database, settingId, { ...(await loadFinished(database)), ...changes });
-}
 
 /** Announces every run of the studio that ends in this tab, and saves its video, as the settings say. */
 export function announceRuns(runner: Pick<Runner, 'store' | 'subscribe' | 'getSnapshot'>): void {
@@ -106,7 +70,8 @@ async function save(store: PredictionStore, ids: readonly string[]): Promise<voi
     const row = await store.get(id);
     if (!folder || row?.status !== 'completed') continue;
     try {
-      await saveInto(folder, videoName(row), await readVideo(row.result.videoFile));
+      const video = await videoToSave(store, row, await readVideo(row.result.videoFile));
+      await saveInto(folder, videoName(row), video);
     } catch (thrown) {
       left.push(id);
       error = toKinoraError(thrown).toRecord();

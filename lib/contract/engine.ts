@@ -9,7 +9,7 @@ import type { Safety } from './safety';
 
 /** One adapter with its file. */
 export interface LoraFile {
-  /** Shown in messages and written to the video's metadata. */
+  /** Shown in messages, and in the file of the video when it leaves the browser. */
   readonly name: string;
   readonly file: Blob;
   readonly scale: number;
@@ -48,16 +48,23 @@ export interface EngineRequest extends RunRequest {
   readonly videoFile?: string;
 }
 
+/** A finished video that is to be checked again. */
+export interface CheckRequest {
+  /** Name in the folder of videos. */
+  readonly videoFile: string;
+  /** Whose checker is preferred. */
+  readonly model: string;
+  /** What it was made of: the prompt, and the optimised one. */
+  readonly prompts: readonly string[];
+  readonly backend: Backend;
+}
+
 /** What is to be made of a finished video. */
 export interface EnhanceRequest {
   readonly file: Blob;
-  /** Of the new video. */
-  readonly id: string;
   readonly finishing: Finishing;
   /** Whether its first frame follows its last one again. */
   readonly loop: boolean;
-  /** What is known of its content; what the file says when absent. */
-  readonly safety?: Safety | undefined;
   readonly backend: Backend;
 }
 
@@ -114,12 +121,10 @@ export interface EngineApi {
    * Checks a finished video with the safety checker of this browser: decodes the frames that a run looks
    * at, and scores them. `unverified` where the checker failed.
    *
-   * @param videoFile name in the folder of videos
-   * @param model whose checker is preferred
    * @throws KinoraError `BUSY`, `VIDEO_UNREADABLE`, `CANCELLED`; `MODEL_NOT_INSTALLED` without a checker;
    *   `PROMPT_REFUSED`, after deleting the video, where it is flagged and its prompt names a child
    */
-  check(videoFile: string, model: string, backend: Backend): Promise<Safety>;
+  check(request: CheckRequest): Promise<Safety>;
   /**
    * Encodes the end of a video, one clip of the model at most, and decodes it with each of the model's decoders.
    *
@@ -127,8 +132,7 @@ export interface EngineApi {
    */
   compareDecoders(video: Blob, model: string, backend: Backend): Promise<DecoderComparison[]>;
   /**
-   * Enlarges a finished video, or puts frames between its frames: a new MP4, which is stored nowhere. Its metadata
-   * name the old one as what it is made of.
+   * Enlarges a finished video, or puts frames between its frames: a new MP4, which is stored nowhere.
    *
    * @throws KinoraError `BUSY`, `VIDEO_UNREADABLE`, `ENCODER_FAILED`, `CANCELLED`, `MODEL_NOT_INSTALLED` without the
    *   network that was asked for, `OUT_OF_MEMORY`

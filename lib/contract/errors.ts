@@ -222,8 +222,8 @@ const table = {
     'Check the connection and whether the server is running, then try again.',
   ],
   VIDEO_UNREADABLE: [
-    'This file is not a video made by Kinora.',
-    'Use an MP4 that Kinora has made.',
+    'This file is not a video of Kinora, or holds no settings.',
+    'Use an MP4 that the studio or npm run generate has saved.',
   ],
   AUDIO_UNREADABLE: [
     'This file has no audio that the browser can read.',

@@ -53,6 +53,8 @@ export type Prediction =
 /** Frames of another prediction's video: from the frame `from`, counted from 0, to before the frame `to`. */
 export interface VideoPart {
   readonly id: string;
+  readonly prompt: string;
+  readonly seed: number;
   readonly from: number;
   readonly to: number;
 }

@@ -1,5 +1,6 @@
 import type { Applied } from './applied';
 import type { KernelRecord, KernelReplacement } from './kernel-setting';
+import type { Licence } from './manifest';
 import type { ProfileName } from './profile';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Size } from './request';
@@ -142,6 +143,7 @@ export type ProgressEvent =
       /** The finished video could not be stored; the run ends with the reason. */
       readonly type: 'unsaved-video';
       readonly video: Blob;
+      readonly made: MadeVideo;
     }
   | {
       /** The run can be resumed from here from now on. */
@@ -196,27 +198,46 @@ export interface ColourCorrection {
   readonly drift: ColourChange;
 }
 
-/** The result of a finished generation. */
-export interface GenerationResult {
-  /** File name in the folder of videos in OPFS. */
-  readonly videoFile: string;
-  readonly videoBytes: number;
-  /** A JPEG of the frame in its middle, of a video of the API that is not flagged. */
-  readonly poster?: Blob;
-  readonly size: Size;
-  readonly width: number;
-  readonly height: number;
+/** What tells one LoRA file from others, and where it is found. */
+export interface LoraRecord {
+  readonly sha256: string;
+  /** An address; absent for a file of the device that made the video. */
+  readonly source?: string | undefined;
+}
+
+/** What a run has made of its request, as the video's file tells it when it leaves the browser. */
+export interface MadeVideo {
+  /** What the profile made of the request. */
+  readonly applied?: Applied;
+  readonly backend: 'webgpu' | 'wasm';
   readonly frames: number;
   /** Frames per second. */
   readonly frameRate: number;
+  /** Of the model. */
+  readonly licence?: Licence;
+  /** The files of the LoRAs, in the order of the request; absent without any. */
+  readonly loraFiles?: readonly LoraRecord[];
+  /** Absent where nothing was checked. */
+  readonly safety?: Safety;
+  /** Absent where no optimisation was asked for. */
+  readonly promptOptimization?: PromptOptimization;
+}
+
+/** The result of a finished generation. */
+export interface GenerationResult extends MadeVideo {
+  /** File name in the folder of videos in OPFS. */
+  readonly videoFile: string;
+  readonly videoBytes: number;
+  /** JPEGs of a video of the API: the frame in its middle, unless it is flagged, and its images as they were framed. */
+  readonly pictures?: Readonly<Partial<Record<'poster' | 'image' | 'last_image', Blob>>>;
+  readonly size: Size;
+  readonly width: number;
+  readonly height: number;
   /** The seed that was used (never −1). */
   readonly seed: number;
   readonly model: string;
   /** The variant that ran; absent, meaning `standard`, in records of versions without variants. */
   readonly profile?: ProfileName;
-  /** What the profile made of the request; absent in records of versions that did not store it. */
-  readonly applied?: Applied;
-  readonly backend: 'webgpu' | 'wasm';
   /** What computed on the GPU; absent on the CPU and in records of versions that did not store it. */
   readonly kernels?: KernelRecord;
   /** The encoder that wrote the file. */
@@ -236,9 +257,5 @@ export interface GenerationResult {
   readonly findings?: Readonly<Record<string, Findings>>;
   /** Reports of the clips whose colours were led back to those of the clip before; absent without such a clip. */
   readonly colours?: readonly ColourCorrection[];
-  /** Absent in records of versions without a safety checker: nothing was checked. */
-  readonly safety?: Safety;
-  /** Absent where no optimisation was asked for. */
-  readonly promptOptimization?: PromptOptimization;
   readonly timings: Timings;
 }

@@ -39,13 +39,11 @@ export interface RunOptions {
    * whose text is the prompt of the parameters. False when absent.
    */
   readonly promptOptimizer?: boolean | PromptOptimization | undefined;
-  /** Whether the file holds its start image and end image, as small JPEGs; false when absent. */
-  readonly imageInFile?: boolean | undefined;
   /** What makes the MP4: `auto`, also when absent, is WebCodecs if it can encode H.264, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg' | undefined;
 }
 
-type OptionName = Exclude<keyof RunOptions, 'framing' | 'lastImage' | 'imageInFile'>;
+type OptionName = Exclude<keyof RunOptions, 'framing' | 'lastImage'>;
 
 /** Those that are fields of the v3 API. */
 type OptionField = 'enable_prompt_optimizer' | 'enable_safety_checker';

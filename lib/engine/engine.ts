@@ -1,6 +1,7 @@
 import * as Comlink from 'comlink';
 import {
   type Backend as BackendKind,
+  type CheckRequest,
   type EngineApi,
   type EngineRequest,
   type EnhanceRequest,
@@ -20,7 +21,6 @@ import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
 import type { FrameStepMaker } from '../pipeline/steps';
 import { readVideo, removeVideo } from '../predictions/videos';
-import { readVideoMetadata } from '../video';
 import { readSeconds } from '../weights';
 import { modelLock, openModelStore } from '../weights/store';
 import { compareDecoders } from './compare-decoders';
@@ -100,12 +100,12 @@ export class Engine implements EngineApi {
     });
   }
 
-  check(videoFile: string, model: string, kind: BackendKind): Promise<Safety> {
+  check({ videoFile, model, prompts, backend }: CheckRequest): Promise<Safety> {
     return this.#work(async ({ signal }) => {
       const checker = await this.#tools.openChecker(model);
       const file = await readVideo(videoFile);
-      const safety = await checkVideo(file, checker, checkBackends(this.#device, kind), signal);
-      if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);
+      const safety = await checkVideo(file, checker, checkBackends(this.#device, backend), signal);
+      if (safety.status === 'flagged') await refuseChild(videoFile, prompts);
       return safety;
     });
   }
@@ -171,17 +171,6 @@ export class Engine implements EngineApi {
     await this.#device.drop();
   }
 
-  /** Deletes a flagged video whose prompt names a child. @throws KinoraError `PROMPT_REFUSED` */
-  async #refuseChild(videoFile: string, file: Blob): Promise<void> {
-    const { prompt, prompt_optimization: optimisation } = await readVideoMetadata(file);
-    try {
-      requireNoChild('video', [prompt, optimisation?.text ?? '']);
-    } catch (refusal) {
-      await removeVideo(videoFile);
-      throw refusal;
-    }
-  }
-
   #requireIdle(): void {
     if (this.#control) throw new KinoraError('BUSY');
   }
@@ -221,6 +210,16 @@ export class Engine implements EngineApi {
       });
     }
     return this.#model;
+  }
+}
+
+/** Deletes a flagged video whose prompt names a child. @throws KinoraError `PROMPT_REFUSED` */
+async function refuseChild(videoFile: string, prompts: readonly string[]): Promise<void> {
+  try {
+    requireNoChild('video', prompts);
+  } catch (refusal) {
+    await removeVideo(videoFile);
+    throw refusal;
   }
 }
 

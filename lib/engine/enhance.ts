@@ -1,12 +1,5 @@
 import { type EnhanceRequest, finishedFormat, framesInFile, type ProgressEvent } from '../contract';
-import {
-  coverCrop,
-  createVideoWriter,
-  inspectVideo,
-  joinMetadata,
-  readFrames,
-  readVideoMetadata,
-} from '../video';
+import { coverCrop, createVideoWriter, inspectVideo, readFrames } from '../video';
 import { Finisher, type FinishingNetworks } from './finisher';
 
 /**
@@ -20,20 +13,13 @@ export async function enhanceVideo(
   signal: AbortSignal,
   report: (event: ProgressEvent) => void,
 ): Promise<Blob> {
-  const { file, id, finishing, loop, safety } = request;
+  const { file, finishing, loop } = request;
   const { width, height, frames, frameRate } = await inspectVideo(file);
-  const source = await readVideoMetadata(file);
   await networks.upscaler?.requireRoom({ width, height }, 2);
-  const known = { ...source, ...(safety && { safety }) };
-  const metadata = {
-    ...joinMetadata([{ metadata: known, from: 0, to: frames }]),
-    ...finishing,
-    id,
-  };
   // The last frame of a loop is left out already.
   const inFile = framesInFile(loop ? frames + 1 : frames, { ...finishing, loop });
   const format = finishedFormat({ width, height, frameRate }, finishing);
-  const output = await createVideoWriter({ ...format, frames: inFile, metadata });
+  const output = await createVideoWriter({ ...format, frames: inFile });
   const finisher = new Finisher({
     source: { width, height },
     target: format,

@@ -1,7 +1,6 @@
 import {
   backing,
   bareAddress,
-  base64,
   centred,
   type DecoderKind,
   type EngineRequest,
@@ -14,7 +13,9 @@ import {
   isResumable,
   KinoraError,
   type LoraFile,
+  type LoraRecord,
   longestNote,
+  type MadeVideo,
   mostNotes,
   nativeSizeOf,
   ofLastImage,
@@ -41,14 +42,13 @@ import { FrameChain, type FrameStepMaker, type StepContext } from '../pipeline/s
 import { endFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
-  createVideoMetadata,
   createVideoWriter,
   decodeImage,
+  FrameScaler,
   frameImage,
   maxStartImageBytes,
   type Pixels,
   toSmallJpeg,
-  type VideoMetadata,
   type VideoWriter,
 } from '../video';
 import type { EngineDevice } from './device';
@@ -61,7 +61,9 @@ import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
-/** Most bytes of the picture of a video of the API. */
+type Pictures = NonNullable<GenerationResult['pictures']>;
+
+/** Most bytes of the frame that is the poster of a video of the API. */
 const mostPosterBytes = 150_000;
 
 /** What one run is given by its engine. */
@@ -185,22 +187,7 @@ export class Generation {
       ...context.frameSteps.map((make) => make(steps)),
       ...safety.steps,
     ]);
-    const { licence } = model.manifest;
-    const holdsImage = options.imageInFile && !isServedVideo(videoFileOf(request));
-    const metadata = {
-      ...request,
-      backend: device.backend,
-      framing: options.framing,
-      startImage: holdsImage ? await jpegOf(still) : undefined,
-      // Always there with an end image, so that the file says that it had one.
-      lastFraming: last?.framing,
-      lastImage: holdsImage && last ? await jpegOf(last) : undefined,
-      loraFiles: await loraFilesOf(request.loras),
-      promptOptimization: optimisation,
-      licence,
-      applied,
-      createdAt: new Date().toISOString(),
-    };
+    const loraFiles = await recordsOf(request.loras);
     const saving: RunSaving = {
       storage,
       promptOptimization: optimisation,
@@ -210,7 +197,9 @@ export class Generation {
     };
     const isServed = isServedVideo(videoFileOf(request));
     const middle = framesInFile(frames, parameters) >> 1;
-    const picture: { poster?: Blob } = {};
+    const pictures: { -readonly [Name in keyof Pictures]: Pictures[Name] } = {};
+    if (isServed) pictures.image = await jpegOf(inFrame(still, delivered));
+    if (isServed && last) pictures.last_image = await jpegOf(inFrame(last, delivered));
     let added = 0;
     let writer: VideoWriter | undefined;
     let finisher: Finisher | undefined;
@@ -218,7 +207,6 @@ export class Generation {
       const output = await createVideoWriter({
         ...format,
         frames: framesInFile(frames, parameters),
-        metadata: createVideoMetadata(metadata),
         encoder: options.encoder ?? 'auto',
       });
       writer = output;
@@ -237,7 +225,7 @@ export class Generation {
             const poster = await toSmallJpeg({ ...format, data }, mostPosterBytes).catch(
               () => null,
             );
-            if (poster) picture.poster = poster;
+            if (poster) pictures.poster = poster;
           }
           added += 1;
           await output.add(planes);
@@ -277,17 +265,27 @@ export class Generation {
       );
       const written = await finishing.end();
       const verdict = await safety.verdict();
-      if (verdict.status === 'flagged') requireNoChild('video', texts);
+      if (verdict.status === 'flagged') {
+        requireNoChild('video', texts);
+        delete pictures.poster;
+      }
       this.#phase('finish');
-      const video = await output.finish(
-        written,
-        createVideoMetadata({ ...metadata, safety: verdict }),
-      );
+      const video = await output.finish(written);
+      const made: MadeVideo = {
+        applied,
+        backend: device.backend,
+        frames: written,
+        frameRate: format.frameRate,
+        licence: model.manifest.licence,
+        ...(loraFiles.length > 0 && { loraFiles }),
+        safety: verdict,
+        ...(optimisation && { promptOptimization: optimisation }),
+      };
       const findings = await chain.finish();
       const videoFile = videoFileOf(request);
       signal.throwIfAborted();
       await writeVideo(videoFile, video).catch((thrown: unknown) => {
-        report({ type: 'unsaved-video', video });
+        report({ type: 'unsaved-video', video, made });
         throw thrown;
       });
       // A refined video has taken the place of the earlier one.
@@ -302,25 +300,22 @@ export class Generation {
       await context.kernels.succeeded(backend);
       const kernels = context.kernels.recordOf(backend);
       return {
+        ...made,
         videoFile,
         videoBytes: video.size,
-        ...(verdict.status !== 'flagged' && picture),
+        ...(isServed && { pictures }),
         size: parameters.size,
-        ...format,
-        frames: written,
+        width: format.width,
+        height: format.height,
         seed: parameters.seed,
         model: request.model,
         profile: request.profile,
-        applied,
-        backend: device.backend,
         ...(kernels && { kernels }),
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,
         ...(result.resumes > 0 && { resumes: result.resumes }),
         memory: result.memory,
         ...(result.colours.length > 0 && { colours: result.colours }),
-        safety: verdict,
-        ...(optimisation && { promptOptimization: optimisation }),
         ...(Object.keys(findings).length > 0 ? { findings } : {}),
         timings: this.#clock.stop(),
       };
@@ -368,14 +363,15 @@ function inFrame({ pixels, framing }: Still, frame: PixelSize, video?: PixelSize
   return { data: frameImage(pixels, framing, frame, video), width, height };
 }
 
-/** An image for the file: a JPEG in base64, without the camera's metadata. */
-async function jpegOf({ pixels }: Still): Promise<string> {
-  const jpeg = await toSmallJpeg(pixels, maxStartImageBytes);
-  return base64(new Uint8Array(await jpeg.arrayBuffer()));
+/** An image as it lies in the frame, for others: nothing is in it but the pixels. */
+function jpegOf({ data, width, height }: Frame): Promise<Blob> {
+  const size = { width, height };
+  const pixels = { ...size, data: new FrameScaler(size, size).scale(data) };
+  return toSmallJpeg(pixels, maxStartImageBytes);
 }
 
-/** The SHA-256 of each LoRA file, with its source. */
-function loraFilesOf(loras: readonly LoraFile[]): Promise<VideoMetadata['lora_files'] & object> {
+/** What tells the LoRA files from others. */
+function recordsOf(loras: readonly LoraFile[]): Promise<LoraRecord[]> {
   return Promise.all(
     loras.map(async ({ file, source }) => {
       const sha256 = await fileSha256(file);

@@ -1,6 +1,5 @@
-import type { EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
+import type { CheckRequest, EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
 import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
-import type { Backend } from '../contract/prediction';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import type { Safety } from '../contract/safety';
 import { createWorkerClient, type WorkerClient } from './worker-client';
@@ -96,12 +95,10 @@ async function untilAdapter(client: EngineClient, signal: AbortSignal): Promise<
 /** Checks a finished video; ends as {@link runEngine} does. */
 export function checkVideo(
   client: EngineClient,
-  video: { readonly videoFile: string; readonly model: string; readonly backend: Backend },
+  request: CheckRequest,
   signal: AbortSignal,
 ): Promise<Safety> {
-  return withEngine(client, signal, (api) =>
-    api.check(video.videoFile, video.model, video.backend),
-  );
+  return withEngine(client, signal, (api) => api.check(request));
 }
 
 /** Enlarges a finished video or adds frames between its frames; ends as {@link runEngine} does. */

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createVideoMetadata } from '../video/metadata';
 import { createRgbaWriter } from '../video/testing/i420';
 import { KinoraDatabase } from './database';
 import { savePoster } from './poster';
@@ -30,8 +29,7 @@ async function completed() {
 /** A video whose first frames are blue, then yellow from a third of its length on. */
 async function colouredVideo(): Promise<Blob> {
   const [width, height, frames] = [640, 352, 12];
-  const metadata = createVideoMetadata(newPrediction());
-  const writer = await createRgbaWriter({ width, height, frames, frameRate: 24, metadata });
+  const writer = await createRgbaWriter({ width, height, frames, frameRate: 24 });
   for (let frame = 0; frame < frames; frame++) {
     const pixel = frame < 4 ? [0, 0, 255, 255] : [255, 255, 0, 255];
     await writer.add(new Uint8ClampedArray(width * height * 4).map((_, at) => pixel[at % 4] ?? 0));

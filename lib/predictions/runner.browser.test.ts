@@ -240,7 +240,9 @@ test('a finished video is checked later; one that is refused then is deleted wit
   const { signal } = new AbortController();
   const safety = await runner.check(id, signal);
   expect(safety).toMatchObject({ status: 'clear', score: 0.25 });
-  expect(engine.checked).toEqual([end.result.videoFile]);
+  expect(engine.checked).toMatchObject([
+    { videoFile: end.result.videoFile, prompts: [end.parameters.prompt, ''] },
+  ]);
   expect(await store.get(id)).toEqual({ ...end, result: { ...end.result, safety } });
 
   engine.checkError = new KinoraError('PROMPT_REFUSED');

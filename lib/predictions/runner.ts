@@ -23,6 +23,7 @@ import { recoverInterrupted, removeUnusedVideos, sweep, watchRuns } from './swee
 import { makeThumbnail } from './thumbnail';
 
 type OnProgress = (event: ProgressEvent) => void;
+type UnsavedVideo = Extract<ProgressEvent, { type: 'unsaved-video' }>;
 
 /** How long the scripts of a page may go on when it is left, in milliseconds: until the next page answers. */
 const leavingMs = 10_000;
@@ -34,7 +35,7 @@ const leavingMs = 10_000;
 export class Runner {
   readonly #run = new CurrentRun();
   /** Finished videos that could not be stored, by the id of their predictions. */
-  readonly #unsavedVideos = new Map<string, Blob>();
+  readonly #unsavedVideos = new Map<string, UnsavedVideo>();
   readonly getSnapshot = this.#run.getSnapshot;
   readonly subscribe = this.#run.subscribe;
   /** Pending while this page is being left; resolves if it is still there after {@link leavingMs}. */
@@ -202,10 +203,12 @@ export class Runner {
   async check(id: string, signal: AbortSignal): Promise<Safety> {
     const prediction = await this.store.get(id);
     if (prediction?.status !== 'completed') throw new KinoraError('VIDEO_UNREADABLE');
-    const { model, backend, result } = prediction;
+    const { model, backend, parameters, result } = prediction;
+    const { videoFile, promptOptimization } = result;
+    const prompts = [parameters.prompt, promptOptimization?.text ?? ''];
     try {
       const safety = await withGpu(
-        () => checkVideo(this.engine, { videoFile: result.videoFile, model, backend }, signal),
+        () => checkVideo(this.engine, { videoFile, model, prompts, backend }, signal),
         () => undefined,
         signal,
       );
@@ -236,7 +239,7 @@ export class Runner {
   }
 
   /** The finished video of a prediction that could not be stored; it is in the memory of this page only. */
-  unsavedVideo(id: string): Blob | undefined {
+  unsavedVideo(id: string): UnsavedVideo | undefined {
     return this.#unsavedVideos.get(id);
   }
 
@@ -400,7 +403,7 @@ export class Runner {
       this.#run.apply({ type: 'progress', event });
       this.#noteCheckpoint(request.id, event);
       if (event.type === 'unsaved-video' && request.continuation !== 'refine') {
-        this.#unsavedVideos.set(request.id, event.video);
+        this.#unsavedVideos.set(request.id, event);
       }
       onProgress?.(event);
     };

@@ -1,7 +1,6 @@
 /** @module-tag full */
 import type { FFmpeg as FFmpegClass } from '@ffmpeg/ffmpeg';
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { continuationImage } from './continuation';
 import { coverCrop } from './cover-crop';
@@ -17,12 +16,6 @@ import { FrameScaler } from './frame-scaler';
 import { readFrame, readFrames } from './frames';
 import { decodeImage, type Pixels } from './image';
 import { inspectVideo } from './inspect';
-import {
-  createVideoMetadata,
-  joinMetadata,
-  readVideoMetadata,
-  type VideoMetadata,
-} from './metadata';
 import { createRgbaWriter } from './testing/i420';
 import { packetsOf } from './testing/packets';
 
@@ -30,29 +23,6 @@ const frameRate = 24;
 const [width, height] = [160, 96];
 /** A key frame comes every 2 seconds. */
 const keyInterval = 48;
-
-function metadataOf(seed: number, safety?: 'clear' | 'flagged'): VideoMetadata {
-  return createVideoMetadata({
-    id: String(seed),
-    model: 'tiny',
-    profile: 'standard',
-    backend: 'wasm',
-    parameters: parseParameters({ prompt: `boat ${seed}`, seed }),
-    createdAt: '2026-01-02T03:04:05.678Z',
-    ...(safety && {
-      safety: {
-        status: safety,
-        reason: null,
-        score: 0.5,
-        input: null,
-        frames: [],
-        threshold: 0.5,
-        model: 'owner/checker',
-        sha256: null,
-      },
-    }),
-  });
-}
 
 /** Grey that tells which frame of the joined video it is. */
 const levelOf = (frame: number) => 40 + ((frame * 37) % 180);
@@ -64,7 +34,6 @@ async function make(first: number, frames: number, size = width): Promise<Blob> 
     height,
     frameRate,
     frames,
-    metadata: metadataOf(first),
     encoder: 'webcodecs',
   });
   const frame = new Uint8ClampedArray(size * height * 4).fill(90);
@@ -123,12 +92,7 @@ function cut(from: number, to: number): readonly VideoPiece[] {
 test('a video and its continuation are joined without encoding them again', async () => {
   const total = joinedFrames(parts);
   const frames: number[] = [];
-  const metadata = joinMetadata([
-    { metadata: metadataOf(0, 'clear'), from: 0, to: 60 },
-    { metadata: metadataOf(60, 'flagged'), from: 0, to: 61 },
-  ]);
   const { video, copied } = await cutVideo(cut(0, total), {
-    metadata,
     onFrame: (frame) => frames.push(frame),
   });
   expect(copied).toBe(true);
@@ -138,25 +102,13 @@ test('a video and its continuation are joined without encoding them again', asyn
     ...(await packetsOf(second)),
   ]);
   await expectFrames(video, 0, 121);
-  // What is dropped on the page restores the first request; a flag of any part stays.
-  expect(await readVideoMetadata(video)).toMatchObject({
-    id: '0',
-    prompt: 'boat 0',
-    seed: 0,
-    safety: { status: 'flagged' },
-    parts: [
-      { id: '0', prompt: 'boat 0', seed: 0, from: 0, to: 60 },
-      { id: '60', prompt: 'boat 60', seed: 60, from: 0, to: 61 },
-    ],
-  });
 });
 
 test('a cut at a key frame copies; one between key frames is exact all the same', async () => {
-  const metadata = metadataOf(0);
-  const atKey = await cutVideo(cut(keyInterval, 58), { metadata });
+  const atKey = await cutVideo(cut(keyInterval, 58), {});
   expect(atKey.copied).toBe(true);
   await expectFrames(atKey.video, keyInterval, 58);
-  const between = await cutVideo(cut(17, 97), { metadata });
+  const between = await cutVideo(cut(17, 97), {});
   expect(between.copied).toBe(false);
   await expectFrames(between.video, 17, 97);
 });
@@ -171,7 +123,6 @@ async function reasonFor(pieces: readonly VideoPiece[]) {
 }
 
 test('what a cut will do is known before it', async () => {
-  const metadata = metadataOf(0);
   const wide = { file: await make(0, 5, 192), from: 0, to: 5 };
   const reordered = { file: await withBFrames(10), from: 0, to: 10 };
   expect(await reasonFor(cut(0, 121))).toBe(null);
@@ -180,7 +131,7 @@ test('what a cut will do is known before it', async () => {
   expect(await reasonFor([...cut(0, 5), wide])).toBe('configuration');
   expect(await reasonFor([reordered])).toBe('order');
   // Even a cut at the end, which copies what other encoders have made.
-  const { copied, video } = await cutVideo([{ ...reordered, to: 7 }], { metadata });
+  const { copied, video } = await cutVideo([{ ...reordered, to: 7 }], {});
   expect(copied).toBe(false);
   expect((await inspectVideo(video)).frames).toBe(7);
 });
@@ -212,13 +163,11 @@ async function withBFrames(frames: number): Promise<Blob> {
 }
 
 test('videos of different sizes are refused, and an abort ends it', async () => {
-  const metadata = metadataOf(0);
   const wide = { file: await make(0, 2, 192), from: 0, to: 2 };
-  const refused = await failureOf(cutVideo([...cut(0, 5), wide], { metadata }));
+  const refused = await failureOf(cutVideo([...cut(0, 5), wide], {}));
   expect(refused).toMatchObject({ code: 'VIDEO_UNREADABLE', message: /differ in size/ });
   const abort = new AbortController();
   const ended = cutVideo(cut(17, 97), {
-    metadata,
     signal: abort.signal,
     onFrame: (frame) => frame === 5 && abort.abort(),
   });
@@ -233,9 +182,8 @@ afterEach(() => {
 test('without an encoder, cuts at key frames still work, and others say what to do', async () => {
   const odd = { file: await make(0, 61, 176), from: 0, to: 50 };
   Reflect.deleteProperty(globalThis, 'VideoEncoder');
-  const metadata = metadataOf(0);
-  expect((await cutVideo([odd], { metadata })).copied).toBe(true);
-  const failure = await failureOf(cutVideo([{ ...odd, from: 3 }], { metadata }));
+  expect((await cutVideo([odd], {})).copied).toBe(true);
+  const failure = await failureOf(cutVideo([{ ...odd, from: 3 }], {}));
   expect(failure).toMatchObject({ code: 'ENCODER_FAILED', remedy: /whole 2 seconds/ });
 });
 
@@ -259,7 +207,6 @@ test('a continuation starts as the last frame was: not enlarged, not shifted, in
     ...size,
     frameRate,
     frames: 1,
-    metadata: metadataOf(0),
     encoder: 'webcodecs',
   });
   await writer.add(picture.data);

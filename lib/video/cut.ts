@@ -14,7 +14,6 @@ import {
 import { KinoraError, toKinoraError } from '../contract';
 import { sameBytes, toBytes } from './bytes';
 import { inspectVideo, type VideoFacts } from './inspect';
-import { toMetadataTags, type VideoMetadata } from './metadata';
 import { createH264Source, isEncoderSupported } from './webcodecs-encoder';
 
 /** Frames of a video file. */
@@ -97,7 +96,7 @@ export function encodingReason(
 }
 
 /**
- * Writes frames of one or more videos as one MP4. They are copied where each piece starts with a key frame
+ * Writes frames of one or more videos as one MP4 without tags. They are copied where each piece starts with a key frame
  * and all have the same decoder configuration; otherwise all are encoded again.
  *
  * @param pieces of videos with the same size and frame rate
@@ -107,7 +106,6 @@ export function encodingReason(
 export async function cutVideo(
   pieces: readonly VideoPiece[],
   options: {
-    readonly metadata: VideoMetadata;
     readonly signal?: AbortSignal;
     /** Frames that are written so far. */
     readonly onFrame?: (frames: number) => void;
@@ -132,8 +130,6 @@ export async function cutVideo(
     const copied = encodingReason(opened) === null;
     const writer = copied ? copyingWriter() : await encodingWriter(format);
     output.addVideoTrack(writer.source, { frameRate });
-    const inAll = opened.reduce((sum, { from, to }) => sum + to - from, 0);
-    output.setMetadataTags(toMetadataTags(options.metadata, inAll / frameRate));
     await output.start();
     let frames = 0;
     const next = () => {

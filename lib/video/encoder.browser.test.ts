@@ -8,23 +8,12 @@ import {
   VideoSampleSink,
 } from 'mediabunny';
 import { afterEach, describe, expect, test } from 'vitest';
-import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { toBytes } from './bytes';
 import type { VideoWriterOptions } from './encoder';
 import { inspectVideo } from './inspect';
-import { createVideoMetadata, readVideoMetadata } from './metadata';
 import { createRgbaWriter } from './testing/i420';
 import type { WorkerAnswer, WorkerTask } from './testing/worker';
-
-const metadata = createVideoMetadata({
-  id: '0123456789abcdef0123456789abcdef',
-  model: 'tiny',
-  profile: 'standard',
-  backend: 'webgpu',
-  parameters: parseParameters({ prompt: 'A red fox in the snow', seed: 7 }),
-  createdAt: '2026-01-02T03:04:05.678Z',
-});
 
 function optionsFor(
   width: number,
@@ -32,7 +21,7 @@ function optionsFor(
   frames: number,
   encoder: 'auto' | 'webcodecs' | 'ffmpeg',
 ): VideoWriterOptions {
-  return { width, height, frames, frameRate: 24, metadata, encoder };
+  return { width, height, frames, frameRate: 24, encoder };
 }
 
 const patches = [
@@ -150,7 +139,6 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', { tags: ['full'] }, (encod
     expect(facts).toMatchObject({ width, height, frames, frameRate: 24, fastStart: true });
     expect(facts.codec).toMatch(/^avc1\./);
     expect(facts.durationSeconds).toBeCloseTo(frames / 24, 3);
-    expect(await readVideoMetadata(video)).toEqual(metadata);
     await expectPainted(video, frames);
   });
 

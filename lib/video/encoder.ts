@@ -1,8 +1,7 @@
-import { BufferTarget, type MetadataTags, Mp4OutputFormat, Output } from 'mediabunny';
+import { BufferTarget, Mp4OutputFormat, Output } from 'mediabunny';
 import { KinoraError } from '../contract';
 import { appUrl } from '../contract/site';
 import { FfmpegEncoder } from './ffmpeg-encoder';
-import { toMetadataTags, type VideoMetadata } from './metadata';
 import { type FrameEncoder, isEncoderSupported, WebCodecsEncoder } from './webcodecs-encoder';
 import { i420Bytes } from './yuv';
 
@@ -16,7 +15,6 @@ export interface VideoWriterOptions {
   readonly frameRate: number;
   /** Number of frames. */
   readonly frames: number;
-  readonly metadata: VideoMetadata;
   /** `auto` takes WebCodecs where the browser can encode H.264 in this size, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
   /** Where the files of ffmpeg are served; `/ffmpeg/` of this origin by default. */
@@ -36,13 +34,12 @@ export interface VideoWriter {
    */
   add(planes: Uint8Array): Promise<void>;
   /**
-   * Completes the video: H.264 in an MP4 with its index in front.
+   * Completes the video: H.264 in an MP4 with its index in front, and without tags.
    *
    * @param frames number of frames; fewer than announced where a run was finished early
-   * @param metadata in the place of the announced ones, where more is known now
    * @throws KinoraError `ENCODER_FAILED`, also if another number of frames was added
    */
-  finish(frames?: number, metadata?: VideoMetadata): Promise<Blob>;
+  finish(frames?: number): Promise<Blob>;
   /** Cancels the video and frees everything; does nothing after the end. */
   cancel(): Promise<void>;
 }
@@ -64,20 +61,18 @@ export async function createVideoWriter(options: VideoWriterOptions): Promise<Vi
   if (!Number.isInteger(frames) || frames < 1) throw new TypeError(`A video of ${frames} frames.`);
 
   const encoder = await startEncoder(options);
-  const tags = toMetadataTags(options.metadata, frames / frameRate);
   const output = new Output({
     format: new Mp4OutputFormat({ fastStart: 'in-memory' }),
     target: new BufferTarget(),
   });
   try {
     output.addVideoTrack(encoder.source, { frameRate });
-    output.setMetadataTags(tags);
     await output.start();
   } catch (thrown) {
     encoder.close();
     throw encoderError(thrown);
   }
-  return new Mp4Writer(options, encoder, output, tags);
+  return new Mp4Writer(options, encoder, output);
 }
 
 async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> {
@@ -103,13 +98,11 @@ async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> 
   }
 }
 
-/** The muxer behind both encoders: it writes index, colours and metadata. */
+/** The muxer behind both encoders: it writes index and colours. */
 class Mp4Writer implements VideoWriter {
   readonly #options: VideoWriterOptions;
   readonly #encoder: FrameEncoder;
   readonly #output: Output<Mp4OutputFormat, BufferTarget>;
-  /** The muxer reads this object when it writes the index, which is at the end. */
-  readonly #tags: MetadataTags;
   #frames = 0;
   /** Why no more frames are accepted; null before the end. */
   #ended: KinoraError | null = null;
@@ -118,12 +111,10 @@ class Mp4Writer implements VideoWriter {
     options: VideoWriterOptions,
     encoder: FrameEncoder,
     output: Output<Mp4OutputFormat, BufferTarget>,
-    tags: MetadataTags,
   ) {
     this.#options = options;
     this.#encoder = encoder;
     this.#output = output;
-    this.#tags = tags;
   }
 
   get encoder(): 'webcodecs' | 'ffmpeg' {
@@ -143,14 +134,12 @@ class Mp4Writer implements VideoWriter {
     });
   }
 
-  async finish(frames = this.#options.frames, metadata?: VideoMetadata): Promise<Blob> {
+  async finish(frames = this.#options.frames): Promise<Blob> {
     return this.#guard(async () => {
       if (this.#frames !== frames) {
         throw new Error(`it got ${this.#frames} of ${frames} frames`);
       }
       await this.#encoder.flush();
-      const { frameRate } = this.#options;
-      if (metadata) Object.assign(this.#tags, toMetadataTags(metadata, frames / frameRate));
       await this.#output.finalize();
       // An encoder may drop frames when it is too slow; the video would then play too fast.
       if (this.#encoder.packets !== frames) {

@@ -1,12 +1,10 @@
 import { BlobSource, Input, MP4, VideoSampleSink, WEBM } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
-import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { coverCrop } from './cover-crop';
 import { canExport, exportFormats, exportVideo } from './export-video';
 import { FrameScaler } from './frame-scaler';
 import { decodeImage } from './image';
-import { createVideoMetadata } from './metadata';
 import { toPalette } from './palette';
 import { createRgbaWriter } from './testing/i420';
 
@@ -18,17 +16,8 @@ let video: Blob;
 /** The grey of a frame. */
 const greyOf = (frame: number) => 40 + 15 * frame;
 
-const metadata = createVideoMetadata({
-  id: 'boat',
-  model: 'tiny',
-  profile: 'standard',
-  backend: 'wasm',
-  parameters: parseParameters({ prompt: 'a boat', seed: 1 }),
-  createdAt: '2026-01-02T03:04:05.678Z',
-});
-
 beforeAll(async () => {
-  const writer = await createRgbaWriter({ width, height, frames, frameRate, metadata });
+  const writer = await createRgbaWriter({ width, height, frames, frameRate });
   for (let frame = 0; frame < frames; frame++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(greyOf(frame)));
   }
@@ -103,7 +92,7 @@ test.each(['aurora', 'balloons', 'lighthouse', 'street'])(
     const pixels = await decodeImage(await photo.blob());
     const size = { width: 1280, height: 720 };
     const frame = new FrameScaler(size, size).scale(coverCrop(pixels, size.width, size.height));
-    const writer = await createRgbaWriter({ ...size, frames: 1, frameRate, metadata });
+    const writer = await createRgbaWriter({ ...size, frames: 1, frameRate });
     await writer.add(frame);
     const still = await writer.finish();
     const gif = await createImageBitmap(await exportVideo(still, 'gif', options()));

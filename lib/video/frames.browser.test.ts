@@ -9,10 +9,8 @@ import {
   Output,
 } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
-import { parseParameters } from '../contract';
 import { readFrame } from './frames';
 import type { Pixels } from './image';
-import { createVideoMetadata } from './metadata';
 import { createRgbaWriter } from './testing/i420';
 
 const [width, height] = [160, 96];
@@ -22,15 +20,7 @@ const below: Color = [50, 60, 210];
 let video: Blob;
 
 beforeAll(async () => {
-  const metadata = createVideoMetadata({
-    id: 'a',
-    model: 'tiny',
-    profile: 'standard',
-    backend: 'wasm',
-    parameters: parseParameters({ prompt: 'boat', seed: 7 }),
-    createdAt: '2026-01-02T03:04:05.678Z',
-  });
-  const writer = await createRgbaWriter({ width, height, frameRate: 24, frames: 1, metadata });
+  const writer = await createRgbaWriter({ width, height, frameRate: 24, frames: 1 });
   const frame = new Uint8ClampedArray(width * height * 4);
   for (let at = 0; at < frame.length; at += 4) {
     frame.set([...(at < frame.length / 2 ? above : below), 255], at);

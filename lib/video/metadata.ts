@@ -1,26 +1,34 @@
-import { BlobSource, Input, type MetadataTags, MP4 } from 'mediabunny';
+import {
+  BlobSource,
+  BufferTarget,
+  Conversion,
+  Input,
+  type MetadataTags,
+  MP4,
+  Mp4OutputFormat,
+  Output,
+} from 'mediabunny';
 import { z } from 'zod';
 import { version } from '../../package.json';
 import {
-  type Applied,
   appliedSchema,
-  type Backend,
   backends,
-  type Framing,
+  centred,
   framingSchema,
   KinoraError,
-  type PromptOptimization,
+  type LoraRecord,
+  type MadeVideo,
   parametersSchema,
   profileNames,
   promptOptimizationSchema,
-  type Safety,
   safetySchema,
+  type VideoPart,
 } from '../contract';
-import type { RunRequest } from '../contract/run';
-import { sharedRequestSchema } from '../contract/v3/share';
+import type { RunOptions, RunRequest } from '../contract/run';
+import { type SharedRequest, sharedRequestSchema } from '../contract/v3/share';
 
 /** A part of a video that was cut or joined, and what it was made of. */
-const partSchema = z.object({
+const partSchema: z.ZodType<VideoPart> = z.object({
   id: z.string().min(1),
   prompt: z.string(),
   seed: z.number(),
@@ -34,16 +42,14 @@ export const maxStartImageBytes = 200_000;
 
 const startImageSchema = z.base64().max(Math.ceil(maxStartImageBytes / 3) * 4);
 
-/** What tells one LoRA file from others, and where it is found. */
-const loraFileSchema = z.object({
+const loraFileSchema: z.ZodType<LoraRecord> = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  /** An address; absent for a file of the device that made the video. */
   source: z.string().optional(),
 });
 
 /**
  * How a video was made: the request's parameters under their own names, model, backend and time, and what
- * the safety checker found. Stored as JSON in the MP4's comment. `prompt` is what was sent; where an
+ * the safety checker found. JSON in the MP4's comment once the file has left the browser. `prompt` is what was sent; where an
  * optimisation was asked for, `prompt_optimization.text` is what the model was given.
  */
 const videoMetadataSchema = parametersSchema.extend({
@@ -86,26 +92,23 @@ const videoMetadataSchema = parametersSchema.extend({
 });
 export type VideoMetadata = z.output<typeof videoMetadataSchema>;
 
-/** The metadata of a prediction's video. */
+/** A finished video, as its row has it. */
+export interface FinishedVideo extends RunRequest {
+  readonly id: string;
+  readonly createdAt: string;
+  readonly result: MadeVideo;
+  readonly parts?: readonly VideoPart[];
+}
+
+/** The images of a request that a file is to hold, JPEGs in base64. */
+export type FileImages = Pick<VideoMetadata, 'start_image' | 'last_image'>;
+
+/** What the file of a video tells when it leaves the browser. */
 export function createVideoMetadata(
-  prediction: Omit<RunRequest, 'options'> & {
-    readonly id: string;
-    readonly backend: Backend;
-    readonly createdAt: string;
-    readonly licence?: VideoMetadata['licence'];
-    readonly framing?: Framing | undefined;
-    readonly startImage?: string | undefined;
-    readonly lastFraming?: Framing | undefined;
-    readonly lastImage?: string | undefined;
-    readonly loraFiles?: VideoMetadata['lora_files'];
-    readonly applied?: Applied;
-    readonly safety?: Safety;
-    readonly promptOptimization?: PromptOptimization | null;
-  },
+  { id, model, profile, parameters, options, createdAt, result, parts }: FinishedVideo,
+  images: FileImages = {},
 ): VideoMetadata {
-  const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { licence, framing, startImage, lastFraming, lastImage } = prediction;
-  const { loraFiles, applied, safety, promptOptimization } = prediction;
+  const { backend, licence, loraFiles, applied, safety, promptOptimization } = result;
   return {
     app: 'kinora',
     version,
@@ -116,25 +119,30 @@ export function createVideoMetadata(
     created_at: createdAt,
     ...parameters,
     ...(licence && { licence }),
-    ...(framing && { framing }),
-    ...(startImage !== undefined && { start_image: startImage }),
-    ...(lastFraming && { last_framing: lastFraming }),
-    ...(lastImage !== undefined && { last_image: lastImage }),
-    ...(loraFiles?.length && { lora_files: loraFiles }),
+    ...framingsOf(options),
+    ...images,
+    ...(loraFiles?.length && { lora_files: [...loraFiles] }),
     ...(applied && { applied }),
     ...(safety && { safety }),
     ...(promptOptimization && { prompt_optimization: promptOptimization }),
+    ...(parts && { parts: [...parts] }),
   };
 }
 
-/**
- * The tags of the MP4: the JSON as comment, and readable ones for other players.
- *
- * @param seconds length of the file
- */
-export function toMetadataTags(metadata: VideoMetadata, seconds: number): MetadataTags {
+/** How the images lie in the frame. That of the end image says that there was one. */
+function framingsOf({ framing, lastImage }: RunOptions) {
+  return {
+    ...(framing && { framing }),
+    ...(lastImage && { last_framing: lastImage.framing ?? centred }),
+  };
+}
+
+/** The tags of a file that its owner keeps: the JSON as comment, and readable ones for other players. */
+export function toMetadataTags(video: FinishedVideo, images: FileImages = {}): MetadataTags {
+  const metadata = createVideoMetadata(video, images);
   const { model, profile, seed, size, parts } = metadata;
-  const duration = parts ? seconds.toFixed(2) : metadata.duration;
+  const { frames, frameRate } = video.result;
+  const duration = parts ? (frames / frameRate).toFixed(2) : metadata.duration;
   const steps = metadata.applied?.steps ?? metadata.num_inference_steps;
   return {
     title: shorten(metadata.prompt, 120),
@@ -145,52 +153,56 @@ export function toMetadataTags(metadata: VideoMetadata, seconds: number): Metada
   };
 }
 
-/**
- * The metadata of a video that is cut and joined of others: those of the first one with a list of the parts,
- * and the least favourable verdict of all.
- */
-export function joinMetadata(
-  parts: readonly {
-    readonly metadata: VideoMetadata;
-    readonly from: number;
-    readonly to: number;
-  }[],
-): VideoMetadata {
-  const [first] = parts;
-  if (!first) throw new TypeError('A video of no parts.');
-  const severity = ['clear', 'off', 'unverified', 'flagged'] as const;
-  const rank = ({ safety }: VideoMetadata) => severity.indexOf(safety?.status ?? 'off');
-  const worst = parts.reduce((a, b) => (rank(b.metadata) > rank(a.metadata) ? b : a));
-  const { safety: _, ...metadata } = first.metadata;
+/** The tags of a file for others: what is shown of the request, and its images where they are. */
+export function toSharedTags(
+  request: SharedRequest,
+  options: RunOptions,
+  images: FileImages | null,
+): MetadataTags {
+  const { prompt, seed, size, duration, num_inference_steps: steps } = request.parameters;
+  const shown: SharedTags = {
+    app: 'kinora',
+    shared: { ...request, image: false },
+    ...(images && { ...framingsOf(options), ...images }),
+  };
   return {
-    ...metadata,
-    ...(worst.metadata.safety && { safety: worst.metadata.safety }),
-    parts: parts.map(({ metadata: { id, prompt, seed }, from, to }) => ({
-      id,
-      prompt,
-      seed,
-      from,
-      to,
-    })),
+    ...(prompt !== undefined && { title: shorten(prompt, 120) }),
+    ...(request.profile && {
+      description: `${request.profile}, seed ${seed}, ${steps} steps, ${size}, ${duration} s`,
+    }),
+    comment: JSON.stringify(shown),
+    raw: { '©too': 'Kinora' },
   };
 }
 
 /**
- * Reads back how a video was made, so that a request can be restored from the file.
+ * A copy of a video with tags; its frames are the same bytes. Stored videos have none.
  *
- * @throws KinoraError `VIDEO_UNREADABLE` for anything but an MP4 made by Kinora
+ * @throws KinoraError `VIDEO_UNREADABLE`
  */
-export async function readVideoMetadata(file: Blob): Promise<VideoMetadata> {
-  const input = new Input({ source: new BlobSource(file), formats: [MP4] });
+export async function withTags(video: Blob, tags: MetadataTags): Promise<Blob> {
+  const input = new Input({ source: new BlobSource(video), formats: [MP4] });
+  const target = new BufferTarget();
+  const output = new Output({ format: new Mp4OutputFormat({ fastStart: 'in-memory' }), target });
   try {
-    const { comment } = await input.getMetadataTags();
-    if (comment === undefined) throw new Error('The video has no comment.');
-    return videoMetadataSchema.parse(JSON.parse(comment));
+    await (await Conversion.init({ input, output, tags })).execute();
+    return new Blob([target.buffer ?? ''], { type: 'video/mp4' });
   } catch (cause) {
     throw new KinoraError('VIDEO_UNREADABLE', undefined, { cause });
   } finally {
     input.dispose();
   }
+}
+
+/**
+ * Reads back how a video was made, so that a request can be restored from the file.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE` for anything but an MP4 that Kinora wrote tags into
+ */
+export async function readVideoMetadata(file: Blob): Promise<VideoMetadata> {
+  const { data, error } = videoMetadataSchema.safeParse(await readComment(file));
+  if (data) return data;
+  throw new KinoraError('VIDEO_UNREADABLE', undefined, { cause: error });
 }
 
 const sharedTagsSchema = z.object({
@@ -201,15 +213,20 @@ const sharedTagsSchema = z.object({
   last_image: startImageSchema.optional(),
   last_framing: framingSchema.optional(),
 });
-/** What a copy that was made to be shared tells (`publicCopy`): of the request what is shown. */
+/** What a copy that was made to be shared tells: of the request what is shown. */
 export type SharedTags = z.output<typeof sharedTagsSchema>;
 
 /** The tags of a copy that was made to be shared; null in any other file. */
 export async function readSharedTags(file: Blob): Promise<SharedTags | null> {
+  return sharedTagsSchema.safeParse(await readComment(file)).data ?? null;
+}
+
+/** The JSON in the comment of an MP4; null for what has none. */
+async function readComment(file: Blob): Promise<unknown> {
   const input = new Input({ source: new BlobSource(file), formats: [MP4] });
   try {
     const { comment = 'null' } = await input.getMetadataTags();
-    return sharedTagsSchema.safeParse(JSON.parse(comment)).data ?? null;
+    return JSON.parse(comment);
   } catch {
     // A file that cannot be read carries no settings.
     return null;

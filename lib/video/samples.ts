@@ -5,14 +5,8 @@ const maxBoxes = 16;
 /** Sample entries of H.264, parameter sets outside or inside of the samples (ISO/IEC 14496-15, 5.4). */
 const allowedEntries = ['avc1', 'avc3'];
 
-/** Bytes that are read by ranges: a `Blob`, or what a store holds. */
-export interface ByteSource {
-  readonly size: number;
-  slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> };
-}
-
 /** A range of bytes; `end` is the byte after the last one. */
-export interface ByteRange {
+interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
@@ -20,16 +14,6 @@ export interface ByteRange {
 /** One box: its type and the range of its content. */
 interface Box extends ByteRange {
   readonly type: string;
-}
-
-/** Codec and samples of the one track. */
-export interface SampleFacts {
-  readonly codec: string;
-  readonly samples: number;
-  /** The content of the index (`moov`). */
-  readonly index: DataView<ArrayBuffer>;
-  /** Where the samples lie in the file, chunk by chunk. */
-  readonly chunks: readonly ByteRange[];
 }
 
 /**
@@ -40,10 +24,11 @@ export interface SampleFacts {
  *
  * @param file the whole file
  * @param maxSamples more are refused
- * @throws Error with one sentence: no MP4, fragments, not exactly one H.264 video track, or a sample that
+ * @returns the number of samples of the one track
+ * @throws Error with one sentence: no MP4, fragments, tags, not exactly one H.264 video track, or a sample that
  * lies outside the file's media data
  */
-export async function followSamples(file: ByteSource, maxSamples: number): Promise<SampleFacts> {
+export async function followSamples(file: Blob, maxSamples: number): Promise<number> {
   const outer = await outerBoxes(file);
   const indexes = outer.filter(({ type }) => type === 'moov');
   const [index] = indexes;
@@ -55,6 +40,8 @@ export async function followSamples(file: ByteSource, maxSamples: number): Promi
   const view = new DataView(await file.slice(index.start, index.end).arrayBuffer());
   const inner = boxesIn(view, { start: 0, end: view.byteLength });
   if (inner.some(({ type }) => type === 'mvex')) throw new Error('it is in fragments');
+  // A link sends the file as it is stored.
+  if (inner.some(({ type }) => type === 'udta' || type === 'meta')) throw new Error('it has tags');
   const tracks = inner.filter(({ type }) => type === 'trak');
   const [track] = tracks;
   if (!track || tracks.length > 1) throw new Error(`it has ${tracks.length} tracks instead of one`);
@@ -62,15 +49,15 @@ export async function followSamples(file: ByteSource, maxSamples: number): Promi
   const handler = descend(view, track, 'mdia', 'hdlr');
   if (letters(view, handler.start + 8) !== 'vide') throw new Error('its track is no video');
   const table = descend(view, track, 'mdia', 'minf', 'stbl');
-  const codec = sampleEntry(view, descend(view, table, 'stsd'));
+  checkSampleEntry(view, descend(view, table, 'stsd'));
   const sizes = sampleSizes(view, descend(view, table, 'stsz'), maxSamples);
   // A chunk has at least one sample, and a run at least one chunk.
   const offsets = chunkOffsets(view, table, sizes.length);
-  const chunks = placesOf(sizes, offsets, samplesPerChunk(view, table, offsets.length), media);
-  return { codec, samples: sizes.length, index: view, chunks };
+  checkPlaces(sizes, offsets, samplesPerChunk(view, table, offsets.length), media);
+  return sizes.length;
 }
 
-async function outerBoxes(file: ByteSource): Promise<Box[]> {
+async function outerBoxes(file: Blob): Promise<Box[]> {
   const boxes: Box[] = [];
   for (let at = 0; at < file.size; ) {
     const view = new DataView(await file.slice(at, at + 16).arrayBuffer());
@@ -99,7 +86,7 @@ function readBox(view: DataView, at: number, offset: number, limit: number): Box
 }
 
 /** The boxes in the content of another one. @throws Error with one sentence */
-export function boxesIn(view: DataView, parent: ByteRange): Box[] {
+function boxesIn(view: DataView, parent: ByteRange): Box[] {
   const boxes: Box[] = [];
   for (let at = parent.start; at < parent.end; ) {
     const box = readBox(view, at, at, parent.end);
@@ -121,13 +108,12 @@ function descend(view: DataView, from: Box, ...path: readonly string[]): Box {
   return box;
 }
 
-function sampleEntry(view: DataView, box: Box): string {
+function checkSampleEntry(view: DataView, box: Box): void {
   if (box.end - box.start < 16 || view.getUint32(box.start + 4) !== 1) {
     throw new Error('it has more than one kind of sample');
   }
   const codec = letters(view, box.start + 12);
   if (!allowedEntries.includes(codec)) throw new Error(`its codec is "${codec}" and not H.264`);
-  return codec;
 }
 
 /** Rows of a table box: a version, a count, then numbers of 4 or 8 bytes. */
@@ -172,14 +158,13 @@ function samplesPerChunk(
   }));
 }
 
-function placesOf(
+function checkPlaces(
   sizes: readonly number[],
   offsets: readonly number[],
   runs: readonly { first: number; samples: number }[],
   media: readonly ByteRange[],
-): ByteRange[] {
+): void {
   if (sizes.length === 0) throw new Error('it has no samples');
-  const places: ByteRange[] = [];
   let sample = 0;
   let run = 0;
   for (const [chunk, start] of offsets.entries()) {
@@ -191,17 +176,10 @@ function placesOf(
     if (!media.some((box) => start >= box.start && end <= box.end)) {
       throw new Error('a sample lies outside of its media data');
     }
-    places.push({ start, end });
     sample += count;
   }
   if (sample !== sizes.length) throw new Error('its index does not place every sample');
   if (sizes.some((size) => size === 0)) throw new Error('it has an empty sample');
-  const bytes = sizes.reduce((sum, size) => sum + size, 0);
-  // A copy of the samples would be larger than the file.
-  if (bytes > media.reduce((sum, { start, end }) => sum + end - start, 0)) {
-    throw new Error('its samples overlap');
-  }
-  return places;
 }
 
 function letters(view: DataView, at: number): string {

@@ -16,6 +16,8 @@ export interface ImageHeader {
 }
 
 export interface CheckedImage<T extends Uint8Array> extends ImageHeader {
+  /** Whether it is shown higher than wide, turned as the Exif of a JPEG or an AVIF says. */
+  readonly isUpright: boolean;
   /** The file, or where it has no end, a copy that has one. */
   readonly bytes: T | Uint8Array<ArrayBuffer>;
 }
@@ -25,6 +27,8 @@ interface Parsed {
   readonly width: number;
   readonly height: number;
   readonly complete: boolean;
+  /** Whether Exif turns it by a right angle. */
+  readonly isTurned?: boolean;
   /** The file with an end and nothing behind it, where it has none of its own. */
   readonly mended?: Uint8Array<ArrayBuffer>;
   /** The compressed rows of a PNG without an end: only they tell whether all are there. */
@@ -45,7 +49,7 @@ export async function sniffImage<T extends Uint8Array>(bytes: T): Promise<Checke
   if (format === null) {
     throw new KinoraError(isHeic(bytes) ? 'IMAGE_HEIC' : 'IMAGE_UNREADABLE');
   }
-  const { width, height, complete, mended, rows } = parsers[format](bytes);
+  const { width, height, complete, mended, rows, isTurned } = parsers[format](bytes);
   if (width * height > maxImagePixels) {
     throw new KinoraError(
       'IMAGE_TOO_MANY_PIXELS',
@@ -54,7 +58,8 @@ export async function sniffImage<T extends Uint8Array>(bytes: T): Promise<Checke
   }
   if (!complete || (rows && !(await isWhole(rows)))) throw new KinoraError('IMAGE_TRUNCATED');
   if (width === 0 || height === 0) throw new KinoraError('IMAGE_UNREADABLE');
-  return { format, width, height, bytes: mended ?? bytes };
+  const isUpright = isTurned ? width > height : height > width;
+  return { format, width, height, isUpright, bytes: mended ?? bytes };
 }
 
 /**
@@ -139,6 +144,7 @@ function parseJpeg(bytes: Uint8Array): Parsed {
   let width = 0;
   let height = 0;
   let scans = 0;
+  let isTurned = false;
   let at = 2;
   while (at + 1 < bytes.length) {
     if (bytes[at] !== 0xff) {
@@ -152,7 +158,7 @@ function parseJpeg(bytes: Uint8Array): Parsed {
     } else if (marker === 0x00 || marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8)) {
       at += 2; // stuffed 0xff, TEM, restart: no length follows
     } else if (marker === 0xd9) {
-      return { width, height, complete: scans > 0 };
+      return { width, height, complete: scans > 0, isTurned };
     } else {
       const length = u16(bytes, at + 2);
       const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
@@ -162,13 +168,29 @@ function parseJpeg(bytes: Uint8Array): Parsed {
       }
       if (marker === 0xdc && height === 0) height = u16(bytes, at + 4); // DNL: lines known late
       if (marker === 0xda) scans += 1;
+      if (marker === 0xe1 && text(bytes, at + 4, 5) === 'Exif\0') {
+        const orientation = orientationOf(bytes.subarray(at + 10, at + 2 + length));
+        isTurned = orientation >= 5 && orientation <= 8;
+      }
       at += 2 + Math.max(2, length);
     }
   }
   const end = endOfScans(bytes);
   if (end === null) return { width, height, complete: false };
   const mended = joinBytes([bytes.subarray(0, end), Uint8Array.of(0xff, 0xd9)]);
-  return { width, height, complete: true, mended };
+  return { width, height, complete: true, mended, isTurned };
+}
+
+/** The orientation in the first directory of Exif (2.32, 4.6.4), 1 to 8; 0 for none. */
+function orientationOf(tiff: Uint8Array): number {
+  const isLittle = tiff[0] === 0x49;
+  const [read16, read32] = isLittle ? [u16le, u32le] : [u16, u32];
+  const directory = read32(tiff, 4);
+  for (let left = read16(tiff, directory), at = directory + 2; left > 0; left -= 1, at += 12) {
+    if (at + 12 > tiff.length) break;
+    if (read16(tiff, at) === 0x0112) return read16(tiff, at + 8);
+  }
+  return 0;
 }
 
 // WebP, RIFF chunks: https://developers.google.com/speed/webp/docs/riff_container

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { inspectVideo } from './inspect';
-import { createVideoMetadata, readVideoMetadata } from './metadata';
+import { createVideoMetadata, readVideoMetadata, toMetadataTags } from './metadata';
 import { addSound, readSoundDuration, type SoundSettings } from './sound';
 import { createRgbaWriter } from './testing/i420';
 import { packetsOf } from './testing/packets';
@@ -14,14 +14,16 @@ const [width, height, frames, frameRate] = [160, 96, 61, 24];
 const seconds = frames / frameRate;
 const plain: SoundSettings = { start: 0, fadeIn: 0, fadeOut: 0, loop: false };
 const { signal } = new AbortController();
-const metadata = createVideoMetadata({
+const row = {
   id: 'a',
   model: 'tiny',
   profile: 'standard',
-  backend: 'wasm',
   parameters: parseParameters({ prompt: 'boat', seed: 7 }),
+  options: {},
   createdAt: '2026-01-02T03:04:05.678Z',
-});
+  result: { backend: 'wasm', frames, frameRate },
+} as const;
+const tags = toMetadataTags(row);
 
 /** The amplitude of the tones: each second has a frequency of its own. */
 const toneAt = (second: number) =>
@@ -84,7 +86,7 @@ function difference(
 
 let video: Blob;
 beforeAll(async () => {
-  const writer = await createRgbaWriter({ width, height, frameRate, frames, metadata });
+  const writer = await createRgbaWriter({ width, height, frameRate, frames });
   for (let i = 0; i < frames; i++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(4 * i));
   }
@@ -94,10 +96,10 @@ beforeAll(async () => {
 test('sound starts where it is to start and ends with the video, which is copied', async () => {
   const audio = wav(5, 44_100);
   expect(await readSoundDuration(audio)).toBe(5);
-  const made = await addSound(video, audio, { ...plain, start: 1.5 }, signal);
+  const made = await addSound(video, audio, { ...plain, start: 1.5 }, tags, signal);
   expect(await packetsOf(made)).toEqual(await packetsOf(video));
   expect(await inspectVideo(made)).toEqual(await inspectVideo(video));
-  expect(await readVideoMetadata(made)).toEqual(metadata);
+  expect(await readVideoMetadata(made)).toEqual(createVideoMetadata(row));
   const { left, right, rate, end } = await decode(made);
   expect(rate).toBe(44_100);
   expect(end).toBeGreaterThan(seconds - 0.03);
@@ -108,7 +110,7 @@ test('sound starts where it is to start and ends with the video, which is copied
   expect(difference(right, rate, (second) => expected(second) / 2, [0, 2.5])).toBeLessThan(0.05);
 
   // This is AAC in a video file: as it is, its packets are copied.
-  const copied = await addSound(video, made, plain, signal);
+  const copied = await addSound(video, made, plain, tags, signal);
   expect(await packetsOf(copied, 'audio')).toEqual(await packetsOf(made, 'audio'));
   expect(difference((await decode(copied)).left, rate, expected, [0, 2.5])).toBeLessThan(0.1);
   expect(await packetsOf(copied)).toEqual(await packetsOf(video));
@@ -116,7 +118,7 @@ test('sound starts where it is to start and ends with the video, which is copied
 
 test('short sound is repeated or followed by silence; it fades in and out', async () => {
   const audio = wav(1, 22_050);
-  const looped = await addSound(video, audio, { ...plain, start: 0.25, loop: true }, signal);
+  const looped = await addSound(video, audio, { ...plain, start: 0.25, loop: true }, tags, signal);
   const { left, rate } = await decode(looped);
   // Resampled for browsers that encode no other rate.
   expect(rate).toBe(48_000);
@@ -126,13 +128,13 @@ test('short sound is repeated or followed by silence; it fades in and out', asyn
     expect(difference(left, rate, expected, inside), `from ${from}`).toBeLessThan(0.05);
   }
 
-  const once = await addSound(video, audio, { ...plain, start: 0.25 }, signal);
+  const once = await addSound(video, audio, { ...plain, start: 0.25 }, tags, signal);
   const short = (await decode(once)).left;
   expect(loudness(short, rate, 0.6, 0.74)).toBeGreaterThan(0.2);
   expect(loudness(short, rate, 0.8, seconds)).toBeLessThan(0.001);
 
   const faded = { ...plain, fadeIn: 0.5, fadeOut: 1, loop: true };
-  const { left: rising } = await decode(await addSound(video, audio, faded, signal));
+  const { left: rising } = await decode(await addSound(video, audio, faded, tags, signal));
   const levels = Array.from({ length: 25 }, (_, i) => loudness(rising, rate, i / 10, (i + 1) / 10));
   const [rise, held, fall] = [levels.slice(0, 6), levels.slice(5, 15), levels.slice(15)];
   expect(rise).toEqual(rise.toSorted((a, b) => a - b));
@@ -144,16 +146,16 @@ test('short sound is repeated or followed by silence; it fades in and out', asyn
 
 test('what is no audio, or ends too early, is refused; an abort ends it', async () => {
   const refused = { code: 'AUDIO_UNREADABLE' };
-  expect(await failureOf(addSound(video, new Blob(['text']), plain, signal))).toMatchObject(
+  expect(await failureOf(addSound(video, new Blob(['text']), plain, tags, signal))).toMatchObject(
     refused,
   );
   expect(await failureOf(readSoundDuration(video))).toMatchObject(refused);
   const audio = wav(1, 48_000);
-  const late = addSound(video, audio, { ...plain, start: 3 }, signal);
+  const late = addSound(video, audio, { ...plain, start: 3 }, tags, signal);
   expect(await failureOf(late)).toMatchObject({ ...refused, message: /ends before 3 s/ });
-  const unreadable = addSound(new Blob(['text']), audio, plain, signal);
+  const unreadable = addSound(new Blob(['text']), audio, plain, tags, signal);
   expect(await failureOf(unreadable)).toMatchObject({ code: 'VIDEO_UNREADABLE' });
-  const aborted = addSound(video, audio, plain, AbortSignal.abort());
+  const aborted = addSound(video, audio, plain, tags, AbortSignal.abort());
   expect(await failureOf(aborted)).toMatchObject({ code: 'CANCELLED' });
 });
 
@@ -193,7 +195,7 @@ test.each([
 ])('%s starts where it is to start, and is repeated without a hole', async (name) => {
   const audio = name === 'wav' ? chirpWav(44_100) : await soundFile(name);
   for (const start of [0, 0.4]) {
-    const made = await addSound(video, audio, { ...plain, start, loop: true }, signal);
+    const made = await addSound(video, audio, { ...plain, start, loop: true }, tags, signal);
     const { left, rate } = await decode(made);
     const length = 1 - start;
     // Packets of MP3 in MP4 are decoded one by one: what fills the last one is heard.
@@ -216,7 +218,7 @@ test.each([
 test.each([
   ...['center-3.0.m4a', 'center-4.0.m4a', 'center-5.0.flac', 'center-5.1.ogg', 'center-7.1.opus'],
 ])('%s: the centre is heard on both sides, as in ffmpeg', async (name) => {
-  const made = await addSound(video, await soundFile(name), { ...plain, loop: true }, signal);
+  const made = await addSound(video, await soundFile(name), { ...plain, loop: true }, tags, signal);
   const { left, right, rate } = await decode(made);
   for (const side of [left, right]) {
     expect(loudness(side, rate, 0.1, 0.4)).toBeCloseTo(0.4 / 2, 1.5);
@@ -226,10 +228,10 @@ test.each([
 test('of long audio the part that is heard is decoded', async () => {
   // At 48 kHz, 36 minutes have more than 400 MB.
   const audio = chirpWav(8000, 36 * 60, 2000.25);
-  const made = await addSound(video, audio, { ...plain, start: 2000.25 }, signal);
+  const made = await addSound(video, audio, { ...plain, start: 2000.25 }, tags, signal);
   const { left, rate } = await decode(made);
   expect(Math.abs(delayOf(left, rate, 0, 0, 0.9))).toBeLessThanOrEqual(1);
   expect(difference(left, rate, chirpAt, [0, 0.9])).toBeLessThan(0.1);
-  const late = addSound(video, audio, { ...plain, start: 36 * 60 }, signal);
+  const late = addSound(video, audio, { ...plain, start: 36 * 60 }, tags, signal);
   expect(await failureOf(late)).toMatchObject({ message: /ends before 2160 s/ });
 });

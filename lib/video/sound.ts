@@ -13,6 +13,7 @@ import {
   Input,
   type InputAudioTrack,
   MATROSKA,
+  type MetadataTags,
   MP3,
   MP4,
   Mp4OutputFormat,
@@ -60,10 +61,11 @@ export async function readSoundDuration(file: Blob): Promise<number> {
 }
 
 /**
- * Puts sound under a video. The video's packets and the metadata are copied. Audio that is AAC already and is not
+ * Puts sound under a video. The video's packets are copied. Audio that is AAC already and is not
  * changed is copied too, as far as the video is long; other audio is decoded and encoded as AAC.
  *
  * @param audio of any length
+ * @param tags of the result
  * @returns an MP4 as long as the video; sound that the video has already is replaced
  * @throws KinoraError `AUDIO_UNREADABLE`, also where `start` is behind the end of the audio; `VIDEO_UNREADABLE`;
  *   `ENCODER_FAILED`; `CANCELLED` after an abort
@@ -72,6 +74,7 @@ export async function addSound(
   video: Blob,
   audio: Blob,
   settings: SoundSettings,
+  tags: MetadataTags,
   signal: AbortSignal,
 ): Promise<Blob> {
   const facts = await inspectVideo(video);
@@ -88,7 +91,7 @@ export async function addSound(
   try {
     signal.throwIfAborted();
     const aac = sound ? await encodeAac(sound, durationSeconds, settings, signal) : audio;
-    return await withAudio(aac, (track) => mux(video, track, facts, signal));
+    return await withAudio(aac, (track) => mux(video, track, facts, tags, signal));
   } catch (thrown) {
     throw withCode('ENCODER_FAILED', thrown);
   }
@@ -269,6 +272,7 @@ async function mux(
   video: Blob,
   sound: InputAudioTrack,
   { frameRate, durationSeconds }: VideoFacts,
+  tags: MetadataTags,
   signal: AbortSignal,
 ): Promise<Blob> {
   const input = new Input({ source: new BlobSource(video), formats: [MP4] });
@@ -279,7 +283,6 @@ async function mux(
     if (!picture || !pictureConfig) throw new KinoraError('VIDEO_UNREADABLE');
     if (!soundConfig) throw new KinoraError('AUDIO_UNREADABLE');
     const end = (await picture.getFirstTimestamp()) + durationSeconds;
-    const tags = await input.getMetadataTags();
     return await writeMp4(async (output) => {
       const pictures = new EncodedVideoPacketSource('avc');
       const sounds = new EncodedAudioPacketSource('aac');

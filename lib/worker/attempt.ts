@@ -1,7 +1,7 @@
 import { base64 } from '../contract/base64';
 import type { KinoraError } from '../contract/errors';
 import { fileSha256 } from '../contract/file-sha256';
-import type { ProgressEvent } from '../contract/progress';
+import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { optionsOfFields } from '../contract/run';
 import { isFlagged } from '../contract/safety-flag';
@@ -146,10 +146,7 @@ export class Attempt {
         encoder: result.encoder,
         safety: result.safety ?? notChecked,
         prompt_optimization: result.promptOptimization ?? null,
-        ...(result.poster &&
-          !isFlagged(result.safety ?? notChecked) && {
-            poster: base64(new Uint8Array(await result.poster.arrayBuffer())),
-          }),
+        pictures: await inBase64(result),
       };
       const heartbeatMs = job.heartbeat_interval_ms;
       const finished = { id: this.id, job: this.job, heartbeatMs, videoFile, completion };
@@ -265,6 +262,16 @@ export class Attempt {
       ...(preview !== null && { preview }),
     };
   }
+}
+
+/** The pictures for links to the video; a frame of a flagged one is not among them. */
+async function inBase64({ pictures = {}, safety = notChecked }: GenerationResult) {
+  const { poster, ...images } = pictures;
+  const shown = { ...images, ...(poster && !isFlagged(safety) && { poster }) };
+  const encoded = Object.entries(shown).map(async ([name, picture]) => {
+    return [name, base64(new Uint8Array(await picture.arrayBuffer()))] as const;
+  });
+  return Object.fromEntries(await Promise.all(encoded));
 }
 
 /** Whether something is saved of a job that was begun in this browser; what cannot be read starts anew. */

@@ -122,7 +122,7 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     encoder: 'webcodecs',
     safety: engine.made?.safety,
     prompt_optimization: engine.made?.promptOptimization,
-    poster: btoa('a frame'),
+    pictures: { poster: btoa('a frame'), image: btoa('framed') },
   });
   expect(engine.made?.safety?.status).toBe('clear');
   expect(engine.seen).toMatchObject({

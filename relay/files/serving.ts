@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import fresh from 'fresh';
 import parseRange from 'range-parser';
 import { ApiError } from '../../lib/contract/v3';
@@ -19,48 +18,21 @@ interface Presentation {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface Content {
-  readonly bytes: number;
-  /** @param range first and last byte, both counted */
-  read(range?: { first: number; last: number }): Promise<Readable>;
-}
-
-/** Answers with a blob, as {@link serveContent}. @throws ApiError `NOT_FOUND` too */
+/**
+ * Answers GET and HEAD of a blob: Content-Length, ETag, conditions (RFC 9110, 13), one byte range (14), and headers under
+ * which a file cannot act as a page of ours.
+ *
+ * @throws ApiError `NOT_FOUND`, `PRECONDITION_FAILED`, `STORAGE_DOWN`, before anything was sent
+ */
 export async function serveBlob(
-  request: Request,
+  { method, headers }: Request,
   blobs: BlobStore,
   key: string,
   presentation: Presentation,
 ): Promise<Response> {
-  return await serveContent(request, await blobContent(blobs, key), presentation);
-}
-
-export function bytesContent(bytes: Uint8Array): Content {
-  return {
-    bytes: bytes.length,
-    read: async ({ first, last } = { first: 0, last: bytes.length - 1 }) =>
-      Readable.from([bytes.subarray(first, last + 1)], { objectMode: false }),
-  };
-}
-
-/** The content of a blob. @throws ApiError `NOT_FOUND`, `STORAGE_DOWN` */
-export async function blobContent(blobs: BlobStore, key: string): Promise<Content> {
   const stats = await blobs.stat(key);
   if (!stats) throw new ApiError('NOT_FOUND');
-  return { ...stats, read: async (range) => (await blobs.read(key, range)).body };
-}
-
-/**
- * Answers GET and HEAD: Content-Length, ETag, conditions (RFC 9110, 13), one byte range (14), and headers under
- * which a file cannot act as a page of ours.
- *
- * @throws ApiError `PRECONDITION_FAILED`, `STORAGE_DOWN`, before anything was sent
- */
-export async function serveContent(
-  { method, headers }: Request,
-  { bytes, read }: Content,
-  presentation: Presentation,
-): Promise<Response> {
+  const { bytes } = stats;
   const { 'Content-Type': _, ...always } = headersOf(presentation);
   const tag = `"${presentation.tag}"`;
   if (!isMatch(headers.get('if-match'), tag)) throw new ApiError('PRECONDITION_FAILED');
@@ -75,7 +47,7 @@ export async function serveContent(
   }
   const { start: first = 0, end: last = bytes - 1 } = range ?? {};
   const hasBody = method !== 'HEAD' && bytes > 0;
-  return new Response(hasBody ? streamed(await read({ first, last })) : null, {
+  return new Response(hasBody ? streamed((await blobs.read(key, { first, last })).body) : null, {
     status: range ? 206 : 200,
     headers: {
       ...common,

@@ -92,6 +92,11 @@ export function repeatedPicture(width: number, height: number, index: number): U
   return lengthPrefixed(writer.unsigned(across * down).toUnit(0x41));
 }
 
+/** A text in a unit that decoders skip (filler data, ITU-T H.264, 7.3.2.7). */
+export function filler(text: string): Uint8Array {
+  return lengthPrefixed(Buffer.from([0x0c, ...Buffer.from(text), 0x80]));
+}
+
 /** `avcC` of ISO/IEC 14496-15, 5.3.3: units carry their length in 4 bytes. */
 export function decoderConfiguration(width: number, height: number): Uint8Array {
   const sps = sequenceParameters(width, height);

@@ -6,7 +6,7 @@ import {
   Mp4OutputFormat,
   Output,
 } from 'mediabunny';
-import { codecString, decoderConfiguration, keyPicture, repeatedPicture } from './h264';
+import { codecString, decoderConfiguration, filler, keyPicture, repeatedPicture } from './h264';
 
 /** What a test's video is like. */
 export interface TestVideo {
@@ -20,8 +20,9 @@ export interface TestVideo {
   readonly fps?: number;
   /** A second video track, for tests of refusals. */
   readonly tracks?: 1 | 2;
-  /** Makes otherwise equal videos differ in their bytes. */
+  /** Text beside the first picture, so that otherwise equal videos differ in their bytes. */
   readonly title?: string;
+  /** For tests of refusals: stored videos have none. */
   readonly tags?: MetadataTags;
   /** Whether the index is in front. Default true. */
   readonly fastStart?: boolean;
@@ -33,8 +34,8 @@ export interface TestVideo {
  * @returns the file
  */
 export async function makeVideo(options: TestVideo = {}): Promise<Uint8Array<ArrayBuffer>> {
-  const { width = 1280, height = 720, frames = 121, fps = 24, tracks = 1, title } = options;
-  const { tags = title === undefined ? undefined : { title }, fastStart = true } = options;
+  const { width = 1280, height = 720, frames = 121, fps = 24, tracks = 1 } = options;
+  const { title = '', tags, fastStart = true } = options;
   const target = new BufferTarget();
   const output = new Output({
     format: new Mp4OutputFormat({ fastStart: fastStart && 'in-memory' }),
@@ -52,7 +53,10 @@ export async function makeVideo(options: TestVideo = {}): Promise<Uint8Array<Arr
   };
   for (const source of sources) {
     for (let frame = 0; frame < frames; frame += 1) {
-      const bytes = frame === 0 ? keyPicture(width, height) : repeatedPicture(width, height, frame);
+      const bytes =
+        frame === 0
+          ? Buffer.concat([filler(title), keyPicture(width, height)])
+          : repeatedPicture(width, height, frame);
       const type = frame === 0 ? 'key' : 'delta';
       const packet = new EncodedPacket(bytes, type, frame / fps, 1 / fps);
       await source.add(packet, { decoderConfig });

@@ -2,8 +2,12 @@ import { expect, test } from 'vitest';
 import { centred } from '../../../lib/contract/framing';
 import { parseParameters } from '../../../lib/contract/request';
 import { sharedRequestOf } from '../../../lib/contract/v3/share';
-import { createVideoMetadata, type VideoMetadata } from '../../../lib/video/metadata';
-import { publicCopy } from '../../../lib/video/public-copy';
+import {
+  type FinishedVideo,
+  toMetadataTags,
+  toSharedTags,
+  withTags,
+} from '../../../lib/video/metadata';
 import { createRgbaWriter } from '../../../lib/video/testing/i420';
 import { readImage, readLastFrame, readSettings } from './files';
 
@@ -18,19 +22,20 @@ const parameters = parseParameters({
   loras: [{ path: 'style.safetensors', scale: 0.5 }],
 });
 
-/** A real MP4 of Kinora: 12 frames from black to red. */
-async function makeVideo(holds: Partial<VideoMetadata> = {}): Promise<Blob> {
+const row: FinishedVideo = {
+  id: 'ab'.repeat(16),
+  model: 'tiny',
+  profile: 'ultra-fast',
+  parameters,
+  options: {},
+  createdAt: '2025-01-01T00:00:00.000Z',
+  result: { backend: 'wasm', frames: 12, frameRate: 24 },
+};
+
+/** A real MP4: 12 frames from black to red. */
+async function makeVideo(): Promise<Blob> {
   const [width, height, frames] = [64, 48, 12];
-  const made = createVideoMetadata({
-    id: 'ab'.repeat(16),
-    model: 'tiny',
-    profile: 'ultra-fast',
-    backend: 'wasm',
-    parameters,
-    createdAt: '2025-01-01T00:00:00.000Z',
-  });
-  const metadata = { ...made, ...holds };
-  const writer = await createRgbaWriter({ width, height, frameRate: 24, frames, metadata });
+  const writer = await createRgbaWriter({ width, height, frameRate: 24, frames });
   const frame = new Uint8ClampedArray(width * height * 4);
   for (let index = 0; index < frames; index++) {
     for (let at = 0; at < frame.length; at += 4) {
@@ -61,9 +66,8 @@ test('the last frame is the last one, as a PNG of the same size', async () => {
 test('a copy that was shared fills in what it tells, and nothing else', async () => {
   const video = await makeVideo();
   const of = async (include: { prompt: boolean; settings: boolean }) => {
-    const made = { parameters, profile: 'ultra-fast' } as const;
-    const request = sharedRequestOf(made, { ...include, image: false });
-    return (await readSettings(await publicCopy(video, request))).values;
+    const request = sharedRequestOf(row, { ...include, image: false });
+    return (await readSettings(await withTags(video, toSharedTags(request, {}, null)))).values;
   };
   expect(await of({ prompt: true, settings: false })).toEqual({
     prompt: 'a boat',
@@ -75,34 +79,37 @@ test('a copy that was shared fills in what it tells, and nothing else', async ()
     profile: 'ultra-fast',
     size: '720*1280',
   });
-  await expect(of({ prompt: false, settings: false })).rejects.toMatchObject({
-    code: 'VIDEO_UNREADABLE',
-  });
+  // What is stored tells nothing.
+  await expect(readSettings(video)).rejects.toMatchObject({ code: 'VIDEO_UNREADABLE' });
 });
 
 test('a file that holds its images and what tells its LoRAs gives them back; its shared copy has neither', async () => {
-  const start_image = btoa('the bytes of a JPEG');
   const file = { sha256: 'c0ffee00'.repeat(8), source: 'owner/name/style.safetensors' };
-  const last = { last_image: btoa('the end'), last_framing: { ...centred, zoom: 2 } };
-  const video = await makeVideo({ start_image, ...last, last_image_at: 2.5, lora_files: [file] });
+  const framing = { ...centred, zoom: 2 };
+  const made = {
+    ...row,
+    parameters: { ...parameters, last_image_at: 2.5 },
+    options: { lastImage: { name: 'end.png', framing } },
+    result: { ...row.result, loraFiles: [file] },
+  };
+  const images = { start_image: btoa('the bytes of a JPEG'), last_image: btoa('the end') };
+  const video = await withTags(await makeVideo(), toMetadataTags(made, images));
   const { values, image, lastImage, loras } = await readSettings(video);
   expect(values).toMatchObject({ last_image_at: '2.5' });
   expect(image?.type).toBe('image/jpeg');
   expect(await image?.text()).toBe('the bytes of a JPEG');
-  expect(lastImage?.framing).toEqual(last.last_framing);
+  expect(lastImage?.framing).toEqual(framing);
   expect(await lastImage?.file?.text()).toBe('the end');
   expect(loras).toEqual([{ path: 'style.safetensors', scale: 0.5, ...file }]);
 
-  expect(await video.text()).toContain(start_image);
-  const request = sharedRequestOf(
-    { parameters, profile: 'ultra-fast' },
-    { prompt: true, settings: true, image: true },
-  );
-  const shared = await (await publicCopy(video, request)).text();
-  expect(shared).toContain('a boat');
-  for (const secret of [start_image, last.last_image, file.sha256, file.source])
-    expect(shared).not.toContain(secret);
-  const withImage = await readSettings(await publicCopy(video, request, { start_image, ...last }));
+  const request = sharedRequestOf(made, { prompt: true, settings: true, image: true });
+  const shared = (held: typeof images | null) =>
+    withTags(video, toSharedTags(request, made.options, held));
+  const text = await (await shared(null)).text();
+  expect(text).toContain('a boat');
+  for (const secret of [...Object.values(images), file.sha256, file.source])
+    expect(text).not.toContain(secret);
+  const withImage = await readSettings(await shared(images));
   expect(await withImage.image?.text()).toBe('the bytes of a JPEG');
   expect(await withImage.lastImage?.file?.text()).toBe('the end');
 });
@@ -114,7 +121,8 @@ test('a file that cannot be played has no last frame', async () => {
 });
 
 test('a video of Kinora restores the form, its profile included, and names its LoRAs', async () => {
-  expect(await readSettings(await makeVideo())).toEqual({
+  const video = await withTags(await makeVideo(), toMetadataTags(row));
+  expect(await readSettings(video)).toEqual({
     values: {
       prompt: 'a boat',
       optimization: null,

@@ -85,7 +85,7 @@ const joined = newPrediction({
   status: 'completed',
   parameters: boat.parameters,
   result: { ...resultOf('joined'), frames: 241 },
-  parts: [{ id: 'boat', from: 0, to: 120 }],
+  parts: [{ id: 'boat', prompt: 'a boat', seed: 4, from: 0, to: 120 }],
 });
 
 test.each<[Sort, string[]]>([

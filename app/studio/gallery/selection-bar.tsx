@@ -1,6 +1,7 @@
 import { lazy, Suspense, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import type { Prediction } from '../../../lib/contract/prediction';
+import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
@@ -36,7 +37,7 @@ export function SelectionBar(props: {
   async function download(): Promise<void> {
     setZip({ status: 'zipping' });
     try {
-      downloadFile(await zipVideos(videos), 'kinora-videos.zip');
+      downloadFile(await zipVideos(getRunner().store, videos), 'kinora-videos.zip');
       setZip({ status: 'idle' });
     } catch (thrown) {
       setZip({ status: 'failed', error: toKinoraError(thrown).toRecord() });

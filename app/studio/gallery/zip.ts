@@ -1,5 +1,7 @@
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Completed } from '../../../lib/contract/prediction';
+import type { PredictionStore } from '../../../lib/predictions/store';
 import { readVideo } from '../../../lib/predictions/videos';
+import { videoToSave } from '../../shared/saved-video';
 import { videoName } from '../result/video-name';
 
 /**
@@ -8,13 +10,20 @@ import { videoName } from '../result/video-name';
  * @throws KinoraError `FILE_UNREADABLE` if one of them is not here any more; then there is no ZIP
  */
 export async function zipVideos(
-  predictions: readonly Extract<Prediction, { status: 'completed' }>[],
+  store: PredictionStore,
+  predictions: readonly Completed[],
 ): Promise<Blob> {
-  const files = predictions.map(async (prediction) => ({
-    name: videoName(prediction),
-    lastModified: new Date(prediction.completedAt),
-    input: await readVideo(prediction.result.videoFile),
-  }));
+  async function* files() {
+    // One after the other: a copy is in memory.
+    for (const prediction of predictions) {
+      const video = await readVideo(prediction.result.videoFile);
+      yield {
+        name: videoName(prediction),
+        lastModified: new Date(prediction.completedAt),
+        input: await videoToSave(store, prediction, video),
+      };
+    }
+  }
   const { downloadZip } = await import('client-zip');
-  return downloadZip(await Promise.all(files)).blob();
+  return downloadZip(files()).blob();
 }

@@ -150,9 +150,7 @@ export function ResultCard(props: {
                 second: t(encoders[result.encoder]),
               })}
             </Fact>
-            <Fact name={t('result.inside')}>
-              {t('result.insideOf', { image: imagesInside(prediction) })}
-            </Fact>
+            <Fact name={t('result.inside')}>{t('result.insideOf')}</Fact>
             <Fact name={t('shared.model')}>
               {t(devices[result.backend], { model: result.model })}
             </Fact>
@@ -231,11 +229,6 @@ function factsLine(prediction: Completed): string {
     ...(parameters.loras.length > 0 ? [loraText(parameters)] : []),
     t('result.madeIn', { time: formatTime(result.timings.total, true) }),
   ].join(' · ');
-}
-
-/** Which images the file holds. */
-function imagesInside({ options: { imageInFile, lastImage } }: Completed): string {
-  return imageInFile && lastImage ? 'both' : String(imageInFile === true);
 }
 
 /** The end image, and whether the video reaches it: one that was finished early may have no last clip. */

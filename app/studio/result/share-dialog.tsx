@@ -6,12 +6,13 @@ import { isLoopback } from '../../../lib/contract/loopback';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { ApiError } from '../../../lib/contract/v3/errors';
 import { type ShareInclude, sharedRequestOf } from '../../../lib/contract/v3/share';
-import type { VideoMetadata } from '../../../lib/video/metadata';
 import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
+import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
 import { Switch } from '../../shared/fields';
 import { HelpLink } from '../../shared/messages';
+import { imagesOf } from '../../shared/saved-video';
 import { hasServer } from '../../shared/server';
 import { forgetSession, mayBeSignedIn } from '../../shared/session';
 import { errorTexts, t } from '../../texts';
@@ -186,27 +187,23 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
   );
 }
 
-/** Makes the copy, and tells whether the original holds its images. */
+/** Makes the copy, and tells whether there are images that it may hold. */
 async function publicFile(
-  { parameters, profile, result }: Completed,
+  prediction: Completed,
   include: ShareInclude,
   file: File,
   name: string,
 ): Promise<{ copy: File; hasImage: boolean }> {
-  const { publicCopy } = await import('../../../lib/video/public-copy');
-  const { readVideoMetadata } = await import('../../../lib/video/metadata');
-  // A file whose tags cannot be read holds no image.
-  const { start_image, framing, last_image, last_framing } = await readVideoMetadata(file).catch(
-    () => ({}) as Partial<VideoMetadata>,
-  );
-  const last = last_image !== undefined && { last_image, last_framing };
-  const image = start_image === undefined ? null : { start_image, framing, ...last };
-  const run = {
-    parameters: { ...parameters, seed: result.seed },
-    profile: result.profile ?? profile,
-  };
-  const copy = await publicCopy(file, sharedRequestOf(run, include), include.image ? image : null);
-  return { copy: new File([copy], name, { type: 'video/mp4' }), hasImage: image !== null };
+  const { toSharedTags, withTags } = await import('../../../lib/video/metadata');
+  const images = await imagesOf(getRunner().store, prediction);
+  const shown = include.image ? images : null;
+  const request = sharedRequestOf(prediction, include);
+  const tells = include.prompt || include.settings || include.image;
+  const copy = tells
+    ? await withTags(file, toSharedTags(request, prediction.options, shown))
+    : file;
+  const hasImage = images.start_image !== undefined;
+  return { copy: new File([copy], name, { type: 'video/mp4' }), hasImage };
 }
 
 function LinkChoice(props: { bytes: number; problem: string | null; onShare: () => void }) {

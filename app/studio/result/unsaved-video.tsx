@@ -1,21 +1,28 @@
 import type { Prediction } from '../../../lib/contract/prediction';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
+import { videoToSave } from '../../shared/saved-video';
 import { t } from '../../texts';
 import '../../texts/en/result';
 import { videoName } from './video-name';
 
 /** Offers a finished video that could not be stored; nothing where there is none. */
 export function UnsavedVideo({ prediction }: { prediction: Prediction }) {
-  const video = getRunner().unsavedVideo(prediction.id);
-  if (!video) return null;
+  const runner = getRunner();
+  const unsaved = runner.unsavedVideo(prediction.id);
+  if (!unsaved) return null;
+  const { video, made } = unsaved;
   return (
     <div className="input-notice" role="status">
       <p>{t('result.unsaved')}</p>
       <button
         type="button"
         className="primary"
-        onClick={() => downloadFile(video, videoName(prediction))}
+        onClick={async () => {
+          // The video is worth more than what its file tells.
+          const saved = videoToSave(runner.store, { ...prediction, result: made }, video);
+          downloadFile(await saved.catch(() => video), videoName(prediction));
+        }}
       >
         {t('result.downloadUnsaved')}
       </button>

@@ -241,8 +241,6 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   }
   // An adapter that is gone is reported now, not when the turn of the request comes.
   await Promise.all(files.loras.map(openChosen));
-  const { loadFinished } = await import('../../shared/finished');
-  const { imageInFile } = await loadFinished((await loadData()).getRunner().store.database);
   // The form may not have shown the model yet.
   const shown = changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) });
   const run = runOfForm(model, shown, backend);
@@ -255,7 +253,6 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
       ...run.options,
       framing: image.framing,
       ...(lastImage && { lastImage: { name: lastImage.name, framing: lastImage.framing } }),
-      imageInFile,
       promptOptimizer: values.optimization ?? undefined,
     },
     loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),

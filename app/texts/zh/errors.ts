@@ -128,7 +128,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
     '重新加载页面。如果没有用，请在浏览器和扩展里允许它的脚本，或告诉服务器的管理者：可能被某个响应头或代理拦住了。',
   ],
   SERVER_UNREACHABLE: ['此页面的服务器没有响应。', '检查网络以及服务器是否在运行，然后重试。'],
-  VIDEO_UNREADABLE: ['这个文件不是 Kinora 制作的视频。', '使用 Kinora 制作的 MP4。'],
+  VIDEO_UNREADABLE: [
+    '这个文件不是 Kinora 的视频，或者不含设置。',
+    '使用工作室或 npm run generate 保存的 MP4。',
+  ],
   AUDIO_UNREADABLE: [
     '这个文件没有浏览器能读取的音频。',
     '使用完整、没有版权保护、最多 8 个声道的 MP3、M4A、WAV、FLAC、Ogg 或 Opus 文件。',

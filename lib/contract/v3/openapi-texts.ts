@@ -78,7 +78,7 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   share: {
     tag: 'Predictions',
     description:
-      'The page and its files tell only what `include` names, besides the pictures. The page works without a key and without JavaScript, has the tags of Open Graph and of player cards, and is not listed by search engines unless `allow_index` is true. A prediction has one link: a second request changes what it names and keeps the rest, also the address, unless the link was revoked or has expired. Deleting the prediction revokes it.',
+      'The page tells only what `include` names, besides the video; the video file tells nothing, and is that of `outputs`. The page works without a key and without JavaScript, has the tags of Open Graph and of player cards, and is not listed by search engines unless `allow_index` is true. A prediction has one link: a second request changes what it names and keeps the rest, also the address, unless the link was revoked or has expired. Deleting the prediction revokes it.',
     errors: ['NOTHING_TO_SHARE'],
   },
   unshare: {

@@ -242,7 +242,7 @@ export const predictionSchema = z.object({
   outputs: z
     .array(z.string())
     .describe(
-      'One URL per video, or its bytes in base64 with `enable_base64_output`; empty unless completed. The file is the owner’s: it has prompt, settings, seed and id in its tags, and its URL needs no key. A link of `share` leads to a file without them.',
+      'One URL per video, or its bytes in base64 with `enable_base64_output`; empty unless completed. The file tells nothing of the request. Its URL needs no key.',
     ),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
   ...contentsSchema.shape,

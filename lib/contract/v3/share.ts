@@ -8,7 +8,7 @@ import { predictionIdSchema } from './prediction';
 /** Seconds of a year: the longest life of a link. */
 const maxShareSeconds = 31_536_000;
 
-/** What a shared page and its video file tell besides the pictures; nothing unless it is ticked. */
+/** What a shared page tells besides the video; nothing unless it is ticked. The video file tells nothing. */
 const includeSchema = z.strictObject({
   prompt: z.boolean().default(false).describe('The prompt and the negative prompt.'),
   settings: z
@@ -19,7 +19,7 @@ const includeSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'The start image, also as the poster where the video came without one, and the end image.',
+      'The start image as it was framed, also as the poster where the video came without one, and the end image.',
     ),
 });
 
@@ -36,7 +36,7 @@ export const shareBodySchema = z.strictObject({
     .describe('A new link without it ends when the video expires, which is its end in any case.'),
   include: includeSchema
     .optional()
-    .describe('What the page and the file show besides the pictures; a new link shows nothing.'),
+    .describe('What the page shows besides the video; a new link shows nothing.'),
   allow_index: z
     .boolean()
     .optional()
@@ -123,8 +123,8 @@ export function sharedRequestOf(
   };
 }
 
-/** A JPEG of a frame, in base64: the picture that other sites show of a link. It is not kept for a flagged video. */
-export const posterSchema = z.base64().max(500_000).optional();
+/** A JPEG for the page of a link, in base64. */
+export const pictureSchema = z.base64().max(500_000).optional();
 
 /** A video that the studio made and uploads to share it: `POST /api/admin/videos/{id}/share`. */
 export const ownVideoSchema = z.object({
@@ -136,7 +136,8 @@ export const ownVideoSchema = z.object({
   inference_ms: z.int().min(0),
   applied: appliedSchema.optional(),
   safety: safetySchema,
-  poster: posterSchema,
+  /** A frame: the picture that other sites show of the link. Of a flagged video it is not kept. */
+  poster: pictureSchema,
   share: shareBodySchema,
 });
 export type OwnVideo = z.output<typeof ownVideoSchema>;

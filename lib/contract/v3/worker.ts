@@ -7,7 +7,7 @@ import { phases } from '../progress';
 import { promptOptimizationSchema } from '../prompt-optimization';
 import { laterParameters, maxSeed, type Parameters, sizes } from '../request';
 import { safetySchema } from '../safety';
-import { posterSchema } from './share';
+import { pictureSchema } from './share';
 
 /**
  * The worker protocol between a connected tab and the relay: claim, heartbeat, upload, complete, fail and
@@ -228,7 +228,10 @@ export const completeSchema = z.object({
   safety: safetySchema,
   /** Null where the job did not ask for an optimised prompt. */
   prompt_optimization: promptOptimizationSchema.nullable().default(null),
-  poster: posterSchema,
+  /** The frame in the middle of the video, unless it is flagged, and its images as they were framed. */
+  pictures: z
+    .object({ poster: pictureSchema, image: pictureSchema, last_image: pictureSchema })
+    .optional(),
 });
 export type Completion = z.output<typeof completeSchema>;
 

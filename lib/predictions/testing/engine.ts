@@ -1,5 +1,5 @@
 import type { Applied } from '../../contract/applied';
-import type { DeviceReport, EngineApi, EngineRequest } from '../../contract/engine';
+import type { CheckRequest, DeviceReport, EngineApi, EngineRequest } from '../../contract/engine';
 import { KinoraError } from '../../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../../contract/progress';
 import { promptOptimizationSchema } from '../../contract/prompt-optimization';
@@ -30,7 +30,7 @@ export class FakeEngine implements EngineClient {
   cancels = 0;
   seen: EngineRequest | null = null;
   made: GenerationResult | null = null;
-  readonly checked: string[] = [];
+  readonly checked: CheckRequest[] = [];
   /** What the next check throws. */
   checkError: KinoraError | null = null;
   /** Called before each step of the next run. */
@@ -64,8 +64,8 @@ export class FakeEngine implements EngineClient {
     probe: async () => ({ outcome: this.outcomes.shift() ?? 'ready' }),
     generate: (request: EngineRequest, onProgress: (event: ProgressEvent) => void) =>
       this.#generate(request, onProgress),
-    check: async (videoFile: string): Promise<Safety> => {
-      this.checked.push(videoFile);
+    check: async (request: CheckRequest): Promise<Safety> => {
+      this.checked.push(request);
       if (this.checkError) throw this.checkError;
       return safetySchema.parse({ status: 'clear', score: 0.25, frames: [0.25] });
     },
@@ -123,7 +123,9 @@ export class FakeEngine implements EngineClient {
     this.made = {
       videoFile,
       videoBytes: video.size,
-      ...(isServedVideo(videoFile) && { poster: new Blob(['a frame']) }),
+      ...(isServedVideo(videoFile) && {
+        pictures: { poster: new Blob(['a frame']), image: new Blob(['framed']) },
+      }),
       size: parameters.size,
       ...sizeInPixels(parameters.size),
       frames: 121,

@@ -6,7 +6,7 @@ import {
   imageFields,
   type Submission,
 } from '../../../lib/contract/v3';
-import { isUpright } from '../../../lib/video/public-image';
+import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError } from '../../guard/errors';
@@ -147,7 +147,8 @@ export function createIntake(context: IntakeContext) {
 
 /** The size of a video whose image decides it. */
 async function sizeOf({ blobs }: IntakeContext, { key }: JobImage): Promise<Size> {
-  return (await isUpright(await buffer((await blobs.read(key)).body))) ? '720*1280' : '1280*720';
+  const { isUpright } = await sniffImage(await buffer((await blobs.read(key)).body));
+  return isUpright ? '720*1280' : '1280*720';
 }
 
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */

@@ -119,6 +119,11 @@ describe('checkVideo', () => {
     );
   });
 
+  it('refuses tags, which a link would send to everybody', async () => {
+    const bytes = await makeVideo({ tags: { comment: '{"prompt":"A boat"}' } });
+    await expect(check(bytes)).rejects.toThrow(/it has tags/);
+  });
+
   it('refuses another codec and what is no video at all', async () => {
     const bytes = await makeVideo();
     bytes.set(Buffer.from('vp09'), find(bytes, 'avc1'));

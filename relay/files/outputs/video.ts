@@ -165,7 +165,7 @@ export async function checkVideo(file: string, request: VideoRequest): Promise<V
   const { width, height, frameRate } = formatOfFile(request, mostFramesPerSecond);
   const mostFrames = 1 + (request.duration + toleranceSeconds) * frameRate;
   const read = async () => {
-    const { samples } = await followSamples(blob, mostFrames);
+    const samples = await followSamples(blob, mostFrames);
     // Loaded with the first video: the MP4 reader would cost a start 0.2 s.
     const { inspectVideo } = await import('../../../lib/video/inspect');
     return { samples, facts: await inspectVideo(blob) };
@@ -209,28 +209,47 @@ function named({ query, caller, params: { id = '' } }: FileCall): VideoName {
   return checkName({ jobId: id, owner: caller.owner, sha256 });
 }
 
-const posterFile = { filename: 'poster.jpg', contentType: 'image/jpeg' };
+/** File names of the pictures that are sent with a video: the one that a job was submitted with is another file. */
+const pictureFiles = {
+  poster: 'poster.jpg',
+  image: 'framed-image.jpg',
+  last_image: 'framed-last-image.jpg',
+} as const;
+type PictureName = keyof typeof pictureFiles;
+type Pictures<Picture> = Partial<Record<PictureName, Picture>>;
+const pictureNames = Object.keys(pictureFiles) as PictureName[];
+const jpegType = 'image/jpeg';
 
-/** The picture that was sent with a video; null where there is none. */
-export async function posterOf(
+/** The JPEGs that were sent with a video; `tag` changes with the bytes. */
+export async function picturesOf(
   rows: UploadRows,
   jobId: string,
-): Promise<{ key: string; type: string } | null> {
+): Promise<Pictures<{ readonly key: string; readonly tag: string }>> {
   const files = await rows.ofJob(jobId);
-  const poster = files.find(({ filename }) => filename === posterFile.filename);
-  return poster?.blobKey ? { key: poster.blobKey, type: poster.contentType } : null;
+  const found = pictureNames.flatMap((name) => {
+    const {
+      id,
+      blobKey: key,
+      sha256,
+    } = files.find((one) => one.filename === pictureFiles[name]) ?? {};
+    return id && key ? [[name, { key, tag: sha256 ?? id }] as const] : [];
+  });
+  return Object.fromEntries(found);
 }
 
-/** Stores the picture of a job's video. @param poster as {@link jpegOf} gives it */
-export async function keepPoster(
+/** Stores the pictures of a job's video. @param pictures as {@link jpegsOf} gives them */
+export async function keepPictures(
   context: FilesContext,
   { id: jobId, owner, keyId }: JobRow,
-  poster: Uint8Array | null,
+  pictures: Pictures<Uint8Array>,
 ): Promise<void> {
-  if (!poster || (await posterOf(context.rows, jobId))) return;
-  const file = { ...posterFile, jobId };
-  const type = async () => file.contentType;
-  await keepFile(context, { owner, keyId }, file, poster, poster.length, type);
+  const kept = await picturesOf(context.rows, jobId);
+  for (const name of pictureNames) {
+    const bytes = pictures[name];
+    if (!bytes || kept[name]) continue;
+    const file = { filename: pictureFiles[name], contentType: jpegType, jobId };
+    await keepFile(context, { owner, keyId }, file, bytes, bytes.length, async () => jpegType);
+  }
 }
 
 /**
@@ -250,7 +269,7 @@ export async function takeOwnVideo(
 ): Promise<JobRow> {
   const { config, store, rows } = context;
   const isUnsafe = isFlagged(video.safety);
-  const poster = await jpegOf(video);
+  const pictures = await jpegsOf({ poster: video.poster }, video.safety);
   const { prompt } = video.parameters;
   if (isRefusedPrompt(prompt) || (namesChild(prompt) && isUnsafe)) {
     throw new ApiError('PROMPT_REFUSED');
@@ -267,24 +286,26 @@ export async function takeOwnVideo(
     await rows.give(stored.key, job);
   }
   // The job comes first: another owner's may have this id.
-  await keepPoster(context, job, poster);
+  await keepPictures(context, job, pictures);
   return job;
 }
 
-/** The picture that is sent with a video; null without one, and for a flagged video. @throws ApiError `INVALID_PARAMETER` */
-export async function jpegOf({
-  poster,
-  safety,
-}: Pick<OwnVideo, 'poster' | 'safety'>): Promise<Uint8Array | null> {
-  if (poster === undefined || isFlagged(safety)) return null;
-  const bytes = Buffer.from(poster, 'base64');
-  try {
-    const image = await sniffImage(bytes);
-    if (image.format === 'jpeg') return image.bytes;
-  } catch (cause) {
-    if (!(cause instanceof KinoraError)) throw cause;
+/** The pictures that are sent with a video, but no frame of a flagged one. @throws ApiError `INVALID_PARAMETER` */
+export async function jpegsOf(
+  sent: Pictures<string | undefined> | undefined,
+  safety: OwnVideo['safety'],
+): Promise<Pictures<Uint8Array>> {
+  const jpegs: Pictures<Uint8Array> = {};
+  for (const name of pictureNames) {
+    const text = sent?.[name];
+    if (text === undefined || (name === 'poster' && isFlagged(safety))) continue;
+    const image = await sniffImage(Buffer.from(text, 'base64')).catch((cause: unknown) => {
+      if (!(cause instanceof KinoraError)) throw cause;
+    });
+    if (image?.format !== 'jpeg') throw invalidField(name, `${name} must be a JPEG in base64.`);
+    jpegs[name] = image.bytes;
   }
-  throw invalidField('poster', 'poster must be a JPEG in base64.');
+  return jpegs;
 }
 
 function rowOf(

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
-import { arrayBuffer, buffer } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
 import { isFlagged } from '../../../lib/contract/safety';
 import {
@@ -21,13 +20,11 @@ import {
   titleOf,
 } from '../../../lib/share-page/page';
 import { textsFor } from '../../../lib/share-page/texts';
-import { publicLayout } from '../../../lib/video/public-copy';
-import { publicImage } from '../../../lib/video/public-image';
 import { sniffImage } from '../../../lib/video/sniff';
 import { success } from '../../http/reply';
-import { posterOf } from '../outputs/video';
+import { picturesOf } from '../outputs/video';
 import { type FileHandler, type FilesContext, invalidField } from '../requests';
-import { blobContent, bytesContent, type Content, serveContent } from '../serving';
+import { serveBlob } from '../serving';
 import type { FoundShare } from './rows';
 
 type OpenShare = Extract<FoundShare, { kind: 'open' }>;
@@ -69,9 +66,9 @@ const pageHandler =
 
 const getSharedVideo: FileHandler = async ({ files }, { request, params }) => {
   const openShare = await open(files, params.id);
-  const original = await blobContent(files.blobs, openShare.job.outputKey);
-  const { content, tag } = await publicVideo(original, sharedRequest(openShare));
-  return await serveContent(request, content, presentationOf(openShare, 'video/mp4', tag));
+  const { id, outputKey, outputSha256 } = openShare.job;
+  const presentation = presentationOf(openShare, 'video/mp4', outputSha256 ?? id);
+  return await serveBlob(request, files.blobs, outputKey, presentation);
 };
 
 const pictureHandler =
@@ -79,13 +76,12 @@ const pictureHandler =
   async ({ files }, { request, params }) => {
     const openShare = await open(files, params.id);
     if (name !== 'poster' && !openShare.share.withImage) throw new ApiError('NOT_FOUND');
-    const { type, bytes } = await picture(files, openShare, name);
-    const tag = createHash('sha256').update(bytes).digest('hex');
-    return await serveContent(request, bytesContent(bytes), presentationOf(openShare, type, tag));
+    const { key, tag } = await picture(files, openShare, name);
+    return await serveBlob(request, files.blobs, key, presentationOf(openShare, 'image/jpeg', tag));
   };
 
 const getSharedRequest: FileHandler = async ({ files }, { params }) =>
-  success(sharedRequest(await open(files, params.id)), robotsOf(false));
+  success(await sharedRequest(files, await open(files, params.id)), robotsOf(false));
 
 /** https://oembed.com, 2: `url`, `format`, `maxwidth`, `maxheight`. */
 const getOembed: FileHandler = async ({ files }, { request, query }) => {
@@ -104,7 +100,8 @@ const getOembed: FileHandler = async ({ files }, { request, query }) => {
   const address = links.share(id);
   /** Unless it is larger than the caller takes: it may not be made smaller. */
   const thumbnail = async (name: PictureName) => {
-    const { bytes } = await picture(files, openShare, name);
+    const { key } = await picture(files, openShare, name);
+    const bytes = await buffer((await files.blobs.read(key)).body);
     const { width, height } = await sniffImage(bytes);
     if (fitted({ width, height }, query).width < width) return null;
     const size = { thumbnail_width: width, thumbnail_height: height };
@@ -143,10 +140,10 @@ export const shareHandlers = {
 /** What the page and the tags of a link show: the video, and only what its owner ticked. */
 async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promise<Shown> {
   const { input } = job;
-  const hasImage = share.withImage && job.image !== null;
+  // The studio and workers send them with their video.
+  const { poster, ...images } = await picturesOf(rows, job.id);
+  const hasImage = share.withImage && images.image !== undefined;
   const isCovered = job.safetyRecord !== null && isFlagged(job.safetyRecord);
-  // The studio and workers send one with their video.
-  const poster = await posterOf(rows, job.id);
   const picture = poster ? 'poster' : hasImage ? 'image' : null;
   return {
     ...formatOfFile(input, mostFramesPerSecond),
@@ -157,7 +154,7 @@ async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promi
     duration: input.duration,
     createdAt: job.createdAt,
     hasImage,
-    hasLastImage: hasImage && job.lastImage !== null,
+    hasLastImage: hasImage && images.last_image !== undefined,
     preview: isCovered ? null : picture,
     isFlagged: isCovered,
     allowIndex: share.allowIndex,
@@ -179,23 +176,26 @@ function settingsOf(job: OpenShare['job']): ShownSettings {
   };
 }
 
-/** The request as far as it is shown: for the form of the studio, and the tags of the file. */
-function sharedRequest({ share, job }: OpenShare): SharedRequest {
-  const image = share.withImage && job.image !== null;
+/** The request as far as it is shown, for the form of the studio. */
+async function sharedRequest(
+  { rows }: FilesContext,
+  { share, job }: OpenShare,
+): Promise<SharedRequest> {
+  const pictures = await picturesOf(rows, job.id);
+  const image = share.withImage && pictures.image !== undefined;
   const request = sharedRequestOf(
     { parameters: { ...job.input, seed: job.seed }, profile: profileOfModel(job.model) },
     { prompt: share.withPrompt, settings: share.withSettings, image },
   );
-  return image && job.lastImage ? { ...request, last_image: true } : request;
+  return image && pictures.last_image ? { ...request, last_image: true } : request;
 }
 
-/** A picture of a link, without what its file has beside the pixels. */
-async function picture({ blobs, rows }: FilesContext, { job }: OpenShare, name: PictureName) {
-  const images = { image: job.image, 'last-image': job.lastImage };
-  const stored = name === 'poster' ? await posterOf(rows, job.id) : images[name];
-  if (stored === null) throw new ApiError('NOT_FOUND');
-  const { read } = await blobContent(blobs, stored.key);
-  return { type: stored.type, bytes: publicImage(await buffer(await read())) };
+/** A picture of a link. @throws ApiError `NOT_FOUND` */
+async function picture({ rows }: FilesContext, { job }: OpenShare, name: PictureName) {
+  const { poster, image, last_image } = await picturesOf(rows, job.id);
+  const found = { poster, image, 'last-image': last_image }[name];
+  if (!found) throw new ApiError('NOT_FOUND');
+  return found;
 }
 
 /** How a file of a link is sent. */
@@ -253,47 +253,4 @@ function fitted(
   const scale = Math.min(limit('maxwidth', width), limit('maxheight', height));
   const scaled = (size: number) => Math.max(1, Math.floor(size * scale));
   return { width: scaled(width), height: scaled(height) };
-}
-
-/** Bytes that are read at once: the boxes before the frames, in a file whose index is in front. */
-const firstBytes = 65_536;
-
-/**
- * The video of a link, with no more in its tags than the link shows. Its frames are read from the stored file while
- * they are sent; only its index is made anew.
- *
- * @returns `tag` changes with the bytes: the frames of a stored file never change
- */
-export async function publicVideo(
-  original: Content,
-  request: SharedRequest,
-): Promise<{ content: Content; tag: string }> {
-  const { bytes: size, read } = original;
-  const start = await arrayBuffer(await read({ first: 0, last: Math.min(size, firstBytes) - 1 }));
-  const slice = (from: number, to: number) => ({
-    arrayBuffer: async () => {
-      const end = Math.min(to, size);
-      if (end <= start.byteLength) return start.slice(from, end);
-      return await arrayBuffer(await read({ first: from, last: end - 1 }));
-    },
-  });
-  const { head, body } = await publicLayout({ size, slice }, request);
-  const bytes = body.reduce((sum, { start: from, end }) => sum + end - from, head.length);
-
-  async function* pieces(first: number, last: number): AsyncGenerator<Uint8Array> {
-    if (first < head.length) yield head.subarray(first, last + 1);
-    let at = head.length;
-    for (const { start: from, end } of body) {
-      const begin = Math.max(from, from + first - at);
-      const stop = Math.min(end, from + last + 1 - at);
-      if (begin < stop) yield* await read({ first: begin, last: stop - 1 });
-      at += end - from;
-    }
-  }
-  const content: Content = {
-    bytes,
-    read: async ({ first, last } = { first: 0, last: bytes - 1 }) =>
-      Readable.from(pieces(first, last), { objectMode: false }),
-  };
-  return { content, tag: createHash('sha256').update(head).digest('hex') };
 }

@@ -289,7 +289,7 @@ describe('completing', () => {
     await submit();
     const job = await claimed();
     const poster = Buffer.from('no picture').toString('base64');
-    expect(await complete(job, { poster })).toMatchObject({
+    expect(await complete(job, { pictures: { poster } })).toMatchObject({
       status: 400,
       json: { error_code: 'INVALID_PARAMETER', details: [{ field: 'poster' }] },
     });

@@ -8,7 +8,7 @@ import {
   type WorkerJob,
 } from '../../../lib/contract/v3';
 import { familiesOf, modelsFor } from '../../config';
-import { jpegOf, keepPoster, takeVideo } from '../../files/outputs/video';
+import { jpegsOf, keepPictures, takeVideo } from '../../files/outputs/video';
 import type { ClaimedJob } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobImage, JobLora, JobRow } from '../../store/schema';
@@ -121,7 +121,7 @@ export const workerHandlers = {
    */
   complete: async (relay, { params, body, caller, requestId }) => {
     const { id } = params;
-    const { lease_token: token, poster: sent, ...result } = body;
+    const { lease_token: token, pictures: sent, ...result } = body;
     const earlier = await relay.jobs.get(id);
     const isOwn = earlier?.leaseToken === token && earlier.workerToken === caller.keyId;
     // The same completion again, after its first answer was lost.
@@ -130,14 +130,14 @@ export const workerHandlers = {
     }
     const job = await relay.jobs.lease(id, token, caller.keyId);
     const report = checkReport(job, result);
-    const poster = await jpegOf({ ...report, poster: sent });
+    const pictures = await jpegsOf(sent, report.safety);
     const video = { jobId: id, owner: job.owner, sha256: result.sha256 };
     const { key: outputKey } = await takeVideo(relay.files, video, job.input, result.bytes);
     const stored = { ...result, ...report, outputKey };
     const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
     const warn = (sentence: string) => (err: unknown) =>
       relay.log.warn({ request_id: requestId, err }, sentence);
-    await keepPoster(relay.files, completed, poster).catch(warn('a poster was not stored'));
+    await keepPictures(relay.files, completed, pictures).catch(warn('a picture was not stored'));
     await relay.files.rows
       .give(outputKey, completed)
       .catch(warn('a video still expires with the time of an attempt'));

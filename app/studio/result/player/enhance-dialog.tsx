@@ -8,7 +8,6 @@ import {
   upscalers,
 } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
-import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { Switch } from '../../../shared/fields';
@@ -52,17 +51,16 @@ export function EnhanceDialog(props: {
       const video = await getRunner().enhance(
         {
           file,
-          id: newPredictionId(),
           finishing,
           // What was cut or ended early does not end where it begins.
           loop: parameters.loop === true && !parts && !result.finishedEarly,
-          safety: result.safety,
           backend,
         },
         signal,
         (event) => event.type === 'frame' && onShare(event.frame / event.frames),
       );
-      const kept = await keepVideo(store, video, [prediction], false);
+      const used = [{ row: prediction, from: 0, to: result.frames }];
+      const kept = await keepVideo(store, video, { used, finishing, copied: false });
       onClose();
       onKept(kept);
     });

@@ -2,8 +2,6 @@ import { useRef } from 'react';
 import { createRoot } from 'react-dom/client';
 import { expect, onTestFinished, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { newPrediction } from '../../../../lib/predictions/testing/prediction';
-import { createVideoMetadata } from '../../../../lib/video/metadata';
 import { createRgbaWriter } from '../../../../lib/video/testing/i420';
 import { FrameBar } from './frame-bar';
 
@@ -13,8 +11,7 @@ const frameRate = 16;
 /** A small video, each of whose frames has another grey. */
 async function makeVideo(): Promise<File> {
   const [width, height] = [160, 96];
-  const metadata = createVideoMetadata(newPrediction());
-  const writer = await createRgbaWriter({ width, height, frames, frameRate, metadata });
+  const writer = await createRgbaWriter({ width, height, frames, frameRate });
   for (let i = 0; i < frames; i++) {
     await writer.add(new Uint8ClampedArray(width * height * 4).fill(40 + 4 * i));
   }

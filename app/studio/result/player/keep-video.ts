@@ -1,44 +1,49 @@
-import { chosenSwitches } from '../../../../lib/contract/parameters';
+import type { Finishing } from '../../../../lib/contract/parameters';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { predictionLock } from '../../../../lib/predictions/locks';
+import { newPredictionId } from '../../../../lib/predictions/run-input';
 import type { PredictionStore } from '../../../../lib/predictions/store';
 import { removeVideo, writeVideo } from '../../../../lib/predictions/videos';
+import type { UsedPart } from './cut-parts';
+
+/** What a video was made of, and how. */
+export interface MadeOf {
+  /** In order. */
+  readonly used: readonly UsedPart[];
+  /** What was done to its frames. */
+  readonly finishing?: Finishing;
+  /** Whether its frames were not encoded again. */
+  readonly copied: boolean;
+}
 
 /**
  * Keeps a video that was made of others as a prediction of its own, with the settings and the start image of
- * its first part. The videos that it was made of stay as they are.
+ * its first part, and the least favourable verdict of all. The videos that it was made of stay as they are.
  *
- * @param file as `cutParts` and the engine's `enhance` write it: its metadata have its own id, its parts and its verdict
- * @param videos that it may be made of
- * @param copied whether its frames were not encoded again
  * @returns its id
  * @throws KinoraError `STORAGE_FULL`, `VIDEO_UNREADABLE`
  */
 export async function keepVideo(
   store: PredictionStore,
   file: Blob,
-  videos: readonly Completed[],
-  copied: boolean,
+  { used, finishing, copied }: MadeOf,
 ): Promise<string> {
-  const [{ readVideoMetadata }, { inspectVideo }] = await Promise.all([
-    import('../../../../lib/video/metadata'),
-    import('../../../../lib/video/inspect'),
-  ]);
-  const { id, parts = [], safety, ...written } = await readVideoMetadata(file);
+  const { inspectVideo } = await import('../../../../lib/video/inspect');
   const { width, height, frames, frameRate } = await inspectVideo(file);
-  const used = videos.filter((video) => parts.some((part) => part.id === video.id));
-  const [first] = used;
-  if (!first) throw new TypeError('The video is made of none of these.');
-  const { safety: _, ...firstResult } = first.result;
+  const [first] = used.map(({ row }) => row);
+  if (!first) throw new TypeError('A video of no parts.');
   const { model, profile, backend, options } = first;
   const source = await store.source(first.id);
+  const id = newPredictionId();
   const now = new Date().toISOString();
+  const { safety: _, ...firstResult } = first.result;
+  const safety = worstVerdict(used);
   const row: Completed = {
     id,
     model,
     profile,
     backend,
-    parameters: { ...first.parameters, ...chosenSwitches(written) },
+    parameters: { ...first.parameters, ...finishing },
     options,
     createdAt: now,
     status: 'completed',
@@ -54,9 +59,15 @@ export async function keepVideo(
       frames,
       frameRate,
       encoder: copied ? firstResult.encoder : 'webcodecs',
-      timings: { total: used.reduce((sum, { result }) => sum + result.timings.total, 0) },
+      timings: { total: used.reduce((sum, part) => sum + part.row.result.timings.total, 0) },
     },
-    parts: parts.map(({ id: partId, from, to }) => ({ id: partId, from, to })),
+    parts: used.map(({ row: { id: partId, parameters, result }, from, to }) => ({
+      id: partId,
+      prompt: parameters.prompt,
+      seed: result.seed,
+      from,
+      to,
+    })),
   };
   // A page that is opened now would delete a video without a row.
   await navigator.locks.request(predictionLock(id), async () => {
@@ -69,4 +80,10 @@ export async function keepVideo(
     }
   });
   return id;
+}
+
+function worstVerdict(used: readonly UsedPart[]): Completed['result']['safety'] {
+  const severity = ['clear', 'off', 'unverified', 'flagged'] as const;
+  const rank = ({ row }: UsedPart) => severity.indexOf(row.result.safety?.status ?? 'off');
+  return used.reduce((a, b) => (rank(b) > rank(a) ? b : a)).row.result.safety;
 }

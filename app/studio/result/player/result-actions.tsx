@@ -1,13 +1,14 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { type ComponentType, type RefObject, useState } from 'react';
 import { flushSync } from 'react-dom';
-import type { ErrorRecord } from '../../../../lib/contract/errors';
+import { type ErrorRecord, toKinoraError } from '../../../../lib/contract/errors';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
 import { AgainIcon, BinIcon, ImageIcon, SlidersIcon } from '../../../shared/icons';
 import { Problem } from '../../../shared/messages';
+import { videoToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import type { PredictionActions } from '../result-card';
@@ -47,6 +48,14 @@ export function ResultActions(props: {
       const { store } = getRunner();
       return chainOf(prediction, (id) => store.get(id));
     }, [prediction]) ?? [];
+  const download = async (file: File) => {
+    setProblem(null);
+    try {
+      downloadFile(await videoToSave(getRunner().store, prediction, file), name);
+    } catch (thrown) {
+      setProblem(toKinoraError(thrown).toRecord());
+    }
+  };
   const close = () => setDialog(null);
   const open = (next: typeof dialog) => {
     player.current?.pause();
@@ -62,7 +71,7 @@ export function ResultActions(props: {
             type="button"
             className="primary"
             disabled={!video}
-            onClick={() => video && downloadFile(video.file, name)}
+            onClick={() => video && void download(video.file)}
           >
             {t('result.download')}
           </button>
@@ -181,7 +190,9 @@ export function ResultActions(props: {
       {dialog === 'trim' && chain.length > 0 && (
         <TrimDialog chain={chain} onKept={actions.onKept} onClose={close} />
       )}
-      {dialog === 'sound' && video && <SoundDialog file={video.file} name={name} onClose={close} />}
+      {dialog === 'sound' && video && (
+        <SoundDialog prediction={prediction} file={video.file} name={name} onClose={close} />
+      )}
       {dialog === 'export' && video && (
         <ExportDialog prediction={prediction} file={video.file} name={name} onClose={close} />
       )}

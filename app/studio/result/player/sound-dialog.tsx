@@ -1,6 +1,9 @@
 import { useState } from 'react';
+import type { Completed } from '../../../../lib/contract/prediction';
 import { Modal } from '../../../models/modal';
+import { getRunner } from '../../../runner';
 import { downloadFile, useObjectUrl } from '../../../shared/browser';
+import { tagsToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
@@ -8,12 +11,13 @@ import './player.css';
 
 /** Puts sound of an audio file under a finished video, plays the result and saves it. */
 export function SoundDialog(props: {
+  prediction: Completed;
   file: File;
   /** File name of the video, with its ending. */
   name: string;
   onClose: () => void;
 }) {
-  const { file, name, onClose } = props;
+  const { prediction, file, name, onClose } = props;
   const [audio, setAudio] = useState<{ file: File; seconds: number } | null>(null);
   const [output, setOutput] = useState<Blob | null>(null);
   const url = useObjectUrl(output);
@@ -35,7 +39,8 @@ export function SoundDialog(props: {
     const settings = { start, fadeIn, fadeOut, loop: data.has('loop') };
     task.run(async (signal) => {
       const { addSound } = await load();
-      const sounding = await addSound(file, audio.file, settings, signal);
+      const tags = await tagsToSave(getRunner().store, prediction);
+      const sounding = await addSound(file, audio.file, settings, tags, signal);
       if (!signal.aborted) setOutput(sounding);
     });
   };

@@ -1,6 +1,5 @@
 import { useEffect, useId, useRef, useState } from 'react';
 import type { Completed } from '../../../../lib/contract/prediction';
-import { newPredictionId } from '../../../../lib/predictions/run-input';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { useObjectUrl } from '../../../shared/browser';
@@ -53,7 +52,6 @@ function Trimmer(props: {
   onClose: () => void;
 }) {
   const { onKept, onClose } = props;
-  const [id] = useState(newPredictionId);
   const [videos] = useState(props.videos);
   const [opened, setOpened] = useState<Awaited<ReturnType<typeof openVideo>> | null>(null);
   const [range, setRange] = useState({ from: 0, to: 0 });
@@ -70,12 +68,12 @@ function Trimmer(props: {
 
   useEffect(() => {
     run(async (signal) => {
-      const openedVideo = await openVideo(videos, id, signal);
+      const openedVideo = await openVideo(videos, signal);
       if (signal.aborted) return;
       setOpened(openedVideo);
       setRange({ from: 0, to: openedVideo.frames });
     });
-  }, [videos, id, run]);
+  }, [videos, run]);
 
   useEffect(() => {
     // It plays what is kept, again and again.
@@ -99,10 +97,9 @@ function Trimmer(props: {
   const save = () =>
     run(async (signal, onShare) => {
       const onFrame = (done: number) => onShare(done / (to - from));
-      const video = isWhole
-        ? opened.video
-        : (await cutParts(parts, range, { id, signal, onFrame })).video;
-      const kept = await keepVideo(getRunner().store, video, videos, !reasonFor(from, to));
+      const { video, used } = isWhole ? opened : await cutParts(parts, range, { signal, onFrame });
+      const copied = !reasonFor(from, to);
+      const kept = await keepVideo(getRunner().store, video, { used, copied });
       onClose();
       onKept(kept);
     });
@@ -170,8 +167,8 @@ function Trimmer(props: {
   );
 }
 
-/** Opens the files, and joins them where there are several. @param id of the joined video */
-async function openVideo(videos: readonly Completed[], id: string, signal: AbortSignal) {
+/** Opens the files, and joins them where there are several. */
+async function openVideo(videos: readonly Completed[], signal: AbortSignal) {
   const parts = await openParts(videos);
   const { encodingReason, joinedFrames, piecesOf, readCutPoints } = await import(
     '../../../../lib/video/cut'
@@ -187,9 +184,12 @@ async function openVideo(videos: readonly Completed[], id: string, signal: Abort
     const pieces = piecesOf(pointed, from, to);
     return encodingReason(pieces.map(({ part, ...piece }) => ({ ...piece, points: part.points })));
   };
-  if (only && parts.length === 1) return { parts, frames, reasonFor, video: only.file };
-  const { video } = await cutParts(parts, { from: 0, to: frames }, { id, signal });
-  return { parts, frames, reasonFor, video };
+  if (only && parts.length === 1) {
+    const used = [{ row: only.row, from: 0, to: frames }];
+    return { parts, frames, reasonFor, video: only.file, used };
+  }
+  const { video, used } = await cutParts(parts, { from: 0, to: frames }, { signal });
+  return { parts, frames, reasonFor, video, used };
 }
 
 function safetyReason({ result }: Completed): string | null {
