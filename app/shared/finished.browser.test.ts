@@ -5,7 +5,7 @@ import { CurrentRun } from '../../lib/predictions/current-run';
 import { KinoraDatabase } from '../../lib/predictions/database';
 import { PredictionStore } from '../../lib/predictions/store';
 import { cleanUp } from '../../lib/predictions/testing/clean-up';
-import { newPrediction, resultOf } from '../../lib/predictions/testing/prediction';
+import { newPrediction, resultOf, started } from '../../lib/predictions/testing/prediction';
 import type { VideoFolder } from '../../lib/predictions/video-folder';
 import { writeVideo } from '../../lib/predictions/videos';
 import { videoName } from '../studio/result/video-name';
@@ -49,7 +49,7 @@ async function makeVideo(failure?: ErrorCode): Promise<Prediction> {
   const work = async (_: AbortSignal, onStarted: () => void) => {
     onStarted();
     const at = new Date().toISOString();
-    await store.dispatch(prediction.id, { type: 'started', at });
+    await store.dispatch(prediction.id, started);
     await writeVideo(`${prediction.id}.mp4`, new Blob([`video ${prediction.id}`]));
     if (!failure) {
       const result = resultOf(prediction.id);

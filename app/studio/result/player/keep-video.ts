@@ -42,7 +42,6 @@ export async function keepVideo(
     options,
     createdAt: now,
     status: 'completed',
-    startedAt: now,
     completedAt: now,
     result: {
       ...firstResult,
