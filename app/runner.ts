@@ -1,4 +1,5 @@
 import { createEngineClient } from '../lib/predictions/engine-client';
+import { Queue } from '../lib/predictions/queue';
 import type { RunState } from '../lib/predictions/run-state';
 import { Runner } from '../lib/predictions/runner';
 import { PredictionStore } from '../lib/predictions/store';
@@ -8,11 +9,18 @@ import { percentDone } from './shared/run-progress';
 import { showJob } from './shared/running-job';
 
 let runner: Runner | null = null;
+let queue: Queue | null = null;
 
 /** The runner of this page. Call it in event handlers and effects only: it does not exist on the server. */
 export function getRunner(): Runner {
   runner ??= createRunner();
   return runner;
+}
+
+/** What waits in this browser; as {@link getRunner}. */
+export function getQueue(): Queue {
+  queue ??= new Queue(getRunner());
+  return queue;
 }
 
 function createRunner(): Runner {
@@ -22,6 +30,11 @@ function createRunner(): Runner {
       () => new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' }),
     ),
     async (file) => (await import('../lib/video/image')).readImageFile(file),
+    async (name) => {
+      // The library is large, and the page must not wait for it.
+      const { loraSource, openLora } = await import('../lib/library');
+      return { name, file: await openLora(name), source: await loraSource(name) };
+    },
   );
   created.subscribe(() => follow(created.getSnapshot()));
   announceRuns(created);

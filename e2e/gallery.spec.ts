@@ -22,7 +22,6 @@ const rows: readonly Prediction[] = [
     { prompt: 'A lantern swings' },
     {
       status: 'interrupted',
-      startedAt: 's',
       interruptedAt: 's',
       error,
       checkpoint: { clip: 0, clips: 1, step: 4, steps: 6 },

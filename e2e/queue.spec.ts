@@ -1,4 +1,4 @@
-import type { StudioPage } from './pages/studio-page';
+import { StudioPage } from './pages/studio-page';
 import {
   expect,
   expectAccessible,
@@ -115,6 +115,24 @@ test(
       await expect(studio.result).toContainText('The second, edited');
       await expect(studio.history.getByText('The third')).toBeVisible();
     });
+  },
+);
+
+test(
+  'when the tab that computes is gone, another one finds its run, and goes on with what waits',
+  full,
+  async ({ studio, page, context }) => {
+    await startPausedRun(studio);
+    await addToQueue(studio, 'The second');
+    const other = new StudioPage(await context.newPage());
+    await other.open();
+    await expect(other.queue).toContainText('Another tab of this browser makes this one.');
+    await expect(other.waiting).toHaveText([/The second/]);
+    await page.close();
+    await other.waitForResult();
+    await expect(other.result).toContainText('The second');
+    await expect(other.queue).toHaveCount(0);
+    await expect(other.history.getByText('The first')).toBeVisible();
   },
 );
 

@@ -1,8 +1,8 @@
-import type { EngineApi, LoraFile } from '../../lib/contract/engine';
+import type { EngineApi } from '../../lib/contract/engine';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { HeadlessApi, HeadlessLibraryApi, HeadlessRun } from '../../lib/contract/headless';
 import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
-import { loraSource, openLora } from '../../lib/library';
+import type { SourceLora } from '../../lib/predictions/loras';
 import { readVideo } from '../../lib/predictions/videos';
 import { getRunner } from '../runner';
 import { downloadFile } from '../shared/browser';
@@ -30,7 +30,7 @@ async function generate(run: HeadlessRun): Promise<GenerationResult> {
   const [image] = filesOf('image');
   const [lastImage] = filesOf('last-image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
-  const loras = await lorasOf(loraScales, libraryLoras);
+  const loras = lorasOf(loraScales, libraryLoras);
   const parameters = {
     loras: loras.map(({ name, scale }) => ({ path: name, scale })),
     ...request.parameters,
@@ -47,25 +47,17 @@ async function generate(run: HeadlessRun): Promise<GenerationResult> {
 }
 
 /** The files of `#loras`, then those of the library, each with its scale. */
-async function lorasOf(
+function lorasOf(
   scales: readonly number[],
   kept: NonNullable<HeadlessRun['libraryLoras']>,
-): Promise<LoraFile[]> {
+): (SourceLora & { readonly scale: number })[] {
   const files = filesOf('loras');
   if (files.length !== scales.length) {
     const counts = `${files.length} LoRA files, ${scales.length} scales`;
     throw new KinoraError('REQUEST_INVALID', `Every LoRA needs one scale: ${counts}.`);
   }
-  const loras: LoraFile[] = files.map((file, index) => ({
-    name: file.name,
-    file,
-    scale: scales[index] ?? 1,
-  }));
-  for (const { name, scale } of kept) {
-    const [file, source] = await Promise.all([openLora(name), loraSource(name)]);
-    loras.push({ name, file, scale, source });
-  }
-  return loras;
+  const loras = files.map((file, index) => ({ name: file.name, file, scale: scales[index] ?? 1 }));
+  return [...loras, ...kept.map((lora) => ({ ...lora, file: null }))];
 }
 
 function report(event: ProgressEvent): void {

@@ -5,7 +5,7 @@ import { CurrentRun } from '../../lib/predictions/current-run';
 import { KinoraDatabase } from '../../lib/predictions/database';
 import { PredictionStore } from '../../lib/predictions/store';
 import { cleanUp } from '../../lib/predictions/testing/clean-up';
-import { newPrediction, resultOf } from '../../lib/predictions/testing/prediction';
+import { newPrediction, resultOf, started } from '../../lib/predictions/testing/prediction';
 import type { VideoFolder } from '../../lib/predictions/video-folder';
 import { writeVideo } from '../../lib/predictions/videos';
 import { readVideoMetadata } from '../../lib/video/metadata';
@@ -63,7 +63,7 @@ async function makeVideo(failure?: ErrorCode): Promise<Prediction> {
   const work = async (_: AbortSignal, onStarted: () => void) => {
     onStarted();
     const at = new Date().toISOString();
-    await store.dispatch(prediction.id, { type: 'started', at });
+    await store.dispatch(prediction.id, started);
     await writeVideo(`${prediction.id}.mp4`, video);
     if (!failure) {
       const result = resultOf(prediction.id);

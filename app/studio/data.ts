@@ -2,5 +2,4 @@
 export { liveQuery } from 'dexie';
 export { databaseError, loadDraft, saveDraft } from '../../lib/predictions/database';
 export { loadSetting, saveSetting } from '../../lib/predictions/settings';
-export { getQueueRunner } from '../queue';
-export { getRunner } from '../runner';
+export { getQueue, getRunner } from '../runner';

@@ -59,6 +59,8 @@ export function Studio() {
   const busy = run.status !== 'idle';
   const stored = useStored(readPredictions);
   const predictions = stored?.predictions;
+  const working = predictions?.some(({ status }) => status === 'processing') ?? true;
+  const queue = useQueue(working);
   const fileInput = useFileInput(form, change);
   const shared = useLaunchedFiles(ready, fileInput);
   const formRef = useRef<HTMLFormElement>(null);
@@ -71,14 +73,12 @@ export function Studio() {
     [predictions],
   );
   // The run that ended last is not known before runs of closed pages are found.
-  const loading =
-    !ended || (recovered === null && !busy && ended.length < (predictions?.length ?? 0));
+  const loading = !ended || (recovered === null && !busy && working);
   const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
-  const lastError = errorOf(predictions?.[0]);
+  const lastError = errorOf(predictions?.find(({ status }) => status !== 'created'));
   const improve = useImprove(form, change);
-  const queue = useQueue();
   const formAtSide = useFormAtSide();
-  const edit = useEdit(form, change, queue.entries);
+  const edit = useEdit(form, change, queue.waiting);
   const runs = useGenerate({
     form,
     change,
@@ -191,7 +191,7 @@ export function Studio() {
       notice={fileInput.notice}
       several={several}
       shared={shared}
-      waiting={queue.entries.length}
+      waiting={queue.waiting.length}
       editing={edit.id !== null}
       onVariations={(changes) => void runs.enqueue(changes)}
       onCancelEdit={edit.end}

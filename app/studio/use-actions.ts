@@ -1,13 +1,12 @@
 import type { Dispatch } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
-import { withScales } from '../../lib/predictions/loras';
 import { useStable } from '../shared/use-stable';
 import { t } from '../texts';
 import '../texts/en/studio';
 import { readImage, readLastFrame } from './form/files';
 import { type FormAction, fromRun } from './form/form-state';
-import { chosenLast } from './form/use-edit';
+import { filesOf } from './form/use-edit';
 import type { FileInput } from './form/use-file-input';
 import type { PredictionActions } from './result/result-card';
 import type { Generate } from './run/use-generate';
@@ -38,15 +37,7 @@ export function useActions(options: {
       showInfo(t('studio.settingsWithoutImage', { seed }));
       return;
     }
-    const { framing } = prediction.options;
-    const image = { name: source.imageName, file: source.image, framing };
-    change({ type: 'imageSet', image });
-    const lastImage = chosenLast(source.lastImage, prediction.options);
-    change({ type: 'imageSet', image: lastImage, name: 'lastImage' });
-    const loras = withScales(source.loras, parameters).map(({ name, file, scale }) => {
-      return { key: crypto.randomUUID(), name, file, scale: String(scale) };
-    });
-    change({ type: 'lorasSet', loras });
+    change({ type: 'restored', files: filesOf(prediction, source) });
     showInfo(t('studio.settingsFilled', { seed }));
   }
 

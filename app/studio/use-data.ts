@@ -1,6 +1,7 @@
 import { useEffect, useState, useSyncExternalStore } from 'react';
-import type { QueueEntry, QueuePause } from '../../lib/predictions/queue/queue';
+import type { QueuePause, QueueState } from '../../lib/predictions/queue';
 import { idle, type RunState } from '../../lib/predictions/run-state';
+import type { Waiting } from '../../lib/predictions/store';
 import type * as StudioData from './data';
 
 export type Data = typeof StudioData;
@@ -56,27 +57,31 @@ export function useStored<T>(query: (data: Data) => Promise<T>): T | undefined {
 
 /** What waits in this browser, whatever tab has added it. */
 export interface QueueView {
-  readonly entries: readonly QueueEntry[];
+  readonly waiting: readonly Waiting[];
   /** Null while the queue is not paused. */
   readonly pause: QueuePause | null;
 }
 
-const nothing: QueueView = { entries: [], pause: null };
+const stopped: QueueState = { active: false, held: false };
+const nothing: QueueView = { waiting: [], pause: null };
 
-/** The queue as it changes. A page that uses it runs what waits, unless another tab does. */
-export function useQueue(): QueueView {
+/**
+ * The queue as it changes. A page that uses it runs what waits, unless another tab does.
+ *
+ * @param working whether a run of this browser is under way
+ */
+export function useQueue(working: boolean): QueueView {
   const view = useStored(readQueue) ?? nothing;
-  const runnable = view.entries.length > 0 && view.pause === null;
+  const runnable = view.waiting.length > 0 && !working && view.pause === null;
   useEffect(() => {
-    if (runnable) data?.getQueueRunner().wake();
+    if (runnable) return data?.getQueue().wakeLater();
   }, [runnable]);
   return view;
 }
 
-async function readQueue({ getQueueRunner }: Data): Promise<QueueView> {
-  const { queue } = getQueueRunner();
+async function readQueue({ getQueue, getRunner }: Data): Promise<QueueView> {
   try {
-    return { entries: await queue.list(), pause: await queue.pauseState() };
+    return { waiting: await getRunner().store.waiting(), pause: await getQueue().pauseState() };
   } catch {
     return nothing; // The list of predictions says why the database cannot be read.
   }
@@ -91,17 +96,16 @@ const getRun = () => data?.getRunner().getSnapshot() ?? idle;
 const getRunOnServer = () => idle;
 
 const subscribeQueue = (listener: () => void) =>
-  follow(({ getQueueRunner }) => {
+  follow(({ getQueue }) => {
     listener();
-    return getQueueRunner().subscribe(listener);
+    return getQueue().subscribe(listener);
   });
-const isActive = () => data?.getQueueRunner().isActive() ?? false;
-const isHeld = () => data?.getQueueRunner().isHeld() ?? false;
-const onServer = () => false;
+const getQueueState = () => data?.getQueue().getSnapshot() ?? stopped;
+const getStopped = () => stopped;
 
-/** Whether the queue waits until a request has been edited. */
-export function useHeldQueue(): boolean {
-  return useSyncExternalStore(subscribeQueue, isHeld, onServer);
+/** What the queue of this tab is at. */
+export function useQueueState(): QueueState {
+  return useSyncExternalStore(subscribeQueue, getQueueState, getStopped);
 }
 
 /**
@@ -110,7 +114,7 @@ export function useHeldQueue(): boolean {
  */
 export function useShownRun(): RunState {
   const run = useSyncExternalStore(subscribeRun, getRun, getRunOnServer);
-  const active = useSyncExternalStore(subscribeQueue, isActive, onServer);
+  const { active } = useQueueState();
   const [last, setLast] = useState<RunState>(idle);
   const shown = run.status === 'idle' && active ? last : run;
   if (shown !== last) setLast(shown);

@@ -26,8 +26,7 @@ export function finishedRow(
 ): Prediction {
   const { id, createdAt: at, parameters: asked } = storedRow(n, parameters);
   const result = { ...resultOf(id), seed: asked.seed, ...more };
-  const times = { startedAt: at, completedAt: at };
-  return storedRow(n, parameters, { status: 'completed', ...times, result });
+  return storedRow(n, parameters, { status: 'completed', completedAt: at, result });
 }
 
 /** Names of the files in a folder of the page's private file system, which is made where it is missing. */

@@ -1,8 +1,8 @@
 import type { ErrorRecord } from './errors';
 import type { CheckpointInfo, GenerationResult } from './progress';
-import type { RunRequest } from './run';
+import type { DeviceOptions, RunRequest } from './run';
 
-/** The parameters are those of the request, with defaults filled in and an explicit seed (never −1). */
+/** The parameters are those of the request, with defaults filled in. The seed is −1 only while it waits for a random one. */
 interface PredictionBase extends RunRequest {
   /** 32 lower-case hex characters. */
   readonly id: string;
@@ -14,23 +14,30 @@ interface PredictionBase extends RunRequest {
   readonly tags?: readonly string[];
   /** Id of the prediction from whose last frame this one starts; absent where the image is one of its own. */
   readonly continues?: string;
-  /** ISO 8601, UTC, milliseconds. */
+  /** When its run began, while it waits when it was added: ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
 }
 
 /** A prediction. Each status has exactly the fields that are known in it. */
 export type Prediction =
-  | (PredictionBase & { readonly status: 'created' })
   | (PredictionBase & {
+      /** It waits for its turn. */
+      readonly status: 'created';
+      /** Those that wait run in ascending order. Any number: one that is moved gets one between its neighbours. */
+      readonly position: number;
+      /** Set if the queue pauses when this one has run. */
+      readonly pauseAfter?: true;
+      readonly device: DeviceOptions;
+    })
+  | (PredictionBase & {
+      /** A tab works on it, or waits for the GPU with it. */
       readonly status: 'processing';
-      readonly startedAt: string;
       /** The latest one; absent before the first. */
       readonly checkpoint?: CheckpointInfo;
     })
   | (PredictionBase & {
       /** It ended before its time and can be resumed. */
       readonly status: 'interrupted';
-      readonly startedAt: string;
       readonly interruptedAt: string;
       /** Why: `INTERRUPTED`, `PAUSED`, `DEVICE_LOST`, `OUT_OF_MEMORY` or another fault. */
       readonly error: ErrorRecord;
@@ -38,7 +45,6 @@ export type Prediction =
     })
   | (PredictionBase & {
       readonly status: 'completed';
-      readonly startedAt: string;
       readonly completedAt: string;
       readonly result: GenerationResult;
       /** What it was cut or joined of, in order; absent in a video as it was made. */
@@ -58,6 +64,9 @@ export interface VideoPart {
   readonly from: number;
   readonly to: number;
 }
+
+/** A request that waits for its turn. */
+export type Created = Extract<Prediction, { status: 'created' }>;
 
 /** A prediction with a result. */
 export type Completed = Extract<Prediction, { status: 'completed' }>;

@@ -171,13 +171,6 @@ describe('bad input ends with its code and leaves nothing', () => {
     expect(last.message).toBe('The end image cannot be used: The image file ends too early.');
   });
 
-  test('a loop with an end image', async () => {
-    const asked = request({ loop: true }, {}, { lastImage: still });
-    expect((await refused(asked)).code).toBe('LOOP_WITH_LAST_IMAGE');
-    const late = request({ last_image_at: 5.5 }, {}, { lastImage: still });
-    expect((await refused(late)).code).toBe('LAST_IMAGE_BEYOND_END');
-  });
-
   test('a LoRA of another base', async () => {
     const file = await loraFile('wrong_base_14b');
     const loras = [{ name: 'wrong_base_14b.safetensors', file, scale: 1 }];

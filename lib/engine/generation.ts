@@ -22,7 +22,6 @@ import {
   type Phase,
   type PixelSize,
   type ProgressEvent,
-  requirePlaceOfLastImage,
   sizeInPixels,
   toKinoraError,
 } from '../contract';
@@ -57,7 +56,7 @@ import { followRun } from './estimate';
 import { Finisher, openFinishers } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
-import { optimisationOf, requireAllowedPrompt, requireNoChild } from './prompt';
+import { optimisationOf, requireNoChild } from './prompt';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
@@ -122,8 +121,6 @@ export class Generation {
     const { parameters, options, device, continuation, checkpoint } = request;
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
-    requireAllowedPrompt(parameters.prompt);
-    requirePlaceOfLastImage(parameters, request.lastImage);
     const storage = openRunFiles(this.#runId);
     const toOptimise = options.promptOptimizer === true;
     const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;

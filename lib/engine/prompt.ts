@@ -4,7 +4,7 @@ import {
   type ProgressEvent,
   type PromptOptimization,
 } from '../contract';
-import { isRefusedPrompt, namesChild } from '../contract/prompt-refusal';
+import { namesChild } from '../contract/prompt-refusal';
 import { type OptimizerDependencies, optimiserStep } from '../language-model';
 import type { VideoModel } from '../pipeline/model';
 
@@ -39,11 +39,6 @@ export async function optimisationOf(
     signal,
     report,
   });
-}
-
-/** @throws KinoraError `PROMPT_REFUSED` */
-export function requireAllowedPrompt(prompt: string): void {
-  if (isRefusedPrompt(prompt)) throw new KinoraError('PROMPT_REFUSED');
 }
 
 /**

@@ -1,18 +1,10 @@
-import {
-  at,
-  type ColourCorrection,
-  framesInFile,
-  KinoraError,
-  type MemoryReport,
-  type Phase,
-} from '../contract';
+import { at, KinoraError, type MemoryReport, type Phase } from '../contract';
 import type { Backend } from '../gpu';
 import { openCheckpoints, RunCheckpoints } from './checkpoints';
 import { type ClipJoin, joinOf, keptLatents, planClips } from './clips';
-import { ColourKeeper, ColourStatistics, recoloured } from './colour';
 import { decodeClip } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
-import { goingOn, type KeyFrame, PictureFades, type ShownPicture } from './key-frames';
+import { type KeyFrame, PictureFades, type ShownPicture } from './key-frames';
 import {
   type Frame,
   joinLatents,
@@ -25,6 +17,7 @@ import { MemoryFit } from './memory/fit';
 import { type MemoryPlan, planRequestOf } from './memory/plan';
 import type { ClipConditions, Loading, NamedTensors, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
+import { VideoOutput } from './output';
 import { Previews } from './preview';
 import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 import { createScheduler, type Scheduler } from './schedulers';
@@ -83,7 +76,6 @@ interface ClipStart {
   readonly start: Frame;
   /** Latent frames [C, h, w] that it begins with. */
   readonly held: readonly Float32Array[];
-  readonly texts: readonly Float32Array[];
 }
 
 /** One run, from top to bottom in the order of its stages. */
@@ -99,6 +91,13 @@ class Run {
   #step = 0;
   readonly #previews: Previews;
   readonly #scheduler: Scheduler;
+  readonly #output: VideoOutput;
+  #fit: MemoryFit | null = null;
+  #texts: readonly Float32Array[] = [];
+  /** Latent frames [C, h, w] that are decoded as one sequence: of a clip, or of all where the motion is kept. */
+  #sequence: readonly Float32Array[];
+  /** How many of them are of an earlier video. */
+  readonly #earlier: number;
 
   constructor(
     readonly backend: Backend,
@@ -113,11 +112,21 @@ class Run {
     this.#clips = planClips(frames, manifest.maxClipFrames, latents.strides.time, this.#join);
     const fade = pictureLatents * latents.strides.time;
     this.#pictures = new PictureFades(this.#shownPictures(fade), fade);
+    const faded = fadedLatents * latents.strides.time;
+    const { framesPerSecond } = manifest;
+    this.#output = new VideoOutput(request, hooks, this.#pictures, framesPerSecond, faded);
+    this.#sequence = request.before?.latents ?? [];
+    this.#earlier = this.#sequence.length;
     const { length: clips } = this.#clips;
     const { scheduler, steps, flowShift } = request;
     this.#scheduler = createScheduler({ ...scheduler, steps, flowShift });
     const unsaved = { saved: null, decodes: false, resumes: 0, writer: null };
     this.#checkpoints = new RunCheckpoints({ ...unsaved, clips, steps });
+  }
+
+  get #memory(): MemoryFit {
+    if (!this.#fit) throw new TypeError('the memory is not planned yet');
+    return this.#fit;
   }
 
   get #guided(): boolean {
@@ -153,102 +162,79 @@ class Run {
       this.#checkpoints = await openCheckpoints(saving, model, request, clips, onProgress);
     }
     try {
-      return await this.#make();
+      await this.#begin();
+      for (const clip of this.#clips.keys()) if (await this.#makeClip(clip)) break;
+      return this.#result();
     } finally {
       await this.#checkpoints.flush();
     }
   }
 
-  async #make(): Promise<ImageToVideoResult> {
-    const { model, request, hooks } = this;
-    const { prompt, negativePrompt } = request;
-    const prompts = await model.tokenize(this.#guided ? [prompt, negativePrompt] : [prompt]);
-    const memory = await this.#fitMemory(prompts);
-    let { texts } = this.#checkpoints;
-    if (!texts && this.#checkpoints.denoises) texts = await this.#encodeText(prompts, memory);
-    const { time: stride } = model.latents.strides;
-    const frameCount = framesInFile(request.frames, { loop: request.loop });
-    const { framesPerSecond: second } = model.manifest;
+  /** Plans the memory, and encodes the texts. */
+  async #begin(): Promise<void> {
+    const { prompt, negativePrompt } = this.request;
+    const prompts = await this.model.tokenize(this.#guided ? [prompt, negativePrompt] : [prompt]);
+    this.#fit = await this.#fitMemory(prompts);
+    const { texts, denoises } = this.#checkpoints;
+    this.#texts = texts ?? (denoises ? await this.#encodeText(prompts) : []);
+  }
+
+  /** Denoises a clip and shows it, or all clips at once where the motion is kept. @returns whether the video ends with it */
+  async #makeClip(clip: number): Promise<boolean> {
     const { keepsMotion } = this.#join;
-    const { before, keepsColours = true } = request;
-    const earlier = before?.latents.length ?? 0;
-    const lastClip = this.#clips.length - 1;
-    const corrections: ColourCorrection[] = [];
-    let start = request.image;
-    let framesDone = 0;
-    /** Latent frames [C, h, w] that are decoded as one sequence: of a clip, or of all where the motion is kept. */
-    let sequence = before?.latents ?? [];
-    /** How colours of its latents are changed when they are shown. */
-    let change = before?.colours ?? null;
-    /** Of the last second of the clip before. */
-    let lastSecond: ColourStatistics | null = null;
-    for (const [clip, { frames, shared }] of this.#clips.entries()) {
-      const size = latentSizeOf(model.latents, { ...start, frames });
-      const held = keepsMotion && shared > 0 ? sequence.slice(-shared) : [];
-      const latents =
-        this.#savedLatents(clip) ??
-        (await this.#newLatents(clip, { size, start, held, texts: texts ?? [] }, memory));
-      const isLast = clip === lastClip;
-      const isEnd = isLast || !latents || this.#cutShort;
-      if (latents) {
-        const own = splitLatents(latents, size);
-        sequence = keepsMotion ? [...sequence, ...own.slice(held.length)] : own;
-      }
-      if (keepsMotion && !isEnd && !hooks.control.finishing) continue;
-      if (keepsMotion ? sequence.length === earlier : !latents) break;
-      const whole = { ...size, frames: sequence.length };
-      const decodedFrames = 1 + (whole.frames - 1) * stride;
-      // Frames of the clip before, or of the earlier video without its last one.
-      const repeated = keepsMotion ? Math.max(0, earlier - 1) * stride : shared;
-      const isFirst = framesDone === 0;
-      const fromPicture = isFirst ? request.continues === true && !before : !keepsMotion;
-      const last = start;
-      const colours =
-        fromPicture && keepsColours
-          ? new ColourKeeper({ last, before: lastSecond, frames: decodedFrames, second })
-          : null;
-      lastSecond = isEnd || !keepsColours ? null : new ColourStatistics();
-      let first: Frame | undefined;
-      let index = 0;
-      const values = joinLatents(sequence, whole);
-      for await (const decoded of this.#decode(
-        keepsMotion ? lastClip : clip,
-        whole,
-        values,
-        memory,
-      )) {
-        let frame =
-          colours?.next(decoded, index) ?? (change ? recoloured(decoded, change) : decoded);
-        first ??= frame;
-        if (fromPicture) frame = goingOn(last, first, frame, index, fadedLatents * stride);
-        const isRepeated = index < repeated;
-        if (!isRepeated) frame = this.#pictures.next(frame, framesDone);
-        start = frame;
-        if (index >= decodedFrames - second) lastSecond?.add(frame);
-        index += 1;
-        // The clip before has it as well; or it closes the loop.
-        if (isRepeated || framesDone === frameCount) continue;
-        await hooks.onFrame(frame);
-        framesDone += 1;
-        hooks.onProgress({ type: 'frame', frame: framesDone, frames: frameCount });
-      }
-      if (colours) {
-        corrections.push({ clip, ...colours.found });
-        change = colours.found.encoding;
-      }
-      if (isEnd || hooks.control.finishing) break;
+    const { frames, shared } = at(this.#clips, clip);
+    const { start } = this.#output;
+    const size = latentSizeOf(this.model.latents, { ...start, frames });
+    const held = keepsMotion && shared > 0 ? this.#sequence.slice(-shared) : [];
+    const latents =
+      this.#savedLatents(clip) ?? (await this.#newLatents(clip, { size, start, held }));
+    const { finishing } = this.hooks.control;
+    const isEnd = clip === this.#clips.length - 1 || !latents || this.#cutShort;
+    if (latents) {
+      const own = splitLatents(latents, size);
+      this.#sequence = keepsMotion ? [...this.#sequence, ...own.slice(held.length)] : own;
     }
-    // A request to finish that comes after the last step still gets the whole video.
-    const finishedEarly = this.#cutShort || framesDone < frameCount;
-    const { resumes } = this.#checkpoints;
+    if (keepsMotion && !isEnd && !finishing) return false;
+    if (keepsMotion ? this.#sequence.length === this.#earlier : !latents) return true;
+    await this.#show(clip, size, isEnd);
+    return isEnd || this.hooks.control.finishing;
+  }
+
+  /** Decodes the latents that are there, and hands their frames out. */
+  async #show(clip: number, size: LatentSize, isEnd: boolean): Promise<void> {
+    const { keepsMotion } = this.#join;
+    const { continues, before } = this.request;
+    const { time: stride } = this.model.latents.strides;
+    const whole = { ...size, frames: this.#sequence.length };
+    const latents = joinLatents(this.#sequence, whole);
+    const decoded = this.#decode(keepsMotion ? this.#clips.length - 1 : clip, whole, latents);
+    const isFirst = this.#output.framesDone === 0;
+    await this.#output.take(decoded, {
+      clip,
+      frames: 1 + (whole.frames - 1) * stride,
+      // Frames of the clip before, or of the earlier video without its last one.
+      repeated: keepsMotion
+        ? Math.max(0, this.#earlier - 1) * stride
+        : at(this.#clips, clip).shared,
+      fromPicture: isFirst ? continues === true && !before : !keepsMotion,
+      isEnd,
+    });
+  }
+
+  #result(): ImageToVideoResult {
+    const { framesDone: frames, frameCount, change: colours, corrections } = this.#output;
     // A video that ends in a given picture shows this picture, not the one of its latents.
-    const isOpen = !this.#pictures.changes(framesDone - 1);
-    const last =
-      isOpen && model.manifest.continuation.latents > 0
-        ? { latents: sequence.slice(-keptLatents), colours: change }
-        : null;
-    const result = { frames: framesDone, finishedEarly, resumes, memory: memory.report };
-    return { ...result, colours: corrections, end: last };
+    const isOpen = !this.#pictures.changes(frames - 1);
+    const keepsEnd = isOpen && this.model.manifest.continuation.latents > 0;
+    return {
+      frames,
+      // A request to finish that comes after the last step still gets the whole video.
+      finishedEarly: this.#cutShort || frames < frameCount,
+      resumes: this.#checkpoints.resumes,
+      memory: this.#memory.report,
+      colours: corrections,
+      end: keepsEnd ? { latents: this.#sequence.slice(-keptLatents), colours } : null,
+    };
   }
 
   /** Latents [C, F, h, w] of a clip that is not to be denoised any more. */
@@ -260,22 +246,19 @@ class Run {
   }
 
   /** Denoises a clip, from its last checkpoint where there is one. Null where the run only decodes. */
-  async #newLatents(
-    clip: number,
-    { size, start, held, texts }: ClipStart,
-    memory: MemoryFit,
-  ): Promise<Float32Array | null> {
+  async #newLatents(clip: number, { size, start, held }: ClipStart): Promise<Float32Array | null> {
     const checkpoints = this.#checkpoints;
+    const texts = this.#texts;
     if (!checkpoints.denoises) return null;
     if (clip > 0) await this.#suspend();
     let image = checkpoints.imageOf(clip);
     if (!image) {
-      image = await this.#encodeImages(clip, start, held, memory);
+      image = await this.#encodeImages(clip, start, held);
       checkpoints.saveConditions({ clip, image, texts });
     }
     const state = checkpoints.stateOf(clip);
     this.#step = state?.step ?? 0;
-    const latents = await this.#denoise(clip, { size, image, texts }, memory, state);
+    const latents = await this.#denoise(clip, { size, image, texts }, state);
     checkpoints.saveClip(clip, this.#step, { latents, cutShort: this.#cutShort });
     await this.#written();
     await this.#suspend();
@@ -324,9 +307,9 @@ class Run {
     return MemoryFit.create(backend, planner, hooks.memoryBudget, onPlan);
   }
 
-  async #encodeText(prompts: readonly TokenIds[], memory: MemoryFit): Promise<Float32Array[]> {
+  async #encodeText(prompts: readonly TokenIds[]): Promise<Float32Array[]> {
     this.#phase('text', 0);
-    await memory.freeSessionsFor('text');
+    await this.#memory.freeSessionsFor('text');
     const texts = await this.model.encodeText(this.backend, prompts, this.#loading('text'));
     await this.#endStage();
     return texts;
@@ -336,10 +319,9 @@ class Run {
     clip: number,
     start: Frame,
     held: readonly Float32Array[],
-    memory: MemoryFit,
   ): Promise<NamedTensors> {
     this.#phase('image', clip);
-    await memory.freeSessionsFor('image');
+    await this.#memory.freeSessionsFor('image');
     const { request, hooks } = this;
     const { frames, last } = at(this.#clips, clip);
     const images: KeyFrame[] = held.length > 0 ? [] : [{ frame: 0, image: start }];
@@ -360,15 +342,14 @@ class Run {
   async #denoise(
     clip: number,
     conditions: ClipConditions,
-    memory: MemoryFit,
     state: DenoiseState | null,
   ): Promise<Float32Array> {
     for (let resume = state; ; ) {
       try {
-        return await this.#denoiseFrom(resume, clip, conditions, memory);
+        return await this.#denoiseFrom(resume, clip, conditions);
       } catch (error) {
         if (error instanceof DenoiseInterrupted) resume = error.state;
-        await memory.shrink(error);
+        await this.#memory.shrink(error);
       }
     }
   }
@@ -377,12 +358,11 @@ class Run {
     resume: DenoiseState | null,
     clip: number,
     conditions: ClipConditions,
-    memory: MemoryFit,
   ): Promise<Float32Array> {
     const { backend, model, request, hooks } = this;
     this.#phase('load', clip);
-    await memory.freeSessionsFor('denoise');
-    const { plan } = memory;
+    await this.#memory.freeSessionsFor('denoise');
+    const { plan } = this.#memory;
     const [first] = this.#scheduler.step(Math.min(resume?.step ?? 0, request.steps - 1));
     const loading = this.#loading('denoise');
     const denoiser = await model.loadDenoiser(backend, plan, loading, first?.timestep ?? 0);
@@ -466,13 +446,9 @@ class Run {
     if (strip) this.hooks.onProgress({ type: 'preview', ...strip });
   }
 
-  #decode(
-    clip: number,
-    size: LatentSize,
-    latents: Float32Array,
-    memory: MemoryFit,
-  ): AsyncGenerator<Frame> {
+  #decode(clip: number, size: LatentSize, latents: Float32Array): AsyncGenerator<Frame> {
     const { backend, model, hooks } = this;
+    const memory = this.#memory;
     const { decoder } = this.request;
     this.#phase('decode', clip);
     const endStage = () => this.#endStage();

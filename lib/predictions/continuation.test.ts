@@ -5,12 +5,12 @@ import { parseParameters } from '../contract/request';
 import { chainOf, continuationOf } from './continuation';
 import { advancePrediction } from './prediction-state';
 import { createPrediction } from './run-input';
-import { newPrediction, resultOf } from './testing/prediction';
+import { newPrediction, resultOf, started } from './testing/prediction';
 
 function completed(id: string, fields: Partial<Completed> = {}): Completed {
   const result = resultOf(id);
   const at = '2026-01-01T00:00:00.000Z';
-  const ended = { status: 'completed', result, startedAt: at, completedAt: at } as const;
+  const ended = { status: 'completed', result, completedAt: at } as const;
   return { ...newPrediction(), ...ended, id, ...fields };
 }
 
@@ -51,10 +51,10 @@ test('a continuation has the settings and adapters of the video, another seed, a
   expect(row.parameters).not.toHaveProperty('last_image_at');
   expect(input).toMatchObject({ image, loras, device, before });
   // The row keeps it through all its states.
-  const started = advancePrediction(row, { type: 'started', at: '2026-01-01T00:00:00.000Z' });
+  const processing = advancePrediction(row, started);
   const at = '2026-01-01T00:01:00.000Z';
   expect(
-    advancePrediction(started, { type: 'completed', at, result: resultOf('b') }),
+    advancePrediction(processing, { type: 'completed', at, result: resultOf('b') }),
   ).toMatchObject({ status: 'completed', continues: 'a' });
 });
 

@@ -30,6 +30,7 @@ export class CurrentRun extends Observable<RunState> {
    * Begins a run. Resolves when `work` calls `onStarted`, and rejects if it throws before.
    *
    * @param work runs with the lock of the prediction
+   * @param waits whether a lock that is held is waited for
    * @param afterwards runs when the lock is released, and before the run has ended; its errors are ignored
    * @throws KinoraError `BUSY` while there is a run, or where another tab goes on holding the lock
    */
@@ -38,6 +39,7 @@ export class CurrentRun extends Observable<RunState> {
     continuation: Continuation | null,
     work: (signal: AbortSignal, onStarted: () => void) => Promise<Prediction>,
     afterwards: () => Promise<void>,
+    waits = true,
   ): Promise<StartedRun> {
     const { id } = prediction;
     if (this.getSnapshot().status !== 'idle') throw new KinoraError('BUSY');
@@ -45,7 +47,8 @@ export class CurrentRun extends Observable<RunState> {
     const { signal } = this.#abort;
     this.apply({ type: 'created', prediction, continuation });
     return new Promise((resolve, reject) => {
-      const ended = this.#locked(id, () => work(signal, () => resolve({ id, ended })), afterwards);
+      const locked = () => work(signal, () => resolve({ id, ended }));
+      const ended = this.#locked(id, locked, afterwards, waits);
       ended.catch(reject);
     });
   }
@@ -60,11 +63,14 @@ export class CurrentRun extends Observable<RunState> {
     id: string,
     work: () => Promise<T>,
     afterwards: () => Promise<void>,
+    waits: boolean,
   ): Promise<T> {
     const signal = AbortSignal.timeout(lockWaitMs);
     let acquired = false;
     try {
-      return await navigator.locks.request(predictionLock(id), { signal }, () => {
+      const options = waits ? { signal } : { ifAvailable: true };
+      return await navigator.locks.request(predictionLock(id), options, (lock) => {
+        if (!lock) throw inUse();
         acquired = true;
         return work();
       });

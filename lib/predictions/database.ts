@@ -2,7 +2,6 @@ import Dexie, { type EntityTable } from 'dexie';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import type { SourceLora } from './loras';
-import type { QueueEntry } from './queue/queue';
 
 /** The input files of a prediction, which "Run again" needs besides its parameters. */
 export interface Source {
@@ -14,8 +13,8 @@ export interface Source {
   readonly loras: readonly SourceLora[];
   /** The last latents of the video that it continues, or the video; absent where it goes on from the picture alone. */
   readonly before?: Blob | undefined;
-  /** Small JPEG of the image; absent until it is made, or if the image cannot be decoded. */
-  readonly thumbnail?: Blob;
+  /** Small JPEG of the image; absent if it cannot be decoded. */
+  readonly thumbnail?: Blob | undefined;
 }
 
 /** A deleted prediction that can still be restored. */
@@ -51,19 +50,18 @@ export class KinoraDatabase extends Dexie {
   declare sources: EntityTable<Source, 'predictionId'>;
   declare trash: EntityTable<Removed, 'id'>;
   declare drafts: EntityTable<Draft, 'id'>;
-  declare queue: EntityTable<QueueEntry, 'id'>;
   declare posters: EntityTable<Poster, 'predictionId'>;
   declare settings: EntityTable<Setting, 'id'>;
 
   /** @param name tests use other names */
   constructor(name = 'kinora') {
     super(name);
-    this.version(3).stores({
+    // What waited in the table `queue` of earlier builds is dropped with it.
+    this.version(4).stores({
       predictions: 'id, createdAt, status',
       sources: 'predictionId',
       trash: 'id, removedAt',
       drafts: 'id',
-      queue: 'id, position',
       posters: 'predictionId',
       settings: 'id',
     });

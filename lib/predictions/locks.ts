@@ -1,4 +1,7 @@
-/** Web Lock that a tab holds while it works on a prediction: from before its row exists until it ends. */
+/**
+ * Web Lock that a tab holds while it works on a prediction, from before its row exists until it ends, or while a
+ * person edits one that waits.
+ */
 export function predictionLock(id: string): string {
   return `kinora:prediction:${id}`;
 }
@@ -14,14 +17,6 @@ export function ifUnlocked(id: string, work: () => Promise<void>): Promise<boole
 
 /** Web Lock of the one tab that generates. */
 export const gpuLock = 'kinora:gpu';
-
-/** Web Lock of the one tab that runs what waits in the queue. */
-export const queueLock = 'kinora:queue';
-
-/** Web Lock of an entry of the queue: of the tab that edits it, or that starts it just now. */
-export function entryLock(id: string): string {
-  return `kinora:queue:${id}`;
-}
 
 /**
  * Runs `work` while this tab holds the GPU lock.

@@ -4,7 +4,8 @@ import type { Parameters } from '../contract/request';
 /** One adapter file of a prediction; its scale is in `parameters.loras` at the same index. */
 export interface SourceLora {
   readonly name: string;
-  readonly file: Blob;
+  /** Null while the request waits, for an adapter of the library: it is opened by its name when the run starts. */
+  readonly file: Blob | null;
   /** Where others find it: an address. Absent for a file of this device. */
   readonly source?: string | undefined;
 }

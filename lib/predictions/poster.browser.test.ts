@@ -4,7 +4,7 @@ import { KinoraDatabase } from './database';
 import { savePoster } from './poster';
 import { PredictionStore } from './store';
 import { cleanUp } from './testing/clean-up';
-import { newPrediction, resultOf } from './testing/prediction';
+import { newPrediction, resultOf, started } from './testing/prediction';
 import { writeVideo } from './videos';
 
 let store: PredictionStore;
@@ -20,7 +20,7 @@ async function completed() {
   const prediction = newPrediction();
   const { id } = prediction;
   await store.create(prediction, { image: new Blob(['i']), imageName: 'still.png', loras: [] });
-  await store.dispatch(id, { type: 'started', at: 's' });
+  await store.dispatch(id, started);
   const row = await store.dispatch(id, { type: 'completed', at: 'c', result: resultOf(id) });
   if (row.status !== 'completed') throw new Error('not completed');
   return row;

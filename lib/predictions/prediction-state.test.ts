@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../contract/errors';
+import type { Created, Prediction } from '../contract/prediction';
 import { safetySchema } from '../contract/safety';
 import { advancePrediction, endingWith, isAtRest, type PredictionEvent } from './prediction-state';
-import { newPrediction, resultOf } from './testing/prediction';
+import { newPrediction, resultOf, started } from './testing/prediction';
 
-const created = newPrediction();
+const created = newPrediction() as Created;
 const result = resultOf(created.id);
-const started: PredictionEvent = { type: 'started', at: '2025-01-01T00:00:01.000Z' };
+/** What the row of a run has of one that waits. */
+const { position: _, device: _device, ...rest } = created;
+const run = { ...rest, createdAt: started.at };
 const completed: PredictionEvent = { type: 'completed', at: '2025-01-01T00:00:02.000Z', result };
 const failed: PredictionEvent = {
   type: 'failed',
@@ -44,11 +47,10 @@ test('tags are added once each, and removed, in every state', () => {
 describe('valid events', () => {
   test('created → processing → completed', () => {
     const processing = advancePrediction(created, started);
-    expect(processing).toEqual({ ...created, status: 'processing', startedAt: started.at });
+    expect(processing).toEqual({ ...run, status: 'processing' });
     expect(advancePrediction(processing, completed)).toEqual({
-      ...created,
+      ...run,
       status: 'completed',
-      startedAt: started.at,
       completedAt: completed.at,
       result,
     });
@@ -57,15 +59,26 @@ describe('valid events', () => {
   test('processing → failed keeps no fields of other states', () => {
     const end = advancePrediction(advancePrediction(created, started), failed);
     expect(end).toEqual({
-      ...created,
+      ...run,
       status: 'failed',
       completedAt: failed.at,
       error: failed.error,
     });
   });
 
-  test('created → failed', () => {
-    expect(advancePrediction(created, failed).status).toBe('failed');
+  test('one that waits is moved, and says that the queue pauses after it; a random seed is set when it starts', () => {
+    const waiting = { ...created, parameters: { ...created.parameters, seed: -1 } };
+    const events = [
+      { type: 'moved', position: 0.5 },
+      { type: 'pauseAfter', on: true },
+    ] as const;
+    const changed = events.reduce<Prediction>(advancePrediction, waiting);
+    expect(changed).toEqual({ ...waiting, position: 0.5, pauseAfter: true });
+    expect(advancePrediction(changed, { type: 'pauseAfter', on: false })).toEqual({
+      ...waiting,
+      position: 0.5,
+    });
+    expect(advancePrediction(changed, started)).toEqual({ ...run, status: 'processing' });
   });
 });
 
@@ -90,9 +103,8 @@ describe('a run that is saved', () => {
 
   test('processing → interrupted → processing → completed', () => {
     expect(interrupted).toEqual({
-      ...created,
+      ...run,
       status: 'interrupted',
-      startedAt: started.at,
       interruptedAt: at,
       error: lost,
       checkpoint,
@@ -107,9 +119,9 @@ describe('a run that is saved', () => {
 
   test('without a checkpoint, or after the one that could not be used, it has failed', () => {
     const restarted = advancePrediction(saved, { type: 'checkpointed', checkpoint: null });
-    for (const row of [created, processing, restarted]) {
+    for (const row of [processing, restarted]) {
       const end = advancePrediction(row, { type: 'interrupted', at, error: lost });
-      expect(end).toEqual({ ...created, status: 'failed', completedAt: at, error: lost });
+      expect(end).toEqual({ ...run, status: 'failed', completedAt: at, error: lost });
     }
   });
 
@@ -146,8 +158,10 @@ describe('invalid events', () => {
   });
 
   test('a prediction does not complete before it starts, and does not start twice', () => {
-    expect(advancePrediction(created, completed)).toBe(created);
-    expect(advancePrediction(processing, started)).toBe(processing);
+    for (const event of [completed, failed, { type: 'checkpointed', checkpoint: null } as const])
+      expect(advancePrediction(created, event)).toBe(created);
+    for (const event of [started, { type: 'moved', position: 3 } as const])
+      expect(advancePrediction(processing, event)).toBe(processing);
     expect(isAtRest(created) || isAtRest(processing)).toBe(false);
   });
 });

@@ -1,11 +1,17 @@
 import { type ErrorRecord, isResumable } from '../contract/errors';
-import type { Backend, Prediction } from '../contract/prediction';
+import { resolveSeed } from '../contract/parameters';
+import type { Backend, Created, Prediction } from '../contract/prediction';
 import type { CheckpointInfo, GenerationResult } from '../contract/progress';
 import type { Safety } from '../contract/safety';
 
 /** The events of a prediction; times are ISO 8601, UTC. */
 export type PredictionEvent =
-  | { readonly type: 'started'; readonly at: string }
+  /** Its turn has come. @param seed what is used where a random one was asked for */
+  | { readonly type: 'started'; readonly at: string; readonly seed: number }
+  /** It gets another place among those that wait. */
+  | { readonly type: 'moved'; readonly position: number }
+  /** Whether the queue pauses when it has run. */
+  | { readonly type: 'pauseAfter'; readonly on: boolean }
   /** Where the run can be resumed from here on; null if it cannot any more. */
   | { readonly type: 'checkpointed'; readonly checkpoint: CheckpointInfo | null }
   /** The run ended by no fault of the request: it can be resumed if it has a checkpoint. */
@@ -23,10 +29,9 @@ export type PredictionEvent =
   | { readonly type: 'failed'; readonly at: string; readonly error: ErrorRecord };
 
 /**
- * The state machine of a prediction: `created → processing → completed | failed`, and
- * `created → failed` if it was cancelled while it waited for the GPU. A run with a checkpoint becomes
- * `interrupted` instead of `failed` where it can be resumed, and `resumed` makes it `processing` again. A
- * final state does not change, but `checked` replaces the safety record of a completed prediction, and
+ * The state machine of a prediction: `created → processing → completed | failed`. A run with a checkpoint
+ * becomes `interrupted` instead of `failed` where it can be resumed, and `resumed` makes it `processing` again.
+ * A final state does not change, but `checked` replaces the safety record of a completed prediction, and
  * `refined` its result. `marked` and `tagged` are valid in every state.
  *
  * @returns the same object if the event is not valid in the present state
@@ -49,39 +54,42 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
   switch (event.type) {
     case 'started':
       if (prediction.status !== 'created') return prediction;
-      return { ...base, status: 'processing', startedAt: event.at };
+      return {
+        ...base,
+        parameters: { ...parameters, seed: event.seed },
+        createdAt: event.at,
+        status: 'processing',
+      };
+    case 'moved':
+      if (prediction.status !== 'created') return prediction;
+      return { ...prediction, position: event.position };
+    case 'pauseAfter': {
+      if (prediction.status !== 'created') return prediction;
+      const { pauseAfter: _, ...rest } = prediction;
+      return event.on ? { ...rest, pauseAfter: true } : rest;
+    }
     case 'checkpointed':
       if (prediction.status !== 'processing') return prediction;
       return {
         ...base,
         status: 'processing',
-        startedAt: prediction.startedAt,
         ...(event.checkpoint && { checkpoint: event.checkpoint }),
       };
     case 'interrupted': {
-      if (prediction.status !== 'created' && prediction.status !== 'processing') return prediction;
+      if (prediction.status !== 'processing') return prediction;
       const { at, error } = event;
-      if (prediction.status === 'created' || !prediction.checkpoint) {
-        return { ...base, status: 'failed', completedAt: at, error };
-      }
-      const { startedAt, checkpoint } = prediction;
-      return { ...base, status: 'interrupted', startedAt, interruptedAt: at, error, checkpoint };
+      const { checkpoint } = prediction;
+      if (!checkpoint) return { ...base, status: 'failed', completedAt: at, error };
+      return { ...base, status: 'interrupted', interruptedAt: at, error, checkpoint };
     }
     case 'resumed': {
       if (prediction.status !== 'interrupted') return prediction;
-      const { startedAt, checkpoint } = prediction;
-      const on = event.backend ?? backend;
-      return { ...base, backend: on, status: 'processing', startedAt, checkpoint };
+      const { checkpoint } = prediction;
+      return { ...base, backend: event.backend ?? backend, status: 'processing', checkpoint };
     }
     case 'completed':
       if (prediction.status !== 'processing') return prediction;
-      return {
-        ...base,
-        status: 'completed',
-        startedAt: prediction.startedAt,
-        completedAt: event.at,
-        result: event.result,
-      };
+      return { ...base, status: 'completed', completedAt: event.at, result: event.result };
     case 'checked':
       if (prediction.status !== 'completed') return prediction;
       return { ...prediction, result: { ...prediction.result, safety: event.safety } };
@@ -99,14 +107,19 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
       return after.length > 0 ? { ...rest, tags: after } : rest;
     }
     case 'failed':
-      if (isAtRest(prediction)) return prediction;
+      if (prediction.status !== 'processing') return prediction;
       return { ...base, status: 'failed', completedAt: event.at, error: event.error };
   }
 }
 
-/** Whether no run works on the prediction: it has ended, or waits to be resumed. */
+/** Whether its run has ended, or was interrupted. */
 export function isAtRest(prediction: Prediction): boolean {
   return prediction.status !== 'created' && prediction.status !== 'processing';
+}
+
+/** The event with which the turn of a request has come; a random seed is chosen now. */
+export function starting({ parameters }: Created): PredictionEvent {
+  return { type: 'started', at: new Date().toISOString(), seed: resolveSeed(parameters.seed) };
 }
 
 /** The event that ends a run with an error: `interrupted` where it may be resumed, else `failed`. */

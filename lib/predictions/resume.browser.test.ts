@@ -60,7 +60,7 @@ test('a run that is paused for later ends with its checkpoint; resumed, it compl
   expect(await idsOfRuns()).toEqual([id]);
 
   const steps: number[] = [];
-  const again = await runner.resumeInterrupted(id, { memoryBudget: 1e9 }, (event) => {
+  const again = await runner.continueRun(id, 'resume', { memoryBudget: 1e9 }, (event) => {
     if (event.type === 'step') steps.push(event.step);
   });
   expect(await store.get(id)).toMatchObject({ status: 'processing' });
@@ -142,7 +142,7 @@ test('a GPU that comes back only after a while is waited for; a second loss in a
   });
   // The rest is computed elsewhere, and the record says where.
   engine.script = async () => {};
-  const resumed = await runner.resumeInterrupted(row.id, { backend: 'webgpu' });
+  const resumed = await runner.continueRun(row.id, 'resume', { backend: 'webgpu' });
   expect(await resumed.ended).toMatchObject({ status: 'completed', backend: 'webgpu' });
   expect(engine.seen).toMatchObject({
     device: { backend: 'webgpu' },
@@ -186,7 +186,7 @@ test('the next page finds the run of a page that is gone, which can be finished 
   });
   expect((await idsOfRuns()).sort()).toEqual([id, 'served-job'].sort());
 
-  const { ended } = await runner.finishInterrupted(id);
+  const { ended } = await runner.continueRun(id, 'finish');
   expect(await ended).toMatchObject({ status: 'completed', result: { finishedEarly: true } });
   expect(engine.seen?.continuation).toBe('finish');
 });
@@ -206,7 +206,7 @@ test('who cancels a resumed run while it waits for the GPU has it as it was', as
   const before = await interruptedBy('DEVICE_LOST');
   const { opened, open } = gate();
   const other = navigator.locks.request(gpuLock, () => opened);
-  const { ended } = await runner.resumeInterrupted(before.id);
+  const { ended } = await runner.continueRun(before.id, 'resume');
   await expect.poll(() => runner.getSnapshot(), soon).toMatchObject({ elsewhere: true });
   runner.cancel();
   expect(await ended).toEqual({ ...before, interruptedAt: expect.any(String) });
@@ -219,7 +219,7 @@ test('a run is resumed also where its lock is held for a moment, as a sweep does
   const { id } = await interruptedBy('DEVICE_LOST');
   const { opened, open } = gate();
   const sweeping = navigator.locks.request(predictionLock(id), () => opened);
-  const resumed = runner.resumeInterrupted(id);
+  const resumed = runner.continueRun(id, 'resume');
   resumed.catch(() => {});
   setTimeout(open, 300);
   expect(await (await resumed).ended).toMatchObject({ status: 'completed' });
@@ -236,7 +236,7 @@ test('what fails while the page is being left is not noted, unless the page stay
     throw new KinoraError('FILE_UNREADABLE');
   };
   try {
-    const { ended } = await runner.resumeInterrupted(id);
+    const { ended } = await runner.continueRun(id, 'resume');
     await opened;
     await vi.advanceTimersByTimeAsync(9000);
     expect(await store.get(id)).toMatchObject({ status: 'processing' });
@@ -254,10 +254,12 @@ test('what fails while the page is being left is not noted, unless the page stay
 test('two tabs do not resume one run', async () => {
   const { id } = await interruptedBy('DEVICE_LOST');
   await navigator.locks.request(predictionLock(id), () =>
-    expect(runner.resumeInterrupted(id)).rejects.toMatchObject({ code: 'BUSY' }),
+    expect(runner.continueRun(id, 'resume')).rejects.toMatchObject({ code: 'BUSY' }),
   );
-  expect(await (await runner.resumeInterrupted(id)).ended).toMatchObject({ status: 'completed' });
-  await expect(runner.resumeInterrupted(id)).rejects.toMatchObject({ code: 'BUSY' });
+  expect(await (await runner.continueRun(id, 'resume')).ended).toMatchObject({
+    status: 'completed',
+  });
+  await expect(runner.continueRun(id, 'resume')).rejects.toMatchObject({ code: 'BUSY' });
   expect(runner.getSnapshot().status).toBe('idle');
 });
 

@@ -1,77 +1,80 @@
-import type { EngineRequest } from '../contract/engine';
+import type { EngineRequest, LoraFile } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
-import { resolveSeed } from '../contract/parameters';
-import type { Prediction } from '../contract/prediction';
-import type { ParametersInput } from '../contract/request';
+import type { Created } from '../contract/prediction';
+import type { Parameters, ParametersInput } from '../contract/request';
 import type { DeviceOptions, RunRequest } from '../contract/run';
 import type { Source } from './database';
-import { type SourceLora, withScales } from './loras';
+import { withScales } from './loras';
 
-/** The input of a run. */
-export interface RunInput extends RunRequest<ParametersInput> {
-  readonly image: Blob;
-  readonly imageName: string;
-  /** The file of `options.lastImage`. */
-  readonly lastImage?: Blob | undefined;
-  /** The files of `parameters.loras`, in the same order. */
-  readonly loras: readonly SourceLora[];
-  /** The last latents of the video that it continues, where its motion is kept; that video where they are gone. */
-  readonly before?: Blob | undefined;
+/** What a prediction is made of besides its request. */
+export type SourceFiles = Omit<Source, 'predictionId'>;
+
+/** A request with its files, as a form or a command gives it: nothing of it is checked. */
+export interface RunInput extends RunRequest<ParametersInput>, Omit<SourceFiles, 'thumbnail'> {
   readonly device: DeviceOptions;
   /** As in `Prediction`. */
   readonly continues?: string | undefined;
 }
-
-/** An adapter of a request that waits. */
-export interface WaitingLora {
-  readonly name: string;
-  /** Null for an adapter of the library, which is opened by its name when the run starts. */
-  readonly file: Blob | null;
-}
-
-/** The input of a run that waits for its turn. */
-export type WaitingInput = Omit<RunInput, 'loras'> & { readonly loras: readonly WaitingLora[] };
 
 /** An id that no other prediction has. */
 export function newPredictionId(): string {
   return crypto.randomUUID().replaceAll('-', '');
 }
 
-/** Validates the input; sets the seed if it is −1. */
-export async function createPrediction(
-  input: WaitingInput,
-  id = newPredictionId(),
-): Promise<Prediction> {
+/**
+ * Validates the parameters of a request where it comes in, and fills in defaults: of a form, a command, or a job.
+ *
+ * @param lastImage undefined where there is no end image
+ * @throws KinoraError `PROMPT_EMPTY`, `PROMPT_REFUSED`, `PARAMETER_INVALID`, and what `requirePlaceOfLastImage` throws
+ */
+export async function validParameters(asked: unknown, lastImage: unknown): Promise<Parameters> {
   // They are large: a page loads them with the first run.
   const { parseParameters, requirePlaceOfLastImage } = await import('../contract/request');
   const { isRefusedPrompt } = await import('../contract/prompt-refusal');
-  const parameters = parseParameters(input.parameters);
+  const parameters = parseParameters(asked);
   if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
-  requirePlaceOfLastImage(parameters, input.lastImage);
-  withScales(input.loras, parameters);
-  return {
-    id,
-    model: input.model,
-    profile: input.profile,
-    backend: input.device.backend,
-    parameters: { ...parameters, seed: resolveSeed(parameters.seed) },
-    options: input.options,
-    ...(input.continues !== undefined && { continues: input.continues }),
-    createdAt: new Date().toISOString(),
-    status: 'created',
-  };
+  requirePlaceOfLastImage(parameters, lastImage);
+  return parameters;
 }
 
 /**
- * What the engine is asked for, from a row and its input files.
+ * Validates a request; it can wait, or start.
  *
- * @param device what is absent is the row's, or usual
+ * @throws KinoraError of {@link validParameters}, `REQUEST_INVALID` where a LoRA has no file
  */
+export async function createPrediction(input: RunInput): Promise<Created> {
+  const { lastImage, loras, model, profile, options, device, continues } = input;
+  const parameters = await validParameters(input.parameters, lastImage);
+  withScales(loras, parameters);
+  return newRow({ model, profile, parameters, options, device, continues });
+}
+
+/** The row of a valid request. */
+export function newRow({
+  continues,
+  ...run
+}: RunRequest & Pick<RunInput, 'device' | 'continues'>): Created {
+  return {
+    id: newPredictionId(),
+    ...run,
+    backend: run.device.backend,
+    ...(continues !== undefined && { continues }),
+    createdAt: new Date().toISOString(),
+    status: 'created',
+    position: 0,
+  };
+}
+
+/** What the engine is asked for, from a valid request and its files. */
 export function requestOf(
-  { id, parameters, model, profile, backend, options, continues }: Prediction,
-  { image, lastImage, loras, before }: Pick<Source, 'image' | 'lastImage' | 'loras' | 'before'>,
-  device: Partial<DeviceOptions>,
+  run: RunRequest & { readonly id: string; readonly continues?: string },
+  files: Pick<EngineRequest, 'image' | 'lastImage' | 'before'> & {
+    readonly loras: readonly Omit<LoraFile, 'scale'>[];
+  },
+  device: DeviceOptions,
 ): EngineRequest {
+  const { id, parameters, model, profile, options, continues } = run;
+  const { image, lastImage, loras, before } = files;
   return {
     id,
     image,
@@ -82,7 +85,7 @@ export function requestOf(
     model,
     profile,
     options,
-    device: { backend, ...device },
+    device,
     loras: withScales(loras, parameters),
   };
 }

@@ -5,7 +5,7 @@ import { parseParameters } from '../contract/request';
 import { gpuLock, predictionLock } from './locks';
 import { gate } from './testing/engine';
 import { newInput } from './testing/input';
-import { newPrediction } from './testing/prediction';
+import { newPrediction, started } from './testing/prediction';
 import { engine, runner, soon, store, withRunner } from './testing/runner';
 import { listVideos, readVideo, writeVideo } from './videos';
 
@@ -76,7 +76,7 @@ test('while another tab holds the GPU lock, a run waits and can be cancelled', a
   await expect
     .poll(() => runner.getSnapshot(), soon)
     .toMatchObject({ status: 'waiting', elsewhere: true });
-  expect((await store.get(id))?.status).toBe('created');
+  expect((await store.get(id))?.status).toBe('processing');
   runner.cancel();
   expect(await ended).toMatchObject({ status: 'failed', error: { code: 'CANCELLED' } });
   expect(engine.opened).toBe(0);
@@ -143,7 +143,7 @@ test('the next page finds an interrupted run, which runs again with the same inp
     lastImage: requested.image,
     loras: [lora],
   });
-  await store.dispatch(id, { type: 'started', at: '2025-01-01T00:00:01.000Z' });
+  await store.dispatch(id, { ...started, seed: 77 });
   await writeVideo(`${id}.mp4.part`, new Blob(['half a video']));
 
   expect(await runner.recover()).toBe(1);

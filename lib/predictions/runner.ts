@@ -11,19 +11,25 @@ import {
 import type { DeviceOptions, RunOptions } from '../contract/run';
 import type { Safety } from '../contract/safety';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
-import type { Source } from './database';
 import { checkVideo, type EngineClient, enhanceVideo, runEngine } from './engine-client';
 import { withGpu } from './locks';
+import type { SourceLora } from './loras';
 import { savePoster } from './poster';
-import { endingWith } from './prediction-state';
-import { createPrediction, newPredictionId, type RunInput, requestOf } from './run-input';
+import { advancePrediction, endingWith, starting } from './prediction-state';
+import { createPrediction, newRow, type RunInput, requestOf, type SourceFiles } from './run-input';
+import type { RunEvent } from './run-state';
 import { sweepRuns } from './saved-runs';
-import type { PredictionStore } from './store';
+import type { PredictionStore, Waiting } from './store';
 import { recoverInterrupted, removeUnusedVideos, sweep, watchRuns } from './sweep';
 import { makeThumbnail } from './thumbnail';
 
 type OnProgress = (event: ProgressEvent) => void;
 type UnsavedVideo = Extract<ProgressEvent, { type: 'unsaved-video' }>;
+type Work = (signal: AbortSignal, onStarted: () => void) => Promise<Prediction>;
+
+/** The files of a run, its adapters opened. */
+type OpenFiles = SourceFiles & { readonly loras: readonly OpenLora[] };
+type OpenLora = SourceLora & { readonly file: Blob };
 
 /** How long the scripts of a page may go on when it is left, in milliseconds: until the next page answers. */
 const leavingMs = 10_000;
@@ -46,6 +52,8 @@ export class Runner {
     readonly engine: EngineClient,
     /** Rejects with a KinoraError if the bytes are not a usable image; does not decode it. */
     private readonly checkImage: (image: Blob) => Promise<unknown>,
+    /** Opens an adapter of the library by its name. */
+    private readonly openLora: (name: string) => Promise<OpenLora>,
   ) {
     window.addEventListener('beforeunload', () => {
       // The inner timer starts after the browser's question whether to leave, which may stay open for long.
@@ -54,44 +62,90 @@ export class Runner {
   }
 
   /**
-   * Creates a prediction and starts it. Resolves when the row exists, with its explicit seed.
+   * Checks a request and its images.
    *
-   * @param onProgress receives every event of the engine
-   * @param id of the entry of the queue that it is; it becomes the id of the prediction
-   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PROMPT_REFUSED`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
-   *   image check, or `STORAGE_FULL` if image and adapters cannot be stored; then there is no row
+   * @param thumbnails those that are made already: variations have the same image
+   * @throws KinoraError of {@link createPrediction}, and of the image check
    */
-  async start(
+  async prepare(
     input: RunInput,
-    onProgress?: OnProgress,
-    id = newPredictionId(),
-  ): Promise<StartedRun> {
-    const prediction = await createPrediction(input, id);
-    return this.#begin(prediction, null, async (signal, onStarted) => {
-      const { image, imageName, lastImage, loras, before } = input;
-      await this.checkImages(input);
-      const files = { image, imageName, ...(lastImage && { lastImage }), loras, before };
-      await this.store.create(prediction, files);
-      onStarted();
-      const thumbnail = this.#saveThumbnail(prediction, image);
-      const request = requestOf(prediction, input, input.device);
-      const row = await this.#perform(request, null, signal, onProgress);
-      await thumbnail;
-      return row;
-    });
-  }
-
-  /** Rejects with a KinoraError if an image of a request is not usable. */
-  async checkImages({ image, lastImage }: Pick<RunInput, 'image' | 'lastImage'>): Promise<void> {
+    thumbnails = new Map<Blob, Promise<Blob | null>>(),
+  ): Promise<Waiting> {
+    const prediction = await createPrediction(input);
+    const { image, imageName, lastImage, loras, before } = input;
     await this.checkImage(image);
     if (lastImage) await ofLastImage(this.checkImage(lastImage));
+    const { options, parameters } = prediction;
+    const thumbnail =
+      thumbnails.get(image) ??
+      // Without it the list shows no picture.
+      makeThumbnail(image, options.framing, parameters.size).catch(() => null);
+    thumbnails.set(image, thumbnail);
+    const files = { image, imageName, lastImage, loras, before };
+    return { prediction, source: { ...files, thumbnail: (await thumbnail) ?? undefined } };
+  }
+
+  /**
+   * Starts a request at once. Resolves when the row exists, with its explicit seed.
+   *
+   * @param onProgress receives every event of the engine
+   * @throws KinoraError `BUSY`, those of {@link prepare}, or `STORAGE_FULL` if image and adapters cannot be stored;
+   *   then there is no row
+   */
+  async start(input: RunInput, onProgress?: OnProgress): Promise<StartedRun> {
+    return this.#startNew(await this.prepare(input), onProgress);
+  }
+
+  /**
+   * Starts a request that waits, if no other run is under way in this browser.
+   *
+   * @throws KinoraError `BUSY` where another tab was quicker or edits it, the error of an adapter that cannot be opened,
+   *   `IMAGE_MISSING`, `STORAGE_FULL`; then it waits as before
+   */
+  async startWaiting(id: string): Promise<StartedRun> {
+    const { prediction, source } = await this.#stored(id);
+    if (prediction.status !== 'created') throw inUse();
+    return this.#start({ prediction, source }, ({ loras }) => this.store.begin(id, loras));
+  }
+
+  #startNew({ prediction, source }: Waiting, onProgress?: OnProgress): Promise<StartedRun> {
+    const create = async (files: OpenFiles) => {
+      const row = advancePrediction(prediction, starting(prediction));
+      await this.store.create(row, files);
+      return row;
+    };
+    return this.#start({ prediction, source }, create, onProgress);
+  }
+
+  /** @param begin writes the row as that of a run; null where it is not to run */
+  #start(
+    { prediction, source }: Waiting,
+    begin: (files: OpenFiles) => Promise<Prediction | null>,
+    onProgress?: OnProgress,
+  ): Promise<StartedRun> {
+    const work: Work = async (signal, onStarted) => {
+      const files = await this.#open(source);
+      const row = await begin(files);
+      if (!row) throw inUse();
+      onStarted();
+      return this.#perform(requestOf(row, files, prediction.device), null, signal, onProgress);
+    };
+    // Only one that waits may be held by another tab, which then has it.
+    return this.#begin(prediction, null, work, false);
+  }
+
+  /** Opens the adapters that are in the library. */
+  async #open(source: SourceFiles): Promise<OpenFiles> {
+    const open = async ({ file, ...lora }: SourceLora) =>
+      file ? { ...lora, file } : this.openLora(lora.name);
+    return { ...source, loras: await Promise.all(source.loras.map(open)) };
   }
 
   /**
    * Runs a prediction again as a new one, with the same images, adapters, parameters, seed and options.
    *
    * @param changes replace the prediction's profile and options
-   * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
+   * @throws KinoraError `BUSY`, `STORAGE_FULL`, `IMAGE_MISSING` if its image is not stored
    */
   async runAgain(
     id: string,
@@ -100,13 +154,7 @@ export class Runner {
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     const { parameters, model, backend, continues } = prediction;
-    const { image, imageName, lastImage, loras, before } = source;
-    return this.start({
-      image,
-      imageName,
-      lastImage,
-      loras,
-      before,
+    const again = newRow({
       parameters,
       model,
       profile: profile ?? prediction.profile,
@@ -114,29 +162,7 @@ export class Runner {
       device: { backend, ...device },
       continues,
     });
-  }
-
-  /**
-   * Goes on with an interrupted run from its checkpoint. Resolves when the row is `processing`.
-   *
-   * @param device a backend computes the rest of a run that another one has begun
-   * @throws KinoraError `BUSY` also while another tab works on it, `IMAGE_MISSING`; then nothing has changed
-   */
-  resumeInterrupted(
-    id: string,
-    device?: Partial<DeviceOptions>,
-    on?: OnProgress,
-  ): Promise<StartedRun> {
-    return this.#continue(id, 'resume', device, on);
-  }
-
-  /** Decodes what the checkpoint of an interrupted run holds; otherwise like {@link resumeInterrupted}. */
-  finishInterrupted(
-    id: string,
-    device?: Partial<DeviceOptions>,
-    on?: OnProgress,
-  ): Promise<StartedRun> {
-    return this.#continue(id, 'finish', device, on);
+    return this.#startNew({ prediction: again, source });
   }
 
   /**
@@ -144,7 +170,7 @@ export class Runner {
    * `ended` rejects with the engine's error; the prediction is then as it was, but after `PROMPT_REFUSED` it
    * is deleted.
    *
-   * @throws KinoraError like {@link resumeInterrupted}
+   * @throws KinoraError like {@link continueRun}
    */
   async refine(
     id: string,
@@ -159,7 +185,7 @@ export class Runner {
       const { result } = before;
       // The old video stays until the row refers to the new one.
       const request: EngineRequest = {
-        ...requestOf(before, source, device),
+        ...requestOf(before, await this.#open(source), { backend: before.backend, ...device }),
         options: {
           ...before.options,
           decoder: 'full',
@@ -249,17 +275,13 @@ export class Runner {
   }
 
   /** Pauses the run after the current step. */
-  async pause(): Promise<void> {
-    if (this.getSnapshot().status !== 'running') return;
-    this.#run.apply({ type: 'pausing', pausing: true });
-    await this.engine.open().api.pause();
+  pause(): Promise<void> {
+    return this.#ask((api) => api.pause(), { type: 'pausing', pausing: true });
   }
 
   /** Ends a pause, or withdraws one that has not begun. */
-  async resume(): Promise<void> {
-    if (this.getSnapshot().status !== 'running') return;
-    this.#run.apply({ type: 'pausing', pausing: false });
-    await this.engine.open().api.resume();
+  resume(): Promise<void> {
+    return this.#ask((api) => api.resume(), { type: 'pausing', pausing: false });
   }
 
   /**
@@ -269,20 +291,24 @@ export class Runner {
   async suspend(): Promise<void> {
     const run = this.getSnapshot();
     if (run.status !== 'running' || run.progress.checkpointProblem?.problem === 'unsaved') return;
-    this.#run.apply({ type: 'ending', how: 'suspend' });
-    await this.engine.open().api.suspend();
+    await this.#ask((api) => api.suspend(), { type: 'ending', how: 'suspend' });
   }
 
   /** Goes on with the kernels that are known, without measuring the others. */
-  async skipTuning(): Promise<void> {
-    if (this.getSnapshot().status === 'running') await this.engine.open().api.skipTuning();
+  skipTuning(): Promise<void> {
+    return this.#ask((api) => api.skipTuning());
   }
 
   /** Ends the denoising loop after the current step and decodes its result. */
-  async finishEarly(): Promise<void> {
+  finishEarly(): Promise<void> {
+    return this.#ask((api) => api.finishEarly(), { type: 'ending', how: 'finish' });
+  }
+
+  /** Asks the engine for something while it runs. */
+  async #ask(call: (api: EngineApi) => Promise<void>, event?: RunEvent): Promise<void> {
     if (this.getSnapshot().status !== 'running') return;
-    this.#run.apply({ type: 'ending', how: 'finish' });
-    await this.engine.open().api.finishEarly();
+    if (event) this.#run.apply(event);
+    await call(this.engine.open().api);
   }
 
   /**
@@ -311,7 +337,14 @@ export class Runner {
     });
   }
 
-  async #continue(
+  /**
+   * Goes on with an interrupted run from its checkpoint, or decodes what that holds. Resolves when the row is
+   * `processing`.
+   *
+   * @param device a backend computes the rest of a run that another one has begun
+   * @throws KinoraError `BUSY` also while another tab works on it, `IMAGE_MISSING`; then nothing has changed
+   */
+  async continueRun(
     id: string,
     continuation: 'resume' | 'finish',
     device: Partial<DeviceOptions> = {},
@@ -321,6 +354,7 @@ export class Runner {
     return this.#begin(prediction, continuation, async (signal, onStarted) => {
       const before = await this.store.get(id);
       if (before?.status !== 'interrupted') throw inUse();
+      const files = await this.#open(source);
       const { checkpoint } = before;
       const { backend } = device;
       const resumed = await this.store.dispatch(id, {
@@ -328,24 +362,26 @@ export class Runner {
         ...(backend && { backend }),
       });
       onStarted();
-      const request = { ...requestOf(resumed, source, device), continuation, checkpoint };
-      return this.#perform(request, before, signal, onProgress);
+      const request = requestOf(resumed, files, { backend: resumed.backend, ...device });
+      return this.#perform({ ...request, continuation, checkpoint }, before, signal, onProgress);
     });
   }
 
   /** A prediction and its input files. @throws KinoraError `IMAGE_MISSING` */
-  async #stored(id: string): Promise<{ prediction: Prediction; source: Source }> {
-    const [prediction, source] = await Promise.all([this.store.get(id), this.store.source(id)]);
-    if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
+  async #stored(id: string): Promise<{ prediction: Prediction; source: SourceFiles }> {
+    const [prediction, stored] = await Promise.all([this.store.get(id), this.store.source(id)]);
+    if (!prediction || !stored) throw new KinoraError('IMAGE_MISSING');
+    const { predictionId: _, ...source } = stored;
     return { prediction, source };
   }
 
   #begin(
     prediction: Prediction,
     continuation: Continuation | null,
-    work: (signal: AbortSignal, onStarted: () => void) => Promise<Prediction>,
+    work: Work,
+    waits = true,
   ): Promise<StartedRun> {
-    return this.#run.begin(prediction, continuation, work, () => sweepRuns(this.store));
+    return this.#run.begin(prediction, continuation, work, () => sweepRuns(this.store), waits);
   }
 
   /**
@@ -363,7 +399,6 @@ export class Runner {
     let hasGpu = false;
     const work = async (): Promise<Prediction> => {
       hasGpu = true;
-      if (!resumed) await this.store.note(id, { type: 'started', at: now() });
       let last = resumed?.checkpoint;
       const result = await this.#compute(request, signal, (event) => {
         if (event.type === 'step') last = event;
@@ -433,16 +468,6 @@ export class Runner {
   #withPoster(row: Prediction): Prediction {
     if (row.status === 'completed') void savePoster(this.store, row);
     return row;
-  }
-
-  async #saveThumbnail(prediction: Prediction, image: Blob): Promise<void> {
-    const { id, options, parameters } = prediction;
-    try {
-      const thumbnail = await makeThumbnail(image, options.framing, parameters.size);
-      if (thumbnail) await this.store.setThumbnail(id, thumbnail);
-    } catch {
-      // The list then shows no picture; the run is not affected.
-    }
   }
 }
 

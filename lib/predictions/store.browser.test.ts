@@ -5,7 +5,7 @@ import { predictionLock } from './locks';
 import { PredictionStore } from './store';
 import { recoverInterrupted, sweep, watchRuns } from './sweep';
 import { cleanUp } from './testing/clean-up';
-import { newPrediction, resultOf } from './testing/prediction';
+import { newPrediction, resultOf, started } from './testing/prediction';
 import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
 
 let store: PredictionStore;
@@ -26,7 +26,7 @@ async function create(prediction = newPrediction()): Promise<string> {
 async function complete(id: string): Promise<void> {
   const at = new Date().toISOString();
   await writeVideo(`${id}.mp4`, new Blob(['video']));
-  await store.dispatch(id, { type: 'started', at });
+  await store.dispatch(id, started);
   await store.dispatch(id, { type: 'completed', at, result: resultOf(id) });
 }
 
@@ -36,7 +36,7 @@ test('stores image and adapters with the row, and lists the newest first', async
   expect((await store.list()).map(({ id }) => id)).toEqual([young, old]);
   const source = await store.source(old);
   expect(await source?.image.text()).toBe('image bytes');
-  expect(await source?.loras[0]?.file.text()).toBe('lora bytes');
+  expect(await source?.loras[0]?.file?.text()).toBe('lora bytes');
 });
 
 test('dispatch stores valid events, ignores others, and rejects for a missing row', async () => {
@@ -46,14 +46,14 @@ test('dispatch stores valid events, ignores others, and rejects for a missing ro
   const after = await store.dispatch(id, { type: 'failed', at: 'later', error });
   expect(after.status).toBe('completed');
   expect((await store.get(id))?.status).toBe('completed');
-  await expect(store.dispatch('missing', { type: 'started', at: 'now' })).rejects.toMatchObject({
+  await expect(store.dispatch('missing', started)).rejects.toMatchObject({
     code: 'INTERNAL',
   });
 });
 
 test('of two events at the same time exactly one wins', async () => {
   const id = await create();
-  await store.dispatch(id, { type: 'started', at: 'now' });
+  await store.dispatch(id, started);
   const error = { code: 'INTERRUPTED', message: 'm', remedy: 'r' } as const;
   const [first, second] = await Promise.all([
     store.dispatch(id, { type: 'completed', at: 'a', result: resultOf(id) }),
@@ -71,7 +71,8 @@ test('create is all or nothing', async () => {
 
 test('remove hides, restore undoes it, purge deletes the video', async () => {
   const id = await create();
-  expect(await store.remove([id])).toEqual([]); // It has not ended.
+  await store.dispatch(id, started);
+  expect(await store.remove([id])).toEqual([]); // A tab works on it.
   await complete(id);
   const before = await store.get(id);
 
@@ -126,8 +127,8 @@ test('a video that another tab completes during the sweep stays', async () => {
 test('a run without a tab is interrupted; a run of another tab when that tab releases its lock', async () => {
   const waiting = await create();
   const processing = await create();
-  await store.dispatch(processing, { type: 'started', at: 'now' });
   const owned = await create();
+  for (const id of [processing, owned]) await store.dispatch(id, started);
   const done = await create();
   await complete(done);
 
@@ -139,11 +140,13 @@ test('a run without a tab is interrupted; a run of another tab when that tab rel
         release = resolve;
       }),
   );
-  expect(await recoverInterrupted(store)).toBe(2);
-  for (const id of [waiting, processing]) {
-    expect(await store.get(id)).toMatchObject({ status: 'failed', error: { code: 'INTERRUPTED' } });
-  }
-  expect(await store.get(owned)).toMatchObject({ status: 'created' });
+  expect(await recoverInterrupted(store)).toBe(1);
+  expect(await store.get(processing)).toMatchObject({
+    status: 'failed',
+    error: { code: 'INTERRUPTED' },
+  });
+  expect(await store.get(waiting)).toMatchObject({ status: 'created' });
+  expect(await store.get(owned)).toMatchObject({ status: 'processing' });
   expect(await store.get(done)).toMatchObject({ status: 'completed' });
 
   const end = watchRuns(store, () => false);
@@ -168,6 +171,7 @@ test('what the full disk held back outlives a lost connection, and is given up w
   const { database } = store;
   const retries = holdTimers(5000);
   const [kept, gone] = [await create(), await create()];
+  for (const id of [kept, gone]) await store.dispatch(id, started);
   const error = { code: 'INTERNAL', message: 'm', remedy: 'r' } as const;
   const refuse = () => {
     throw new DOMException('full', 'QuotaExceededError');

@@ -1,10 +1,12 @@
 import Dexie, { RangeSet } from 'dexie';
 import { KinoraError, toKinoraError } from '../contract/errors';
-import type { Prediction } from '../contract/prediction';
+import type { Created, Prediction } from '../contract/prediction';
 import { databaseError, KinoraDatabase, type Source } from './database';
 import { predictionLock } from './locks';
-import { advancePrediction, isAtRest, type PredictionEvent } from './prediction-state';
+import type { SourceLora } from './loras';
+import { advancePrediction, type PredictionEvent, starting } from './prediction-state';
 import { removeRun } from './run-files';
+import type { SourceFiles } from './run-input';
 import { removeVideo } from './videos';
 
 /** How long a deleted prediction can be restored at least, in milliseconds. */
@@ -12,6 +14,12 @@ const undoMs = 60_000;
 
 /** How often it is tried to write what could not be written, in milliseconds. */
 const retryMs = 5_000;
+
+/** A request that waits, with its files. */
+export interface Waiting {
+  readonly prediction: Created;
+  readonly source: SourceFiles;
+}
 
 /** The predictions of this browser. Only this class writes their rows. */
 export class PredictionStore {
@@ -21,18 +29,71 @@ export class PredictionStore {
   constructor(readonly database = new KinoraDatabase()) {}
 
   /**
-   * Adds a prediction and its input files in one transaction, and removes the entry of the queue that it
-   * comes from: the one with its id.
+   * Adds a prediction and its input files in one transaction.
    *
    * @param source null where the image is not stored any more
    * @throws KinoraError `STORAGE_FULL`
    */
-  async create(prediction: Prediction, source: Omit<Source, 'predictionId'> | null): Promise<void> {
-    const { predictions, sources, queue } = this.database;
+  async create(prediction: Prediction, source: SourceFiles | null): Promise<void> {
+    const { predictions, sources } = this.database;
     await this.#write(async () => {
       await predictions.add(prediction);
       if (source) await sources.add({ ...source, predictionId: prediction.id });
-      await queue.delete(prediction.id);
+    });
+  }
+
+  /**
+   * Adds requests behind those that wait: all of them, or none.
+   *
+   * @returns whether nothing else waits, and no run is under way
+   * @throws KinoraError `STORAGE_FULL`
+   */
+  async enqueue(requests: readonly Waiting[]): Promise<boolean> {
+    return this.#write(async () => {
+      const last = (await this.waiting()).at(-1);
+      const position = (last?.prediction.position ?? 0) + 1;
+      for (const [index, { prediction, source }] of requests.entries()) {
+        await this.create({ ...prediction, position: position + index }, source);
+      }
+      return !last && (await this.working()).length === 0;
+    });
+  }
+
+  /**
+   * Replaces a request that waits; it keeps its place.
+   *
+   * @returns false if it does not wait any more
+   * @throws KinoraError `STORAGE_FULL`
+   */
+  async replace(id: string, { prediction, source }: Waiting): Promise<boolean> {
+    const { predictions, sources } = this.database;
+    return this.#write(async () => {
+      const before = await this.get(id);
+      if (before?.status !== 'created') return false;
+      const { position, createdAt, pauseAfter } = before;
+      const kept = { id, position, createdAt, ...(pauseAfter && { pauseAfter }) };
+      await predictions.put({ ...prediction, ...kept });
+      await sources.put({ ...source, predictionId: id });
+      return true;
+    });
+  }
+
+  /**
+   * Begins with a request that waits, unless a run is under way in this browser: only one tab can.
+   *
+   * @param loras its adapters, with their files
+   * @returns the row; null where its turn has not come, or it does not wait any more
+   * @throws KinoraError `STORAGE_FULL`
+   */
+  async begin(id: string, loras: readonly SourceLora[]): Promise<Prediction | null> {
+    const { predictions, sources } = this.database;
+    return this.#write(async () => {
+      const row = await this.get(id);
+      if (row?.status !== 'created' || (await this.working()).length > 0) return null;
+      const started = advancePrediction(row, starting(row));
+      await predictions.put(started);
+      if (loras.length > 0) await sources.update(id, { loras: [...loras] });
+      return started;
     });
   }
 
@@ -88,20 +149,27 @@ export class PredictionStore {
   }
 
   /** Predictions that a tab works on, or has worked on until it was closed. */
-  async unfinished(): Promise<Prediction[]> {
-    const { predictions } = this.database;
-    const rows = await predictions.where('status').anyOf('created', 'processing').toArray();
-    return rows.map((row) => this.#latest(row)).filter((row) => !isAtRest(row));
+  async working(): Promise<Prediction[]> {
+    const rows = await this.database.predictions.where({ status: 'processing' }).toArray();
+    return rows.map((row) => this.#latest(row)).filter(({ status }) => status === 'processing');
+  }
+
+  /** The requests that wait, in the order in which they run. */
+  async waiting(): Promise<Waiting[]> {
+    const { predictions, sources } = this.database;
+    const rows = await predictions.where({ status: 'created' }).toArray();
+    const files = await sources.bulkGet(rows.map(({ id }) => id));
+    return rows
+      .flatMap((prediction, index) => {
+        const source = files[index];
+        return prediction.status === 'created' && source ? [{ prediction, source }] : [];
+      })
+      .sort((a, b) => a.prediction.position - b.prediction.position);
   }
 
   /** The image and adapters of a prediction. */
   source(id: string): Promise<Source | undefined> {
     return this.database.sources.get(id);
-  }
-
-  /** Saves a small picture of the input image. */
-  async setThumbnail(id: string, thumbnail: Blob): Promise<void> {
-    await this.#write(() => this.database.sources.update(id, { thumbnail }));
   }
 
   /** The picture of a finished video, of one of its frames; undefined until it is made. */
@@ -126,7 +194,9 @@ export class PredictionStore {
     const { predictions, sources, trash } = this.database;
     return this.#write(async () => {
       const stored = (await predictions.bulkGet([...ids])).filter((row) => row !== undefined);
-      const rows = stored.map((row) => this.#latest(row)).filter(isAtRest);
+      const rows = stored
+        .map((row) => this.#latest(row))
+        .filter(({ status }) => status !== 'processing');
       const moved = rows.map(({ id }) => id);
       const files = await sources.bulkGet(moved);
       const removedAt = Date.now();
@@ -215,8 +285,8 @@ export class PredictionStore {
   }
 
   async #write<T>(work: () => PromiseLike<T>): Promise<T> {
-    const { predictions, sources, trash, queue, posters } = this.database;
-    const tables = [predictions, sources, trash, queue, posters];
+    const { predictions, sources, trash, posters } = this.database;
+    const tables = [predictions, sources, trash, posters];
     try {
       return await this.database.transaction('rw', tables, async () => work());
     } catch (thrown) {

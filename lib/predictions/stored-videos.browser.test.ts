@@ -4,7 +4,7 @@ import { KinoraDatabase } from './database';
 import { PredictionStore } from './store';
 import { bytesOf, deletableVideos, deleteVideos, videosOf } from './stored-videos';
 import { cleanUp } from './testing/clean-up';
-import { newPrediction, resultOf } from './testing/prediction';
+import { newPrediction, resultOf, started } from './testing/prediction';
 import { listVideos, writeVideo } from './videos';
 
 let store: PredictionStore;
@@ -26,7 +26,7 @@ async function video(days: number, fields: object = {}): Promise<string> {
     loras: [],
   });
   const at = new Date(now - days * 86_400_000).toISOString();
-  await store.dispatch(id, { type: 'started', at });
+  await store.dispatch(id, started);
   await writeVideo(`${id}.mp4`, new Blob(['video']));
   const row = await store.dispatch(id, { type: 'completed', at, result: resultOf(id) });
   await store.database.predictions.put({ ...row, ...fields });

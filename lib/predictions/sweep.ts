@@ -1,7 +1,6 @@
 import { liveQuery } from 'dexie';
 import { KinoraError } from '../contract/errors';
 import { ifUnlocked, predictionLock } from './locks';
-import { isAtRest } from './prediction-state';
 import type { PredictionStore } from './store';
 import { isServedVideo, listVideos, ownerOf, removeVideo } from './videos';
 
@@ -44,7 +43,7 @@ export async function removeUnusedVideos(store: PredictionStore, id: string): Pr
  */
 export async function recoverInterrupted(store: PredictionStore): Promise<number> {
   let count = 0;
-  for (const { id } of await store.unfinished()) {
+  for (const { id } of await store.working()) {
     await ifUnlocked(id, async () => {
       if (await interrupt(store, id)) count += 1;
     });
@@ -69,7 +68,7 @@ export function watchRuns(store: PredictionStore, isOwn: (id: string) => boolean
       watched.delete(id);
     }
   };
-  const subscription = liveQuery(() => store.unfinished()).subscribe({
+  const subscription = liveQuery(() => store.working()).subscribe({
     next(rows) {
       for (const { id } of rows) {
         // A row that cannot be read or written now is ended when a page is opened.
@@ -85,7 +84,7 @@ export function watchRuns(store: PredictionStore, isOwn: (id: string) => boolean
 /** Ends a prediction that no tab works on any more; the caller holds its lock. @returns whether it had not ended */
 async function interrupt(store: PredictionStore, id: string): Promise<boolean> {
   const row = await store.get(id);
-  if (!row || isAtRest(row)) return false;
+  if (row?.status !== 'processing') return false;
   const error = new KinoraError('INTERRUPTED').toRecord();
   await store.note(id, { type: 'interrupted', at: new Date().toISOString(), error });
   return true;

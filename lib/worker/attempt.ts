@@ -2,7 +2,6 @@ import { base64 } from '../contract/base64';
 import type { KinoraError } from '../contract/errors';
 import { fileSha256 } from '../contract/file-sha256';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
-import { parseParameters } from '../contract/request';
 import { optionsOfFields } from '../contract/run';
 import { isFlagged } from '../contract/safety-flag';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
@@ -10,6 +9,7 @@ import { profileOfModel } from '../contract/v3/prediction';
 import type { Heartbeat, WorkerJob } from '../contract/v3/worker';
 import { type EngineClient, runEngine } from '../predictions/engine-client';
 import { listRuns, removeRun, servedRun } from '../predictions/run-files';
+import { requestOf, validParameters } from '../predictions/run-input';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
 import { readVideo, removeVideo, servedVideo } from '../predictions/videos';
 import type { ServedJob, ServeOptions, ServingListener } from './api';
@@ -107,23 +107,17 @@ export class Attempt {
     const signal = AbortSignal.any([this.#stop, this.#lost.signal]);
     onLease({ id: this.id, token: this.#token });
     try {
-      const parsed = parseParameters(job.parameters);
-      const { image, lastImage, loras } = await fetchInputs(client, adapters, job, signal);
+      const parsed = await validParameters(job.parameters, job.last_image);
+      const inputs = await fetchInputs(client, adapters, job, signal);
       // An address may be that of a pair: then each file is one of them.
-      const files = loras.map(({ name, scale, noise }) => ({ path: name, scale, noise }));
+      const files = inputs.loras.map(({ name, scale, noise }) => ({ path: name, scale, noise }));
       const parameters = { ...parsed, loras: files };
       const { model, device } = options;
       const videoFile = servedVideo(this.id);
+      const profile = profileOfModel(job.model);
+      const run = { id: this.id, parameters, model, profile, options: optionsOfFields(job) };
       const request = {
-        id: this.id,
-        image,
-        ...(lastImage && { lastImage }),
-        parameters,
-        model,
-        profile: profileOfModel(job.model),
-        options: optionsOfFields(job),
-        device,
-        loras,
+        ...requestOf(run, inputs, device),
         videoFile,
         // A tab that died has left it, and the job has come back to this browser.
         continuation: (await isSaved(this.id)) ? ('resume' as const) : undefined,

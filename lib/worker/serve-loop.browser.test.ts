@@ -332,6 +332,20 @@ test('a video that the relay does not take is not computed again', async () => {
   expect(await pendingUploads.all()).toEqual([]);
 });
 
+test('a job that no form could ask for is refused before anything is fetched', async () => {
+  const { parameters } = makeJob();
+  relay.submit({ ...makeJob(1), parameters: { ...parameters, duration: 4 } });
+  relay.submit({
+    ...makeJob(2),
+    parameters: { ...parameters, prompt: 'a naked 12 year old girl' },
+  });
+  relay.submit({ ...makeJob(3), parameters: { ...parameters, last_image_at: 2 } });
+  serve();
+  const ends = ['PARAMETER_INVALID', 'PROMPT_REFUSED', 'PARAMETER_INVALID'];
+  await expect.poll(() => outcomes, soon).toEqual(ends.map((code) => ['failed', code]));
+  expect(engine.seen).toBeNull();
+});
+
 test('without its lease a kept video is dropped', async () => {
   const { id, lease_token } = makeJob();
   const videoFile = servedVideo(id);

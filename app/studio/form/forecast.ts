@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../../lib/contract/library';
 import type { Backend } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { Forecast, ForecastRequest } from '../../../lib/engine/estimate';
-import type { WaitingInput } from '../../../lib/predictions/run-input';
+import type { RunInput } from '../../../lib/predictions/run-input';
 import { deviceOptions } from '../../shared/device';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -18,7 +18,7 @@ import { emptyForm, modelDefaults, toParameters } from './form-state';
  * @param gpu the engine's report; null until it is known
  */
 export function forecastOf(
-  runs: readonly Pick<WaitingInput, 'model' | 'profile' | 'parameters' | 'options' | 'device'>[],
+  runs: readonly Pick<RunInput, 'model' | 'profile' | 'parameters' | 'options' | 'device'>[],
   models: readonly ModelEntry[],
   gpu: DeviceReport | null,
 ): ForecastRequest[] {

@@ -1,17 +1,15 @@
 import { type Dispatch, useEffect, useState } from 'react';
 import { KinoraError } from '../../../lib/contract/errors';
-import type { Parameters } from '../../../lib/contract/request';
-import type { RunOptions } from '../../../lib/contract/run';
+import type { Created, Prediction } from '../../../lib/contract/prediction';
 import { withScales } from '../../../lib/predictions/loras';
-import type { QueueEntry } from '../../../lib/predictions/queue/queue';
-import type { WaitingInput } from '../../../lib/predictions/run-input';
+import type { SourceFiles } from '../../../lib/predictions/run-input';
+import type { Waiting } from '../../../lib/predictions/store';
 import { typedDevice } from '../../shared/device';
 import { t } from '../../texts';
 import '../../texts/en/studio';
 import { loadData } from '../use-data';
 import {
   browserOptions,
-  type ChosenImage,
   type FormAction,
   type FormFiles,
   type FormState,
@@ -24,38 +22,37 @@ export interface Edit {
   /** Null while none is: also when its turn has come, or another tab has removed it. */
   readonly id: string | null;
   /**
-   * Puts an entry into the form, and holds it: it does not run meanwhile. Rejects with `BUSY` where its turn has come
-   * or another tab edits it, and where the schemas of a request cannot be loaded.
+   * Puts a request into the form, and holds it: it does not run meanwhile. Rejects with `BUSY` where its turn has come
+   * or another tab edits it.
    */
-  readonly begin: (entry: QueueEntry) => Promise<void>;
+  readonly begin: (waiting: Waiting) => Promise<void>;
   /** Ends it, and puts back what was in the form before. */
   readonly end: () => void;
 }
 
-/** An entry that is edited, and what was in the form before. */
+/** A request that is edited, and what was in the form before. */
 interface Begun extends Pick<FormState, 'values' | 'files'> {
   readonly id: string;
-  /** Lets the entry run. */
+  /** Lets it run. */
   readonly release: () => void;
 }
 
-/** Edits entries of the queue in the form. */
+/** Edits requests of the queue in the form. */
 export function useEdit(
   form: FormState,
   change: Dispatch<FormAction>,
-  entries: readonly QueueEntry[],
+  waiting: readonly Waiting[],
 ): Edit {
   const [edit, setEdit] = useState<Begun | null>(null);
   // What is edited runs when the page is left.
   useEffect(() => () => edit?.release(), [edit]);
-  const current = entries.some(({ id }) => id === edit?.id) ? edit : null;
+  const current = waiting.some(({ prediction }) => prediction.id === edit?.id) ? edit : null;
   return {
     id: current?.id ?? null,
-    async begin({ id, input }) {
-      const { parseParameters } = await import('../../../lib/contract/request');
-      const { getQueueRunner } = await loadData();
-      const parameters = parseParameters(input.parameters);
-      const release = await getQueueRunner().hold(id);
+    async begin({ prediction, source }) {
+      const { id } = prediction;
+      const { getQueue } = await loadData();
+      const release = await getQueue().hold(id);
       if (!release)
         throw new KinoraError('BUSY', t('studio.notEditable'), {
           remedy: t('studio.turnCameRemedy'),
@@ -64,8 +61,8 @@ export function useEdit(
       setEdit({ id, values, files, release });
       change({
         type: 'restored',
-        values: valuesOf(input, parameters, values),
-        files: filesOf(input, parameters),
+        values: valuesOf(prediction, values),
+        files: filesOf(prediction, source),
       });
       document.getElementById('prompt')?.focus();
     },
@@ -77,35 +74,26 @@ export function useEdit(
 }
 
 /** The form's values of a request that waits. @param others what a request does not have */
-export function valuesOf(
-  input: WaitingInput,
-  parameters: Parameters,
-  others: FormValues,
-): FormValues {
-  const { model, profile, options, device } = input;
+function valuesOf(prediction: Created, others: FormValues): FormValues {
   return {
     ...others,
-    ...fromRun({ model, profile, options, parameters, backend: device.backend }),
-    ...typedDevice(device),
-    ...browserOptions(options),
+    ...fromRun(prediction),
+    ...typedDevice(prediction.device),
+    ...browserOptions(prediction.options),
   };
 }
 
-/** The end image of a request for the form; null without one. */
-export function chosenLast(file: Blob | undefined, { lastImage }: RunOptions): ChosenImage | null {
-  return file && lastImage ? { ...lastImage, file } : null;
-}
-
-function filesOf(
-  { image, imageName, lastImage, options, loras }: WaitingInput,
-  parameters: Parameters,
+/** The form's files of an earlier request. */
+export function filesOf(
+  { parameters, options }: Pick<Prediction, 'parameters' | 'options'>,
+  { image, imageName, lastImage, loras }: SourceFiles,
 ): FormFiles {
-  const scaled = withScales(loras, parameters);
+  const end = options.lastImage;
   return {
     image: { name: imageName, file: image, framing: options.framing },
-    lastImage: chosenLast(lastImage, options),
-    loras: scaled.map(({ scale, ...lora }) => {
-      return { ...lora, key: crypto.randomUUID(), scale: String(scale) };
+    lastImage: lastImage && end ? { ...end, file: lastImage } : null,
+    loras: withScales(loras, parameters).map(({ name, file, scale }) => {
+      return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     }),
   };
 }

@@ -13,7 +13,7 @@ import {
 } from './gallery-state';
 
 const error = { code: 'CANCELLED', message: 'm', remedy: 'r' } as const;
-const ended = { startedAt: 's', completedAt: 'c' };
+const ended = { completedAt: 'c' };
 
 const boat = newPrediction({
   id: 'boat',
@@ -34,7 +34,6 @@ const tall = newPrediction({
 });
 const halted = newPrediction({
   id: 'halted',
-  startedAt: 's',
   interruptedAt: 'i',
   status: 'interrupted',
   error,

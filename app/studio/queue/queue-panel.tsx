@@ -2,11 +2,9 @@ import { useLiveQuery } from 'dexie-react-hooks';
 import Link from 'next/link';
 import { useEffect, useRef, useState } from 'react';
 import type { Prediction } from '../../../lib/contract/prediction';
-import { isAtRest } from '../../../lib/predictions/prediction-state';
-import type { QueueEntry, QueuePause, RequestQueue } from '../../../lib/predictions/queue/queue';
+import type { Queue, QueuePause } from '../../../lib/predictions/queue';
 import type { RunState } from '../../../lib/predictions/run-state';
-import { getQueueRunner } from '../../queue';
-import { getRunner } from '../../runner';
+import { getQueue, getRunner } from '../../runner';
 import type { GpuState } from '../../shared/gpu';
 import { LiveText, Problem } from '../../shared/messages';
 import { percentDone } from '../../shared/run-progress';
@@ -18,7 +16,7 @@ import '../../texts/en/queue';
 import '../../texts/en/studio';
 import { durationText, forecastOf, useForecast } from '../form/forecast';
 import type { Edit } from '../form/use-edit';
-import { type QueueView, useHeldQueue } from '../use-data';
+import { type QueueView, useQueueState } from '../use-data';
 import { differingFacts, QueuePicture, QueueRow } from './queue-row';
 import { useReorder } from './use-reorder';
 import './queue.css';
@@ -37,50 +35,50 @@ export function QueuePanel(props: {
   onError: (thrown: unknown) => void;
 }) {
   const { run, edit, onError } = props;
-  const { pause } = props.queue;
-  const [removed, setRemoved] = useState<readonly QueueEntry[]>([]);
+  const { pause, waiting } = props.queue;
+  const [removed, setRemoved] = useState<readonly string[]>([]);
   const list = useRef<HTMLUListElement>(null);
-  const working = props.predictions.filter((prediction) => !isAtRest(prediction));
+  const working = props.predictions.filter(({ status }) => status === 'processing');
   const own = run.status === 'idle' ? null : run.prediction.id;
-  // Rows of two tables: an entry that has just become a prediction may still be here.
-  const entries = props.queue.entries.filter(({ id }) => working.every((row) => row.id !== id));
+  // Two queries: what has just begun may still be here.
+  const rows = waiting
+    .map(({ prediction, source }) => ({ id: prediction.id, prediction, source }))
+    .filter(({ id }) => working.every((row) => row.id !== id));
   const apiJob = useRunningJobs().find(({ href }) => href === '/serve');
   /** Resolves to whether it was done. */
-  const change = (work: (queue: RequestQueue) => Promise<unknown>): Promise<boolean> =>
-    work(getQueueRunner().queue).then(
+  const change = (work: (queue: Queue) => Promise<unknown>): Promise<boolean> =>
+    work(getQueue()).then(
       () => true,
       (thrown) => {
         onError(thrown);
         return false;
       },
     );
-  const reorder = useReorder(list, entries, (id, index) =>
-    change((queue) => queue.move(id, index)),
-  );
+  const reorder = useReorder(list, rows, (id, index) => change((queue) => queue.move(id, index)));
   const remove = (ids: readonly string[]) => {
     // The form gets back what was in it.
     if (edit.id !== null && ids.includes(edit.id)) edit.end();
-    void change(async (queue) => setRemoved(await queue.remove(ids)));
+    void change(async () => setRemoved(await getRunner().store.remove(ids)));
   };
   const { gpu, models } = props;
   const time = useForecast(
     forecastOf(
-      entries.map(({ input }) => input),
+      rows.map(({ prediction }) => prediction),
       models.status === 'ready' ? models.models : [],
       gpu.status === 'known' ? gpu.report : null,
     ),
   );
   const running = run.status === 'running' ? (run.progress.secondsRemaining ?? 0) : 0;
-  const differing = differingFacts(entries);
-  const held = useHeldQueue() && !pause && working.length === 0;
+  const differing = differingFacts(rows);
+  const held = useQueueState().held && !pause && working.length === 0;
   const elsewhere = working.some(({ id }) => id !== own);
-  if (entries.length === 0 && removed.length === 0 && !elsewhere && !apiJob) return null;
+  if (rows.length === 0 && removed.length === 0 && !elsewhere && !apiJob) return null;
   return (
     <section id="queue" className="panel queue" aria-labelledby="queue-title">
       <div className="queue-head">
         <div>
           <h2 id="queue-title">{t('queue.title')}</h2>
-          {entries.length > 0 && time && (
+          {rows.length > 0 && time && (
             <p className="queue-facts">
               {t('queue.total', {
                 time: durationText({ ...time, seconds: time.seconds + running }),
@@ -89,38 +87,38 @@ export function QueuePanel(props: {
           )}
         </div>
         <div className="actions">
-          {entries.length > 0 && pause && (
+          {rows.length > 0 && pause && (
             <button
               type="button"
               className="primary"
-              onClick={() => void getQueueRunner().unpause().catch(onError)}
+              onClick={() => void change((queue) => queue.unpause())}
             >
               {t('queue.runAll')}
             </button>
           )}
-          {entries.length > 0 && !pause && working.length > 0 && (
+          {rows.length > 0 && !pause && working.length > 0 && (
             <button type="button" onClick={() => void change((queue) => queue.pause())}>
               {t('queue.pauseAfter')}
             </button>
           )}
-          {entries.length > 1 && (
+          {rows.length > 1 && (
             <button
               type="button"
               className="danger"
-              onClick={() => remove(entries.map(({ id }) => id))}
+              onClick={() => remove(rows.map(({ id }) => id))}
             >
               {t('queue.removeAll')}
             </button>
           )}
         </div>
       </div>
-      {pause && entries.length > 0 && (
+      {pause && rows.length > 0 && (
         <div className="queue-pause" role="status">
           <p>{pauseText(pause, working.length > 0)}</p>
           {pause.reason === 'entry' && <Problem error={pause.error} />}
         </div>
       )}
-      {held && entries.length > 0 && (
+      {held && rows.length > 0 && (
         <p className="queue-pause" role="status">
           {t('queue.held')}
         </p>
@@ -145,39 +143,44 @@ export function QueuePanel(props: {
           ))}
         </ul>
       )}
-      {entries.length > 0 && (
+      {rows.length > 0 && (
         <ul className="queue-list" ref={list} aria-label={t('queue.waiting')}>
-          {reorder.rows.map((entry, index) => (
+          {reorder.rows.map((row, index) => (
             <QueueRow
-              key={entry.id}
-              entry={entry}
+              key={row.id}
+              waiting={row}
               differing={differing}
               place={index + 1}
-              count={entries.length}
-              dragged={reorder.dragged === entry.id}
-              edited={edit.id === entry.id}
-              handle={reorder.handleOf(entry.id)}
-              onPauseAfter={(on) => void change((queue) => queue.setPauseAfter(entry.id, on))}
-              onEdit={() => void edit.begin(entry).catch(onError)}
+              count={rows.length}
+              dragged={reorder.dragged === row.id}
+              edited={edit.id === row.id}
+              handle={reorder.handleOf(row.id)}
+              onPauseAfter={(on) =>
+                void change(() => getRunner().store.dispatch(row.id, { type: 'pauseAfter', on }))
+              }
+              onEdit={() => void edit.begin(row).catch(onError)}
               onCancelEdit={edit.end}
-              onDuplicate={() => void change((queue) => queue.duplicate(entry.id))}
-              onRemove={() => remove([entry.id])}
+              onDuplicate={() => void change((queue) => queue.duplicate(row.id))}
+              onRemove={() => remove([row.id])}
             />
           ))}
         </ul>
       )}
       {removed.length > 0 && (
         <RemovedNote
-          key={removed[0]?.id}
+          key={removed[0]}
           count={removed.length}
           onUndo={() => {
             setRemoved([]);
-            void change((queue) => queue.restore(removed));
+            void change(() => getRunner().store.restore(removed));
           }}
-          onClose={() => setRemoved([])}
+          onClose={() => {
+            setRemoved([]);
+            void change(() => getRunner().store.purge(removed));
+          }}
         />
       )}
-      <LiveText topic={`${entries.length}`} text={t('studio.waits', { count: entries.length })} />
+      <LiveText topic={`${rows.length}`} text={t('studio.waits', { count: rows.length })} />
     </section>
   );
 }

@@ -1,8 +1,7 @@
 import { type ComponentProps, Fragment } from 'react';
 import { formatSize } from '../../../lib/contract/format';
-import { parameterRanges, sizes, switchesOn } from '../../../lib/contract/parameters';
-import type { QueueEntry } from '../../../lib/predictions/queue/queue';
-import type { WaitingInput } from '../../../lib/predictions/run-input';
+import { switchesOn } from '../../../lib/contract/parameters';
+import type { Waiting } from '../../../lib/predictions/store';
 import { useObjectUrl } from '../../shared/browser';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
@@ -11,7 +10,7 @@ import { loraText } from '../result/video-facts';
 
 /** A request that waits, with what can be done with it. */
 export function QueueRow(props: {
-  entry: QueueEntry;
+  waiting: Waiting;
   /** Names of the facts in which those that wait differ. */
   differing: ReadonlySet<string>;
   /** Its place among those that wait, from 1. */
@@ -27,9 +26,9 @@ export function QueueRow(props: {
   onDuplicate: () => void;
   onRemove: () => void;
 }) {
-  const { entry, place, count, dragged, edited, handle } = props;
-  const { input, pauseAfter } = entry;
-  const { prompt } = input.parameters;
+  const { waiting, place, count, dragged, edited, handle } = props;
+  const { parameters, pauseAfter = false } = waiting.prediction;
+  const { prompt } = parameters;
   return (
     <li className="queue-row" data-dragged={dragged || undefined}>
       <button
@@ -42,12 +41,12 @@ export function QueueRow(props: {
       >
         <span aria-hidden="true">⠿</span>
       </button>
-      <QueuePicture picture={entry.thumbnail} />
+      <QueuePicture picture={waiting.source.thumbnail} />
       <div className="queue-text">
         <p className="queue-prompt" title={prompt}>
           {prompt}
         </p>
-        <Facts input={input} differing={props.differing} />
+        <Facts waiting={waiting} differing={props.differing} />
         {edited && <p className="queue-facts">{t('queue.inForm')}</p>}
       </div>
       <div className="actions">
@@ -87,29 +86,21 @@ export function QueuePicture({ picture }: { picture: Blob | undefined }) {
 }
 
 /** What a request asks for, by names; what is absent is as usual. */
-function factsOf({
-  parameters,
-  profile,
-  imageName,
-  options,
-}: WaitingInput): ReadonlyMap<string, string> {
-  const { size = sizes[0], negative_prompt: negative, ...settings } = parameters;
-  // The schema would bring a large script.
-  const numberOf = (name: keyof typeof parameterRanges) =>
-    settings[name] ?? parameterRanges[name].default;
-  const seed = numberOf('seed');
+function factsOf({ prediction, source }: Waiting): ReadonlyMap<string, string> {
+  const { parameters, profile, options } = prediction;
+  const { size, negative_prompt: negative, seed, ...settings } = parameters;
   const loras = loraText(parameters);
   const { lastImage: end } = options;
   return new Map([
-    ['image', imageName],
+    ['image', source.imageName],
     ['size', formatSize(size)],
-    ['duration', t('common.seconds', { seconds: numberOf('duration') })],
+    ['duration', t('common.seconds', { seconds: settings.duration })],
     ...switchesOn(settings).map((name) => [name, t(`queue.${name}`)] as const),
     ...(end ? ([['end', endText(end.name, settings.last_image_at)]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
-    ['steps', t('queue.steps', { steps: numberOf('num_inference_steps') })],
-    ['guidance', t('queue.guidance', { guidance: numberOf('guidance_scale') })],
-    ['shift', t('queue.shift', { shift: numberOf('flow_shift') })],
+    ['steps', t('queue.steps', { steps: settings.num_inference_steps })],
+    ['guidance', t('queue.guidance', { guidance: settings.guidance_scale })],
+    ['shift', t('queue.shift', { shift: settings.flow_shift })],
     ['seed', seed < 0 ? t('queue.randomSeed') : t('queue.seed', { seed })],
     ...(loras ? ([['loras', loras]] as const) : []),
     ...(negative ? ([['negative', t('queue.without', { negative })]] as const) : []),
@@ -122,8 +113,8 @@ function endText(name: string, second: number | undefined): string {
 }
 
 /** Names of the facts in which the requests that wait differ. */
-export function differingFacts(entries: readonly QueueEntry[]): ReadonlySet<string> {
-  const all = entries.map(({ input }) => factsOf(input));
+export function differingFacts(waiting: readonly Waiting[]): ReadonlySet<string> {
+  const all = waiting.map(factsOf);
   const [first, ...others] = all;
   const names = new Set(all.flatMap((facts) => [...facts.keys()]));
   return new Set(
@@ -132,9 +123,9 @@ export function differingFacts(entries: readonly QueueEntry[]): ReadonlySet<stri
 }
 
 /** What a request asks for; what distinguishes it from the others stands out. */
-function Facts({ input, differing }: { input: WaitingInput; differing: ReadonlySet<string> }) {
+function Facts({ waiting, differing }: { waiting: Waiting; differing: ReadonlySet<string> }) {
   // The name of the image says something only where there are others.
-  const shown = [...factsOf(input)].filter(([name]) => name !== 'image' || differing.has(name));
+  const shown = [...factsOf(waiting)].filter(([name]) => name !== 'image' || differing.has(name));
   return (
     <p className="queue-facts">
       {shown.map(([name, text], index) => (

@@ -14,7 +14,6 @@ function interrupted(code: ErrorCode, step: number, clip = 0, clips = 1): Interr
   return {
     ...newPrediction(),
     status: 'interrupted',
-    startedAt: '2025-01-01T00:00:00.000Z',
     interruptedAt: '2025-01-01T00:01:00.000Z',
     error: new KinoraError(code).toRecord(),
     checkpoint: { step, steps: 30, clip, clips },

@@ -3,8 +3,7 @@ import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contr
 import type { Backend, Completed } from '../../../lib/contract/prediction';
 import type { ParametersInput } from '../../../lib/contract/request';
 import type { StartedRun } from '../../../lib/predictions/current-run';
-import type { SourceLora } from '../../../lib/predictions/loras';
-import type { WaitingInput } from '../../../lib/predictions/run-input';
+import type { RunInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
 import { deviceOptions } from '../../shared/device';
 import { backendOfRun } from '../../shared/gpu';
@@ -72,10 +71,7 @@ export function useGenerate(options: {
     // A person who writes the next prompt meanwhile keeps the focus.
     if (form === added.current || !isTyping(document.activeElement)) onEnded(id);
   });
-  useEffect(
-    () => follow(({ getQueueRunner }) => getQueueRunner().onStopped((id) => onStopped(id))),
-    [],
-  );
+  useEffect(() => follow(({ getQueue }) => getQueue().onStopped((id) => onStopped(id))), []);
 
   async function start(
     work: (runner: Runner) => Promise<StartedRun>,
@@ -106,7 +102,7 @@ export function useGenerate(options: {
   const device = () => deviceOptions(form.values);
 
   /** Gives the form's request to `work`; where the form has errors, shows them. @returns whether it was done */
-  async function submit(work: (input: WaitingInput) => Promise<void>): Promise<boolean> {
+  async function submit(work: (input: RunInput) => Promise<void>): Promise<boolean> {
     let errors: FieldErrors;
     try {
       const { findErrors } = await import('../form/validation');
@@ -136,10 +132,10 @@ export function useGenerate(options: {
     }
   }
 
-  async function add(inputs: readonly WaitingInput[]): Promise<void> {
+  async function add(inputs: readonly RunInput[]): Promise<void> {
     added.current = form;
-    const { getQueueRunner } = await loadData();
-    if (await getQueueRunner().add(inputs)) onStart();
+    const { getQueue } = await loadData();
+    if (await getQueue().add(inputs)) onStart();
   }
 
   async function enqueue(changes: readonly Partial<ParametersInput>[]): Promise<void> {
@@ -172,8 +168,8 @@ export function useGenerate(options: {
 
   async function replace(id: string): Promise<void> {
     await submit(async (input) => {
-      const { getQueueRunner } = await loadData();
-      if (!(await getQueueRunner().replace(id, input))) {
+      const { getQueue } = await loadData();
+      if (!(await getQueue().replace(id, input))) {
         const texts = {
           message: t('studio.turnCame'),
           remedy: t('studio.turnCameRemedy'),
@@ -194,10 +190,10 @@ export function useGenerate(options: {
       const backend = await backendOfRun();
       const options = { ...choice.options, ...ofBrowser };
       const changes = { ...choice, options, device: { ...device(), backend } };
-      const { getQueueRunner, getRunner } = await loadData();
+      const { getQueue, getRunner } = await loadData();
       const { openContinuation } = await import('../result/continue-video');
       const input = await openContinuation(getRunner().store, prediction, changes);
-      if (await getQueueRunner().add([input])) onStart();
+      if (await getQueue().add([input])) onStart();
     } catch (thrown) {
       setProblem({ id: prediction.id, error: toKinoraError(thrown).toRecord() });
     }
@@ -219,17 +215,17 @@ export function useGenerate(options: {
     makeStandard: (id) => runAgain(id, { profile: 'standard', ...usualSampling }),
     resume: (id, on) =>
       start(
-        (runner) => runner.resumeInterrupted(id, { ...device(), ...(on && { backend: on }) }),
+        (runner) => runner.continueRun(id, 'resume', { ...device(), ...(on && { backend: on }) }),
         id,
       ),
-    finish: (id) => start((runner) => runner.finishInterrupted(id, device()), id),
+    finish: (id) => start((runner) => runner.continueRun(id, 'finish', device()), id),
     refine: (id) => start((runner) => runner.refine(id, device()), id),
     problem,
   };
 }
 
 /** The form's request: the model is the one that is chosen now, or would be chosen. */
-async function formRequest(form: FormState, image: ChosenImage): Promise<WaitingInput> {
+async function formRequest(form: FormState, image: ChosenImage): Promise<RunInput> {
   const { values, files } = form;
   const { lastImage } = files;
   const backend = await backendOfRun();
@@ -240,7 +236,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`);
   }
   // An adapter that is gone is reported now, not when the turn of the request comes.
-  await Promise.all(files.loras.map(openChosen));
+  await Promise.all(files.loras.map(requireFile));
   // The form may not have shown the model yet.
   const shown = changeForm(form, { type: 'modelShown', defaults: modelDefaults(model.manifest) });
   const run = runOfForm(model, shown, backend);
@@ -259,11 +255,11 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   };
 }
 
-/** The file of a selected LoRA: its own, or the library's file of this name. */
-async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
-  if (file) return { name, file };
+/** Rejects where a selected LoRA is in the library no more. */
+async function requireFile({ name, file }: ChosenLora): Promise<void> {
+  if (file) return;
   const { openLora } = await import('../../../lib/library');
-  return { name, file: await openLora(name) };
+  await openLora(name);
 }
 
 /** Shows the first field with an error, and puts the focus there, once its mark is rendered: a busy page takes some frames. */

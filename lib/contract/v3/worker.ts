@@ -149,7 +149,7 @@ export interface ClaimAnswer {
   readonly retry_after_ms: number;
 }
 
-/** What a worker relies on in the answer to its claim; the engine checks the parameters again. */
+/** What a worker relies on in the answer to its claim; it validates the parameters when it begins. */
 export const claimAnswerSchema = z.object({
   job: z
     .object({

@@ -2,6 +2,7 @@ import type { Prediction } from '../../contract/prediction';
 import type { GenerationResult } from '../../contract/progress';
 import { parseParameters } from '../../contract/request';
 import { fullMemory } from '../../contract/testing/memory';
+import type { PredictionEvent } from '../prediction-state';
 
 /** A prediction that was just created; some fields may be given. */
 export function newPrediction(fields: Partial<Prediction> = {}): Prediction {
@@ -14,9 +15,18 @@ export function newPrediction(fields: Partial<Prediction> = {}): Prediction {
     options: {},
     createdAt: '2025-01-01T00:00:00.000Z',
     status: 'created',
+    position: 1,
+    device: { backend: 'wasm' },
   } as const;
   return { ...created, ...fields } as Prediction;
 }
+
+/** The turn of a prediction of {@link newPrediction} has come. */
+export const started = {
+  type: 'started',
+  at: '2025-01-01T00:00:01.000Z',
+  seed: 4,
+} as const satisfies PredictionEvent;
 
 /** The result of a prediction of five seconds. */
 export function resultOf(id: string): GenerationResult {

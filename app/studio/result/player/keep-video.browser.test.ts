@@ -31,7 +31,7 @@ async function makeVideo(id: string, safety: 'clear' | 'flagged'): Promise<Compl
     safety: safetySchema.parse({ status: safety }),
   };
   const at = '2026-01-01T00:00:00.000Z';
-  const row = newPrediction({ id, status: 'completed', startedAt: at, completedAt: at, result });
+  const row = newPrediction({ id, status: 'completed', completedAt: at, result });
   const [width, height] = [160, 96];
   const writer = await createRgbaWriter({ width, height, frames, frameRate: 24 });
   for (let i = 0; i < frames; i++) {

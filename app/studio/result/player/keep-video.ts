@@ -47,7 +47,6 @@ export async function keepVideo(
     options,
     createdAt: now,
     status: 'completed',
-    startedAt: now,
     completedAt: now,
     result: {
       ...firstResult,

@@ -19,7 +19,7 @@ const applied: Applied = {
 };
 
 function made(parameters: object, fields: Partial<Completed> = {}): Completed {
-  const ended = { status: 'completed', startedAt: at, completedAt: at } as const;
+  const ended = { status: 'completed', completedAt: at } as const;
   const request = parseParameters({ prompt: 'a boat', ...parameters });
   const result = { ...resultOf('a'), seed: request.seed, ...fields.result };
   return { ...newPrediction(), ...ended, ...fields, parameters: request, result };
