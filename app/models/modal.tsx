@@ -12,7 +12,16 @@ export function Modal(props: {
     const element = dialog.current;
     const opener = document.activeElement;
     element?.showModal();
+    // Where the page changes the order of its parts, the dialog is moved with one and is not modal any more.
+    const onResize = () =>
+      requestAnimationFrame(() => {
+        if (!element?.open || element.matches(':modal')) return;
+        element.close();
+        element.showModal();
+      });
+    window.addEventListener('resize', onResize);
     return () => {
+      window.removeEventListener('resize', onResize);
       // Closed while it is still on the page: only then the browser gives the focus back.
       element?.close();
       // It does not where what had the focus in the dialog was disabled meanwhile.
