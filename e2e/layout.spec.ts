@@ -150,13 +150,15 @@ test.describe('with videos of full length', () => {
   test('the live preview is seen whole, in both orientations', full, async ({ studio, page }) => {
     await studio.chooseCpu();
     await studio.fill({ image: picturePath, prompt: 'A lantern', steps: 40 });
+    await (await studio.field('Duration')).fill('10');
     for (const [orientation, ratio] of [
       ['Portrait', 9 / 16],
       ['Landscape', 16 / 9],
     ] as const) {
       await page.getByRole('radio', { name: new RegExp(orientation) }).check();
       await studio.generate();
-      await expect(studio.progress.getByRole('img', { name: /^Preview/ })).toBeVisible();
+      // Steps of the model of tests are short: forty of them may end while an expectation waits to look again.
+      await studio.progress.getByRole('img', { name: /^Preview/ }).waitFor();
       await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
       for (const { width, height } of [...views, { width: 1920, height: 1080 }]) {
         await page.setViewportSize({ width, height });
