@@ -88,7 +88,6 @@ export interface KernelCheck {
   readonly usable: boolean;
 }
 
-/** Interface of the engine worker, called through Comlink. It runs one generation at a time. */
 /** What a decoder made of the latents of a video. */
 export interface DecoderComparison {
   readonly decoder: DecoderKind;
@@ -97,6 +96,7 @@ export interface DecoderComparison {
   readonly seconds: number;
 }
 
+/** Interface of the engine worker, called through Comlink. It runs one generation at a time. */
 export interface EngineApi {
   /** Describes the GPU without creating a device. */
   probe(): Promise<DeviceReport>;

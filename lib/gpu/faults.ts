@@ -100,3 +100,11 @@ export class DeviceFaults {
     this.#recovering = true;
   }
 }
+
+/** The error for what exceeds the 4 GiB of WebAssembly, or the browser's memory. */
+export function cannotHold(what: string, cause: unknown): KinoraError {
+  return new KinoraError('OUT_OF_MEMORY', `The CPU backend cannot hold ${what}.`, {
+    cause,
+    remedy: 'Make a smaller or shorter video, or use the GPU.',
+  });
+}

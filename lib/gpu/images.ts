@@ -1,4 +1,4 @@
-import type { Graph } from '../graph';
+import { type Graph, type ImageMatch, imagesOf, matchImages, type Value } from '../graph';
 import { type Bindings, elementCount } from './backend';
 
 /** Bytes of results that are read together: four frames of 1280×704 take 41 MiB. */
@@ -8,6 +8,28 @@ const mostTogether = 2 ** 26;
 export function readsTogether({ outputs }: Graph): boolean {
   const counts = [...outputs.values()].map(({ dims }) => elementCount(dims.map(Number)));
   return 4 * counts.reduce((sum, count) => sum + count, 0) <= mostTogether;
+}
+
+/** In which order a graph of images is computed, and how long each image is needed. */
+interface ImageSchedule {
+  readonly matches: readonly ImageMatch[];
+  readonly results: ReadonlySet<Value>;
+  /** By image: the last match that reads it. */
+  readonly lastReads: ReadonlyMap<Value, ImageMatch>;
+}
+const schedules = new WeakMap<Graph, ImageSchedule>();
+
+/** The schedule of a graph; each latent frame runs through the same one. */
+export function scheduleOf(graph: Graph): ImageSchedule {
+  const known = schedules.get(graph);
+  if (known) return known;
+  const matches = matchImages(graph);
+  const results = new Set([...graph.outputs.values()].map(({ value }) => value));
+  const lastReads = new Map<Value, ImageMatch>();
+  for (const match of matches) for (const image of imagesOf(match)) lastReads.set(image, match);
+  const schedule = { matches, results, lastReads };
+  schedules.set(graph, schedule);
+  return schedule;
 }
 
 /** Weights of the layers of graphs of images, by `weightsKey`. */

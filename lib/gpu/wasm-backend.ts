@@ -1,5 +1,4 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
-import { KinoraError } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
 import {
   type Backend,
@@ -11,6 +10,7 @@ import {
   type ReadableTensor,
 } from './backend';
 import { mainMemoryBudget } from './budget';
+import { cannotHold } from './faults';
 import { fromHalf } from './kernels/half';
 import { type Category, Counted, type Ledger } from './ledger';
 import { handleMessages } from './messages';
@@ -67,13 +67,6 @@ function allocate(dtype: ElementType, count: number): ElementArrays[ElementType]
 
 /** Messages of the runtime when a size, or the memory for it, exceeds WebAssembly's 4 GiB. */
 const tooLarge = /integer overflow|bad_alloc|shape is too large|out of memory|aborted\(oom\)/i;
-
-function cannotHold(what: string, cause: unknown): KinoraError {
-  return new KinoraError('OUT_OF_MEMORY', `The CPU backend cannot hold ${what}.`, {
-    cause,
-    remedy: 'Make a smaller or shorter video, or use the GPU.',
-  });
-}
 
 /** The CPU: the same graphs through ONNX Runtime's WebAssembly provider. */
 export class WasmBackend extends Counted implements Backend {

@@ -1,11 +1,11 @@
 import { at, centred, type PixelSize, placeImage } from '../contract';
 import {
   access,
-  assemble,
   type Code,
   doWhile,
   type FunctionSource,
   i32,
+  instantiate,
   op,
   shuffle,
   splat,
@@ -69,9 +69,7 @@ export class I420Scaler {
       return floats.subarray(start, start + to - from);
     });
     this.#output = new Uint8Array(memory.buffer, layout.output, i420Bytes(width, height));
-    const module = new WebAssembly.Module(assemble([columnsOf(layout), rowsOf(layout)]));
-    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-    this.#program = exports as unknown as Program;
+    this.#program = instantiate([columnsOf(layout), rowsOf(layout)], memory);
   }
 
   /**

@@ -184,6 +184,15 @@ export function assemble(functions: readonly FunctionSource[]): Uint8Array<Array
   ]);
 }
 
+/** The functions of a module over a memory, to be called by their names. */
+export function instantiate<Exports>(
+  functions: readonly FunctionSource[],
+  memory: WebAssembly.Memory,
+): Exports {
+  const module = new WebAssembly.Module(assemble(functions));
+  return new WebAssembly.Instance(module, { env: { memory } }).exports as Exports;
+}
+
 function sized(bytes: readonly number[]): number[] {
   return [...unsigned(bytes.length), ...bytes];
 }

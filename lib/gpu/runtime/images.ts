@@ -4,12 +4,11 @@ import {
   type ImageMatch,
   imageSize,
   imagesOf,
-  matchImages,
   type Value,
   weightsKey,
 } from '../../graph';
 import type { Backend, DeviceTensor } from '../backend';
-import { type ImageExecutor, type ImageWeights, readsTogether } from '../images';
+import { type ImageExecutor, type ImageWeights, readsTogether, scheduleOf } from '../images';
 import { handleMessages } from '../messages';
 import { TensorPool } from '../pool';
 import { imageGraph } from './image-graphs';
@@ -41,10 +40,7 @@ export class RuntimeImages implements ImageExecutor {
     inputs: Readonly<Record<string, Float32Array>>,
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
     const { backend, signal } = this;
-    const matches = matchImages(graph);
-    const results = new Set([...graph.outputs.values()].map(({ value }) => value));
-    const lastReads = new Map<Value, ImageMatch>();
-    for (const match of matches) for (const image of imagesOf(match)) lastReads.set(image, match);
+    const { matches, results, lastReads } = scheduleOf(graph);
     const tensors = new Map<Value, Tensor>();
     for (const value of graph.values) {
       if (value.call.op !== 'input') continue;

@@ -1,4 +1,4 @@
-import { KinoraError } from '../../contract';
+import { cannotHold } from '../faults';
 import type { Category } from '../ledger';
 
 const pageBytes = 65_536;
@@ -67,10 +67,7 @@ export class SimdHeap {
     try {
       this.memory.grow(Math.min(usual, Math.max(missing, mostPages - pages)));
     } catch (cause) {
-      throw new KinoraError('OUT_OF_MEMORY', 'The CPU backend cannot hold what is computed.', {
-        cause,
-        remedy: 'Make a smaller or shorter video, or use the GPU.',
-      });
+      throw cannotHold('what is computed', cause);
     }
   }
 }

@@ -13,17 +13,10 @@ import {
   weightsKey,
 } from '../../graph';
 import type { SimdMemory } from '../backend';
-import type { ImageExecutor, ImageWeights } from '../images';
+import { type ImageExecutor, type ImageWeights, scheduleOf } from '../images';
 import { handleMessages } from '../messages';
 import { type Block, SimdHeap } from './heap';
-import {
-  type Arithmetic,
-  ConvolutionKernels,
-  groupSize,
-  normKernel,
-  type Row,
-  usualArithmetic,
-} from './kernels';
+import { ConvolutionKernels, groupSize, normKernel, type Row, usualArithmetic } from './kernels';
 
 /** Images have a border of so many pixels of zeros. */
 const border = 1;
@@ -95,7 +88,6 @@ export class SimdImages implements ImageExecutor {
   private constructor(
     backend: SimdMemory,
     readonly signal: AbortSignal | undefined,
-    readonly arithmetic: Arithmetic,
   ) {
     this.#heap = new SimdHeap((category, bytes) =>
       this.#releases.push(backend.take(category, bytes)),
@@ -112,17 +104,17 @@ export class SimdImages implements ImageExecutor {
    * @returns null where a graph has what these kernels do not compute
    * @throws KinoraError `OUT_OF_MEMORY`; nothing stays allocated then
    */
-  static async open(
+  static open(
     backend: SimdMemory,
     graphs: readonly Graph[],
     weights: ImageWeights,
-    options: { readonly signal?: AbortSignal | undefined; readonly arithmetic?: Arithmetic } = {},
-  ): Promise<SimdImages | null> {
+    signal?: AbortSignal,
+  ): SimdImages | null {
     const matches = graphs.flatMap(matchImages);
     if (!matches.every(isComputed)) return null;
-    const images = new SimdImages(backend, options.signal, options.arithmetic ?? usualArithmetic());
+    const images = new SimdImages(backend, signal);
     try {
-      for (const match of matches) await images.#load(match, backend, weights);
+      for (const match of matches) images.#load(match, backend, weights);
       return images;
     } catch (error) {
       images.dispose();
@@ -135,10 +127,7 @@ export class SimdImages implements ImageExecutor {
     inputs: Readonly<Record<string, Float32Array>>,
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
     const images = this.#images;
-    const matches = matchImages(graph);
-    const results = new Set([...graph.outputs.values()].map(({ value }) => value));
-    const lastReads = new Map<Value, ImageMatch>();
-    for (const match of matches) for (const image of imagesOf(match)) lastReads.set(image, match);
+    const { matches, results, lastReads } = scheduleOf(graph);
     for (const value of graph.values) {
       if (value.call.op !== 'input') continue;
       const { name } = value.call;
@@ -206,7 +195,7 @@ export class SimdImages implements ImageExecutor {
   ): void {
     let kernels = this.#kernels.get(step);
     if (!kernels) {
-      kernels = new ConvolutionKernels(this.#heap.memory, step, this.arithmetic);
+      kernels = new ConvolutionKernels(this.#heap.memory, step, usualArithmetic());
       this.#kernels.set(step, kernels);
     }
     new Int32Array(this.#heap.memory.buffer).set(starts, this.#segments.at / 4);
@@ -274,12 +263,9 @@ export class SimdImages implements ImageExecutor {
       const image = this.#image(side.height, side.width, fill(filters));
       made.set(pick, image);
       const { floats } = this.#heap;
-      for (let line = 0; line < side.height; line++) {
-        for (let pixel = 0; pixel < side.width; pixel++) {
-          const from = (side.first + line * side.row + pixel * side.step) / 4 + pick;
-          const to = (image.first + line * image.row + pixel * image.step) / 4;
-          for (let c = 0; c < filters; c++) floats[to + c] = floats[from + c * group] as number;
-        }
+      for (let pixel = 0; pixel < side.height * side.width; pixel++) {
+        const [from, to] = [placeOf(side, pixel) + pick, placeOf(image, pixel)];
+        for (let c = 0; c < filters; c++) floats[to + c] = floats[from + c * group] as number;
       }
     }
     return picks.map((pick) => made.get(pick) ?? side);
@@ -315,9 +301,8 @@ export class SimdImages implements ImageExecutor {
     const image = this.#image(height, width, fill(channels));
     const { floats } = heap;
     for (let line = 0; line < height; line++) {
-      const from = (attended.first + line * width * attended.step) / 4;
-      const to = (image.first + line * image.row) / 4;
-      floats.copyWithin(to, from, from + (width * attended.step) / 4);
+      const from = placeOf(attended, line * width);
+      floats.copyWithin(placeOf(image, line * width), from, from + (width * attended.step) / 4);
     }
     this.#rows(sourceOf([image], 1, 0, 0, 1), at(filters, 3), y, x);
     for (const block of [normed, ...projected, scores, attended, image]) heap.release(block);
@@ -336,7 +321,7 @@ export class SimdImages implements ImageExecutor {
       const found = find(filter, value);
       if (!found) return 0;
       const [image, row, c] = found;
-      return floats[(image.first + row * image.step) / 4 + c] as number;
+      return floats[placeOf(image, row) + c] as number;
     });
   }
 
@@ -358,7 +343,7 @@ export class SimdImages implements ImageExecutor {
     return { weights: this.#heap.put(packed), bias: this.#heap.put(added), groups, group };
   }
 
-  async #load(match: ImageMatch, { values }: SimdMemory, weights: ImageWeights): Promise<void> {
+  #load(match: ImageMatch, { values }: SimdMemory, weights: ImageWeights): void {
     const key = weightsKey(match);
     if (this.#weights.has(key)) return;
     const bound = weights.get(key) ?? missing(key);
@@ -448,19 +433,19 @@ export class SimdImages implements ImageExecutor {
     this.#images.delete(value);
   }
 
-  #write({ height, width, step, row, first }: Image, channels: number, data: Float32Array): void {
+  #write(image: Image, channels: number, data: Float32Array): void {
     const { floats } = this.#heap;
-    for (let pixel = 0; pixel < height * width; pixel++) {
-      const to = (first + Math.floor(pixel / width) * row + (pixel % width) * step) / 4;
+    for (let pixel = 0; pixel < image.height * image.width; pixel++) {
+      const to = placeOf(image, pixel);
       for (let c = 0; c < channels; c++) floats[to + c] = data[pixel * channels + c] as number;
     }
   }
 
-  #read({ height, width, step, row, first }: Image, channels: number): Float32Array<ArrayBuffer> {
+  #read(image: Image, channels: number): Float32Array<ArrayBuffer> {
     const { floats } = this.#heap;
-    const data = new Float32Array(height * width * channels);
-    for (let pixel = 0; pixel < height * width; pixel++) {
-      const from = (first + Math.floor(pixel / width) * row + (pixel % width) * step) / 4;
+    const data = new Float32Array(image.height * image.width * channels);
+    for (let pixel = 0; pixel < image.height * image.width; pixel++) {
+      const from = placeOf(image, pixel);
       for (let c = 0; c < channels; c++) data[pixel * channels + c] = floats[from + c] as number;
     }
     return data;
@@ -471,9 +456,7 @@ export class SimdImages implements ImageExecutor {
     const y = this.#image(1, x.height * x.width, x.step / 4);
     const { floats } = this.#heap;
     for (let pixel = 0; pixel < x.height * x.width; pixel++) {
-      const line = Math.floor(pixel / x.width);
-      const from = (x.first + line * x.row + (pixel % x.width) * x.step) / 4;
-      const to = (y.first + pixel * y.step) / 4;
+      const [from, to] = [placeOf(x, pixel), placeOf(y, pixel)];
       let squares = 0;
       for (let c = 0; c < channels; c++) squares += (floats[from + c] as number) ** 2;
       const scale = 1 / Math.sqrt(squares / channels + 1e-24);
@@ -502,6 +485,11 @@ type Weight = (filter: number, value: number) => number;
 /** Channels in whole groups. */
 const fill = (channels: number) => groupSize * Math.ceil(channels / groupSize);
 
+/** Where a pixel begins, in numbers; pixels count row by row. */
+function placeOf({ first, row, step, width }: Image, pixel: number): number {
+  return (first + Math.floor(pixel / width) * row + (pixel % width) * step) / 4;
+}
+
 /** Runs of `width` pixels of the newest frame first, its rows from the top, for the first pixel of the result. */
 function sourceOf(
   frames: readonly Image[],
@@ -518,9 +506,10 @@ function sourceOf(
 }
 
 /** `softmax(scale·x)` of rows of so many values. */
-function softmax(floats: Float32Array, { first, step }: Image, rows: number, scale: number): void {
+function softmax(floats: Float32Array, scores: Image, rows: number, scale: number): void {
   for (let row = 0; row < rows; row++) {
-    const values = floats.subarray((first + row * step) / 4, (first + row * step) / 4 + rows);
+    const start = placeOf(scores, row);
+    const values = floats.subarray(start, start + rows);
     let largest = Number.NEGATIVE_INFINITY;
     for (const value of values) largest = Math.max(largest, value);
     let sum = 0;

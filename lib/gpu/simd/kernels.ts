@@ -8,6 +8,7 @@ import {
   type FunctionSource,
   f32,
   i32,
+  instantiate,
   op,
   splat,
   type Variable,
@@ -93,9 +94,7 @@ export class ConvolutionKernels {
     this.#step = step;
     this.#tiles = tilesOf[arithmetic];
     const functions = this.#tiles.map((pixels) => tiles(pixels, step, arithmetic));
-    const module = new WebAssembly.Module(assemble(functions));
-    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-    this.#exports = exports as unknown as Exports;
+    this.#exports = instantiate(functions, memory);
   }
 
   /** One group of filters of a row. */
@@ -228,9 +227,7 @@ export function normKernel(
       ];
     },
   };
-  const module = new WebAssembly.Module(assemble([source]));
-  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-  return exports.norm as ReturnType<typeof normKernel>;
+  return instantiate<{ readonly norm: ReturnType<typeof normKernel> }>([source], memory).norm;
 }
 
 /** e^r for |r| ≤ ln 2 / 2, as its series: the error is below 2⁻²⁴. The highest power first. */

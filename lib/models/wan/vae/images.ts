@@ -67,7 +67,7 @@ export async function openImages(
         weights.set(key, await runtimeWeights(reader, scope, match));
       }
       const simd = backend.runtimeOnly ? null : backend.simd;
-      const vectors = simd && (await SimdImages.open(simd, graphs, weights, options));
+      const vectors = simd && SimdImages.open(simd, graphs, weights, options.signal);
       // It has copied the weights.
       if (vectors) scope.dispose();
       const executor = vectors ?? new RuntimeImages(backend, weights, options.signal);
