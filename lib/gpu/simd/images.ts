@@ -16,7 +16,15 @@ import type { SimdMemory } from '../backend';
 import { type ImageExecutor, type ImageWeights, scheduleOf } from '../images';
 import { handleMessages } from '../messages';
 import { type Block, SimdHeap } from './heap';
-import { ConvolutionKernels, groupSize, normKernel, type Row, usualArithmetic } from './kernels';
+import {
+  convolutionKernel,
+  groupSize,
+  normKernel,
+  normWordsOf,
+  usualArithmetic,
+  wordsOf,
+} from './kernels';
+import { bitsOf, type SimdKernel, SimdThreads } from './threads';
 
 /** Images have a border of so many pixels of zeros. */
 const border = 1;
@@ -73,8 +81,9 @@ function isComputed(match: ImageMatch): boolean {
  */
 export class SimdImages implements ImageExecutor {
   readonly #heap: SimdHeap;
-  readonly #norm: ReturnType<typeof normKernel>;
-  readonly #kernels = new Map<number, ConvolutionKernels>();
+  readonly #threads: SimdThreads;
+  readonly #norm: SimdKernel;
+  readonly #kernels = new Map<number, SimdKernel>();
   readonly #weights = new Map<string, MatchWeights>();
   /** What causal layers read last, by name, the newest first. */
   readonly #past = new Map<string, readonly Image[]>();
@@ -92,7 +101,8 @@ export class SimdImages implements ImageExecutor {
     this.#heap = new SimdHeap((category, bytes) =>
       this.#releases.push(backend.take(category, bytes)),
     );
-    this.#norm = normKernel(this.#heap.memory);
+    this.#threads = new SimdThreads(this.#heap);
+    this.#norm = this.#threads.compile([normKernel()]);
     this.#segments = this.#heap.allocate(4 * 27);
     this.#zeros = this.#heap.allocate(4 * groupSize);
   }
@@ -193,39 +203,47 @@ export class SimdImages implements ImageExecutor {
     side: Pick<Image, 'step' | 'row' | 'first'> | null,
     floor = Number.NEGATIVE_INFINITY,
   ): void {
-    let kernels = this.#kernels.get(step);
-    if (!kernels) {
-      kernels = new ConvolutionKernels(this.#heap.memory, step, usualArithmetic());
-      this.#kernels.set(step, kernels);
+    let kernel = this.#kernels.get(step);
+    if (!kernel) {
+      kernel = this.#threads.compile(convolutionKernel(step, usualArithmetic()));
+      this.#kernels.set(step, kernel);
     }
     new Int32Array(this.#heap.memory.buffer).set(starts, this.#segments.at / 4);
-    const rest = { segments: this.#segments.at, count: starts.length, length: length / 4, floor };
-    for (let line = 0; line < y.height; line++) {
-      for (let index = 0; index < groups; index++) {
-        const filter = 4 * groupSize * index;
-        const job: Row = {
-          ...rest,
-          offset: line * row,
-          weights: weights.at + index * group,
-          bias: bias.at + filter,
-          output: y.first + line * y.row + filter,
-          outputStep: y.step,
-          side: side ? side.first + line * side.row + filter : this.#zeros.at,
-          sideStep: side?.step ?? 0,
-          pixels: y.width,
-        };
-        kernels.run(job);
-      }
-    }
+    const job = wordsOf({
+      segments: this.#segments.at,
+      count: starts.length,
+      length: length / 4,
+      row,
+      outputRow: y.row,
+      sideRow: side?.row ?? 0,
+      weights: weights.at,
+      group,
+      groups,
+      bias: bias.at,
+      output: y.first,
+      outputStep: y.step,
+      side: side?.first ?? this.#zeros.at,
+      sideStep: side?.step ?? 0,
+      sideGroup: side ? 4 * groupSize : 0,
+      pixels: y.width,
+      floor: bitsOf(floor),
+    });
+    this.#threads.run(kernel, job, y.height);
   }
 
   /** An image behind norm and SiLU. */
   #normed(x: Image, gamma: Block, channels: number): Image {
     const y = this.#image(x.height, x.width, x.step / 4);
-    for (let line = 0; line < x.height; line++) {
-      const start = line * x.row;
-      this.#norm(x.first + start, y.first + start, x.width, x.step / 16, gamma.at, 1 / channels);
-    }
+    const job = normWordsOf({
+      x: x.first,
+      y: y.first,
+      row: x.row,
+      pixels: x.width,
+      fours: x.step / 16,
+      gamma: gamma.at,
+      share: bitsOf(1 / channels),
+    });
+    this.#threads.run(this.#norm, job, x.height);
     return y;
   }
 
@@ -475,6 +493,7 @@ export class SimdImages implements ImageExecutor {
   }
 
   dispose(): void {
+    this.#threads.dispose();
     for (const release of this.#releases.splice(0)) release();
   }
 }

@@ -3,15 +3,16 @@ import {
   access,
   assemble,
   type Code,
+  call,
   doWhile,
   extractLane,
   type FunctionSource,
   f32,
   i32,
-  instantiate,
   op,
   splat,
   type Variable,
+  when,
 } from '../../wasm/assembler';
 
 /*
@@ -28,45 +29,36 @@ const tilesOf = { fused: [6, 4, 2, 1], plain: [4, 2, 1] } as const;
 /** Whether products are added without rounding between; it changes the last bits. */
 export type Arithmetic = keyof typeof tilesOf;
 
-/** What the compiled module of {@link compileKernels} does. All addresses are in bytes. */
-interface Exports {
-  readonly [tiles: `tiles${number}`]: (
-    segments: number,
-    count: number,
-    length: number,
-    offset: number,
-    weights: number,
-    bias: number,
-    output: number,
-    outputStep: number,
-    side: number,
-    sideStep: number,
-    tiles: number,
-    floor: number,
-  ) => void;
-}
-
-/** Rows of pixels that are convolved. Addresses and steps in bytes. */
-export interface Row {
+/**
+ * Words of a job that convolves rows of pixels, in bytes: addresses, and how far things lie apart. A part is a row; each
+ * group of filters passes over it.
+ */
+const rowWords = [
   /** Addresses of runs of neighbouring values that a pixel is made of, for the first pixel of the first row. */
-  readonly segments: number;
-  readonly count: number;
+  'segments',
+  'count',
   /** Fours of values of a run. */
-  readonly length: number;
-  /** Of the first pixel of this row from that of the first one. */
-  readonly offset: number;
-  /** Filters of a group, [values, 8], and what is added to them. */
-  readonly weights: number;
-  readonly bias: number;
-  readonly output: number;
-  readonly outputStep: number;
-  /** What is added to each pixel. */
-  readonly side: number;
-  readonly sideStep: number;
-  readonly pixels: number;
-  /** Least result. */
-  readonly floor: number;
-}
+  'length',
+  /** From a row to the next, of what is read, written and added. */
+  'row',
+  'outputRow',
+  'sideRow',
+  /** Filters of groups, [values, 8], and what is added to them. */
+  'weights',
+  'group',
+  'groups',
+  'bias',
+  'output',
+  'outputStep',
+  /** What is added to each pixel, and how far the pixels and the groups of it lie apart. */
+  'side',
+  'sideStep',
+  'sideGroup',
+  'pixels',
+  /** Least result, as bits. */
+  'floor',
+] as const;
+export type Rows = Readonly<Record<(typeof rowWords)[number], number>>;
 
 /** A module that validates only where the engine has `f32x4.relaxed_madd`. */
 function relaxedProbe(): Uint8Array<ArrayBuffer> {
@@ -84,42 +76,61 @@ export function usualArithmetic(): Arithmetic {
   return known;
 }
 
-/** Kernels that read pixels which lie so many bytes apart. */
-export class ConvolutionKernels {
-  readonly #exports: Exports;
-  readonly #tiles: readonly number[];
-  readonly #step: number;
+/** A job of a {@link convolutionKernel}. */
+export const wordsOf = (rows: Rows): readonly number[] => rowWords.map((name) => rows[name]);
 
-  constructor(memory: WebAssembly.Memory, step: number, arithmetic: Arithmetic) {
-    this.#step = step;
-    this.#tiles = tilesOf[arithmetic];
-    const functions = this.#tiles.map((pixels) => tiles(pixels, step, arithmetic));
-    this.#exports = instantiate(functions, memory);
-  }
+/** Convolves rows of pixels that lie so many bytes apart. */
+export function convolutionKernel(step: number, arithmetic: Arithmetic): readonly FunctionSource[] {
+  const sizes = tilesOf[arithmetic];
+  return [...sizes.map((pixels) => tiles(pixels, step, arithmetic)), rowOfTiles(sizes, step)];
+}
 
-  /** One group of filters of a row. */
-  run({ pixels, offset, output, side, ...row }: Row): void {
-    let done = 0;
-    for (const size of this.#tiles) {
-      const count = Math.floor((pixels - done) / size);
-      if (count === 0) continue;
-      this.#exports[`tiles${size}`]?.(
-        row.segments,
-        row.count,
-        row.length,
-        offset + done * this.#step,
-        row.weights,
-        row.bias,
-        output + done * row.outputStep,
-        row.outputStep,
-        side + done * row.sideStep,
-        row.sideStep,
-        count,
-        row.floor,
-      );
-      done += count * size;
-    }
-  }
+/** A row of pixels by each group of filters, in tiles as large as possible. The functions of tiles come before it. */
+function rowOfTiles(sizes: readonly number[], step: number): FunctionSource {
+  return {
+    name: 'part',
+    parameters: ['i32', 'i32'],
+    body: ([job, line], local) => {
+      if (!job || !line) throw new TypeError('A part has two parameters.');
+      const given = (name: keyof Rows) =>
+        access('i32.load', [job.get], 4 * rowWords.indexOf(name));
+      const add = (a: Code, b: Code) => op('i32.add', a, b);
+      const times = (a: Code, b: Code) => op('i32.mul', a, b);
+      const [group, weights, bias, offset] = [0, 1, 2, 3].map(() => local('i32')) as Four;
+      const [output, side, x, y] = [0, 1, 2, 3].map(() => local('i32')) as Four;
+      const [z, left, count] = [local('i32'), local('i32'), local('i32')];
+      const run = (index: number, size: number) =>
+        when(count.tee(op('i32.div_u', left.get, i32(size))), [
+          call(
+            index,
+            ...[given('segments'), given('count'), given('length'), x.get],
+            ...[weights.get, bias.get, y.get, given('outputStep'), z.get, given('sideStep')],
+            ...[count.get, access('f32.load', [job.get], 4 * rowWords.indexOf('floor'))],
+          ),
+          count.set(times(count.get, i32(size))),
+          left.set(op('i32.sub', left.get, count.get)),
+          x.set(add(x.get, times(count.get, i32(step)))),
+          y.set(add(y.get, times(count.get, given('outputStep')))),
+          z.set(add(z.get, times(count.get, given('sideStep')))),
+        ]);
+      return [
+        offset.set(times(line.get, given('row'))),
+        output.set(add(given('output'), times(line.get, given('outputRow')))),
+        side.set(add(given('side'), times(line.get, given('sideRow')))),
+        ...[weights.set(given('weights')), bias.set(given('bias')), group.set(given('groups'))],
+        doWhile(
+          [
+            ...[left.set(given('pixels')), x.set(offset.get), y.set(output.get), z.set(side.get)],
+            ...sizes.map((size, index) => run(index, size)),
+            weights.set(add(weights.get, given('group'))),
+            side.set(add(side.get, given('sideGroup'))),
+            ...[bias.increase(4 * groupSize), output.increase(4 * groupSize)],
+          ],
+          next(group),
+        ),
+      ];
+    },
+  };
 }
 
 const vectors = [0, 1] as const;
@@ -181,27 +192,47 @@ function tiles(pixels: number, step: number, arithmetic: Arithmetic): FunctionSo
 }
 type Four = [Variable, Variable, Variable, Variable];
 
+/** Words of a job that norms rows of pixels: where a row of the image and of the result begins, as {@link Rows}. */
+const normWords = [
+  'x',
+  'y',
+  'row',
+  'pixels',
+  /** Fours of channels. */
+  'fours',
+  'gamma',
+  /** 1 / C, as bits. */
+  'share',
+] as const;
+export type NormRows = Readonly<Record<(typeof normWords)[number], number>>;
+
+/** A job of a {@link normKernel}. */
+export const normWordsOf = (rows: NormRows): readonly number[] => normWords.map((name) => rows[name]);
+
 /** `silu(x / max(‖x‖₂, 1e-12) · √C · γ)` of pixels that follow one another; γ is zero where channels are filled up. */
-export function normKernel(
-  memory: WebAssembly.Memory,
-): (x: number, y: number, pixels: number, fours: number, gamma: number, share: number) => void {
-  const source: FunctionSource = {
-    name: 'norm',
-    parameters: ['i32', 'i32', 'i32', 'i32', 'i32', 'f32'],
-    body: (parameters, local) => {
-      const [x, y, pixels, fours] = [0, 1, 2, 3].map((i) => at(parameters, i)) as Four;
-      const [gamma, share] = [at(parameters, 4), at(parameters, 5)];
-      const [from, factors, left] = [local('i32'), local('i32'), local('i32')];
+export function normKernel(): FunctionSource {
+  return {
+    name: 'part',
+    parameters: ['i32', 'i32'],
+    body: ([job, line], local) => {
+      if (!job || !line) throw new TypeError('A part has two parameters.');
+      const word = (name: keyof NormRows) => access('i32.load', [job.get], 4 * normWords.indexOf(name));
+      const [x, y, pixels, from] = [0, 1, 2, 3].map(() => local('i32')) as Four;
+      const [factors, left, offset] = [local('i32'), local('i32'), local('i32')];
       const [value, squares, scale] = [local('v128'), local('v128'), local('v128')];
       const load = (address: Variable) => access('v128.load', [address.get]);
       const lanes = [0, 1, 2, 3].map((lane) => extractLane(squares.get, lane));
       const total = lanes.reduce((a, b) => op('f32.add', a, b));
-      const mean = op('f32.add', op('f32.mul', total, share.get), f32(1e-24));
+      const mean = op('f32.add', op('f32.mul', total, access('f32.load', [job.get], 4 * normWords.indexOf('share'))), f32(1e-24));
       const { code, result } = silu(value, local);
       return [
+        offset.set(op('i32.mul', line.get, word('row'))),
+        x.set(op('i32.add', word('x'), offset.get)),
+        y.set(op('i32.add', word('y'), offset.get)),
+        pixels.set(word('pixels')),
         doWhile(
           [
-            ...[from.set(x.get), left.set(fours.get), squares.set(splat('f32', 0))],
+            ...[from.set(x.get), left.set(word('fours')), squares.set(splat('f32', 0))],
             doWhile(
               [
                 value.set(load(from)),
@@ -211,7 +242,7 @@ export function normKernel(
               next(left),
             ),
             scale.set(op('f32x4.splat', op('f32.div', f32(1), op('f32.sqrt', mean)))),
-            ...[factors.set(gamma.get), left.set(fours.get)],
+            ...[factors.set(word('gamma')), left.set(word('fours'))],
             doWhile(
               [
                 value.set(op('f32x4.mul', op('f32x4.mul', load(x), scale.get), load(factors))),
@@ -227,7 +258,6 @@ export function normKernel(
       ];
     },
   };
-  return instantiate<{ readonly norm: ReturnType<typeof normKernel> }>([source], memory).norm;
 }
 
 /** e^r for |r| ≤ ln 2 / 2, as its series: the error is below 2⁻²⁴. The highest power first. */
