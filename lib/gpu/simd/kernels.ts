@@ -92,8 +92,7 @@ function rowOfTiles(sizes: readonly number[], step: number): FunctionSource {
     parameters: ['i32', 'i32'],
     body: ([job, line], local) => {
       if (!job || !line) throw new TypeError('A part has two parameters.');
-      const given = (name: keyof Rows) =>
-        access('i32.load', [job.get], 4 * rowWords.indexOf(name));
+      const given = (name: keyof Rows) => access('i32.load', [job.get], 4 * rowWords.indexOf(name));
       const add = (a: Code, b: Code) => op('i32.add', a, b);
       const times = (a: Code, b: Code) => op('i32.mul', a, b);
       const [group, weights, bias, offset] = [0, 1, 2, 3].map(() => local('i32')) as Four;
@@ -207,7 +206,8 @@ const normWords = [
 export type NormRows = Readonly<Record<(typeof normWords)[number], number>>;
 
 /** A job of a {@link normKernel}. */
-export const normWordsOf = (rows: NormRows): readonly number[] => normWords.map((name) => rows[name]);
+export const normWordsOf = (rows: NormRows): readonly number[] =>
+  normWords.map((name) => rows[name]);
 
 /** `silu(x / max(‖x‖₂, 1e-12) · √C · γ)` of pixels that follow one another; γ is zero where channels are filled up. */
 export function normKernel(): FunctionSource {
@@ -216,14 +216,19 @@ export function normKernel(): FunctionSource {
     parameters: ['i32', 'i32'],
     body: ([job, line], local) => {
       if (!job || !line) throw new TypeError('A part has two parameters.');
-      const word = (name: keyof NormRows) => access('i32.load', [job.get], 4 * normWords.indexOf(name));
+      const word = (name: keyof NormRows) =>
+        access('i32.load', [job.get], 4 * normWords.indexOf(name));
       const [x, y, pixels, from] = [0, 1, 2, 3].map(() => local('i32')) as Four;
       const [factors, left, offset] = [local('i32'), local('i32'), local('i32')];
       const [value, squares, scale] = [local('v128'), local('v128'), local('v128')];
       const load = (address: Variable) => access('v128.load', [address.get]);
       const lanes = [0, 1, 2, 3].map((lane) => extractLane(squares.get, lane));
       const total = lanes.reduce((a, b) => op('f32.add', a, b));
-      const mean = op('f32.add', op('f32.mul', total, access('f32.load', [job.get], 4 * normWords.indexOf('share'))), f32(1e-24));
+      const mean = op(
+        'f32.add',
+        op('f32.mul', total, access('f32.load', [job.get], 4 * normWords.indexOf('share'))),
+        f32(1e-24),
+      );
       const { code, result } = silu(value, local);
       return [
         offset.set(op('i32.mul', line.get, word('row'))),

@@ -3,7 +3,15 @@ import { assemble, type FunctionSource } from '../../wasm/assembler';
 import type { Block, SimdHeap } from './heap';
 
 /** Where the threads meet, as numbers from the start of the memory: control words, then those of the job. */
-const word = { job: 0, active: 1, next: 2, parts: 3, module: 4, moduleBytes: 5, helped: 6 } as const;
+const word = {
+  job: 0,
+  active: 1,
+  next: 2,
+  parts: 3,
+  module: 4,
+  moduleBytes: 5,
+  helped: 6,
+} as const;
 const jobStart = 16;
 /** Most words of a job. */
 const jobWords = 48;
@@ -56,7 +64,9 @@ export class SimdThreads {
   compile(functions: readonly FunctionSource[]): SimdKernel {
     const { memory, isShared } = this.#heap;
     const bytes = assemble(functions, isShared);
-    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), {
+      env: { memory },
+    });
     const padded = new Uint8Array(4 * Math.ceil(bytes.length / 4));
     padded.set(bytes);
     // The helpers compile it from there; without its length they could not tell the padding from a section.
