@@ -55,8 +55,9 @@ const rowWords = [
   'sideStep',
   'sideGroup',
   'pixels',
-  /** Least result, as bits. */
+  /** Least and largest result, as bits. */
   'floor',
+  'ceiling',
 ] as const;
 export type Rows = Readonly<Record<(typeof rowWords)[number], number>>;
 
@@ -93,6 +94,7 @@ function rowOfTiles(sizes: readonly number[], step: number): FunctionSource {
     body: ([job, line], local) => {
       if (!job || !line) throw new TypeError('A part has two parameters.');
       const given = (name: keyof Rows) => access('i32.load', [job.get], 4 * rowWords.indexOf(name));
+      const limit = (name: keyof Rows) => access('f32.load', [job.get], 4 * rowWords.indexOf(name));
       const add = (a: Code, b: Code) => op('i32.add', a, b);
       const times = (a: Code, b: Code) => op('i32.mul', a, b);
       const [group, weights, bias, offset] = [0, 1, 2, 3].map(() => local('i32')) as Four;
@@ -104,7 +106,7 @@ function rowOfTiles(sizes: readonly number[], step: number): FunctionSource {
             index,
             ...[given('segments'), given('count'), given('length'), x.get],
             ...[weights.get, bias.get, y.get, given('outputStep'), z.get, given('sideStep')],
-            ...[count.get, access('f32.load', [job.get], 4 * rowWords.indexOf('floor'))],
+            ...[count.get, limit('floor'), limit('ceiling')],
           ),
           count.set(times(count.get, i32(size))),
           left.set(op('i32.sub', left.get, count.get)),
@@ -132,29 +134,36 @@ function rowOfTiles(sizes: readonly number[], step: number): FunctionSource {
   };
 }
 
+/** `a·b + c` of vectors. */
+function multiplyAdd(arithmetic: Arithmetic, a: Code, b: Code, c: Code): Code {
+  if (arithmetic === 'fused') return op('f32x4.relaxed_madd', a, b, c);
+  return op('f32x4.add', op('f32x4.mul', a, b), c);
+}
+
+/** A vector between a least and a largest value. */
+const between = (value: Code, least: Variable, most: Variable) =>
+  op('f32x4.min', op('f32x4.max', value, least.get), most.get);
+
 const vectors = [0, 1] as const;
 /** Counts down; the count is left as an operand. */
 const next = (variable: Variable) => variable.tee(op('i32.sub', variable.get, i32(1)));
 
-/** `y = max(bias + side + Σ runs·weights, floor)` of tiles of neighbouring pixels, 8 filters each. */
+/** `y = min(max(bias + side + Σ runs·weights, floor), ceiling)` of tiles of neighbouring pixels, 8 filters each. */
 function tiles(pixels: number, step: number, arithmetic: Arithmetic): FunctionSource {
   return {
     name: `tiles${pixels}`,
-    parameters: [...Array.from({ length: 11 }, () => 'i32' as const), 'f32'],
+    parameters: [...Array.from({ length: 11 }, () => 'i32' as const), 'f32', 'f32'],
     body: (parameters, local) => {
       const parameter = (index: number) => at(parameters, index);
       const [segments, count, length, offset] = [0, 1, 2, 3].map(parameter) as Four;
       const [weights, bias, output, outputStep] = [4, 5, 6, 7].map(parameter) as Four;
       const [side, sideStep, left, floor] = [8, 9, 10, 11].map(parameter) as Four;
+      const ceiling = parameter(12);
       const [weight, segment, runs, x] = [0, 1, 2, 3].map(() => local('i32')) as Four;
       const values = local('i32');
       const filters = vectors.map(() => local('v128'));
-      const [value, least] = [local('v128'), local('v128')];
+      const [value, least, most] = [local('v128'), local('v128'), local('v128')];
       const sums = Array.from({ length: pixels }, () => vectors.map(() => local('v128')));
-      const product = (sum: Variable, filter: Variable) =>
-        arithmetic === 'fused'
-          ? op('f32x4.relaxed_madd', value.get, filter.get, sum.get)
-          : op('f32x4.add', op('f32x4.mul', value.get, filter.get), sum.get);
       const each = (address: Variable, step: Variable, code: (sum: Variable, v: number) => Code) =>
         sums.flatMap((pair) => [
           ...pair.map(code),
@@ -165,7 +174,9 @@ function tiles(pixels: number, step: number, arithmetic: Arithmetic): FunctionSo
         ...filters.map((filter, v) => filter.set(load(weight, 32 * k + 16 * v))),
         ...sums.flatMap((pair, pixel) => [
           value.set(access('v128.load32_splat', [x.get], pixel * step + 4 * k)),
-          ...pair.map((sum, v) => sum.set(product(sum, at(filters, v)))),
+          ...pair.map((sum, v) =>
+            sum.set(multiplyAdd(arithmetic, value.get, at(filters, v).get, sum.get)),
+          ),
         ]),
       ];
       const run = doWhile(
@@ -181,15 +192,97 @@ function tiles(pixels: number, step: number, arithmetic: Arithmetic): FunctionSo
         ...[weight.set(weights.get), segment.set(segments.get), runs.set(count.get)],
         doWhile([x.set(start), values.set(length.get), run, segment.increase(4)], next(runs)),
         ...each(output, outputStep, (sum, v) =>
-          access('v128.store', [output.get, op('f32x4.max', sum.get, least.get)], 16 * v),
+          access('v128.store', [output.get, between(sum.get, least, most)], 16 * v),
         ),
         offset.increase(pixels * step),
       ];
-      return [least.set(op('f32x4.splat', floor.get)), doWhile(tile, next(left))];
+      return [
+        least.set(op('f32x4.splat', floor.get)),
+        most.set(op('f32x4.splat', ceiling.get)),
+        doWhile(tile, next(left)),
+      ];
     },
   };
 }
 type Four = [Variable, Variable, Variable, Variable];
+
+/** Words of a job that filters each channel of rows of pixels; addresses as of {@link Rows}. */
+const filterWords = [
+  /** The first pixel that the filter of the first pixel sees, and from a row of the result's to the next. */
+  'x',
+  'row',
+  /** Between the rows of the image, and the pixels that filters of neighbouring pixels begin at. */
+  'line',
+  'step',
+  /** [9, C], and what is added to each channel. */
+  'weights',
+  'bias',
+  'output',
+  'outputRow',
+  'pixels',
+  'floor',
+  'ceiling',
+] as const;
+export type FilterRows = Readonly<Record<(typeof filterWords)[number], number>>;
+
+/** A job of a {@link depthwiseKernel}. */
+export const filterWordsOf = (rows: FilterRows): readonly number[] =>
+  filterWords.map((name) => rows[name]);
+
+/** A 3×3 filter for each channel of images with pixels of so many bytes. */
+export function depthwiseKernel(size: number, arithmetic: Arithmetic): FunctionSource {
+  return {
+    name: 'part',
+    parameters: ['i32', 'i32'],
+    body: ([job, index], local) => {
+      if (!job || !index) throw new TypeError('A part has two parameters.');
+      const place = (name: keyof FilterRows) => 4 * filterWords.indexOf(name);
+      const word = (name: keyof FilterRows) => access('i32.load', [job.get], place(name));
+      const add = (a: Code, b: Code) => op('i32.add', a, b);
+      const offset = (name: keyof FilterRows) => op('i32.mul', index.get, word(name));
+      const [x, y, pixels, fours] = [0, 1, 2, 3].map(() => local('i32')) as Four;
+      const [from, row, weights, bias] = [0, 1, 2, 3].map(() => local('i32')) as Four;
+      const [sum, least, most] = [local('v128'), local('v128'), local('v128')];
+      const load = (address: Variable, bytes = 0) => access('v128.load', [address.get], bytes);
+      const taps = [0, 1, 2].flatMap((line) => [
+        ...[0, 1, 2].map((column) =>
+          sum.set(
+            multiplyAdd(
+              arithmetic,
+              load(row, column * size),
+              load(weights, (3 * line + column) * size),
+              sum.get,
+            ),
+          ),
+        ),
+        row.set(add(row.get, word('line'))),
+      ]);
+      const channels = doWhile(
+        [
+          ...[sum.set(load(bias)), row.set(from.get), ...taps],
+          access('v128.store', [y.get, between(sum.get, least, most)]),
+          ...[from, weights, bias, y].map((address) => address.increase(16)),
+        ],
+        next(fours),
+      );
+      return [
+        least.set(op('f32x4.splat', access('f32.load', [job.get], place('floor')))),
+        most.set(op('f32x4.splat', access('f32.load', [job.get], place('ceiling')))),
+        x.set(add(word('x'), offset('row'))),
+        y.set(add(word('output'), offset('outputRow'))),
+        pixels.set(word('pixels')),
+        doWhile(
+          [
+            ...[weights.set(word('weights')), bias.set(word('bias')), from.set(x.get)],
+            ...[fours.set(i32(size / 16)), channels],
+            x.set(add(x.get, word('step'))),
+          ],
+          next(pixels),
+        ),
+      ];
+    },
+  };
+}
 
 /** Words of a job that norms rows of pixels: where a row of the image and of the result begins, as {@link Rows}. */
 const normWords = [

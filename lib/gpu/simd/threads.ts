@@ -31,8 +31,7 @@ export interface SimdKernel {
 }
 
 /** Whether this thread may wait for others, and the memory be theirs as well. */
-export const mayShare = () =>
-  typeof Worker !== 'undefined' && typeof document === 'undefined' && crossOriginIsolated;
+export const mayShare = () => globalThis.crossOriginIsolated && typeof document === 'undefined';
 
 /**
  * Runs kernels by several threads, which take parts of a job from a counter. The result does not depend on who takes
