@@ -16,7 +16,8 @@ import type { SimdMemory } from '../backend';
 import { type ImageExecutor, type ImageWeights, scheduleOf } from '../images';
 import { handleMessages } from '../messages';
 import { type Block, SimdHeap } from './heap';
-import { ConvolutionKernels, groupSize, normKernel, type Row, usualArithmetic } from './kernels';
+import { ConvolutionKernels, groupSize, usualArithmetic } from './kernels';
+import { type RowKernels, rowKernels } from './row-kernels';
 
 /** Images have a border of so many pixels of zeros. */
 const border = 1;
@@ -73,7 +74,7 @@ function isComputed(match: ImageMatch): boolean {
  */
 export class SimdImages implements ImageExecutor {
   readonly #heap: SimdHeap;
-  readonly #norm: ReturnType<typeof normKernel>;
+  readonly #rowKernels: RowKernels;
   readonly #kernels = new Map<number, ConvolutionKernels>();
   readonly #weights = new Map<string, MatchWeights>();
   /** What causal layers read last, by name, the newest first. */
@@ -81,9 +82,10 @@ export class SimdImages implements ImageExecutor {
   /** Images of a graph that is being computed. */
   readonly #images = new Map<Value, Image>();
   readonly #releases: (() => void)[] = [];
-  /** Addresses of runs, and zeros that are added where nothing is. */
+  /** Addresses of runs, zeros that are added where nothing is, and factors of sums. */
   readonly #segments: Block;
   readonly #zeros: Block;
+  readonly #ones: Block;
 
   private constructor(
     backend: SimdMemory,
@@ -92,9 +94,10 @@ export class SimdImages implements ImageExecutor {
     this.#heap = new SimdHeap((category, bytes) =>
       this.#releases.push(backend.take(category, bytes)),
     );
-    this.#norm = normKernel(this.#heap.memory);
+    this.#rowKernels = rowKernels(this.#heap.memory, usualArithmetic());
     this.#segments = this.#heap.allocate(4 * 27);
     this.#zeros = this.#heap.allocate(4 * groupSize);
+    this.#ones = this.#heap.put(new Float32Array(groupSize).fill(1));
   }
 
   /**
@@ -199,23 +202,26 @@ export class SimdImages implements ImageExecutor {
       this.#kernels.set(step, kernels);
     }
     new Int32Array(this.#heap.memory.buffer).set(starts, this.#segments.at / 4);
-    const rest = { segments: this.#segments.at, count: starts.length, length: length / 4, floor };
     for (let line = 0; line < y.height; line++) {
-      for (let index = 0; index < groups; index++) {
-        const filter = 4 * groupSize * index;
-        const job: Row = {
-          ...rest,
-          offset: line * row,
-          weights: weights.at + index * group,
-          bias: bias.at + filter,
-          output: y.first + line * y.row + filter,
-          outputStep: y.step,
-          side: side ? side.first + line * side.row + filter : this.#zeros.at,
-          sideStep: side?.step ?? 0,
-          pixels: y.width,
-        };
-        kernels.run(job);
-      }
+      kernels.run({
+        segments: this.#segments.at,
+        count: starts.length,
+        length: length / 4,
+        floor,
+        offset: line * row,
+        weights: weights.at,
+        weightStep: group,
+        bias: bias.at,
+        groups,
+        output: y.first + line * y.row,
+        outputStep: y.step,
+        side: side ? side.first + line * side.row : this.#zeros.at,
+        sideStep: side?.step ?? 0,
+        sideGroup: side ? 4 * groupSize : 0,
+        factors: this.#ones.at,
+        factorStep: 0,
+        pixels: y.width,
+      });
     }
   }
 
@@ -224,7 +230,9 @@ export class SimdImages implements ImageExecutor {
     const y = this.#image(x.height, x.width, x.step / 4);
     for (let line = 0; line < x.height; line++) {
       const start = line * x.row;
-      this.#norm(x.first + start, y.first + start, x.width, x.step / 16, gamma.at, 1 / channels);
+      const [from, to] = [x.first + start, y.first + start];
+      const [fours, share] = [x.step / 16, 1 / channels];
+      this.#rowKernels.rmsNormSilu(from, to, x.width, fours, gamma.at, 0, share, 1e-24);
     }
     return y;
   }
