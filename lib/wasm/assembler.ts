@@ -15,6 +15,7 @@ const instructions = {
   'i32.add': [0x6a],
   'i32.sub': [0x6b],
   'i32.mul': [0x6c],
+  'i32.div_u': [0x6e],
   'i32.shl': [0x74],
   'i32.shr_u': [0x76],
   'f32.sqrt': [0x91],
@@ -48,6 +49,8 @@ const instructions = {
 /** Instructions with an address in memory: code, and the power of two of the alignment. */
 const accesses = {
   'i32.load': [[0x28], 2],
+  'f32.load': [[0x2a], 2],
+  'i32.store': [[0x36], 2],
   'v128.load': [vector(0x00), 4],
   'v128.load32_splat': [vector(0x09), 2],
   'v128.store': [vector(0x0b), 4],
@@ -121,6 +124,16 @@ export function doWhile(body: readonly Code[], condition: Code): Code {
   return [0x03, 0x40, ...body.flat(), ...condition, 0x0d, 0, 0x0b];
 }
 
+/** Runs its body where the condition is not zero. */
+export function when(condition: Code, body: readonly Code[]): Code {
+  return [...condition, 0x04, 0x40, ...body.flat(), 0x0b];
+}
+
+/** Calls a function of the same module, by its place. */
+export function call(index: number, ...operands: readonly Code[]): Code {
+  return [...operands.flat(), 0x10, ...unsigned(index)];
+}
+
 /** A parameter or local variable of a function. */
 export class Variable {
   readonly get: Code;
@@ -158,8 +171,14 @@ export interface FunctionSource {
   ) => readonly Code[];
 }
 
-/** A module of functions over an imported memory, `memory` of the module `env`. */
-export function assemble(functions: readonly FunctionSource[]): Uint8Array<ArrayBuffer> {
+/** Most pages of a memory that threads share: 4 GiB. */
+export const mostPages = 65_536;
+
+/** A module of functions over an imported memory, `memory` of the module `env`, which threads may share. */
+export function assemble(
+  functions: readonly FunctionSource[],
+  isShared = false,
+): Uint8Array<ArrayBuffer> {
   const types = functions.map(({ parameters }) => [
     0x60,
     ...list(parameters.map((type) => [valueTypes[type]])),
@@ -177,7 +196,8 @@ export function assemble(functions: readonly FunctionSource[]): Uint8Array<Array
     const locals = variables.slice(given.length).map(({ type }) => [1, valueTypes[type]]);
     return sized([...list(locals), ...code.flat(), 0x0b]);
   });
-  const memory = [...text('env'), ...text('memory'), 0x02, 0x00, 1];
+  const limits = isShared ? [0x03, 1, ...unsigned(mostPages)] : [0x00, 1];
+  const memory = [...text('env'), ...text('memory'), 0x02, ...limits];
   return Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...[1, ...sized(list(types))],

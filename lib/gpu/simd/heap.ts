@@ -1,9 +1,9 @@
+import { mostPages } from '../../wasm/assembler';
 import { cannotHold } from '../faults';
 import type { Category } from '../ledger';
+import { controlBytes, mayShare } from './threads';
 
 const pageBytes = 65_536;
-/** WebAssembly addresses so many pages: 4 GiB. */
-const mostPages = 65_536;
 /** Memory grows by a quarter, and so many pages at least. */
 const leastGrowth = 256;
 
@@ -17,16 +17,21 @@ export interface Block {
 
 /** The memory of kernels in WebAssembly: blocks of few different sizes, which are used again. */
 export class SimdHeap {
-  readonly memory = new WebAssembly.Memory({ initial: 1, maximum: mostPages });
+  readonly isShared = mayShare();
+  readonly memory = new WebAssembly.Memory({
+    initial: 1,
+    maximum: mostPages,
+    shared: this.isShared,
+  });
   /** What is free, by kind. Its content is what its last user left. */
   readonly #free = new Map<string, Block[]>();
-  #end = 64;
+  #end = controlBytes;
 
   /** @param take accounts for bytes before they are taken, and throws where there is no room */
   constructor(readonly take: (category: Category, bytes: number) => void) {}
 
   /** The memory as numbers; it is another array when memory has grown. */
-  get floats(): Float32Array<ArrayBuffer> {
+  get floats(): Float32Array {
     return new Float32Array(this.memory.buffer);
   }
 

@@ -16,8 +16,9 @@ import type { SimdMemory } from '../backend';
 import { type ImageExecutor, type ImageWeights, scheduleOf } from '../images';
 import { handleMessages } from '../messages';
 import { type Block, SimdHeap } from './heap';
-import { ConvolutionKernels, groupSize, usualArithmetic } from './kernels';
-import { type RowKernels, rowKernels } from './row-kernels';
+import { groupSize, type ProductName, product } from './kernels';
+import { norm } from './row-kernels';
+import { type Job, SimdThreads } from './threads';
 
 /** Images have a border of so many pixels of zeros. */
 const border = 1;
@@ -74,8 +75,7 @@ function isComputed(match: ImageMatch): boolean {
  */
 export class SimdImages implements ImageExecutor {
   readonly #heap: SimdHeap;
-  readonly #rowKernels: RowKernels;
-  readonly #kernels = new Map<number, ConvolutionKernels>();
+  readonly #threads: SimdThreads;
   readonly #weights = new Map<string, MatchWeights>();
   /** What causal layers read last, by name, the newest first. */
   readonly #past = new Map<string, readonly Image[]>();
@@ -94,7 +94,7 @@ export class SimdImages implements ImageExecutor {
     this.#heap = new SimdHeap((category, bytes) =>
       this.#releases.push(backend.take(category, bytes)),
     );
-    this.#rowKernels = rowKernels(this.#heap.memory, usualArithmetic());
+    this.#threads = new SimdThreads(this.#heap);
     this.#segments = this.#heap.allocate(4 * 27);
     this.#zeros = this.#heap.allocate(4 * groupSize);
     this.#ones = this.#heap.put(new Float32Array(groupSize).fill(1));
@@ -196,44 +196,43 @@ export class SimdImages implements ImageExecutor {
     side: Pick<Image, 'step' | 'row' | 'first'> | null,
     floor = Number.NEGATIVE_INFINITY,
   ): void {
-    let kernels = this.#kernels.get(step);
-    if (!kernels) {
-      kernels = new ConvolutionKernels(this.#heap.memory, step, usualArithmetic());
-      this.#kernels.set(step, kernels);
-    }
     new Int32Array(this.#heap.memory.buffer).set(starts, this.#segments.at / 4);
-    for (let line = 0; line < y.height; line++) {
-      kernels.run({
-        segments: this.#segments.at,
-        count: starts.length,
-        length: length / 4,
-        floor,
-        offset: line * row,
-        weights: weights.at,
-        weightStep: group,
-        bias: bias.at,
-        groups,
-        output: y.first + line * y.row,
-        outputStep: y.step,
-        side: side ? side.first + line * side.row : this.#zeros.at,
-        sideStep: side?.step ?? 0,
-        sideGroup: side ? 4 * groupSize : 0,
-        factors: this.#ones.at,
-        factorStep: 0,
-        pixels: y.width,
-      });
-    }
+    const job: Job<ProductName> = {
+      segments: this.#segments.at,
+      count: starts.length,
+      length: length / 4,
+      offset: [0, row],
+      weights: weights.at,
+      weightStep: group,
+      groups,
+      bias: bias.at,
+      output: [y.first, y.row],
+      outputStep: y.step,
+      side: side ? [side.first, side.row] : this.#zeros.at,
+      sideStep: side?.step ?? 0,
+      sideGroup: side ? 4 * groupSize : 0,
+      rows: y.width,
+      floor,
+      factors: this.#ones.at,
+      factorStep: 0,
+    };
+    this.#threads.run(`product ${step}`, () => product(step), job, y.height);
   }
 
   /** An image behind norm and SiLU. */
   #normed(x: Image, gamma: Block, channels: number): Image {
     const y = this.#image(x.height, x.width, x.step / 4);
-    for (let line = 0; line < x.height; line++) {
-      const start = line * x.row;
-      const [from, to] = [x.first + start, y.first + start];
-      const [fours, share] = [x.step / 16, 1 / channels];
-      this.#rowKernels.rmsNormSilu(from, to, x.width, fours, gamma.at, 0, share, 1e-24);
-    }
+    const job = {
+      x: [x.first, x.row],
+      y: [y.first, x.row],
+      rows: x.width,
+      fours: x.step / 16,
+      factors: gamma.at,
+      added: 0,
+      share: 1 / channels,
+      epsilon: 1e-24,
+    } as const;
+    this.#threads.run('norm', () => norm('rmsNormSilu'), job, x.height);
     return y;
   }
 
@@ -483,6 +482,7 @@ export class SimdImages implements ImageExecutor {
   }
 
   dispose(): void {
+    this.#threads.dispose();
     for (const release of this.#releases.splice(0)) release();
   }
 }

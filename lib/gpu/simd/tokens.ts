@@ -21,11 +21,21 @@ import {
 } from '../executor';
 import { handleMessages } from '../messages';
 import { type Block, SimdHeap } from './heap';
-import { ConvolutionKernels, groupSize, usualArithmetic } from './kernels';
-import { type RowKernels, rowKernels } from './row-kernels';
+import { groupSize, type ProductName, product } from './kernels';
+import {
+  type AttentionShape,
+  attention,
+  columns as columnsKernel,
+  filters,
+  gelu,
+  norm,
+  queryTile,
+  rotary,
+} from './row-kernels';
+import { type Job, SimdThreads } from './threads';
 
-/** Rows that a product computes together: they stay in the cache while all columns are computed. */
-const rowTile = 96;
+/** Rows that a thread computes together: they stay in the cache while all columns are computed. */
+const rowTile = 48;
 /** Bytes of a weight that are packed together. */
 const weightTile = 2 ** 20;
 /** Bytes of packed weights that are kept for the next run: all of a small model's. */
@@ -48,16 +58,9 @@ interface Rows {
 /** Rows of anything that lies in the heap. */
 type Place = Pick<Rows, 'first' | 'step'>;
 
-/** A product of rows and packed weights; see `Row` of the kernels. */
-interface Product {
-  readonly x: Place & Pick<Rows, 'count'>;
-  /** Values of a row, filled up. */
-  readonly length: number;
-  /** Address of the weights of groups of 8 columns. */
-  readonly weights: number;
-  readonly groups: number;
-  readonly y: Place;
-  /** Addresses of a number for each column: what is added to sums, what they are multiplied by. */
+/** What follows a product; addresses of a number for each column. */
+interface Epilogue {
+  /** What is added to sums, and what they are multiplied by. */
   readonly bias?: number | undefined;
   readonly factors?: number | undefined;
   /** What is added then. */
@@ -79,15 +82,12 @@ const fill = (columns: number) => groupSize * Math.ceil(columns / groupSize);
 /** Computes graphs of tokens on the CPU by vectors of WebAssembly. */
 export class SimdTokens implements Executor {
   readonly heap: SimdHeap;
-  readonly rows: RowKernels;
-  readonly #kernels = new Map<number, ConvolutionKernels>();
+  readonly threads: SimdThreads;
   readonly #passes = new Map<Graph, readonly CompiledPass[]>();
   readonly #packed = new Map<DeviceTensor, Map<number, PackedTile>>();
   readonly #releases: (() => void)[] = [];
-  readonly #segment: Block;
-  /** Zeros and ones for as many columns as needed so far. */
   #zeros: Block;
-  #ones: Block;
+  readonly ones: Block;
   #keptBytes = 0;
 
   /** @throws Refusal for what these kernels do not compute */
@@ -98,10 +98,9 @@ export class SimdTokens implements Executor {
   ) {
     for (const graph of graphs) this.#passesOf(graph);
     this.heap = new SimdHeap((category, bytes) => this.#releases.push(simd.take(category, bytes)));
-    this.rows = rowKernels(this.heap.memory, usualArithmetic());
-    this.#segment = this.heap.allocate(4);
+    this.threads = new SimdThreads(this.heap);
     this.#zeros = this.heap.put(new Float32Array(groupSize));
-    this.#ones = this.heap.put(new Float32Array(groupSize).fill(1));
+    this.ones = this.heap.put(new Float32Array(groupSize).fill(1));
   }
 
   async run(
@@ -125,6 +124,7 @@ export class SimdTokens implements Executor {
   async finish(): Promise<void> {}
 
   dispose(): void {
+    this.threads.dispose();
     for (const release of this.#releases.splice(0)) release();
   }
 
@@ -150,40 +150,54 @@ export class SimdTokens implements Executor {
     return compiled;
   }
 
-  /** `y = (x·W + bias) ⊙ factors + side`, with groups of columns side by side. */
-  multiply({ x, length, weights, groups, y, bias, factors, side }: Product): void {
-    const kernels =
-      this.#kernels.get(x.step) ??
-      new ConvolutionKernels(this.heap.memory, x.step, usualArithmetic());
-    this.#kernels.set(x.step, kernels);
-    const segments = this.#segment.at;
-    new Int32Array(this.heap.memory.buffer)[segments / 4] = x.first;
+  /** The address of so many zeros, and of more. */
+  zeros(count: number): number {
+    if (this.#zeros.bytes < 4 * count) this.#zeros = this.heap.put(new Float32Array(count));
+    return this.#zeros.at;
+  }
+
+  /**
+   * `y = (x·W + bias) ⊙ factors + side`, with groups of columns side by side. Threads share the rows, or the columns of
+   * few rows.
+   *
+   * @param length values of a row, filled up
+   * @param weights address of groups of filters
+   */
+  multiply(
+    x: Rows,
+    length: number,
+    weights: number,
+    groups: number,
+    y: Place,
+    { bias, factors, side }: Epilogue,
+  ): void {
     const group = 4 * groupSize;
-    if (this.#zeros.bytes < groups * group) {
-      this.#zeros = this.heap.put(new Float32Array(groups * groupSize));
-    }
-    const { at: zeros } = this.#zeros;
-    for (let row = 0; row < x.count; row += rowTile) {
-      kernels.run({
-        segments,
-        count: 1,
-        length: length / 4,
-        offset: row * x.step,
-        weights,
-        weightStep: group * length,
-        bias: bias ?? zeros,
-        groups,
-        factors: factors ?? this.#ones.at,
-        factorStep: factors === undefined ? 0 : group,
-        output: y.first + row * y.step,
-        outputStep: y.step,
-        side: side ? side.first + row * side.step : zeros,
-        sideStep: side?.step ?? 0,
-        sideGroup: side ? group : 0,
-        pixels: Math.min(rowTile, x.count - row),
-        floor: Number.NEGATIVE_INFINITY,
-      });
-    }
+    const zeros = this.zeros(groupSize * groups);
+    const rowParts = Math.ceil(x.count / rowTile);
+    const groupTile = rowParts > 1 ? groups : Math.ceil(groups / (4 * this.threads.count));
+    const [rowStep, groupStep] = rowParts > 1 ? [rowTile, 0] : [0, groupTile * group];
+    const shift = ({ first, step }: Place) => [first, rowStep * step + groupStep] as const;
+    const job: Job<ProductName> = {
+      segments: zeros,
+      count: 1,
+      length: length / 4,
+      offset: [x.first, rowStep * x.step],
+      weights: [weights, groupStep * length],
+      weightStep: group * length,
+      groups: rowParts > 1 ? groups : [groupTile, groups],
+      bias: [bias ?? zeros, groupStep],
+      output: shift(y),
+      outputStep: y.step,
+      side: side ? shift(side) : zeros,
+      sideStep: side?.step ?? 0,
+      sideGroup: side ? group : 0,
+      rows: rowParts > 1 ? [rowTile, x.count] : x.count,
+      floor: Number.NEGATIVE_INFINITY,
+      factors: factors === undefined ? this.ones.at : [factors, groupStep],
+      factorStep: factors === undefined ? 0 : group,
+    };
+    const parts = rowParts > 1 ? rowParts : Math.ceil(groups / groupTile);
+    this.threads.run(`product ${x.step}`, () => product(x.step), job, parts);
   }
 
   /**
@@ -215,7 +229,14 @@ export class SimdTokens implements Executor {
     for (let column = start; column < end; column++) {
       floats.set(make(column), raw.at / 4 + (column - start) * length);
     }
-    this.rows.filters(raw.at, 4 * length, block.at, length / 4, filled / groupSize);
+    const job = {
+      x: raw.at,
+      step: 4 * length,
+      y: block.at,
+      fours: length / 4,
+      groups: filled / groupSize,
+    };
+    this.threads.run('filters', filters, job, 1);
     this.heap.release(raw);
     if (isKept) {
       this.#keptBytes += known ? 0 : bytes;
@@ -318,7 +339,7 @@ class Run {
     switch (match.kind) {
       case 'linear': {
         const y = this.#linear(match.linear, value);
-        if (match.gelu) this.executor.rows.gelu(y.first, (y.count * y.step) / 16);
+        if (match.gelu) this.#gelu(y);
         break;
       }
       case 'residual': {
@@ -356,8 +377,9 @@ class Run {
         break;
       case 'row':
         if (value.call.op === 'row') {
-          const table = this.#numbers(this.#at(operandOf(value, 0)), value.call.index);
-          this.#numbers(this.#make(value), 0).set(table);
+          // Memory may grow: what is read of it comes last.
+          const [table, y] = [this.#at(operandOf(value, 0)), this.#make(value)];
+          this.#numbers(y, 0).set(this.#numbers(table, value.call.index));
         }
         break;
     }
@@ -373,15 +395,15 @@ class Run {
     const added = bias ? this.#row(this.#values(`${name}.bias`)).first : undefined;
     const y = this.#make(value);
     const tensor = this.#tensor(`${name}.${bits === null ? 'weight' : 'values'}`);
-    const epilogue = { y, factors: factors?.first };
+    const scaled = { factors: factors?.first };
     const make = bits === null ? this.#columns(tensor, k) : this.#dequantised(layer);
-    this.#product(tensor, make, { k, n }, x, { ...epilogue, bias: added, side });
+    this.#product(tensor, make, { k, n }, x, y, { ...scaled, bias: added, side });
     if (!lora) return y;
     const [down, up] = [this.#tensor(`${name}.down`), this.#tensor(`${name}.up`)];
     const [rank = 0] = down.dims;
     const t = this.#rows(x.count, rank, true);
-    this.#product(down, this.#columns(down, k), { k, n: rank }, x, { y: t });
-    this.#product(up, this.#columns(up, rank), { k: rank, n }, t, { ...epilogue, side: y });
+    this.#product(down, this.#columns(down, k), { k, n: rank }, x, t, {});
+    this.#product(up, this.#columns(up, rank), { k: rank, n }, t, y, { ...scaled, side: y });
     return y;
   }
 
@@ -391,7 +413,8 @@ class Run {
     make: (column: number) => Float32Array,
     { k, n }: { readonly k: number; readonly n: number },
     x: Rows,
-    { y, bias, factors, side }: Pick<Product, 'y' | 'bias' | 'factors' | 'side'>,
+    y: Rows,
+    { bias, factors, side }: Epilogue,
   ): void {
     const length = fill(k);
     const most = groupSize * Math.max(1, Math.floor(weightTile / (4 * groupSize * length)));
@@ -399,12 +422,7 @@ class Run {
       const end = Math.min(n, start + most);
       const { block, isKept } = this.executor.pack(tensor, { start, end }, k, make);
       const shifted = (place: Place) => ({ ...place, first: place.first + 4 * start });
-      this.executor.multiply({
-        x,
-        length,
-        weights: block.at,
-        groups: fill(end - start) / groupSize,
-        y: shifted(y),
+      this.executor.multiply(x, length, block.at, fill(end - start) / groupSize, shifted(y), {
         bias: bias && bias + 4 * start,
         factors: factors && factors + 4 * start,
         side: side && shifted(side),
@@ -442,68 +460,97 @@ class Run {
     const [keys, values] = [this.#whole(operandOf(value, 1)), this.#whole(operandOf(value, 2))];
     const matrix = value.operands[3] && this.#at(value.operands[3]);
     const y = this.#make(value);
-    const { rows } = this.executor;
+    const { executor } = this;
     const size = columns(value) / heads;
     const padded = fill(keys.count);
-    const [groups, sizeGroups] = [padded / groupSize, size / groupSize];
-    const packedKeys = this.#rows(padded, size, true).first;
-    const packedValues = this.#rows(padded, size, true).first;
-    const logits = this.#rows(Math.min(rowTile, queries.count), padded, true);
+    const shape: AttentionShape = { step: y.step, headSize: size, keys: padded };
+    const packedKeys = this.#rows(padded, columns(value), true).first;
+    const packedValues = this.#rows(padded, columns(value), true).first;
+    const group = 4 * groupSize;
+    const ofKeys = {
+      x: [keys.first, 4 * size],
+      step: keys.step,
+      y: [packedKeys, 4 * padded * size],
+      fours: size / 4,
+      groups: padded / groupSize,
+    } as const;
+    executor.threads.run('filters', filters, ofKeys, heads);
+    const ofValues = {
+      x: [values.first, group],
+      step: values.step,
+      y: [packedValues, padded * group],
+      rows: padded,
+    } as const;
+    executor.threads.run('columns', columnsKernel, ofValues, (heads * size) / groupSize);
     const bias = new Float32Array(padded).fill(noKey, keys.count);
     if (lastBias !== null) bias[keys.count - 1] = this.bound.number(lastBias) / scale;
-    const added = this.#row(bias).first;
-    const factors = this.#row(new Float32Array(padded).fill(scale)).first;
-    for (let head = 0; head < heads; head++) {
-      const column = 4 * head * size;
-      rows.filters(keys.first + column, keys.step, packedKeys, size / 4, groups);
-      for (let group = 0; group < sizeGroups; group++) {
-        const shift = 4 * groupSize * group;
-        const to = packedValues + shift * padded;
-        rows.columns(values.first + column + shift, values.step, to, padded);
-      }
-      for (let row = 0; row < queries.count; row += rowTile) {
-        const count = Math.min(rowTile, queries.count - row);
-        const tile = ({ first, step }: Rows) => ({ first: first + row * step + column, step });
-        this.executor.multiply({
-          x: { ...tile(queries), count },
-          length: size,
-          weights: packedKeys,
-          groups,
-          y: logits,
-          bias: added,
-          factors,
-          side: matrix && {
-            ...matrix,
-            first: matrix.first + (head * queries.count + row) * matrix.step,
-          },
-        });
-        rows.softmax(logits.first, count, padded / 4);
-        this.executor.multiply({
-          x: { ...logits, count },
-          length: padded,
-          weights: packedValues,
-          groups: sizeGroups,
-          y: tile(y),
-        });
-      }
-    }
+    const tiles = Math.ceil(queries.count / queryTile);
+    const job = {
+      zero: executor.zeros(groupSize),
+      queries: queries.first,
+      keys: packedKeys,
+      values: packedValues,
+      output: y.first,
+      count: queries.count,
+      tiles,
+      bias: this.#row(bias).first,
+      scales: this.#row(new Float32Array(groupSize).fill(scale)).first,
+      side: matrix?.first ?? executor.zeros(groupSize),
+      sideStep: matrix?.step ?? 0,
+      sideGroup: matrix ? group : 0,
+      zeros: executor.zeros(groupSize),
+      ones: executor.ones.at,
+      logits: this.#rows(executor.threads.count * queryTile, padded, true).first,
+    };
+    const kernel = () => attention(shape);
+    const key = `attention ${y.step} ${size} ${padded}`;
+    executor.threads.run(key, kernel, job, heads * tiles);
   }
 
-  /** `x / √(mean of x² + ε) · weight`, and the rotary embedding of the result. */
-  #rmsNorm(norm: Value, value: Value, rotary: Value | null): void {
-    const { call } = norm;
+  #gelu({ first, count, step }: Rows): void {
+    const fours = (rowTile * step) / 16;
+    const job = { x: [first, rowTile * step], rows: [fours, (count * step) / 16] } as const;
+    const parts = Math.ceil(count / rowTile);
+    this.executor.threads.run('gelu', gelu, job, parts);
+  }
+
+  #norm(
+    kind: 'layerNorm' | 'rmsNorm',
+    x: Rows,
+    y: Rows,
+    factors: number,
+    added: number,
+    epsilon: number,
+  ): void {
+    const tile = ({ first, step }: Rows) => [first, rowTile * step] as const;
+    const job = {
+      x: tile(x),
+      y: tile(y),
+      rows: [rowTile, x.count],
+      fours: x.step / 16,
+      factors,
+      added,
+      share: 1 / x.columns,
+      epsilon,
+    } as const;
+    const parts = Math.ceil(x.count / rowTile);
+    this.executor.threads.run(kind, () => norm(kind), job, parts);
+  }
+
+  /** An RMS norm, and the rotary embedding of the result. */
+  #rmsNorm(of: Value, value: Value, rotated: Value | null): void {
+    const { call } = of;
     if (call.op !== 'rmsNorm') throw new TypeError(`${call.op} is no RMS norm`);
-    const [x, weight] = this.#operands(norm) as [Rows, Rows];
+    const [x, weight] = this.#operands(of) as [Rows, Rows];
     const y = this.#make(value);
-    const { rows } = this.executor;
-    const [fours, share] = [x.step / 16, 1 / x.columns];
-    rows.rmsNorm(x.first, y.first, x.count, fours, weight.first, 0, share, call.epsilon);
-    if (rotary?.call.op !== 'rotary') return;
-    const { heads } = rotary.call;
-    const [cosines, sines] = [this.#at(operandOf(rotary, 1)), this.#at(operandOf(rotary, 2))];
+    this.#norm('rmsNorm', x, y, weight.first, 0, call.epsilon);
+    if (rotated?.call.op !== 'rotary') return;
+    const { heads } = rotated.call;
+    const size = y.columns / heads;
     /** A number for each element of a pair. */
-    const doubled = (table: Rows, sign: number) => {
-      const all = this.#rows(table.count, 2 * table.columns, true);
+    const doubled = (index: number, sign: number) => {
+      const table = this.#at(operandOf(rotated, index));
+      const all = this.#rows(table.count, size, true);
       for (let row = 0; row < table.count; row++) {
         const [from, to] = [this.#numbers(table, row), this.#numbers(all, row)];
         for (const [i, number] of from.entries()) {
@@ -511,26 +558,30 @@ class Run {
           to[2 * i + 1] = number;
         }
       }
-      return all.first;
+      return [all.first, rowTile * all.step] as const;
     };
-    const headFours = y.columns / heads / 4;
-    rows.rotary(y.first, y.count, heads, headFours, doubled(cosines, 1), doubled(sines, -1));
+    const job = {
+      x: [y.first, rowTile * y.step],
+      rows: [rowTile, y.count],
+      heads,
+      fours: size / 4,
+      cosines: doubled(1, 1),
+      sines: doubled(2, -1),
+    } as const;
+    const parts = Math.ceil(y.count / rowTile);
+    this.executor.threads.run('rotary', rotary, job, parts);
   }
 
-  #layerNorm(norm: Value, value: Value): void {
-    const { call } = norm;
+  #layerNorm(of: Value, value: Value): void {
+    const { call } = of;
     if (call.op !== 'layerNorm' || value.call.op !== 'modulate') {
       throw new TypeError(`${value.call.op} is no modulated norm`);
     }
     const { one } = value.call;
     const [scale, shift] = [this.#at(operandOf(value, 1)), this.#at(operandOf(value, 2))];
-    const x = this.#at(operandOf(norm, 0));
+    const x = this.#at(operandOf(of, 0));
     const factors = this.#row(this.#numbers(scale, 0).map((number) => one + number)).first;
-    const y = this.#make(value);
-    const { rows } = this.executor;
-    const [fours, share] = [x.step / 16, 1 / x.columns];
-    const { first: from } = x;
-    rows.layerNorm(from, y.first, x.count, fours, factors, shift.first, share, call.epsilon);
+    this.#norm('layerNorm', x, this.#make(value), factors, shift.first, call.epsilon);
   }
 
   /** A row for each head and row of indices. */
