@@ -153,6 +153,8 @@ export interface SimdMemory {
   take(category: Category, bytes: number): () => void;
   /** The content of a tensor, not copied. */
   values(tensor: DeviceTensor): Float32Array;
+  /** Another number whenever the content may be another one. */
+  version(tensor: DeviceTensor): number;
 }
 
 /** Tensors that are disposed together. */

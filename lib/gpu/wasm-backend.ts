@@ -19,6 +19,8 @@ import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
   readonly bytes: number;
   disposed = false;
+  /** Of the content. */
+  version = 0;
   readonly #release: () => void;
 
   constructor(
@@ -80,6 +82,7 @@ export class WasmBackend extends Counted implements Backend {
       return this.ledger.take(category, bytes);
     },
     values: (tensor: DeviceTensor) => this.#own(tensor).data as Float32Array,
+    version: (tensor: DeviceTensor) => this.#own(tensor).version,
   };
   readonly #queue = new SerialQueue();
   #sessions: SessionCache | undefined;
@@ -110,6 +113,7 @@ export class WasmBackend extends Counted implements Backend {
     }
     // Both arrays are of the tensor's element type; TypeScript cannot relate the two unions.
     (target.data as Float32Array).set(data as Float32Array);
+    target.version += 1;
   }
 
   copy(

@@ -138,7 +138,7 @@ function longest(
 }
 
 /** Values that a match computes on the way to its own. */
-function partsOf(match: Match): readonly Value[] {
+export function partsOf(match: Match): readonly Value[] {
   switch (match.kind) {
     case 'linear':
       return match.linear === match.value ? [] : [match.linear];

@@ -3,6 +3,7 @@ import type { Backend } from '../backend';
 import type { Executor } from '../executor';
 import type { Compute, KernelChoice, Storage } from '../kernels';
 import { RuntimeExecutor } from '../runtime/executor';
+import { openTokens } from '../simd/tokens';
 import type { GraphSizes } from './placeholders';
 import { Program } from './program';
 import type { KernelSet } from './scope';
@@ -38,7 +39,7 @@ export function compileGraphs(
 }
 
 /**
- * The executor of graphs on a backend: kernels of our own where its choice has them, else the runtime.
+ * The executor of graphs on a backend: kernels of our own where its choice or the CPU has them, else the runtime.
  *
  * @param storage of rows between two calls; that of the choice when absent
  * @throws Refusal where kernels are to compute and do not
@@ -54,5 +55,6 @@ export async function openExecutor(
   const choice = kernels && { ...kernels, ...(storage && { storage }) };
   const target = compute && { choice, limits: compute.limits, maxBufferBytes };
   const program = target && compileGraphs(target, graphs, sizes);
-  return program ? program.open(backend) : new RuntimeExecutor(backend);
+  if (program) return program.open(backend);
+  return openTokens(backend, graphs, sizes) ?? new RuntimeExecutor(backend);
 }

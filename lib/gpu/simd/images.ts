@@ -12,22 +12,13 @@ import {
   type Value,
   weightsKey,
 } from '../../graph';
-import type { FunctionSource } from '../../wasm/assembler';
 import { type ImageExecutor, scheduleOf } from '../images';
 import type { Category } from '../ledger';
 import { handleMessages } from '../messages';
 import { type Block, SimdHeap } from './heap';
-import {
-  convolutionKernel,
-  depthwiseKernel,
-  filterWordsOf,
-  groupSize,
-  normKernel,
-  normWordsOf,
-  usualArithmetic,
-  wordsOf,
-} from './kernels';
-import { bitsOf, type SimdKernel, SimdThreads } from './threads';
+import { channelFilter, groupSize, type ProductName, product } from './kernels';
+import { norm } from './row-kernels';
+import { type Job, SimdThreads } from './threads';
 
 /** Images have a border of so many pixels of zeros. */
 const border = 1;
@@ -97,18 +88,16 @@ function isComputed(match: ImageMatch): boolean {
 export class SimdImages implements ImageExecutor {
   readonly #heap: SimdHeap;
   readonly #threads: SimdThreads;
-  readonly #norm: SimdKernel;
-  /** By name, and the bytes between the pixels that they read. */
-  readonly #kernels = new Map<string, SimdKernel>();
   readonly #weights = new Map<string, MatchWeights>();
   /** What causal layers read last, by name, the newest first. */
   readonly #past = new Map<string, readonly Image[]>();
   /** Images of a graph that is being computed. */
   readonly #images = new Map<Value, Image>();
   readonly #releases: (() => void)[] = [];
-  /** Addresses of runs, and zeros that are added where nothing is. */
+  /** Addresses of runs, zeros that are added where nothing is, and factors of sums. */
   readonly #segments: Block;
   readonly #zeros: Block;
+  readonly #ones: Block;
 
   private constructor(
     take: Take,
@@ -116,9 +105,9 @@ export class SimdImages implements ImageExecutor {
   ) {
     this.#heap = new SimdHeap((category, bytes) => this.#releases.push(take(category, bytes)));
     this.#threads = new SimdThreads(this.#heap);
-    this.#norm = this.#threads.compile([normKernel()]);
     this.#segments = this.#heap.allocate(4 * 27);
     this.#zeros = this.#heap.allocate(4 * groupSize);
+    this.#ones = this.#heap.put(new Float32Array(groupSize).fill(1));
   }
 
   /**
@@ -221,74 +210,59 @@ export class SimdImages implements ImageExecutor {
     limits = limitsOf(null),
   ): void {
     new Int32Array(this.#heap.memory.buffer).set(starts, this.#segments.at / 4);
-    const job = wordsOf({
+    const job: Job<ProductName> = {
       segments: this.#segments.at,
       count: starts.length,
       length: length / 4,
-      row,
-      outputRow: y.row,
-      sideRow: side?.row ?? 0,
+      offset: [0, row],
       weights: weights.at,
-      group,
+      weightStep: group,
       groups,
       bias: bias.at,
-      output: y.first,
+      output: [y.first, y.row],
       outputStep: y.step,
-      side: side?.first ?? this.#zeros.at,
+      side: side ? [side.first, side.row] : this.#zeros.at,
       sideStep: side?.step ?? 0,
       sideGroup: side ? 4 * groupSize : 0,
-      pixels: y.width,
+      rows: y.width,
       ...limits,
-    });
-    const kernel = this.#kernel(`convolution ${step}`, () =>
-      convolutionKernel(step, usualArithmetic()),
-    );
-    this.#threads.run(kernel, job, y.height);
+      factors: this.#ones.at,
+      factorStep: 0,
+    };
+    this.#threads.run(`product ${step}`, () => product(step), job, y.height);
   }
 
   /** Filters each channel of an image by 3×3. */
   #filterChannels(match: ConvolutionMatch, filters: Filters, x: Image, y: Image): void {
     const { stride } = match.layer;
     const first = stride === 1 ? x.first - x.row - x.step : x.first;
-    const job = filterWordsOf({
-      x: first,
-      row: stride * x.row,
+    const job = {
+      x: [first, stride * x.row],
       line: x.row,
       step: stride * x.step,
       weights: filters.weights.at,
       bias: filters.bias.at,
-      output: y.first,
-      outputRow: y.row,
-      pixels: y.width,
+      output: [y.first, y.row],
+      rows: y.width,
       ...limitsOf(match),
-    });
-    const kernel = this.#kernel(`filter ${x.step}`, () => [
-      depthwiseKernel(x.step, usualArithmetic()),
-    ]);
-    this.#threads.run(kernel, job, y.height);
-  }
-
-  #kernel(name: string, functions: () => readonly FunctionSource[]): SimdKernel {
-    const known = this.#kernels.get(name);
-    if (known) return known;
-    const kernel = this.#threads.compile(functions());
-    this.#kernels.set(name, kernel);
-    return kernel;
+    } as const;
+    this.#threads.run(`filter ${x.step}`, () => channelFilter(x.step), job, y.height);
   }
 
   /** An image behind norm and SiLU. */
   #normed(x: Image, gamma: Block, channels: number): Image {
     const y = this.#image(x.height, x.width, x.step / 4);
-    const job = normWordsOf({
-      x: x.first,
-      y: y.first,
-      row: x.row,
-      pixels: x.width,
+    const job = {
+      x: [x.first, x.row],
+      y: [y.first, x.row],
+      rows: x.width,
       fours: x.step / 16,
-      gamma: gamma.at,
-      share: bitsOf(1 / channels),
-    });
-    this.#threads.run(this.#norm, job, x.height);
+      factors: gamma.at,
+      added: 0,
+      share: 1 / channels,
+      epsilon: 1e-24,
+    } as const;
+    this.#threads.run('norm', () => norm('rmsNormSilu'), job, x.height);
     return y;
   }
 
@@ -552,12 +526,12 @@ export class SimdImages implements ImageExecutor {
   }
 }
 
-/** The least and the largest result of a match, as bits. */
+/** The least and the largest result of a match. */
 function limitsOf(match: ConvolutionMatch | null) {
   const op = match?.activation?.op;
   return {
-    floor: bitsOf(op ? 0 : Number.NEGATIVE_INFINITY),
-    ceiling: bitsOf(op === 'relu6' ? 6 : Number.POSITIVE_INFINITY),
+    floor: op ? 0 : Number.NEGATIVE_INFINITY,
+    ceiling: op === 'relu6' ? 6 : Number.POSITIVE_INFINITY,
   };
 }
 

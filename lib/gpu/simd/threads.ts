@@ -1,5 +1,13 @@
 import { at } from '../../contract';
-import { assemble, type FunctionSource } from '../../wasm/assembler';
+import {
+  access,
+  assemble,
+  type Code,
+  call,
+  type FunctionSource,
+  op,
+  type ValueType,
+} from '../../wasm/assembler';
 import type { Block, SimdHeap } from './heap';
 
 /** Where the threads meet, as numbers from the start of the memory: control words, then those of the job. */
@@ -24,14 +32,59 @@ const mostThreads = 8;
 /** Address of the helpers' program. */
 let program: string | undefined;
 
-/** A kernel: its function `part(job, index)` computes one of the parts of a job, whose words are at an address. */
-export interface SimdKernel {
-  readonly part: (job: number, index: number) => void;
-  readonly module: Block;
+/** Functions of a module, the last of which computes a part of a job, and the names of its parameters. */
+export interface KernelSource<Name extends string> {
+  readonly functions: readonly FunctionSource[];
+  readonly names: readonly Name[];
 }
 
+/**
+ * What a function is called with for the parts of a job: a number, or that of the first part and how much more it is
+ * of each next one. For `rows` and `groups`, those of a part and of all parts: the last one may have fewer. What is
+ * called `index` and `thread` is the number of the part and that of the thread.
+ */
+export type Job<Name extends string> = Readonly<
+  Record<Exclude<Name, 'index' | 'thread'>, number | readonly [number, number]>
+>;
+
+/** A compiled kernel: `part(job, index, thread)` computes one of the parts of a job, whose words are at an address. */
+interface Kernel {
+  readonly part: (job: number, index: number, thread: number) => void;
+  readonly module: Block;
+  readonly names: readonly string[];
+  readonly types: readonly ValueType[];
+}
+
+const isCount = (name: string) => name === 'rows' || name === 'groups';
+
+/** Reads what the last one of functions is called with from the words of a job, two for each parameter. */
+function partOf({ functions, names }: KernelSource<string>): FunctionSource {
+  const { parameters: types } = at(functions, functions.length - 1);
+  return {
+    name: 'part',
+    parameters: ['i32', 'i32', 'i32'],
+    body: (parameters, local) => {
+      const [job, index, thread] = [0, 1, 2].map((i) => at(parameters, i).get) as Three;
+      const rest = local('i32');
+      const given = (name: string, i: number) => {
+        if (name === 'index' || name === 'thread') return name === 'index' ? index : thread;
+        const [first, second] = [8 * i, 8 * i + 4].map((bytes) =>
+          access(at(types, i) === 'f32' ? 'f32.load' : 'i32.load', [job], bytes),
+        ) as [Code, Code];
+        if (at(types, i) === 'f32') return first;
+        if (!isCount(name)) return op('i32.add', first, op('i32.mul', second, index));
+        const left = rest.tee(op('i32.sub', second, op('i32.mul', first, index)));
+        return op('select', first, left, op('i32.lt_u', first, rest.get));
+      };
+      return [call(functions.length - 1, ...names.map(given))];
+    },
+  };
+}
+type Three = [Code, Code, Code];
+
 /** Whether this thread may wait for others, and the memory be theirs as well. */
-export const mayShare = () => globalThis.crossOriginIsolated && typeof document === 'undefined';
+export const mayShare = () =>
+  typeof document === 'undefined' && globalThis.crossOriginIsolated === true;
 
 /**
  * Runs kernels by several threads, which take parts of a job from a counter. The result does not depend on who takes
@@ -39,19 +92,27 @@ export const mayShare = () => globalThis.crossOriginIsolated && typeof document 
  */
 export class SimdThreads {
   readonly #heap: SimdHeap;
-  readonly #helpers: readonly Worker[];
+  readonly #kernels = new Map<string, Kernel>();
+  /** Threads that compute, this one too. */
+  readonly count: number;
+  #helpers: readonly Worker[] | undefined;
 
   constructor(heap: SimdHeap) {
     this.#heap = heap;
-    const count = heap.isShared ? Math.min(navigator.hardwareConcurrency, mostThreads) - 1 : 0;
-    this.#helpers = Array.from({ length: Math.max(0, count) }, () => {
+    this.count = heap.isShared ? Math.min(navigator.hardwareConcurrency, mostThreads) : 1;
+  }
+
+  /** Helpers, which begin with the first job of several parts. */
+  #started(): readonly Worker[] {
+    this.#helpers ??= Array.from({ length: this.count - 1 }, (_, index) => {
       program ??= URL.createObjectURL(
         new Blob([`(${help})(${JSON.stringify({ word, jobStart, jobWords })})`]),
       );
       const helper = new Worker(program);
-      helper.postMessage(heap.memory);
+      helper.postMessage([this.#heap.memory, index + 1]);
       return helper;
     });
+    return this.#helpers;
   }
 
   /** A memory of one thread has another buffer when it has grown. */
@@ -59,10 +120,10 @@ export class SimdThreads {
     return new Int32Array(this.#heap.memory.buffer, 0, jobStart + jobWords);
   }
 
-  /** Compiles functions, one of which is `part`. */
-  compile(functions: readonly FunctionSource[]): SimdKernel {
+  #compile(source: KernelSource<string>): Kernel {
+    const { functions, names } = source;
     const { memory, isShared } = this.#heap;
-    const bytes = assemble(functions, isShared);
+    const bytes = assemble([...functions, partOf(source)], isShared);
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), {
       env: { memory },
     });
@@ -71,21 +132,36 @@ export class SimdThreads {
     // The helpers compile it from there; without its length they could not tell the padding from a section.
     const block = this.#heap.put(new Float32Array(padded.buffer));
     return {
-      part: exports.part as SimdKernel['part'],
+      part: exports.part as Kernel['part'],
       module: { ...block, bytes: bytes.length },
+      names,
+      types: at(functions, functions.length - 1).parameters,
     };
   }
 
   /**
    * Runs a kernel to its end.
    *
-   * @param job i32 each, or the bits of f32
+   * @param key tells it from others: it is made and compiled once
    */
-  run({ part, module }: SimdKernel, job: readonly number[], parts: number): void {
+  run<Name extends string>(
+    key: string,
+    source: () => KernelSource<Name>,
+    job: Job<Name>,
+    parts: number,
+  ): void {
+    const kernel = this.#kernels.get(key) ?? this.#compile(source());
+    this.#kernels.set(key, kernel);
+    const { part, module, names, types } = kernel;
     const control = this.#control;
-    control.set(job, jobStart);
-    if (this.#helpers.length === 0 || parts === 1) {
-      for (let index = 0; index < parts; index++) part(4 * jobStart, index);
+    const given = job as Readonly<Record<string, number | readonly [number, number]>>;
+    for (const [i, name] of names.entries()) {
+      const value = given[name] ?? 0;
+      const pair = typeof value === 'number' ? [value, isCount(name) ? 2 ** 31 - 1 : 0] : value;
+      control.set(types[i] === 'f32' ? pair.map(bitsOf) : pair, jobStart + 2 * i);
+    }
+    if (parts === 1 || this.#started().length === 0) {
+      for (let index = 0; index < parts; index++) part(4 * jobStart, index, 0);
       return;
     }
     control.set([0, parts, module.at, module.bytes], word.next);
@@ -95,7 +171,7 @@ export class SimdThreads {
     for (;;) {
       const index = Atomics.add(control, word.next, 1);
       if (index >= parts) break;
-      part(4 * jobStart, index);
+      part(4 * jobStart, index, 0);
     }
     Atomics.add(control, word.job, 1);
     for (;;) {
@@ -111,7 +187,7 @@ export class SimdThreads {
   }
 
   dispose(): void {
-    for (const helper of this.#helpers) helper.terminate();
+    for (const helper of this.#helpers ?? []) helper.terminate();
   }
 }
 
@@ -122,15 +198,15 @@ function help(layout: {
   readonly jobWords: number;
 }): void {
   const { word, jobStart, jobWords } = layout;
-  self.onmessage = ({ data: memory }: MessageEvent<WebAssembly.Memory>) => {
+  self.onmessage = ({ data: [memory, thread] }: MessageEvent<[WebAssembly.Memory, number]>) => {
     const control = new Int32Array(memory.buffer, 0, jobStart + jobWords);
-    const kernels = new Map<number, (job: number, index: number) => void>();
+    const kernels = new Map<number, (...words: number[]) => void>();
     const kernelOf = (address: number, bytes: number) => {
       const code = new Uint8Array(memory.buffer).slice(address, address + bytes);
       const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), {
         env: { memory },
       });
-      return exports.part as (job: number, index: number) => void;
+      return exports.part as (...words: number[]) => void;
     };
     let done = 0;
     for (;;) {
@@ -152,7 +228,7 @@ function help(layout: {
         for (;;) {
           const index = Atomics.add(control, word.next, 1);
           if (index >= parts) break;
-          part(4 * jobStart, index);
+          part(4 * jobStart, index, thread);
           Atomics.add(control, word.helped, 1);
         }
       }
@@ -163,6 +239,6 @@ function help(layout: {
 }
 
 /** The bits of a number, as a word of a job. */
-export function bitsOf(value: number): number {
+function bitsOf(value: number): number {
   return at(new Int32Array(Float32Array.of(value).buffer), 0);
 }

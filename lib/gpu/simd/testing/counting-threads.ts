@@ -1,4 +1,5 @@
 import * as Comlink from 'comlink';
+import { at } from '../../../contract';
 import { access, type FunctionSource, op } from '../../../wasm/assembler';
 import { handleMessages } from '../../messages';
 import { SimdHeap } from '../heap';
@@ -6,19 +7,13 @@ import { SimdThreads } from '../threads';
 
 const parts = 1000;
 
-/** Adds what its job says to the number of a part. */
+/** Adds to the number of a part. */
 const adding: FunctionSource = {
-  name: 'part',
+  name: 'add',
   parameters: ['i32', 'i32'],
-  body: ([job, index], local) => {
-    if (!job || !index) throw new TypeError('A part has two parameters.');
-    const place = local('i32');
-    const start = access('i32.load', [job.get]);
-    const sum = op('i32.add', access('i32.load', [place.get]), access('i32.load', [job.get], 4));
-    return [
-      place.set(op('i32.add', start, op('i32.shl', index.get, [0x41, 2]))),
-      access('i32.store', [place.get, sum]),
-    ];
+  body: (parameters) => {
+    const [place, by] = [at(parameters, 0).get, at(parameters, 1).get];
+    return [access('i32.store', [place, op('i32.add', access('i32.load', [place]), by)])];
   },
 };
 
@@ -26,11 +21,11 @@ const adding: FunctionSource = {
 async function addUp() {
   const heap = new SimdHeap(() => undefined);
   const threads = new SimdThreads(heap);
-  const kernel = threads.compile([adding]);
+  const source = () => ({ functions: [adding], names: ['place', 'by'] as const });
   const sums = heap.allocate(4 * parts);
   let jobs = 0;
   while (jobs < 1000 || threads.helped < 2000) {
-    threads.run(kernel, [sums.at, 1], parts);
+    threads.run('add', source, { place: [sums.at, 4], by: 1 }, parts);
     jobs += 1;
     // A worker starts while the one that made it handles messages.
     if (jobs % 100 === 0) await handleMessages();
