@@ -151,6 +151,8 @@ export interface Backend {
 export interface SimdMemory {
   /** Accounts for memory. @returns what gives it back @throws KinoraError `OUT_OF_MEMORY` beyond the ceiling */
   take(category: Category, bytes: number): () => void;
+  /** Bytes that may be taken yet. */
+  room(): number;
   /** The content of a tensor, not copied. */
   values(tensor: DeviceTensor): Float32Array;
   /** Another number whenever the content may be another one. */

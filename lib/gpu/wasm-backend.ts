@@ -81,6 +81,7 @@ export class WasmBackend extends Counted implements Backend {
       this.requireRoom(bytes);
       return this.ledger.take(category, bytes);
     },
+    room: () => this.ceiling - this.ledger.liveBytes,
     values: (tensor: DeviceTensor) => this.#own(tensor).data as Float32Array,
     version: (tensor: DeviceTensor) => this.#own(tensor).version,
   };

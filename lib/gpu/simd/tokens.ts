@@ -222,7 +222,9 @@ export class SimdTokens implements Executor {
     if (known?.version === version) return { block: known.block, isKept: true };
     const [length, filled] = [fill(k), fill(end - start)];
     const bytes = 4 * filled * length;
-    const isKept = known !== undefined || this.#keptBytes + bytes <= mostKept;
+    // Weights that are kept leave room for what is computed.
+    const most = Math.min(mostKept, this.simd.room() / 8);
+    const isKept = known !== undefined || this.#keptBytes + bytes <= most;
     const block = known?.block ?? this.heap.allocate(bytes, `weights ${bytes}`, 'weights');
     const raw = this.heap.allocate(bytes);
     const { floats } = this.heap;
