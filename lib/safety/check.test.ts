@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { isFlagged, safetySchema, uncheckedSafety } from '../contract';
 import type { Backend } from '../gpu';
-import { nodeBackend } from '../models/wan22/testing/model';
+import { nodeBackend } from '../models/wan/testing/model';
 import type { Frame } from '../pipeline/latents';
 import { openSafetensors } from '../weights';
 import { patchedFolder, safetensorsBytes } from '../weights/testing/files';

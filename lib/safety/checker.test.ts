@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { nodeBackend } from '../models/wan22/testing/model';
+import { nodeBackend } from '../models/wan/testing/model';
 import { blobFile, openTensorFile } from '../weights';
 import { patchedFolder, safetensorsFrom } from '../weights/testing/files';
 import { checkCheckerFiles } from './checker';

@@ -1,0 +1,17 @@
+/** @module-tag full */
+import { afterAll } from 'vitest';
+import { openCheckpoint } from '../../weights';
+import { readModelConfig } from './model-config';
+import { nodeBackend, tinyFolder } from './testing/model';
+import { streamingTests } from './testing/streaming';
+
+const backend = nodeBackend();
+const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
+const { transformer } = await readModelConfig(tinyFolder);
+afterAll(() => backend.dispose());
+
+streamingTests('wasm', {
+  backend: () => backend,
+  checkpoint: () => checkpoint,
+  config: () => transformer,
+});
