@@ -56,7 +56,7 @@ export const networks = {
   /** The safety checker: a vision transformer. */
   classifier: network(['timm'], classifiers.openVit, [
     ['pixels', /pixels$/, 0, classifiers.vitPixels],
-    ['layers', /pixels$/, runtime(1e-5), classifiers.vitLayers],
+    ['layers', /pixels$/, kernels(1e-5), classifiers.vitLayers],
   ]),
   /** The quick checker: nsfwjs. */
   quickChecker: network(['nsfwjs'], classifiers.openQuick, [

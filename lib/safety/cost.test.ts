@@ -3,12 +3,12 @@ import { modelFamilies } from '../models';
 import { latentSizeOf } from '../pipeline/latents';
 import { diskFolder, publicModels } from '../weights/testing/files';
 import { checkCost, defaultArchitecture, squareFlops } from './testing/synthetic';
-import { weightShapes } from './weights';
+import { storedShapes } from './weights';
 
 const native = { width: 1280, height: 704, frames: 121 };
 
 test('the default checker is the published network, of 4.7 GMAC a square', () => {
-  const parameters = [...weightShapes(defaultArchitecture).values()]
+  const parameters = [...storedShapes('timm', defaultArchitecture).values()]
     .map((dims) => dims.reduce((product, size) => product * size, 1))
     .reduce((sum, count) => sum + count, 0);
   expect(parameters).toBe(5_597_762);

@@ -12,8 +12,8 @@ import {
 } from '../onnx';
 
 /*
- * MobileNetV2 (Sandler et al., arXiv:1801.04381, table 2) with the head of nsfwjs, in f32. B is the number of
- * squares. Batch norms are folded into the convolutions when weights are loaded.
+ * MobileNetV2 (Sandler et al., arXiv:1801.04381, table 2) with the head of nsfwjs, in f32. Batch norms are folded into
+ * the convolutions when weights are loaded.
  */
 
 /** Sides of the square that the network sees, in pixels. */
@@ -168,13 +168,13 @@ export function* foldedWeights(
 }
 
 /**
- * The network for B squares: `pixels` [B, 3, 224, 224] of 0…1 → `logits` [B, 5].
+ * The network: `pixels` [1, 3, 224, 224] of 0…1 → `logits` [1, 5].
  *
  * @param traced also gives hidden states, by the names of Keras' layers
  */
-export function mobileNetGraph(batch: number, traced = false): Graph {
+export function mobileNetGraph(traced: boolean): Graph {
   type Float = Value<'float32'>;
-  const g = new GraphBuilder(`quick safety checker of ${batch}`);
+  const g = new GraphBuilder('quick safety checker');
   const trace = (name: string, x: Float) => {
     if (traced) g.output(name, x);
   };
@@ -191,28 +191,28 @@ export function mobileNetGraph(batch: number, traced = false): Graph {
   };
   const relu6 = (x: Float) => clip(x, 0, 6);
 
-  const pixels = g.input('pixels', 'float32', [batch, 3, imageSize, imageSize]);
-  let x = relu6(conv(pixels, first)); // [B, 32, 112, 112]
+  const pixels = g.input('pixels', 'float32', [1, 3, imageSize, imageSize]);
+  let x = relu6(conv(pixels, first)); // [1, 32, 112, 112]
   trace('Conv1_relu', x);
   for (const { name, expand, filter, project, shortcut } of blocks) {
-    const wide = expand ? relu6(conv(x, expand)) : x; // [B, t·C, H, W]
-    const filtered = relu6(conv(wide, filter)); // [B, t·C, H/stride, W/stride]
-    const narrow = conv(filtered, project); // [B, C′, H/stride, W/stride], without activation
+    const wide = expand ? relu6(conv(x, expand)) : x; // [1, t·C, H, W]
+    const filtered = relu6(conv(wide, filter)); // [1, t·C, H/stride, W/stride]
+    const narrow = conv(filtered, project); // [1, C′, H/stride, W/stride], without activation
     x = shortcut ? add(narrow, x) : narrow;
     trace(`${name}_project_BN`, narrow);
   }
-  x = relu6(conv(x, last)); // [B, 1280, 7, 7]
+  x = relu6(conv(x, last)); // [1, 1280, 7, 7]
   trace('out_relu', x);
-  x = reshape(globalAveragePool(x), [batch, config.last]);
+  x = reshape(globalAveragePool(x), [1, config.last]);
   trace('average_pooling2d_1', x);
   for (const { name, inputs, outputs } of denseLayers) {
     const weight = g.input(`${name}.weight`, 'float32', [outputs, inputs]);
     x = gemm(x, weight, g.input(`${name}.bias`, 'float32', [outputs]));
     if (outputs === classes.length) break;
-    x = relu(x); // [B, 256], [B, 128]
+    x = relu(x); // [1, 256], [B, 128]
     trace(name, x);
   }
-  g.output('logits', x); // [B, 5]
+  g.output('logits', x); // [1, 5]
   return g.build();
 }
 

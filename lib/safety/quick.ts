@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { KinoraError, quickChecker, sha256 as sha256Of } from '../contract';
+import { type DeviceTensor, Scope } from '../gpu';
+import { squeeze } from '../pipeline/vision/squares';
 import type { ModelFolder } from '../weights';
 import { checkerOf, type SafetyChecker } from './checker';
 import type { Classifier } from './classifier';
 import { foldedWeights, imageSize, mobileNetGraph, softmax } from './mobilenet';
-import { squeeze } from './preprocess';
 
 /** A tensor's name and shape, and the range that its bytes stand for. */
 const tensorsSchema = z.array(
@@ -46,17 +47,40 @@ export async function openQuickClassifier(folder: ModelFolder): Promise<Classifi
   return {
     threshold: quickChecker.threshold,
     cut: (image) => squeeze(image, imageSize),
-    graph: mobileNetGraph,
-    async loadWeights(scope, signal) {
+    async open(backend, signal, traced = false) {
       signal.throwIfAborted();
-      return Object.fromEntries(
-        [...foldedWeights(read)].map(([name, { dims, data }]) => [
-          name,
-          scope.float32(dims, 'weights', data),
-        ]),
-      );
+      const scope = new Scope(backend);
+      try {
+        const graph = mobileNetGraph(traced);
+        const inputs: Record<string, DeviceTensor> = {};
+        for (const [name, { dims, data }] of foldedWeights(read)) {
+          inputs[name] = scope.float32(dims, 'weights', data);
+        }
+        const pixels = scope.float32([1, 3, imageSize, imageSize], 'activations');
+        const outputs = new Map(
+          graph.outputs.map(({ name, dims }) => {
+            return [name, scope.float32(dims as number[], 'activations')];
+          }),
+        );
+        return {
+          async logits(values, onHidden) {
+            backend.write(pixels, Float32Array.from(values));
+            await backend.run(graph, { ...inputs, pixels }, Object.fromEntries(outputs));
+            let logits = new Float32Array();
+            for (const [name, tensor] of outputs) {
+              const read = await backend.read(tensor);
+              if (name === 'logits') logits = read;
+              else onHidden?.(name, read);
+            }
+            return logits;
+          },
+          dispose: () => scope.dispose(),
+        };
+      } catch (error) {
+        scope.dispose();
+        throw error;
+      }
     },
-    input: (values) => Float32Array.from(values),
     unsafe(logits) {
       const [, hentai = 0, , porn = 0, sexy = 0] = softmax(logits);
       return Math.min(1, porn + hentai + sexy / 2); // swimwear is "Sexy" too

@@ -49,8 +49,3 @@ export async function readImageEncoderConfig(folder: ModelFolder): Promise<Image
     : false;
   return { ...config, crops };
 }
-
-/** Rows of an image's features: one for each patch, and one of the class token before them. */
-export function featureRows({ image_size, patch_size }: ImageEncoderConfig): number {
-  return 1 + (image_size / patch_size) ** 2;
-}

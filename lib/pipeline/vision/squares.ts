@@ -1,6 +1,6 @@
-import { at } from '../contract';
-import type { Frame } from '../pipeline/latents';
-import { type Axis, catmullRom, exactAxis, type Kernel } from '../video/resample';
+import { at } from '../../contract';
+import { type Axis, catmullRom, exactAxis, type Kernel } from '../../video/resample';
+import type { Frame } from '../latents';
 
 /** How a checker wants its pixels. */
 export interface Preprocessing {
