@@ -1,6 +1,6 @@
 import type { Page } from 'playwright';
 import { errorPlaces } from '../app/help/error-places';
-import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
+import { goldenRepository } from '../lib/models/wan/testing/golden-model';
 import {
   expect,
   expectAccessible,

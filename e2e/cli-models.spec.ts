@@ -6,7 +6,7 @@ import {
   goldenRepository,
   goldenWeights,
   holdVae,
-} from '../lib/models/wan22/testing/golden-model';
+} from '../lib/models/wan/testing/golden-model';
 import { inspectVideo } from '../lib/video/inspect';
 import { type RunningCommand, startCommand } from './support/command';
 import { expect, fixtureVideo, full, test } from './support/fixtures';

@@ -7,7 +7,7 @@ import {
   goldenPath,
   goldenRepository,
   holdVae,
-} from '../lib/models/wan22/testing/golden-model';
+} from '../lib/models/wan/testing/golden-model';
 import { inspectVideo } from '../lib/video/inspect';
 import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models-page';

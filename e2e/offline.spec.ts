@@ -8,7 +8,7 @@ import { testLaunchOptions } from '../lib/cli/browser/launch';
 import { startServer } from '../lib/cli/dev/app-server';
 import { exportApp } from '../lib/cli/dev/export-app';
 import { quickChecker } from '../lib/contract';
-import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
+import { goldenRepository } from '../lib/models/wan/testing/golden-model';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { type AppFront, startFront } from './support/app-front';

@@ -5,7 +5,7 @@ import { fixtureRate, full, modelFolder } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 const id = 'wan2.2-i2v-a14b';
-const twin = path.join(root, 'lib/models/wan14b/goldens/tiny-wan22-a14b');
+const twin = path.join(root, 'lib/models/wan/goldens/tiny-wan22-a14b');
 
 /** Paths below a folder of a diffusers model. */
 const filesOf = (folder: string, below = '') =>

@@ -5,7 +5,7 @@ import type { BrowserContext, Page } from 'playwright';
 import { test as base, expect } from 'playwright/test';
 import { root } from '../../lib/cli/paths';
 import { fixtureModel } from '../../lib/contract';
-import { publishGoldenModel } from '../../lib/models/wan22/testing/golden-model';
+import { publishGoldenModel } from '../../lib/models/wan/testing/golden-model';
 import { f32, safetensorsBytes, type TestTensor } from '../../lib/weights/testing/files';
 import { type LocalHub, startHub } from '../../lib/weights/testing/hub/server';
 import { ModelsPage } from '../pages/models-page';
@@ -161,7 +161,7 @@ export function payload(name: string, buffer: Buffer, mimeType = 'image/png') {
   return { name, mimeType, buffer };
 }
 
-const goldens = path.join(root, 'lib/models/wan22/goldens');
+const goldens = path.join(root, 'lib/models/wan/goldens/tiny-wan22-ti2v');
 
 /** A small real picture. */
 export const picturePath = path.join(goldens, 'image.png');

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { at } from '../contract';
-import { realFolder } from '../models/wan22/testing/model';
-import { wan22Family } from '../models/wan22/wan22';
+import { modelFamilies } from '../models';
+import { realFolder } from '../models/wan/testing/model';
 import { longestClip } from '../pipeline/memory/plan';
 import { readManifest } from './inputs';
 import { countProfiles, type ProfileWork, workTable } from './profile-work';
 
 const manifest = await readManifest('wan2.2-ti2v-5b');
-const counts = await wan22Family.count(manifest.precision, realFolder);
+const counts = await modelFamilies.wan22.count(manifest.precision, realFolder);
 const profiles = countProfiles(manifest, counts, longestClip(manifest, '1280*720'));
 const found = (name: string): ProfileWork => {
   const work = profiles.find((each) => each.name === name);

@@ -1,9 +1,9 @@
 /** @module-tag full */
 import { afterAll, expect, test } from 'vitest';
-import { openComponent } from '../models/wan22/naming';
-import { nodeBackend, openTiny } from '../models/wan22/testing/model';
-import { smoothImage } from '../models/wan22/testing/video';
-import { Wan22 } from '../models/wan22/wan22';
+import { WanModel } from '../models/wan/model';
+import { openComponent } from '../models/wan/naming';
+import { nodeBackend, openTiny } from '../models/wan/testing/model';
+import { smoothImage } from '../models/wan/testing/video';
 import { openTensorFile } from '../weights';
 import { diskFile, goldens, openGolden } from '../weights/testing/files';
 import { compareDecoders } from './compare-decoders';
@@ -23,7 +23,7 @@ test('tiny and light are compared with what the full decoder makes of the same l
   }));
   const { signal } = new AbortController();
   const compare = (more: object) =>
-    compareDecoders(new Wan22({ ...parts, ...more }), backend, frames, signal);
+    compareDecoders(new WanModel({ ...parts, ...more }), backend, frames, signal);
 
   const [full, light, tiny] = await compare({ lightDecoder, tinyDecoder });
   expect(full).toMatchObject({ decoder: 'full', psnr: null });

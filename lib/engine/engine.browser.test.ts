@@ -42,7 +42,8 @@ afterEach(async () => {
   for (const file of await listVideos()) await removeVideo(file);
 });
 
-const loraFile = (name: string) => fetchBlob(`/lib/models/wan22/goldens/loras/${name}.safetensors`);
+const loraFile = (name: string) =>
+  fetchBlob(`/lib/models/wan/goldens/tiny-wan22-ti2v/loras/${name}.safetensors`);
 
 const request = (...changes: [Partial<ParametersInput>?, RunOptions?, Partial<EngineRequest>?]) =>
   makeRequest(still, ...changes);

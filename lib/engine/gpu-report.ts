@@ -1,8 +1,8 @@
 import * as Comlink from 'comlink';
 import { installTransferHandlers } from '../contract/transfer-handlers';
 import { createBackend, createTestedBackend } from '../gpu';
+import { readModelConfig } from '../models/wan/model-config';
 import { measureSpeed, type SpeedOptions, type SpeedReport } from '../models/wan/speed';
-import { readModelConfig } from '../models/wan22/config';
 import { httpFolder } from '../weights';
 
 /** What a page asks of the worker. */

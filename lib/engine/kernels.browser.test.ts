@@ -5,9 +5,9 @@ import { type Backend, createBackend, probeDevice, relativeRms } from '../gpu';
 import { linearKernel } from '../gpu/kernels/linear';
 import { readRecord, recordId } from '../gpu/kernels/record';
 import { linearShape } from '../gpu/kernels/tuned-shapes';
+import { readModelConfig } from '../models/wan/model-config';
+import { denoiseTokens, tokenRequest } from '../models/wan/testing/denoise';
 import { Transformer } from '../models/wan/transformer';
-import { readModelConfig } from '../models/wan22/config';
-import { denoiseTokens, tokenRequest } from '../models/wan22/testing/denoise';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';
 import { httpFolder, openCheckpoint } from '../weights';
@@ -80,7 +80,9 @@ test('kernels with a family that the device cannot compile are refused where the
     await used(async (kernels, backend) => {
       if (!backend.kernels) throw new Error('there are no kernels');
       backend.kernels = { ...backend.kernels, attention: null };
-      const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
+      const folder = httpFolder(
+        new URL('/lib/models/wan/goldens/tiny-wan22-ti2v/model/', location.href),
+      );
       const { transformer } = await readModelConfig(folder);
       const checkpoint = await openCheckpoint(folder, 'transformer');
       const model = await Transformer.load(backend, checkpoint, transformer, { precision: 'int8' });

@@ -14,3 +14,4 @@ export {
 } from './graph';
 export * from './images';
 export { memoised } from './memoised';
+export * from './vision-transformer';

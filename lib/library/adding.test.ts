@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { modelFamilies } from '../models';
 import { textEncoderWithTokenizer } from '../models/umt5/testing/tokenizer';
 import { loadTokenizer } from '../models/umt5/tokenizer';
-import { wan22Installation } from '../models/wan22/install';
-import { openStoredParts } from '../models/wan22/parts';
-import { goldenBytes, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
-import { tinyFolder } from '../models/wan22/testing/model';
+import { openStoredParts } from '../models/wan/parts';
+import { goldenBytes, goldenRepository, goldenWeights } from '../models/wan/testing/golden-model';
+import { tinyFolder } from '../models/wan/testing/model';
 import { goldens } from '../weights/testing/files';
 import { libraryTests, listed, local, modelOf, weightPath } from './testing/library';
 
@@ -20,7 +20,9 @@ function openGoldenTab() {
 
 /** Files of the golden configuration, without some of them. */
 async function localConfiguration(without: readonly string[] = []) {
-  const paths = wan22Installation.configurationFiles.filter((path) => !without.includes(path));
+  const paths = modelFamilies.wan22.installation.configurationFiles.filter(
+    (path) => !without.includes(path),
+  );
   return Promise.all(paths.map((path) => local(`model/${path}`, `my/${path}`)));
 }
 
@@ -163,7 +165,7 @@ describe('adding a model', () => {
     });
 
     test('of A14B in either layout has both halves; the refusal is that of its family', async () => {
-      const a14b = `${goldens}../../wan14b/goldens/tiny-wan22-a14b/model/`;
+      const a14b = `${goldens}../tiny-wan22-a14b/model/`;
       const read = async (path: string) => {
         const bytes = await readFile(a14b + path).catch(() => readFile(`${goldens}model/${path}`));
         return { path: `my/${path}`, file: new File([new Uint8Array(bytes)], path) };

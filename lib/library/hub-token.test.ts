@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
+import { goldenId, goldenRepository } from '../models/wan/testing/golden-model';
 import { libraryTests, modelOf } from './testing/library';
 
 const now = libraryTests();

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { wan22Installation } from '../models/wan22/install';
-import { openStoredParts } from '../models/wan22/parts';
-import { goldenId, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
+import { modelFamilies } from '../models';
+import { openStoredParts } from '../models/wan/parts';
+import { goldenId, goldenRepository, goldenWeights } from '../models/wan/testing/golden-model';
 import { modelLock } from '../weights/store';
 import { goldens } from '../weights/testing/files';
 import {
@@ -206,7 +206,9 @@ describe('local files', () => {
       local(weights.text_encoder, 'b.gguf'),
       local(weights.vae, 'c.safetensors'),
       local(weights.tiny_decoder, 'd.safetensors'),
-      ...wan22Installation.configurationFiles.map((file) => local(`model/${file}`, `my/${file}`)),
+      ...modelFamilies.wan22.installation.configurationFiles.map((file) =>
+        local(`model/${file}`, `my/${file}`),
+      ),
     ]);
     await library.importFiles(id, 'int8', files);
     expect((await modelOf(library)).ready).toBe(true);

@@ -1,11 +1,11 @@
 /** @module-tag full */
 import { expect, test } from 'vitest';
 import { relativeRms } from '../gpu';
+import { WanModel } from '../models/wan/model';
+import { openStoredParts } from '../models/wan/parts';
+import { goldenBytes, goldenId, goldenRepository } from '../models/wan/testing/golden-model';
+import { nodeBackend } from '../models/wan/testing/model';
 import { clipOf, collect } from '../models/wan/vae/testing/goldens';
-import { openStoredParts } from '../models/wan22/parts';
-import { goldenBytes, goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
-import { nodeBackend } from '../models/wan22/testing/model';
-import { Wan22 } from '../models/wan22/wan22';
 import { storedModel } from '../pipeline/profiles';
 import { createSourceHash } from '../weights/store/hashes';
 import { openGolden } from '../weights/testing/files';
@@ -78,7 +78,7 @@ test('the light decoder is fetched where it was chosen, its own bytes only, and 
 
   expect(storedModel(await modelOf(reloaded)).decoders).toEqual(['full', 'light', 'tiny']);
   const { manifest } = await modelOf(reloaded);
-  const model = new Wan22(await openStoredParts(manifest, now().folder(id)));
+  const model = new WanModel(await openStoredParts(manifest, now().folder(id)));
   const backend = nodeBackend();
   const golden = await openGolden('golden.safetensors');
   const [, , frames = 0, height = 0, width = 0] = golden.shape('final_latents');

@@ -6,7 +6,7 @@ import { diskFolder } from '../weights/testing/files';
 import type { Library } from './library';
 import { libraryTests } from './testing/library';
 
-const goldens = fileURLToPath(new URL('../models/wan14b/goldens/', import.meta.url));
+const goldens = fileURLToPath(new URL('../models/wan/goldens/', import.meta.url));
 const now = libraryTests();
 
 /** The twins of both 14B models. */

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { isNamed, servedName } from '../contract';
-import { wan22Installation } from '../models/wan22/install';
-import { goldenBytes } from '../models/wan22/testing/golden-model';
+import { modelFamilies } from '../models';
+import { goldenBytes } from '../models/wan/testing/golden-model';
 import { HubClient } from '../weights/hub';
 import { openLoraFile, triggerWords } from '../weights/lora-metadata';
 import { diskFolder, f32, goldens, safetensorsBytes } from '../weights/testing/files';
@@ -16,7 +16,7 @@ const real = fileURLToPath(new URL('../../public/models/wan2.2-ti2v-5b', import.
 const models = [
   { name: 'Wan2.2 TI2V 5B', configuration: diskFolder(real) },
   { name: 'Tiny', configuration: diskFolder(`${goldens}model`) },
-].map((model) => ({ ...model, installation: wan22Installation }));
+].map((model) => ({ ...model, installation: modelFamilies.wan22.installation }));
 const repository = 'kinora/lora';
 const now = libraryTests();
 

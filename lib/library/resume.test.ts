@@ -1,6 +1,6 @@
 /** @module-tag full */
 import { expect, test } from 'vitest';
-import { goldenId, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
+import { goldenId, goldenRepository, goldenWeights } from '../models/wan/testing/golden-model';
 import { createSourceHash } from '../weights/store/hashes';
 import type { LibraryEnvironment } from './environment';
 import type { Library } from './library';

@@ -1,7 +1,7 @@
 /** @module-tag full */
 import { expect, test } from 'vitest';
 import { defaultSafetyChecker, parseManifest } from '../contract';
-import { goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
+import { goldenId, goldenRepository } from '../models/wan/testing/golden-model';
 import { deleteComponent, findSafetyChecker } from '../weights/store';
 import { libraryTests, listed, modelOf, partOf, weightPath } from './testing/library';
 

@@ -8,7 +8,7 @@ import {
   goldenId,
   goldenRepository,
   goldenWeights,
-} from '../models/wan22/testing/golden-model';
+} from '../models/wan/testing/golden-model';
 import { isConverted } from '../pipeline/installation';
 import { openModel } from '../pipeline/open';
 import { modelLock } from '../weights/store';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { terms, termsSha256, termsText, termsVersion } from '../contract/terms';
-import { goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
+import { goldenId, goldenRepository } from '../models/wan/testing/golden-model';
 import { acceptTerms, readAcceptance } from './terms';
 import { libraryTests, modelOf } from './testing/library';
 

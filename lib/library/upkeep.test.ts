@@ -8,7 +8,7 @@ import {
   goldenId,
   goldenRepository,
   goldenWeights,
-} from '../models/wan22/testing/golden-model';
+} from '../models/wan/testing/golden-model';
 import type { StoreFolder } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
 import { goldens, safetensorsBytes } from '../weights/testing/files';

@@ -1,6 +1,9 @@
 import type { ModelFamilies } from '../pipeline/model';
-import { wan14bFamily } from './wan14b/wan14b';
-import { wan22Family } from './wan22/wan22';
+import { wanKinds } from './wan/kinds';
+import { wanFamily } from './wan/model';
 
 /** Every model family of this version, by the name that manifests use. */
-export const modelFamilies: ModelFamilies = { wan22: wan22Family, wan14b: wan14bFamily };
+export const modelFamilies = {
+  wan22: wanFamily(wanKinds.wan22),
+  wan14b: wanFamily(wanKinds.wan14b),
+} satisfies ModelFamilies;

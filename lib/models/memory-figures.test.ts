@@ -77,7 +77,7 @@ test('the READMEs tell the figures of the manifests', async () => {
   const needs = model5b.choices.flatMap(({ memory }) => Object.values(memory));
   const most = formatMemory(Math.max(...needs.map(({ full }) => full)));
   expect(readme).toContain(`${most} to keep everything on the card`);
-  const table = await read('lib/models/wan14b/README.md');
+  const table = await read('lib/models/wan/README.md');
   for (const { id, choices, profiles, nativeSizes } of models14b) {
     for (const { precision, memory } of choices) {
       for (const profile of profileNames) {

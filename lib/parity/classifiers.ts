@@ -2,19 +2,18 @@
 import { z } from 'zod';
 import { at, KinoraError } from '../contract';
 import { memoised } from '../graph';
+import { cutSquares, layOutSquares, normalise, rgbaBytes } from '../pipeline/vision/squares';
 import { openNetwork } from '../safety/checker';
 import type { Classifier } from '../safety/classifier';
 import { softmax } from '../safety/mobilenet';
-import { cutSquares, layOutSquares, normalise, rgbaBytes } from '../safety/preprocess';
 import { channelsLast, openQuickClassifier } from '../safety/quick';
-import { patchify, vitClassifier } from '../safety/vit';
+import { vitClassifier } from '../safety/vit';
 import { subfolder } from '../weights';
 import { type Golden, type Results, readFields, readPng } from './golden';
 
-/** The network for a batch of squares, with its hidden states. */
-async function start({ backend, own }: Golden, classifier: Classifier, batch: number) {
-  const { signal } = new AbortController();
-  return own(await classifier.start(backend, batch, signal, true));
+/** The network with its hidden states. */
+async function start({ backend, own }: Golden, classifier: Classifier) {
+  return own(await classifier.open(backend, new AbortController().signal, true));
 }
 
 /** Layouts of the vision transformer; the references' names of the squares that we score, and of those with hidden states. */
@@ -65,18 +64,27 @@ export async function* vitLayers({ golden, network, images }: Vit): Results {
     const classifier = vitClassifier(opened);
     const names = Object.keys(images).flatMap((name) => [`${name}.${traced}`, `${name}.${scored}`]);
     for (const prefix of new Set(names)) {
-      const [batch = 0] = tensors.shape(`${prefix}.pixels`);
-      const run = await start(golden, classifier, batch);
-      await run.compute(patchify(await tensors.read(`${prefix}.pixels`), opened.vit));
-      for (const output of run.outputs) {
-        yield [`${prefix}.${output}`, await run.read(output), `${prefix}.${output}`];
+      const made = new Map<string, number[]>();
+      const add = (name: string, values: ArrayLike<number>) =>
+        made.set(name, [...(made.get(name) ?? []), ...Array.from(values)]);
+      const { mean, std, size } = opened.config.preprocessing;
+      const pixels = await tensors.read(`${prefix}.pixels`); // [B, 3, size, size]
+      // As bytes, of which they were made.
+      const bytes = Uint8ClampedArray.from(pixels, (x) => (x * at(std, 0) + at(mean, 0)) * 255);
+      const run = await start(golden, classifier);
+      for (let square = 0; square < bytes.length; square += 3 * size ** 2) {
+        const logits = await run.logits(bytes.subarray(square, square + 3 * size ** 2), add);
+        add('logits', logits);
+        add('unsafe', [classifier.unsafe(logits)]);
       }
-      const logits = await run.read('logits');
+      const unsafe = made.get('unsafe') ?? [];
+      made.delete('unsafe');
+      for (const [output, values] of made) {
+        yield [`${prefix}.${output}`, values, `${prefix}.${output}`];
+      }
       const all = await tensors.read(`${prefix}.probabilities`);
-      const own = Array.from({ length: batch }, (_, i) => i);
-      const actual = own.map((i) => classifier.unsafe(logits.subarray(2 * i, 2 * i + 2)));
-      const expected = own.map((i) => at(all, 2 * i + opened.config.unsafeIndex));
-      yield [`${prefix}.probabilities`, actual, expected];
+      const expected = unsafe.map((_, i) => at(all, 2 * i + opened.config.unsafeIndex));
+      yield [`${prefix}.probabilities`, unsafe, expected];
     }
   }
 }
@@ -96,19 +104,16 @@ type Quick = Awaited<ReturnType<typeof openQuick>>;
 /** From each picture itself: pixels, layers and probabilities. */
 export async function* quickLayers(quick: Quick, names: readonly string[]): Results {
   const { golden, classifier, pictures } = quick;
-  const run = await start(golden, classifier, 1);
+  const run = await start(golden, classifier);
   for (const [file, { index }] of Object.entries(pictures)) {
     const image = await readPng(golden.folder, `images/${file}`);
     const { values: pixels } = classifier.cut(rgbaBytes(image));
-    await run.compute(classifier.input(pixels));
-    const probabilities = softmax(await run.read('logits'));
-    const made: Readonly<Record<string, ArrayLike<number>>> = {
-      pixels: channelsLast(pixels),
-      probabilities,
-    };
+    const made = new Map<string, ArrayLike<number>>([['pixels', channelsLast(pixels)]]);
+    const logits = await run.logits(pixels, (name, values) => made.set(name, values));
+    made.set('logits', logits).set('probabilities', softmax(logits));
     for (const name of names.filter((each) => each.startsWith(`${index}.`))) {
       const output = name.slice(name.indexOf('.') + 1);
-      yield [name, made[output] ?? (await run.read(output)), name];
+      yield [name, made.get(output) ?? [], name];
     }
   }
 }

@@ -4,7 +4,7 @@ import type { Backend } from '../gpu';
 import type { KernelMode } from '../gpu/kernels';
 import { readConfig } from '../models/layers/config';
 import type { Frame } from '../pipeline/latents';
-import type { RgbaImage } from '../safety/preprocess';
+import type { RgbaImage } from '../pipeline/vision/squares';
 import { blobFile, type Checkpoint, type ModelFolder, openSafetensors } from '../weights';
 
 /** A folder of reference tensors, and what computes beside them. */

@@ -27,7 +27,7 @@ const onePicture: ModelFolder = {
 
 // An emulated GPU takes minutes. f32 lands far below its tolerances.
 test.each([
-  ['5B', 'runtime', folderOf('models/wan22/goldens'), 58, 1e-5],
+  ['5B', 'runtime', folderOf('models/wan/goldens/tiny-wan22-ti2v'), 58, 1e-5],
   ['Real-ESRGAN', 'runtime', folderOf('finishing/goldens/tiny-realesr'), 2, 1e-5],
   ['Real-ESRGAN', 'exact', folderOf('finishing/goldens/tiny-realesr'), 2, 3e-3],
   ['RIFE', 'runtime', folderOf('finishing/goldens/tiny-rife'), 8, 1e-5],

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { nodeBackend } from '../models/wan22/testing/model';
+import { nodeBackend } from '../models/wan/testing/model';
 import {
   diskFolder,
   goldens,
@@ -99,12 +99,12 @@ const flows = [0, 1, 2, 3, 4].map((i) => `flow_block${i}`);
 describe('other networks: every stage is there and agrees', () => {
   test.each([
     [
-      'models/wan14b/goldens/tiny-wan22-a14b',
+      'models/wan/goldens/tiny-wan22-a14b',
       10,
       1e-5,
       ['latents, last image', 'latents, a_comfy 0.8'],
     ],
-    ['models/wan14b/goldens/tiny-wan21-i2v', 11, 1e-5, ['image encoder, features']],
+    ['models/wan/goldens/tiny-wan21-i2v', 11, 1e-5, ['image encoder, features']],
     ['finishing/goldens/tiny-realesr', 2, 1e-5, ['x4', 'x2']],
     ['finishing/goldens/tiny-rife', 8, 1e-5, [...finishing, ...flows]],
     ['safety/goldens', 53, 1e-5, ['tall.timm.center.hidden_2', 'small.transformers.hidden_2']],

@@ -1,7 +1,7 @@
 import * as classifiers from './classifiers';
 import { interpolator, upscaler } from './finishing';
 import type { Golden, Results, Stage } from './golden';
-import { openWan14b, openWan22 } from './wan';
+import { openWan } from './wan';
 import * as wan from './wan-stages';
 
 /** Of what the runtime computes, whatever the kernels are. */
@@ -20,7 +20,7 @@ const int8 = 5e-2;
  */
 export const networks = {
   /** Wan2.1-I2V-14B and Wan2.2-I2V-A14B. */
-  wan14b: network(['kind'], openWan14b, [
+  wan14b: network(['kind'], openWan, [
     ['image encoder', /^clip_/, kernels(1e-5), wan.imageEncoder],
     ['condition', /^condition$/, kernels(1e-5), wan.condition],
     ['transformer', /^dit_(velocity|block_\d+)$/, kernels(1e-5), wan.transformer],
@@ -31,7 +31,7 @@ export const networks = {
     ['video', /^video$/, kernels(1e-5), wan.video],
   ]),
   /** Wan2.2-TI2V-5B. */
-  wan22: network(['dit_timestep'], openWan22, [
+  wan22: network(['dit_timestep'], openWan, [
     ['tokenizer', /^/, 0, wan.tokenizer],
     ['text', /prompt_embeds$/, kernels(1e-4), wan.text],
     ['image latent', /^image_latent$/, kernels(1e-4), wan.imageLatent],
@@ -56,7 +56,7 @@ export const networks = {
   /** The safety checker: a vision transformer. */
   classifier: network(['timm'], classifiers.openVit, [
     ['pixels', /pixels$/, 0, classifiers.vitPixels],
-    ['layers', /pixels$/, runtime(1e-5), classifiers.vitLayers],
+    ['layers', /pixels$/, kernels(1e-5), classifiers.vitLayers],
   ]),
   /** The quick checker: nsfwjs. */
   quickChecker: network(['nsfwjs'], classifiers.openQuick, [

@@ -3,12 +3,11 @@ import { z } from 'zod';
 import { at, toKinoraError } from '../contract';
 import { parseLora } from '../models/layers/lora';
 import { cleanPrompt, loadTokenizer } from '../models/umt5/tokenizer';
+import { conditionName, featuresName, givenName } from '../models/wan/condition';
+import { encoderPixels } from '../models/wan/image-encoder/image-encoder';
+import { openComponent } from '../models/wan/naming';
 import { createTinyDecoder } from '../models/wan/tiny-decoder';
 import { tokenWidth } from '../models/wan/transformer';
-import { conditionName, featuresName } from '../models/wan14b/denoiser';
-import { encoderPixels } from '../models/wan14b/image-encoder/image-encoder';
-import { givenName } from '../models/wan22/denoiser';
-import { openComponent } from '../models/wan22/naming';
 import { splitLatents } from '../pipeline/latents';
 import { createScheduler, Solver } from '../pipeline/schedulers';
 import { checkpointOf, locateTensors, openTensorFile } from '../weights';
@@ -87,7 +86,7 @@ export async function* scheduler({ golden, settings, config }: Wan): Results {
 /** From prompt and image to latents and video, our own results all the way. */
 export async function* latents(wan: Wan, names: readonly string[]): Results {
   const { guidance_scale: scale } = wan.settings;
-  const hasText = wan.config.text_encoder !== null;
+  const hasText = wan.config.text_encoder !== undefined;
   let guided: Float32Array | undefined;
   for (const name of names) {
     const isGuided = name === 'final_latents';
@@ -232,13 +231,12 @@ const publicFiles = {
  */
 export async function* publicFormats({ golden, settings, config }: Wan): Results {
   const { folder } = golden;
-  const { text_encoder } = config;
-  if (!text_encoder || !(await folder.exists('formats/golden-q8.safetensors'))) return;
+  if (!(await folder.exists('formats/golden-q8.safetensors'))) return;
   const expected = await openFile(folder, 'formats/golden-q8.safetensors');
   const hosted = new Wan(golden, settings, config, async (component) => {
     const name = component as keyof typeof publicFiles;
     const file = await openTensorFile(await wholeFile(folder, `formats/${publicFiles[name]}`));
-    return openComponent(name, [file], { ...config, text_encoder });
+    return openComponent(name, [file], config);
   });
   for (const [precision, how] of [
     ['f32', 'read as f32'],

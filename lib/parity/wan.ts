@@ -9,30 +9,23 @@ import {
   type LoraBranches,
   parseLora,
 } from '../models/layers/lora';
-import type { TextEncoderConfig } from '../models/umt5/config';
+import { readTextEncoderConfig, type TextEncoderConfig } from '../models/umt5/config';
 import { encodePrompts } from '../models/umt5/text-encoder';
 import { loadTokenizer } from '../models/umt5/tokenizer';
+import { conditionName, encodePictures, featuresName, givenName } from '../models/wan/condition';
+import { WanDenoiser } from '../models/wan/denoiser';
+import type { Expert } from '../models/wan/experts';
 import { loraArchitectureOf } from '../models/wan/lora';
+import { readVideoConfig, type VideoConfig } from '../models/wan/model-config';
+import { openComponent, type WeightComponent } from '../models/wan/naming';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../models/wan/tokens';
 import { Transformer, tokenWidth } from '../models/wan/transformer';
 import { type ClipDecoder, createVaeDecoder, encodeFirstFrame } from '../models/wan/vae';
-import { encodeCondition } from '../models/wan14b/condition';
-import { readVideoConfig, type VideoConfig } from '../models/wan14b/config';
-import { conditionName, ExpertsDenoiser, featuresName } from '../models/wan14b/denoiser';
-import type { Expert } from '../models/wan14b/experts';
-import {
-  encodeImage,
-  encoderPixels,
-  withoutPrefix,
-} from '../models/wan14b/image-encoder/image-encoder';
-import { loraArchitecture } from '../models/wan14b/lora';
-import { readModelConfig } from '../models/wan22/config';
-import { givenName, Wan22Denoiser } from '../models/wan22/denoiser';
 import { denoise } from '../pipeline/denoise';
 import { type Frame, joinLatents, type LatentSize, splitLatents } from '../pipeline/latents';
 import type { NamedTensors } from '../pipeline/model';
 import { createScheduler } from '../pipeline/schedulers';
-import { openCheckpoint, subfolder } from '../weights';
+import { openTensorFiles, subfolder } from '../weights';
 import { type Golden, openFile, readFields, readPicture } from './golden';
 
 const settingsSchema = z.looseObject({
@@ -51,22 +44,19 @@ const settingsSchema = z.looseObject({
 });
 
 /** The references of 14B models come without a text encoder. */
-type Config = VideoConfig & { readonly text_encoder: TextEncoderConfig | null };
+type Config = VideoConfig & { readonly text_encoder?: TextEncoderConfig };
 
 /** Embeddings of prompt and negative prompt, and what the references call them. */
 export const textNames = ['prompt_embeds', 'negative_prompt_embeds'];
 
 export const modelOf = ({ folder }: Golden) => subfolder(folder, 'model');
 
-export async function openWan22(golden: Golden) {
-  const config = await readModelConfig(modelOf(golden));
-  const fields = await readFields(golden, settingsSchema);
-  return new Wan(golden, fields, { ...config, boundary: null, image_encoder: null });
-}
-
-export async function openWan14b(golden: Golden) {
-  const config = { ...(await readVideoConfig(modelOf(golden))), text_encoder: null };
-  return new Wan(golden, await readFields(golden, settingsSchema), config);
+export async function openWan(golden: Golden) {
+  const folder = modelOf(golden);
+  const config = await readVideoConfig(folder);
+  const hasText = await folder.exists('text_encoder/config.json');
+  const text = hasText && { text_encoder: await readTextEncoderConfig(folder) };
+  return new Wan(golden, await readFields(golden, settingsSchema), { ...config, ...text });
 }
 
 /** What the loop starts from, where it is not what the references say. */
@@ -92,11 +82,11 @@ export class Wan {
     readonly settings: z.output<typeof settingsSchema>,
     readonly config: Config,
     /** Opens the weights of a component, by diffusers' names. */
-    readonly open = (component: string) => openCheckpoint(modelOf(golden), component),
+    readonly open = async (component: WeightComponent) =>
+      openComponent(component, await openTensorFiles(modelOf(golden), component), config),
   ) {
-    const { transformer } = config;
-    this.inpaints = transformer.in_channels === transformer.out_channels;
-    this.architecture = this.inpaints ? loraArchitectureOf(transformer) : loraArchitecture(config);
+    this.inpaints = config.kind.pictures === 'frames';
+    this.architecture = loraArchitectureOf(config);
   }
 
   /** Of the latents. @throws KinoraError `TENSOR_MISSING` where the golden has none */
@@ -143,19 +133,12 @@ export class Wan {
   /** What a clip is conditioned by, of the golden's picture and of one that it may end in. */
   readonly conditions = memoised(async (last?: Frame): Promise<NamedTensors> => {
     const { config, golden, settings } = this;
-    const { backend, tensors } = golden;
-    const image = await readPicture(tensors, 'image_rgb_u8');
-    if (this.inpaints) return { [givenName(0)]: await this.latentOf(image) };
+    const image = await readPicture(golden.tensors, 'image_rgb_u8');
     const { num_frames: frames } = settings;
     const images = [{ frame: 0, image }, ...(last ? [{ frame: frames - 1, image: last }] : [])];
     const vae = await this.open('vae');
-    const condition = await encodeCondition(backend, config, vae, images, frames, {});
-    const { image_encoder: encoder } = config;
-    if (!encoder) return { [conditionName]: condition };
-    const checkpoint = withoutPrefix(await this.open('image_encoder'), encoder);
-    const pixels = encoderPixels(image, encoder);
-    const features = await encodeImage(backend, checkpoint, encoder, pixels);
-    return { [conditionName]: condition, [featuresName]: features };
+    const imageEncoder = config.image_encoder && (await this.open('image_encoder'));
+    return encodePictures(golden.backend, { config, vae, imageEncoder }, images, frames);
   });
 
   /** The same with the latent of the references, where it is there. */
@@ -184,9 +167,7 @@ export class Wan {
     const guidanceScale = Math.max(high, low);
     const noise = await tensors.read('noise');
     const load = (expert: Expert) => this.load(expert, given);
-    const denoiser = this.inpaints
-      ? new Wan22Denoiser(await load('transformer'), 4096)
-      : await ExpertsDenoiser.create(backend, config, 4096, load, 1000);
+    const denoiser = await WanDenoiser.create(config.boundary, 4096, load, 1000);
     return denoise(backend, own(denoiser), {
       size,
       image,

@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { isFlagged, safetySchema, uncheckedSafety } from '../contract';
 import type { Backend } from '../gpu';
-import { nodeBackend } from '../models/wan22/testing/model';
+import { nodeBackend } from '../models/wan/testing/model';
 import type { Frame } from '../pipeline/latents';
+import type { Squares } from '../pipeline/vision/squares';
 import { openSafetensors } from '../weights';
 import { patchedFolder, safetensorsBytes } from '../weights/testing/files';
 import { SafetyCheck, sampledFrames, videoScore } from './check';
-import type { Squares } from './preprocess';
 import { golden, goldenCheckerFolder, goldenImage, openGoldenChecker } from './testing/golden';
 
 const backend = nodeBackend();

@@ -2,8 +2,8 @@ import { type KinoraError, type Safety, safetySchema, toKinoraError } from '../c
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
 import type { FrameStep } from '../pipeline/steps';
+import type { Squares } from '../pipeline/vision/squares';
 import type { SafetyChecker } from './checker';
-import type { Squares } from './preprocess';
 
 /** Every so many frames one is looked at, and the last one in any case. */
 const sampleStride = 8;

@@ -1,5 +1,6 @@
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
+import { frameBytes, type RgbaImage, rgbaBytes, type Squares } from '../pipeline/vision/squares';
 import {
   checkpointOf,
   locateTensors,
@@ -9,7 +10,6 @@ import {
 } from '../weights';
 import { type Classifier, scoreImages } from './classifier';
 import { parseCheckerConfig } from './config';
-import { frameBytes, type RgbaImage, rgbaBytes, type Squares } from './preprocess';
 import { type VitNetwork, vitClassifier } from './vit';
 import { readArchitecture } from './weights';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { at, KinoraError } from '../contract';
-import { bicubic, type Preprocessing, triangle } from './preprocess';
+import { bicubic, type Preprocessing, triangle } from '../pipeline/vision/squares';
 
 /** How a checker's file names its tensors. */
 export type Layout = 'timm' | 'transformers';

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { wan22Family } from '../models/wan22/wan22';
+import { modelFamilies } from '../models';
 import { latentSizeOf } from '../pipeline/latents';
 import { diskFolder, publicModels } from '../weights/testing/files';
 import { checkCost, defaultArchitecture, squareFlops } from './testing/synthetic';
-import { weightShapes } from './weights';
+import { storedShapes } from './weights';
 
 const native = { width: 1280, height: 704, frames: 121 };
 
 test('the default checker is the published network, of 4.7 GMAC a square', () => {
-  const parameters = [...weightShapes(defaultArchitecture).values()]
+  const parameters = [...storedShapes('timm', defaultArchitecture).values()]
     .map((dims) => dims.reduce((product, size) => product * size, 1))
     .reduce((sum, count) => sum + count, 0);
   expect(parameters).toBe(5_597_762);
@@ -17,7 +17,7 @@ test('the default checker is the published network, of 4.7 GMAC a square', () =>
 
 test('a check adds far less than 2 % to a standard run of the 5B, and 3 % to the fewest steps', async () => {
   const configuration = diskFolder(`${publicModels}wan2.2-ti2v-5b`);
-  const counts = await wan22Family.count('int8', configuration);
+  const counts = await modelFamilies.wan22.count('int8', configuration);
   const computed = counts.computation(latentSizeOf(counts.latents, native), 'full');
   const pass = computed.pass.flops;
   const { squares, flop, bytes } = checkCost(native);

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { quickChecker } from '../contract';
-import { nodeBackend } from '../models/wan22/testing/model';
+import { nodeBackend } from '../models/wan/testing/model';
 import { diskFolder, patchedFolder, publicModels } from '../weights/testing/files';
 import { SafetyCheck } from './check';
 import { openQuickChecker, openQuickClassifier } from './quick';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { KinoraError, quickChecker, sha256 as sha256Of } from '../contract';
 import { SimdImages } from '../gpu';
+import { squeeze } from '../pipeline/vision/squares';
 import type { ModelFolder } from '../weights';
 import { checkerOf, type SafetyChecker } from './checker';
 import type { Classifier } from './classifier';
 import { foldedWeights, imageSize, mobileNetGraph, mobileNetHead, softmax } from './mobilenet';
-import { squeeze } from './preprocess';
 
 /** A tensor's name and shape, and the range that its bytes stand for. */
 const tensorsSchema = z.array(
@@ -43,29 +43,28 @@ export async function openQuickClassifier(folder: ModelFolder): Promise<Classifi
   return {
     threshold: quickChecker.threshold,
     cut: (image) => squeeze(image, imageSize),
-    batchSize: 1,
     /** On the CPU, also beside a GPU: a square takes less time there than a GPU takes to compile the network. */
-    async start({ simd }, _, signal, traced) {
+    async open({ simd }, signal, traced = false) {
+      signal.throwIfAborted();
       const graph = mobileNetGraph(traced);
       const take = simd?.take ?? (() => () => undefined);
       const images = SimdImages.open(take, [graph], new Map(foldedWeights(read)), signal);
       if (!images) throw new TypeError('No kernels compute the quick checker.');
-      const results = new Map<string, Float32Array>();
       return {
-        outputs: [...graph.outputs.keys(), 'logits'],
-        async compute(pixels) {
+        async logits(values, onHidden) {
           const names = graph.outputs.keys();
-          for await (const result of images.frames(graph, { pixels })) {
-            results.set(names.next().value ?? '', result);
+          let last = new Float32Array();
+          for await (const result of images.frames(graph, { pixels: channelsLast(values) })) {
+            last = result;
+            onHidden?.(names.next().value ?? '', result);
           }
-          const head = mobileNetHead(results.get('out_relu') ?? new Float32Array(0), read);
-          for (const [name, values] of Object.entries(head)) results.set(name, values);
+          const { logits = missing('logits'), ...hidden } = mobileNetHead(last, read);
+          for (const [name, values] of Object.entries(hidden)) onHidden?.(name, values);
+          return logits;
         },
-        read: async (name) => results.get(name) ?? missing(name),
         dispose: () => images.dispose(),
       };
     },
-    input: (values) => channelsLast(values),
     unsafe(logits) {
       const [, hentai = 0, , porn = 0, sexy = 0] = softmax(logits);
       return Math.min(1, porn + hentai + sexy / 2); // swimwear is "Sexy" too

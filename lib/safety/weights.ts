@@ -1,93 +1,76 @@
 import { at } from '../contract';
-import type { Bindings, DeviceTensor, Scope } from '../gpu';
+import { type VisionTransformer, visionTensors } from '../graph';
 import { type Checkpoint, checkTensors } from '../weights';
 import { type CheckerConfig, invalid, type Layout } from './config';
 
-/** Sizes of a vision transformer. */
-export interface Architecture {
-  /** Side of the square that it sees, and of its patches, in pixels. */
-  readonly imageSize: number;
-  readonly patchSize: number;
-  readonly channels: number;
-  readonly blocks: number;
-  readonly heads: number;
-  /** Channels between the two layers of the feed-forward part. */
-  readonly hidden: number;
-  readonly epsilon: number;
-}
-
-/** Values of a patch: three colours. */
-export const patchValues = ({ patchSize }: Architecture) => 3 * patchSize * patchSize;
-export const patchCount = ({ imageSize, patchSize }: Architecture) => (imageSize / patchSize) ** 2;
 /** Logits of the head: safe and unsafe, in the file's order. */
 export const labelCount = 2;
 
-/** Tensors of the network by timm's names, with their shapes as the graph takes them. */
-export function weightShapes(vit: Architecture): Map<string, readonly number[]> {
-  const { channels: d, hidden } = vit;
-  const norm = (name: string): [string, number[]][] => [
-    [`${name}.weight`, [d]],
-    [`${name}.bias`, [d]],
-  ];
-  const linear = (name: string, inputs: number, outputs: number): [string, number[]][] => [
-    [`${name}.weight`, [outputs, inputs]],
-    [`${name}.bias`, [outputs]],
-  ];
-  const block = (i: number) => [
-    ...norm(`blocks.${i}.norm1`),
-    ...linear(`blocks.${i}.attn.qkv`, d, 3 * d), // rows: queries, keys, values
-    ...linear(`blocks.${i}.attn.proj`, d, d),
-    ...norm(`blocks.${i}.norm2`),
-    ...linear(`blocks.${i}.mlp.fc1`, d, hidden),
-    ...linear(`blocks.${i}.mlp.fc2`, hidden, d),
-  ];
-  return new Map([
-    ['cls_token', [1, 1, d]],
-    ['pos_embed', [1, 1 + patchCount(vit), d]],
-    ...linear('patch_embed.proj', patchValues(vit), d), // in the file [D, 3, P, P]
-    ...Array.from({ length: vit.blocks }, (_, i) => block(i)).flat(),
-    ...norm('norm'),
-    ...linear('head', d, labelCount),
-  ]);
-}
+/** Tensors behind the last layer: the norm and the head. */
+export const headTensors = ({ channels: d }: VisionTransformer) =>
+  [
+    ['norm.weight', [d]],
+    ['norm.bias', [d]],
+    ['head.weight', [labelCount, d]],
+    ['head.bias', [labelCount]],
+  ] as const;
 
-/** Names in the transformers layout for parts of timm's names. */
-const transformersNames: readonly (readonly [RegExp, string])[] = [
-  [/^cls_token$/, 'vit.embeddings.cls_token'],
-  [/^pos_embed$/, 'vit.embeddings.position_embeddings'],
-  [/^patch_embed\.proj\b/, 'vit.embeddings.patch_embeddings.projection'],
-  [/^blocks\.(\d+)\.norm1\b/, 'vit.encoder.layer.$1.layernorm_before'],
-  [/^blocks\.(\d+)\.norm2\b/, 'vit.encoder.layer.$1.layernorm_after'],
-  [/^blocks\.(\d+)\.attn\.qkv\b/, 'vit.encoder.layer.$1.attention.attention.*'],
-  [/^blocks\.(\d+)\.attn\.proj\b/, 'vit.encoder.layer.$1.attention.output.dense'],
-  [/^blocks\.(\d+)\.mlp\.fc1\b/, 'vit.encoder.layer.$1.intermediate.dense'],
-  [/^blocks\.(\d+)\.mlp\.fc2\b/, 'vit.encoder.layer.$1.output.dense'],
-  [/^norm\b/, 'vit.layernorm'],
-  [/^head\b/, 'classifier'],
-];
+/** Parts of our names, and what a layout has there. */
+const renames: Readonly<Record<Layout, readonly (readonly [RegExp, string])[]>> = {
+  timm: [
+    [/^class$/, 'cls_token'],
+    [/^positions$/, 'pos_embed'],
+    [/^patch\./, 'patch_embed.proj.'],
+    [/^layers\./, 'blocks.'],
+    [/\.[qkv]\./, '.attn.qkv.'], // rows: queries, keys, values
+    [/\.out\./, '.attn.proj.'],
+    [/\.fc([12])\./, '.mlp.fc$1.'],
+  ],
+  transformers: [
+    [/^class$/, 'vit.embeddings.cls_token'],
+    [/^positions$/, 'vit.embeddings.position_embeddings'],
+    [/^patch\./, 'vit.embeddings.patch_embeddings.projection.'],
+    [/^norm\./, 'vit.layernorm.'],
+    [/^head\./, 'classifier.'],
+    [/^layers\./, 'vit.encoder.layer.'],
+    [/\.norm1\./, '.layernorm_before.'],
+    [/\.norm2\./, '.layernorm_after.'],
+    [/\.q\./, '.attention.attention.query.'],
+    [/\.k\./, '.attention.attention.key.'],
+    [/\.v\./, '.attention.attention.value.'],
+    [/\.out\./, '.attention.output.dense.'],
+    [/\.fc1\./, '.intermediate.dense.'],
+    [/\.fc2\./, '.output.dense.'],
+  ],
+};
 
-/** The tensors of a file that make one of ours, one after another along the first dimension. */
-function storedNames(layout: Layout, name: string): string[] {
-  if (layout === 'timm') return [name];
-  const [pattern, replacement] = transformersNames.find(([known]) => known.test(name)) ?? [
-    /$^/,
-    '',
-  ];
-  const stored = name.replace(pattern, replacement);
-  if (!stored.includes('*')) return [stored];
-  return ['query', 'key', 'value'].map((part) => stored.replace('*', part));
+const storedName = (layout: Layout, name: string) =>
+  renames[layout].reduce((result, [from, to]) => result.replace(from, to), name);
+
+/** Which third of a tensor of the file one of ours is; null where it is all of it. */
+function thirdOf(layout: Layout, name: string): number | null {
+  const part = layout === 'timm' ? /\.([qkv])\./.exec(name)?.[1] : undefined;
+  return part === undefined ? null : 'qkv'.indexOf(part);
 }
 
 /** The shape of each tensor of the file. */
-function storedShapes(layout: Layout, vit: Architecture): Map<string, readonly number[]> {
-  const shapes = new Map<string, readonly number[]>();
-  for (const [name, [rows = 0, ...rest]] of weightShapes(vit)) {
-    const parts = storedNames(layout, name);
-    const isPatch = name === 'patch_embed.proj.weight';
-    const inner = isPatch ? [3, vit.patchSize, vit.patchSize] : rest;
-    for (const part of parts) shapes.set(part, [rows / parts.length, ...inner]);
-  }
-  return shapes;
+export function storedShapes(
+  layout: Layout,
+  vit: VisionTransformer,
+): Map<string, readonly number[]> {
+  const { patchSize: p, channels: d } = vit;
+  const shape = (name: string, [rows = 0, ...rest]: readonly number[]) => {
+    if (name === 'class') return [1, 1, d];
+    if (name === 'positions') return [1, rows, ...rest];
+    if (name === 'patch.weight') return [d, 3, p, p];
+    return [thirdOf(layout, name) === null ? rows : 3 * rows, ...rest];
+  };
+  return new Map(
+    [...visionTensors(vit), ...headTensors(vit)].map(([name, dims]) => [
+      storedName(layout, name),
+      shape(name, dims),
+    ]),
+  );
 }
 
 /**
@@ -96,14 +79,13 @@ function storedShapes(layout: Layout, vit: Architecture): Map<string, readonly n
  * @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE`, and `MODEL_CONFIG_INVALID` where configuration and
  * tensors differ
  */
-export function readArchitecture(config: CheckerConfig, checkpoint: Checkpoint): Architecture {
-  const shape = (name: string) => checkpoint.shape(at(storedNames(config.layout, name), 0));
-  const [channels = 0, , patchSize = 0] = shape('patch_embed.proj.weight');
-  const [hidden = 0] = shape('blocks.0.mlp.fc1.weight');
+export function readArchitecture(config: CheckerConfig, checkpoint: Checkpoint): VisionTransformer {
+  const stored = (name: string) => storedName(config.layout, name);
+  const [channels = 0, , patchSize = 0] = checkpoint.shape(stored('patch.weight'));
+  const hidden = at(checkpoint.shape(stored('layers.0.fc1.weight')), 0);
   const { size: imageSize } = config.preprocessing;
-  const has = (name: string) => checkpoint.has(at(storedNames(config.layout, name), 0));
-  let blocks = 0;
-  while (has(`blocks.${blocks}.norm1.weight`)) blocks += 1;
+  let layers = 0;
+  while (checkpoint.has(stored(`layers.${layers}.norm1.weight`))) layers += 1;
   const heads = config.heads ?? channels / 64;
   if (!Number.isInteger(heads) || channels % heads !== 0) {
     throw invalid(`Its ${channels} channels do not split into ${heads} heads.`);
@@ -112,31 +94,20 @@ export function readArchitecture(config: CheckerConfig, checkpoint: Checkpoint):
     throw invalid(`Its ${imageSize} pixels do not split into patches of ${patchSize}.`);
   }
   const { epsilon } = config;
-  const vit = { imageSize, patchSize, channels, blocks, heads, hidden, epsilon };
+  const sizes = { imageSize, patchSize, channels, layers, heads, hidden, epsilon };
+  const vit = { ...sizes, patchBias: true, preNorm: false };
   checkTensors(checkpoint, storedShapes(config.layout, vit), 'safety checker');
   return vit;
 }
 
-/** Reads all weights into device memory of a scope, by timm's names. */
-export async function loadWeights(
-  scope: Scope,
-  layout: Layout,
-  vit: Architecture,
+/** Reads a tensor by our name. */
+export async function readTensor(
   checkpoint: Pick<Checkpoint, 'read'>,
-  signal: AbortSignal,
-): Promise<Bindings> {
-  const weights: Record<string, DeviceTensor> = {};
-  for (const [name, dims] of weightShapes(vit)) {
-    signal.throwIfAborted();
-    const parts: Float32Array[] = [];
-    for (const part of storedNames(layout, name)) parts.push(await checkpoint.read(part));
-    const data = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-    let offset = 0;
-    for (const part of parts) {
-      data.set(part, offset);
-      offset += part.length;
-    }
-    weights[name] = scope.float32(dims, 'weights', data);
-  }
-  return weights;
+  layout: Layout,
+  name: string,
+): Promise<Float32Array> {
+  const data = await checkpoint.read(storedName(layout, name));
+  const third = thirdOf(layout, name);
+  const length = data.length / 3;
+  return third === null ? data : data.subarray(third * length, (third + 1) * length);
 }

@@ -110,7 +110,7 @@ describe.each(samples)('%s', (_name, bytes, header) => {
 });
 
 test('the real image of the goldens is read', async () => {
-  const bytes = await readFile('lib/models/wan22/goldens/image.png');
+  const bytes = await readFile('lib/models/wan/goldens/tiny-wan22-ti2v/image.png');
   expect(await sniffImage(bytes)).toEqual({
     format: 'png',
     width: 96,
@@ -180,7 +180,7 @@ describe('an end that is missing', () => {
   const photo = read('../../public/samples/lighthouse.jpg');
   const cutPhoto = photo.slice(0, -2);
   const join = (...parts: readonly Uint8Array[]) => new Uint8Array(Buffer.concat(parts));
-  const golden = read('../models/wan22/goldens/image.png');
+  const golden = read('../models/wan/goldens/tiny-wan22-ti2v/image.png');
   const gif = fromBase64(tinyImages.gif);
   const marker = Uint8Array.of(0xff, 0xd9);
   const trailer = new TextEncoder().encode('SEFHk\0\0\0\x01\0\0\0SEFT');

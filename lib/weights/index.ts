@@ -4,7 +4,7 @@ export * from './convert/quantise';
 export * from './formats/checkpoint';
 export * from './formats/gguf';
 export * from './formats/located';
-export { readSeconds } from './formats/read-clock';
+export { clocked, readSeconds } from './formats/read-clock';
 export * from './formats/safetensors';
 export * from './formats/source';
 export * from './formats/tensor-file';

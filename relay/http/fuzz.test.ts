@@ -27,7 +27,9 @@ const draw = (count: number) => ({
 const runs = draw(15);
 
 /** A small real picture. */
-const picture = readFileSync(new URL('../../lib/models/wan22/goldens/image.png', import.meta.url));
+const picture = readFileSync(
+  new URL('../../lib/models/wan/goldens/tiny-wan22-ti2v/image.png', import.meta.url),
+);
 const missing = '0'.repeat(32);
 
 const dataUri = `data:image/png;base64,${picture.toString('base64')}`;

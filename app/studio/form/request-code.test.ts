@@ -14,7 +14,9 @@ import { startTestRelay, type TestRelay } from '../../../relay/testing/server';
 import { changeForm, emptyForm, type FormState, modelDefaults, toParameters } from './form-state';
 import { type CodeLanguage, requestCode } from './request-code';
 
-const goldens = fileURLToPath(new URL('../../../lib/models/wan22/goldens/', import.meta.url));
+const goldens = fileURLToPath(
+  new URL('../../../lib/models/wan/goldens/tiny-wan22-ti2v/', import.meta.url),
+);
 const file = new Blob();
 
 /** A form that no default fits, with texts that each language would take for something else. */

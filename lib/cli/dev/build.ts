@@ -23,14 +23,14 @@ const sources = [
   'lib',
   'relay',
   'public',
-  'lib/models/wan22/goldens/model',
+  'lib/models/wan/goldens/tiny-wan22-ti2v/model',
   'lib/cli/dev/build-server.ts',
   'lib/cli/dev/compile-server.ts',
   'lib/cli/dev/compile-texts.js',
 ];
 
 /** Not part of a build: the commands, reference data, and what `prepare:assets` puts into `public/`. */
-const excluded = ['lib/cli', 'lib/models/wan22/goldens', 'public/ffmpeg', 'public/models/tiny'];
+const excluded = ['lib/cli', 'lib/models/wan/goldens', 'public/ffmpeg', 'public/models/tiny'];
 
 const stampFile = path.join('.next', 'kinora-stamp');
 const buildIdFile = path.join('.next', 'BUILD_ID');

@@ -16,12 +16,21 @@ export function importRules(readme: string): readonly FolderRule[] {
   const [, section] = readme.split('| folder | imports |\n| --- | --- |\n');
   if (!section) throw new TypeError('lib/README.md has no table of imports.');
   const rows = section.slice(0, section.indexOf('\n\n')).split('\n');
-  return rows.map((row) => {
-    const [, folder = '', imports = ''] = row.split('|').map((cell) => cell.trim());
-    const names = [...imports.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
-    const isAllBut = imports.startsWith('all but');
-    return { folder: folder.replaceAll('`', ''), isAllBut, names };
+  const namesIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+  const rules = rows.flatMap((row) => {
+    const [, folders = '', imports = ''] = row.split('|');
+    const isAllBut = imports.includes('all but');
+    return namesIn(folders).map((folder) => ({ folder, isAllBut, names: namesIn(imports) }));
   });
+  // A part of a folder imports what the folder does where its row names the folder.
+  const own = (name: string) => rules.find(({ folder }) => folder === name)?.names ?? [];
+  return rules.map(({ names, ...rule }) => ({
+    ...rule,
+    names: names.flatMap((name) => [
+      name,
+      ...(rule.folder.startsWith(`${name}/`) ? own(name) : []),
+    ]),
+  }));
 }
 
 /** Biome's configuration for the rules. */
@@ -44,9 +53,17 @@ export function biomeImports(rules: readonly FolderRule[]): unknown {
         `{${ways.join(',')}}${isInLib ? other.replace(/^lib\//, '') : other}`;
       const isForbidden = (other: string) =>
         other === 'e2e' || (!folder.startsWith(other) && names.includes(other) === isAllBut);
+      // Of the parts of a folder, those that stand in the table.
+      const siblings = rules
+        .map((other) => other.folder)
+        .filter((other) => isPart(other) && path.dirname(other) === path.dirname(folder))
+        .filter((other) => other !== folder && !names.includes(other));
       const patterns = [
         {
           group: [
+            ...siblings
+              .map((other) => `{../,../../}${path.basename(other)}`)
+              .flatMap((other) => [other, `${other}/**`]),
             ...folders.filter(isForbidden).flatMap((other) => [from(other), `${from(other)}/**`]),
             // Single files of folders that it may not import as a whole.
             ...names

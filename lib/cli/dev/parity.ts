@@ -14,8 +14,8 @@ import type { ParityDevice } from './pages/parity';
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--kernels SETTING] [--tolerance X]
 
 Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens of the
-5B). DIR is laid out like lib/models/wan22/goldens, like a folder of lib/models/wan14b/goldens or of
-lib/finishing/goldens, like lib/safety/goldens or like lib/safety/goldens/nsfwjs.
+5B). DIR is laid out like a folder of lib/models/wan/goldens or of lib/finishing/goldens, like
+lib/safety/goldens or like lib/safety/goldens/nsfwjs.
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
@@ -89,12 +89,14 @@ async function readOptions(args: Arguments<typeof optionTypes>): Promise<Options
       `There is one folder to check, not also ${positionals[1]}.`,
     );
   }
-  const folder = fromUser(positionals[0] ?? path.join(root, 'lib/models/wan22/goldens'));
+  const folder = fromUser(
+    positionals[0] ?? path.join(root, 'lib/models/wan/goldens/tiny-wan22-ti2v'),
+  );
   // What cannot be read is as good as absent.
   const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
   if (!facts) {
     throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {
-      remedy: 'Name a folder laid out like lib/models/wan22/goldens or lib/safety/goldens.',
+      remedy: 'Name a folder laid out like one of lib/models/wan/goldens, or lib/safety/goldens.',
     });
   }
   return { folder, backend, kernels, tolerance };

@@ -12,11 +12,17 @@ const put = async (path: string, content: string) => {
 };
 
 beforeEach(async () => {
-  await put('lib/models/wan22/goldens/model/model_index.json', '{}');
-  await put('lib/models/wan22/goldens/model/vae/config.json', '{"a":1}');
-  await put('lib/models/wan22/goldens/formats/tiny-decoder-base.safetensors', 'tiny decoder');
-  await put('lib/models/wan22/goldens/loras/b_lightx2v_diff_b.safetensors', 'adapter');
-  await put('lib/models/wan22/goldens/loras/a_peft.safetensors', 'guidance adapter');
+  await put('lib/models/wan/goldens/tiny-wan22-ti2v/model/model_index.json', '{}');
+  await put('lib/models/wan/goldens/tiny-wan22-ti2v/model/vae/config.json', '{"a":1}');
+  await put(
+    'lib/models/wan/goldens/tiny-wan22-ti2v/formats/tiny-decoder-base.safetensors',
+    'tiny decoder',
+  );
+  await put(
+    'lib/models/wan/goldens/tiny-wan22-ti2v/loras/b_lightx2v_diff_b.safetensors',
+    'adapter',
+  );
+  await put('lib/models/wan/goldens/tiny-wan22-ti2v/loras/a_peft.safetensors', 'guidance adapter');
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.js', 'worker');
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
@@ -51,7 +57,7 @@ test('copies again what changed or was cut short', async () => {
   await prepareAssets(root());
   await put('public/ffmpeg/ffmpeg-core.wasm', 'w');
   await put('public/openapi.json', '{}');
-  const changed = 'lib/models/wan22/goldens/model/vae/config.json';
+  const changed = 'lib/models/wan/goldens/tiny-wan22-ti2v/model/vae/config.json';
   await put(changed, '{"a":2}');
   await utimes(join(root(), changed), 2e9, 2e9);
   expect((await prepareAssets(root())).sort()).toEqual([

@@ -17,7 +17,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { openApiText } from '../../contract/v3/openapi';
 
-const goldens = 'lib/models/wan22/goldens';
+const goldens = 'lib/models/wan/goldens/tiny-wan22-ti2v';
 const goldenModel = `${goldens}/model`;
 /** What the bundled model has beside its own folder: file of the goldens → place in the model. */
 const goldenParts = {

@@ -15,7 +15,7 @@ export async function fetchBlob(path: string): Promise<Blob> {
 }
 
 /** A still image of the tiny model's goldens. */
-export const fetchStill = () => fetchBlob('/lib/models/wan22/goldens/image.png');
+export const fetchStill = () => fetchBlob('/lib/models/wan/goldens/tiny-wan22-ti2v/image.png');
 
 /** A request for one step of the tiny model on the CPU; parameters, options and the rest may be changed. */
 export function makeRequest(

@@ -28,7 +28,7 @@ const counting: FrameStepMaker = ({ frames: expected, image }) => {
 const { id } = twoExpertsManifest;
 const folder = (await openModelStore()).folder(id);
 if (!(await folder.readText('model.json'))) {
-  const golden = new URL('/lib/models/wan22/goldens/model/', self.location.origin);
+  const golden = new URL('/lib/models/wan/goldens/tiny-wan22-ti2v/model/', self.location.origin);
   await installTwoExperts(folder, await twoExpertsFiles(httpFolder(golden)));
 }
 startEngine({ families: { ...modelFamilies, [id]: twoExpertsFamily }, frameSteps: [counting] });

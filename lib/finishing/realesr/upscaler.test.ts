@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { nodeBackend } from '../../models/wan22/testing/model';
+import { nodeBackend } from '../../models/wan/testing/model';
 import { diskFolder } from '../../weights/testing/files';
 import { openUpscaler } from './upscaler';
 

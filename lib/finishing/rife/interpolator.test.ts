@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test, vi } from 'vitest';
-import { nodeBackend } from '../../models/wan22/testing/model';
+import { nodeBackend } from '../../models/wan/testing/model';
 import type { Frame } from '../../pipeline/latents';
 import { blobFile, openSafetensors, type WeightFile } from '../../weights';
 import { diskFolder, f32, safetensorsBytes, type TestTensor } from '../../weights/testing/files';

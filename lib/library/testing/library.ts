@@ -19,7 +19,7 @@ import {
   goldenPath,
   goldenRepository,
   publishGoldenModel,
-} from '../../models/wan22/testing/golden-model';
+} from '../../models/wan/testing/golden-model';
 import { checkCheckerFiles } from '../../safety';
 import type { StoreFolder } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'vitest';
 import { fromBF16, RuntimeExecutor, relativeRms, Scope, toBF16 } from '../../gpu';
 import { Graph, linear } from '../../graph';
 import { checkpointFrom, f32 } from '../../weights/testing/files';
-import { nodeBackend } from '../wan22/testing/model';
+import { nodeBackend } from '../wan/testing/model';
 import { precisionFor, type ReadOptions } from './layer-data';
 import { bindLinear, freshMemory, LayerLoader, layerOf } from './linear';
 

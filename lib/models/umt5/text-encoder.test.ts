@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { type Compute, CountingBackend, relativeRms } from '../../gpu';
 import { openCheckpoint, withAliases } from '../../weights';
 import { openGolden } from '../../weights/testing/files';
+import { readModelConfig } from '../wan/model-config';
 import { planWan, usualChoice } from '../wan/plan';
-import { readModelConfig } from '../wan22/config';
-import { nodeBackend, realFolder, tinyFolder } from '../wan22/testing/model';
+import { nodeBackend, realFolder, tinyFolder } from '../wan/testing/model';
 import { countTextEncoder } from './memory';
 import { textEncoderAliases } from './tensors';
 import { encodePrompts, relativeBuckets } from './text-encoder';
@@ -103,7 +103,7 @@ describe('encodePrompts', async () => {
   const file = await openCheckpoint(tinyFolder, 'text_encoder');
   const checkpoint = withAliases(file, textEncoderAliases);
   const golden = await openGolden('golden.safetensors');
-  const settings = (await import('../wan22/goldens/golden.json')).default;
+  const settings = (await import('../wan/goldens/tiny-wan22-ti2v/golden.json')).default;
   const { encodePrompt } = await loadTokenizer(tinyFolder);
   const ids = [settings.prompt, settings.negative_prompt].map(encodePrompt);
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { blobFile, readGgufHeader } from '../../weights';
 import { diskFolder, goldens } from '../../weights/testing/files';
 import { type GgufTestValue, ggufHeader, list, text } from '../../weights/testing/gguf';
-import { tinyFolder } from '../wan22/testing/model';
+import { tinyFolder } from '../wan/testing/model';
 import { tokenizerMetadata } from './testing/tokenizer';
 import { createTokenizer, loadTokenizer } from './tokenizer';
 import { tokenizerFilesFromGguf } from './tokenizer-gguf';

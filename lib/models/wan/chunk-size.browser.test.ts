@@ -5,8 +5,8 @@ import { type Backend, type Bindings, createBackend, Scope } from '../../gpu';
 import { type Graph, GraphBuilder, gemm, matMulBlocks, multiHeadAttention } from '../../onnx';
 import { gaussianNoise } from '../../pipeline/noise';
 import { httpFolder } from '../../weights';
-import { readModelConfig } from '../wan22/config';
 import { measureChunkTokens } from './chunk-size';
+import { readModelConfig } from './model-config';
 
 let backend: Backend;
 beforeAll(async () => {
@@ -109,7 +109,9 @@ test.each([
 
 test('the chunk size is measured once per device and leaves nothing there', async () => {
   await backend.releaseSessions();
-  const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
+  const folder = httpFolder(
+    new URL('/lib/models/wan/goldens/tiny-wan22-ti2v/model/', location.href),
+  );
   const { transformer } = await readModelConfig(folder);
   const tokens = await measureChunkTokens(backend, transformer, 300);
   expect([64, 128, 256, 512, 1024, 2048, 4096]).toContain(tokens);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { readModelConfig } from '../wan22/config';
-import { nodeBackend, realFolder } from '../wan22/testing/model';
 import { chunkLadder, measureChunkTokens, queryChunkTokens } from './chunk-size';
+import { readModelConfig } from './model-config';
+import { nodeBackend, realFolder } from './testing/model';
 
 const { transformer: real } = await readModelConfig(realFolder);
 

@@ -7,8 +7,9 @@ import { branchRank } from '../layers/lora';
 import type { TensorShapes } from '../layers/tensors';
 import { maxPromptTokens } from '../umt5/config';
 import { passFlops } from './flops';
-import type { WanConfig } from './model';
-import { type FamilyPlanOptions, planWan, usualChoice } from './plan';
+import type { ModelConfig } from './model-config';
+import { planWan, usualChoice } from './plan';
+import { componentRecipe } from './recipes';
 import { publishedTinyDecoder } from './tiny-decoder/published';
 import { tinyGraphs } from './tiny-decoder/weights';
 import { tokensPerFrame } from './tokens';
@@ -21,7 +22,7 @@ import { decodeCost, decoderGraphs } from './vae';
  * @param tinyDecoder tensors of the tiny decoder; null where the VAE decodes
  */
 export function clipComputation(
-  { transformer, vae }: WanConfig,
+  { transformer, vae }: Pick<ModelConfig, 'transformer' | 'vae'>,
   size: LatentSize,
   tinyDecoder: TensorShapes | null,
 ) {
@@ -44,19 +45,14 @@ export function clipComputation(
  * A model that is not opened, counted by its configuration. Its tiny decoder is taken for the published one, and its
  * light decoder for one of half the width.
  */
-export function countWan(
-  config: WanConfig,
-  precision: Precision,
-  weights: Readonly<Record<'text' | 'denoise', ComponentRecipe>>,
-  options: FamilyPlanOptions = {},
-): ModelCounts {
+export function countWan(config: ModelConfig, precision: Precision): ModelCounts {
   const { vae } = config;
   const tinyDecoder = publishedTinyDecoder(config);
   const half = { ...config, vae: { ...vae, decoder_base_dim: vae.decoder_base_dim / 2 } };
   const configFor = (decoder: DecoderKind | undefined) => (decoder === 'light' ? half : config);
   const bytes = {
-    text: storedBytes(withoutEmbeddings(weights.text)),
-    denoise: storedBytes(weights.denoise),
+    text: storedBytes(withoutEmbeddings(componentRecipe('text_encoder', config, precision))),
+    denoise: storedBytes(componentRecipe('transformer', config, precision)),
   };
   return {
     latents: {
@@ -76,7 +72,6 @@ export function countWan(
       );
       return planWan(configFor(decoder), precision, {
         ...request,
-        ...options,
         kernels: chosen,
         ...(rank > 0 && { lora: { branches } }),
         ...(decoder === 'tiny' && { tinyDecoder }),

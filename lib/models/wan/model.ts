@@ -2,11 +2,12 @@ import {
   type DecoderKind,
   decoderKinds,
   KinoraError,
+  type LoraFile,
   type ModelManifest,
-  type Precision,
 } from '../../contract';
 import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
+import type { KeyFrame } from '../../pipeline/key-frames';
 import {
   type Frame,
   type LatentSize,
@@ -14,24 +15,42 @@ import {
   latentSizeOf,
   splitLatents,
 } from '../../pipeline/latents';
-import type { MemoryPlanner } from '../../pipeline/memory/plan';
-import type { ClipToDecode, Loading, PlanRequest, TokenIds } from '../../pipeline/model';
+import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
+import type {
+  AdapterScales,
+  ClipToDecode,
+  Denoiser,
+  Loading,
+  ModelFamily,
+  NamedTensors,
+  PlanRequest,
+  TokenIds,
+  VideoModel,
+} from '../../pipeline/model';
 import { missingDecoder } from '../../pipeline/profiles';
-import type { Checkpoint, ModelFolder } from '../../weights';
+import type { Checkpoint } from '../../weights';
 import type { LoraBranches } from '../layers/lora';
 import type { TensorShapes } from '../layers/tensors';
-import type { TextEncoderConfig } from '../umt5/config';
 import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
 import type { WanAdapters } from './adapter';
 import { measureChunkTokens } from './chunk-size';
-import { type TransformerConfig, type VaeConfig, withDecoder } from './config';
-import { clipComputation } from './counts';
-import { type FamilyPlanOptions, planWan, usualChoice } from './plan';
+import { encodePictures } from './condition';
+import { withDecoder } from './config';
+import { clipComputation, countWan } from './counts';
+import { WanDenoiser } from './denoiser';
+import type { Expert } from './experts';
+import { wanInstallation } from './install';
+import type { WanKind } from './kinds';
+import { adaptExperts, type ExpertLoras } from './lora';
+import { type ModelConfig, readModelConfig } from './model-config';
+import { openParts, openStoredParts, type WanParts } from './parts';
+import { planWan, usualChoice } from './plan';
 import { previewOf } from './preview';
 import { decoderWidth } from './tensors';
 import { createTinyDecoder } from './tiny-decoder';
 import { tokensPerFrame } from './tokens';
+import { Transformer } from './transformer';
 import {
   type ClipDecoder,
   createTiledVaeDecoder,
@@ -41,44 +60,17 @@ import {
 } from './vae';
 import { encoderTapsOf } from './vae/weights';
 
-/** What every Wan model has in its configuration. */
-export interface WanConfig {
-  readonly transformer: TransformerConfig;
-  readonly vae: VaeConfig;
-  readonly text_encoder: TextEncoderConfig;
-}
-
-/** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
-export interface WanParts {
-  readonly manifest: ModelManifest;
-  /** Tells its weights from others'. */
-  readonly fingerprint: string;
-  /** Configuration and tokenizer; a bundled model's weights too. */
-  readonly folder: ModelFolder;
-  readonly config: WanConfig;
-  /** How the linear layers are to be held on the device. */
-  readonly precision: Precision;
-  /** Whether each layer is one contiguous read, already in its precision: then it can be streamed. */
-  readonly packed: boolean;
-  readonly textEncoder: Checkpoint;
-  readonly vae: Checkpoint;
-  /** The small decoder; null where the model comes without one. */
-  readonly tinyDecoder: Checkpoint | null;
-  /** A decoder of the VAE's own layers, but narrower; absent or null where the model comes without one. */
-  readonly lightDecoder?: Checkpoint | null;
-  /** The LoRAs that the model comes with, for its profiles. */
-  readonly adapters: WanAdapters;
-}
-
-/** What the models of all families do alike: prompts, memory plan, and decode. */
-export abstract class WanModel<Parts extends WanParts> {
+/** A Wan model as the pipeline sees it: see the README of this folder. */
+export class WanModel implements VideoModel {
   readonly decoders: readonly DecoderKind[];
   readonly latents: LatentSpace;
 
   constructor(
-    readonly parts: Parts,
+    readonly parts: WanParts,
+    readonly loras: ExpertLoras = new Map(),
     /** What tells its adapters from others. */
-    readonly adapterIds: readonly string[],
+    readonly adapterIds: readonly string[] = [],
+    readonly notes: readonly string[] = [],
   ) {
     const { vae, transformer } = parts.config;
     const channels = transformer.out_channels;
@@ -108,13 +100,24 @@ export abstract class WanModel<Parts extends WanParts> {
     return this.parts.adapters;
   }
 
-  /** The weights that a pass of the denoiser reads. */
-  protected abstract readonly transformer: Checkpoint;
-  /** The adapters that take most memory; null without any. */
-  protected abstract readonly lora: LoraBranches | null;
-  /** What differs between families in a memory plan. */
-  protected get planOptions(): FamilyPlanOptions {
-    return {};
+  async withLoras(files: readonly LoraFile[], scales: AdapterScales = {}): Promise<WanModel> {
+    if (files.length + Object.keys(scales).length === 0) return this;
+    const { loras, ids, notes } = await adaptExperts(this.parts, files, scales);
+    return new WanModel(this.parts, loras, ids, notes);
+  }
+
+  /** Of the transformer whose LoRAs have the highest ranks: only one is on the device at a time. */
+  get #largestLora(): LoraBranches | null {
+    const ranks = ({ branches }: LoraBranches) =>
+      [...branches.values()].reduce((sum, { rank }) => sum + rank, 0);
+    const all = [...this.loras.values()].sort((a, b) => ranks(b) - ranks(a));
+    return all[0] ?? null;
+  }
+
+  #expert(expert: Expert): Checkpoint {
+    const checkpoint = this.parts.experts.get(expert);
+    if (!checkpoint) throw new TypeError(`there is no ${expert}`);
+    return checkpoint;
   }
 
   computation(size: LatentSize, decoder: DecoderKind) {
@@ -123,7 +126,7 @@ export abstract class WanModel<Parts extends WanParts> {
   }
 
   weightBytes(stage: 'text' | 'denoise'): number {
-    const checkpoint = stage === 'text' ? this.parts.textEncoder : this.transformer;
+    const checkpoint = stage === 'text' ? this.parts.textEncoder : this.#expert('transformer');
     let bytes = 0;
     for (const name of checkpoint.names()) {
       // Of the embedding table a prompt reads its own rows only.
@@ -147,11 +150,10 @@ export abstract class WanModel<Parts extends WanParts> {
     const { precision } = this.parts;
     const config = this.#configFor(decoder);
     const { native } = rest;
-    const { lora } = this;
+    const lora = this.#largestLora;
     const chosen = backend ? backend.kernels : usualChoice(kernels ?? 'exact');
     const request = {
       ...rest,
-      ...this.planOptions,
       kernels: chosen,
       ...(lora && { lora }),
       ...(decoder === 'tiny' && { tinyDecoder: shapesOf(this.#weightsOf('tiny')) }),
@@ -178,6 +180,16 @@ export abstract class WanModel<Parts extends WanParts> {
     const { textEncoder, config, precision } = this.parts;
     const reading = { ...loading, precision };
     return encodePrompts(backend, textEncoder, config.text_encoder, prompts, reading);
+  }
+
+  encodeImages(
+    backend: Backend,
+    images: readonly KeyFrame[],
+    frames: number,
+    signal: AbortSignal,
+    held?: readonly Float32Array[],
+  ): Promise<NamedTensors> {
+    return encodePictures(backend, this.parts, images, frames, signal, held);
   }
 
   async encodeFrames(
@@ -207,6 +219,25 @@ export abstract class WanModel<Parts extends WanParts> {
       await encodeClip(backend, config.vae, vae, shown, size.frames, { signal }),
       size,
     );
+  }
+
+  async loadDenoiser(
+    backend: Backend,
+    plan: MemoryPlan,
+    loading: Loading,
+    timestep: number,
+  ): Promise<Denoiser> {
+    const { config, precision } = this.parts;
+    let first = true;
+    const load = (expert: Expert) => {
+      const lora = this.loras.get(expert);
+      const { signal, onBytes } = loading;
+      const reading = { signal, precision, ...(first && { onBytes }), ...(lora && { lora }) };
+      first = false;
+      const weights = this.#expert(expert);
+      return Transformer.load(backend, weights, config.transformer, reading, plan.residency);
+    };
+    return WanDenoiser.create(config.boundary, plan.chunkTokens, load, timestep);
   }
 
   async *decode(
@@ -239,7 +270,7 @@ export abstract class WanModel<Parts extends WanParts> {
   }
 
   /** The configuration with the decoder that decodes. */
-  #configFor(decoder: DecoderKind | undefined): WanConfig {
+  #configFor(decoder: DecoderKind | undefined): ModelConfig {
     const { config } = this.parts;
     if (decoder !== 'light') return config;
     const [filters = 0] = this.#weightsOf(decoder).shape(decoderWidth);
@@ -256,4 +287,16 @@ export abstract class WanModel<Parts extends WanParts> {
 
 function shapesOf(checkpoint: Checkpoint): TensorShapes {
   return new Map([...checkpoint.names()].map((name) => [name, checkpoint.shape(name)]));
+}
+
+/** The family of the models of a kind. */
+export function wanFamily(kind: WanKind): ModelFamily {
+  return {
+    installation: wanInstallation(kind),
+    open: async (manifest, folder) => new WanModel(await openParts(manifest, folder)),
+    openInstalled: async (manifest, folder) =>
+      new WanModel(await openStoredParts(manifest, folder)),
+    count: async (precision, configuration) =>
+      countWan(await readModelConfig(configuration, kind), precision),
+  };
 }

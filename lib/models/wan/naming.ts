@@ -1,7 +1,6 @@
-import type { ComponentId } from '../../contract';
 import { KinoraError } from '../../contract';
 import type { RecognisedFile } from '../../pipeline/installation';
-import type { TensorFile } from '../../weights';
+import { type Checkpoint, checkpointOf, type TensorFile } from '../../weights';
 import { checkArchitecture } from '../naming/architecture';
 import { type ComponentTensors, canonicalise } from '../naming/canonicalise';
 import { type ComponentArchitecture, diffusersNaming } from '../naming/component';
@@ -14,18 +13,30 @@ import {
   type Recogniser,
   recogniseBy,
 } from '../naming/kinds';
-import { umt5 } from '../umt5/naming';
-import type { WanConfig } from './model';
+import { textEncoderArchitecture, umt5 } from '../umt5/naming';
+import { expertOfPath, isExpert } from './experts';
+import { imageEncoderTensors } from './image-encoder/image-encoder';
+import type { TransformerFacts, WanKind } from './kinds';
+import type { ModelConfig, VideoConfig } from './model-config';
 import { originalTransformerName, originalVaeName } from './original-names';
+import type { ConvertedComponent } from './recipes';
 import { lightDecoderTensors, tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
 
-/** The components that Wan models name alike, as weight files may have them. */
-export function wanArchitecture(
-  component: 'transformer' | 'vae' | 'light_decoder' | 'tiny_decoder',
-  { transformer, vae }: Pick<WanConfig, 'transformer' | 'vae'>,
-): ComponentArchitecture {
+/** The components whose tensors have names and shapes of their own; an adapter has those of a LoRA. */
+export type WeightComponent = ConvertedComponent | 'light_decoder' | 'tiny_decoder';
+
+/** References may come without a text encoder. */
+type PartsConfig = VideoConfig & Partial<ModelConfig>;
+
+/** A component by its configuration, as weight files may have it. */
+function architectureOf(component: WeightComponent, config: PartsConfig): ComponentArchitecture {
+  const { transformer, vae, image_encoder: image, text_encoder: text } = config;
   switch (component) {
+    case 'text_encoder':
+      if (!text) throw new TypeError('the model has no text encoder');
+      return textEncoderArchitecture(text);
     case 'transformer':
+    case 'transformer_2':
       return {
         name: 'transformer',
         tensors: () => transformerTensors(transformer),
@@ -41,6 +52,21 @@ export function wanArchitecture(
           { name: 'original', rename: (name) => originalVaeName(name, vae) },
         ],
         prefixes: ['', 'model.', 'vae.', 'first_stage_model.'],
+      };
+    case 'image_encoder':
+      if (!image) throw new TypeError('the model has no image encoder');
+      return {
+        name: 'image encoder',
+        tensors: () => imageEncoderTensors(image),
+        namings: [{ name: 'transformers', rename: (name) => name }],
+        prefixes: ['', 'vision_model.', 'image_encoder.vision_model.'],
+        // The last layer and what is behind it are not read.
+        harmless: [
+          /^encoder\.layers\.\d+\./,
+          /^post_layernorm\./,
+          /visual_projection\./,
+          /position_ids$/,
+        ],
       };
     case 'light_decoder':
       return {
@@ -67,26 +93,23 @@ export function wanArchitecture(
 /**
  * The tensors of a component by diffusers' names, checked against its architecture.
  *
- * @param component as {@link Recogniser}s name it
  * @param files one file, or the shards of one; only their headers are used
- * @param model in messages, such as `a Wan2.2-TI2V model`
  * @throws KinoraError `MODEL_WRONG_KIND` when the files are recognised as something else, and as {@link canonicalise}
  * and {@link checkArchitecture} do
  */
-export function locateAs(
-  component: ComponentId,
-  architecture: ComponentArchitecture,
-  kinds: readonly Recogniser[],
+export function locateComponent(
+  component: WeightComponent,
   files: readonly TensorFile[],
-  model: string,
+  config: PartsConfig,
 ): ComponentTensors {
-  const { name, component: actual } = recogniseBy(kinds, files);
-  // What is not recognised passes.
-  if (name !== '' && actual !== component) {
+  const architecture = architectureOf(component, config);
+  const { name, component: actual } = recogniseBy(recognisers(config.kind), files);
+  // What is not recognised passes; the transformers of a pair look alike.
+  if (name !== '' && actual !== (isExpert(component) ? 'transformer' : component)) {
     const label = files.map(({ file }) => file.name).join(', ');
     throw new KinoraError(
       'MODEL_WRONG_KIND',
-      `${label} is ${name}, but the ${architecture.name} of ${model} is wanted.`,
+      `${label} is ${name}, but the ${architecture.name} of a ${config.kind.name} model is wanted.`,
     );
   }
   const located = canonicalise(architecture, files);
@@ -94,20 +117,25 @@ export function locateAs(
   return located;
 }
 
-/** What a Wan family takes for its own. */
-export interface OwnKinds {
-  /** Whether a transformer of this width, input channels and image branch may be its own. */
-  readonly transformer: (facts: TransformerFacts) => boolean;
-  /** Channels of its latents. */
-  readonly latentChannels: 16 | 48;
+/** A component's files as a checkpoint. @throws KinoraError as {@link locateComponent} does */
+export function openComponent(...of: Parameters<typeof locateComponent>): Checkpoint {
+  const [component, , config] = of;
+  return checkpointOf(architectureOf(component, config).name, locateComponent(...of));
 }
 
-/** What tells transformers apart; what a shard does not have is undefined. */
-export interface TransformerFacts {
-  readonly width: number | undefined;
-  readonly inputs: number | undefined;
-  /** Whether blocks attend to an image. */
-  readonly image: boolean;
+/** Recognises a weight file by its tensors, whatever it is called; one of a pair of transformers by its path. */
+export function recognise(kind: WanKind, file: TensorFile): RecognisedFile {
+  const recognised = recogniseBy(recognisers(kind), [file]);
+  const { name } = recognised;
+  if (recognised.component !== 'transformer' || !kind.varies || name === wan21Transformer) {
+    return recognised;
+  }
+  const component = expertOfPath(file.file.name);
+  // A shard may not tell which model it is of.
+  if (component) return { ...recognised, component };
+  if (name !== a14bTransformer) return recognised;
+  const remedy = 'Put "high" or "low" into the name of the file or of its folder.';
+  return { name: `${name}: for high or for low noise`, component, remedy };
 }
 
 /** A shard may hold no more than the end of a block. */
@@ -124,7 +152,7 @@ const widths: readonly (readonly [RegExp, number])[] = [
 ];
 
 /** Wan's transformers; the widths tell them apart. */
-function wanTransformer(contents: Contents, own: OwnKinds): RecognisedFile | null {
+function wanTransformer(contents: Contents, own: WanKind): RecognisedFile | null {
   if (!contents.has(transformerBlock) && !contents.has(transformerEnds)) return null;
   const [width] = widths.flatMap(([name, axis]) => contents.shape(name)?.at(axis) ?? []);
   const patch = contents.shape(/^patch_embedding\.weight$/);
@@ -137,12 +165,12 @@ function wanTransformer(contents: Contents, own: OwnKinds): RecognisedFile | nul
   );
   const facts = { width, inputs, image };
   const name = transformerName(facts, vace);
-  return !vace && own.transformer(facts) ? { name, component: 'transformer' } : foreign(name);
+  return !vace && own.takes(facts) ? { name, component: 'transformer' } : foreign(name);
 }
 
 /** How messages name the transformers of the models with 14 billion parameters. */
-export const wan21Transformer = 'the transformer of Wan2.1-I2V-14B';
-export const a14bTransformer = 'a transformer of Wan2.2-I2V-A14B';
+const wan21Transformer = 'the transformer of Wan2.1-I2V-14B';
+const a14bTransformer = 'a transformer of Wan2.2-I2V-A14B';
 
 function transformerName({ width, inputs, image }: TransformerFacts, vace: string): string {
   if (width === 1536) return `the transformer of Wan2.1${vace}-1.3B`;
@@ -180,7 +208,7 @@ const flatVae =
 const projectionHeads = /^dynamic_feature_projection_heads\./;
 
 /** Wan's VAEs: three-dimensional kernels; the one of Wan2.1 has 16 latent channels. */
-function wanVae(contents: Contents, own: OwnKinds): RecognisedFile | null {
+function wanVae(contents: Contents, own: WanKind): RecognisedFile | null {
   const kernel = contents.shape(/^decoder\.(conv1|conv_in)\.weight$/);
   const latent =
     (kernel?.length === 5 ? kernel[1] : undefined) ??
@@ -199,7 +227,7 @@ function wanVae(contents: Contents, own: OwnKinds): RecognisedFile | null {
 }
 
 /** Tiny autoencoders: numbered layers; their first one tells which latents they are for. */
-function tinyDecoder(contents: Contents, own: OwnKinds): RecognisedFile | null {
+function tinyDecoder(contents: Contents, own: WanKind): RecognisedFile | null {
   if (!contents.has(/^decoder\.\d+\.conv\.\d+\.weight$/)) return null;
   const first = contents.shape(/^decoder\.[01]\.weight$/);
   if (first?.length !== 4) return null;
@@ -211,12 +239,14 @@ function tinyDecoder(contents: Contents, own: OwnKinds): RecognisedFile | null {
   return { name: `a tiny decoder of ${version}`, component: 'tiny_decoder' };
 }
 
-/**
- * In order: adapters, Wan's kinds, a file's own description, all others.
- *
- * @param others recognisers of the family's further parts
- */
-export function wanKinds(own: OwnKinds, others: readonly Recogniser[] = []): readonly Recogniser[] {
+/** The vision tower of CLIP, alone. */
+function clipVision({ has }: Contents): RecognisedFile | null {
+  if (!has(/^(vision_model\.)?embeddings\.class_embedding$/)) return null;
+  return { name: 'the image encoder of Wan2.1', component: 'image_encoder' };
+}
+
+/** In order: adapters, Wan's kinds, a file's own description, all others. */
+function recognisers(own: WanKind): readonly Recogniser[] {
   return [
     lora,
     wholeCheckpoint,
@@ -224,7 +254,7 @@ export function wanKinds(own: OwnKinds, others: readonly Recogniser[] = []): rea
     umt5,
     (contents) => wanVae(contents, own),
     (contents) => tinyDecoder(contents, own),
-    ...others,
+    ...(own.varies ? [clipVision] : []),
     namedByItself,
     byMark,
   ];

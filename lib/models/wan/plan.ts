@@ -1,6 +1,6 @@
 import type { KernelSetting, Precision } from '../../contract';
 import { type DeviceBytes, kernelSet, Refusal } from '../../gpu';
-import { type Compute, integerDots, type KernelChoice } from '../../gpu/kernels';
+import { integerDots, type KernelChoice } from '../../gpu/kernels';
 import { defaultChoice } from '../../gpu/kernels/variants';
 import { type ClipSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/plan';
@@ -9,7 +9,8 @@ import type { TensorShapes } from '../layers/tensors';
 import { maxPromptTokens } from '../umt5/config';
 import { countTextEncoder } from '../umt5/memory';
 import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
-import type { WanConfig } from './model';
+import { countImageEncoder, featureRows } from './image-encoder/image-encoder';
+import type { ModelConfig } from './model-config';
 import { tinyDecoderGraphs } from './tiny-decoder/network';
 import { tinyConfig, tinyWeights } from './tiny-decoder/weights';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
@@ -25,7 +26,8 @@ import {
 /**
  * What the memory is planned for. By default exact kernels of a usual device compute, for two of the longest prompts.
  */
-export interface WanPlanRequest extends Partial<Omit<DenoisePlanOptions, 'precision'>> {
+export interface WanPlanRequest
+  extends Partial<Omit<DenoisePlanOptions, 'precision' | 'given' | 'imageRows'>> {
   /** The size at which the model runs, and frames of a clip, 4n+1. */
   readonly native: ClipSize;
   /** What the runtime's attention kernel sustains; decides its chunk size. */
@@ -36,15 +38,7 @@ export interface WanPlanRequest extends Partial<Omit<DenoisePlanOptions, 'precis
   readonly guided?: boolean;
   /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
   readonly tinyDecoder?: TensorShapes;
-  /** Counts what an encoder of images takes beside the VAE's; there is none when absent. */
-  readonly countImageEncoder?: (
-    kernels: KernelChoice | null,
-    compute: Compute | null | undefined,
-  ) => Promise<DeviceBytes>;
 }
-
-/** What differs between families in a memory plan. */
-export type FamilyPlanOptions = Pick<WanPlanRequest, 'given' | 'imageRows' | 'countImageEncoder'>;
 
 /** What every device with WebGPU has. */
 const usualDevice = {
@@ -68,7 +62,7 @@ const usualFlopsPerSecond = 3e12;
  * @throws Refusal where kernels of our own are to compute and do not
  */
 export async function planWan(
-  config: WanConfig,
+  config: ModelConfig,
   precision: Precision,
   request: WanPlanRequest,
 ): Promise<MemoryPlanner> {
@@ -89,9 +83,12 @@ export async function planWan(
   const preferred = request.chunkTokens ?? usual;
   const { promptTokens = Array(request.guided === false ? 1 : 2).fill(maxPromptTokens) } = request;
   const { largestBuffer, compute } = request;
-  const options = { ...request, precision, promptTokens, kernels };
+  const { image_encoder: encoder, kind } = config;
+  // Of a clip's pictures the first frame alone is planned for.
+  const given = kind.pictures === 'frames' ? [0] : [];
+  const imageRows = encoder ? featureRows(encoder) : undefined;
+  const options = { ...request, precision, promptTokens, kernels, given, imageRows };
   const latent = { latentHeight: size.height, latentWidth: size.width };
-  const { given = [0] } = request;
   // Tokens of the largest chunk of the clip; as a bound it cuts alike.
   const cut = (most: number) => {
     const chunks = cutTokens(size.frames, perFrame, given.length, most);
@@ -121,7 +118,7 @@ export async function planWan(
       text: await countTextEncoder(config.text_encoder, precision, promptTokens, kernels, compute),
       image: larger(
         await measureEncoder(config.vae, latent, options),
-        await request.countImageEncoder?.(kernels, compute),
+        encoder ? await countImageEncoder(encoder, kernels, compute) : undefined,
       ),
       denoising: [first, ...smaller],
       decoding: tiny

@@ -1,7 +1,8 @@
 import type { Precision } from '../../contract';
 import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
-import { layerRecipe, packOf, tensorRecipes } from '../layers/recipes';
+import { layerRecipe, packOf, plainRecipe, tensorRecipes } from '../layers/recipes';
 import { shapeOfTensor } from '../layers/tensors';
+import { textEncoderRecipe } from '../umt5/install';
 import {
   decoderBlocks,
   encoderBlocks,
@@ -10,15 +11,51 @@ import {
   type VaeConfig,
   withDecoder,
 } from './config';
+import { type Expert, expertsOf } from './experts';
+import { imageEncoderTensors } from './image-encoder/image-encoder';
+import type { ModelConfig } from './model-config';
 import { isDecoding, transformerTensors, vaeTensors } from './tensors';
 import { blockLinears } from './transformer/network';
 import { allPhases, derived, type EncoderTaps, newestFirst, transposed } from './vae/weights';
 
-/** One pack per block: its linears in the wanted precision, then its vectors; one for all around. */
-export function transformerRecipe(
-  transformer: TransformerConfig,
+/** Components whose tensors are converted by the model's architecture. */
+export type ConvertedComponent = Expert | 'text_encoder' | 'vae' | 'image_encoder';
+
+/** Those that a model has. */
+export function convertedComponents(config: ModelConfig): readonly ConvertedComponent[] {
+  const image = config.image_encoder ? (['image_encoder'] as const) : [];
+  return [...expertsOf(config), 'text_encoder', 'vae', ...image];
+}
+
+/**
+ * How a component is kept in the store: every tensor that the loaders read, in the order in which they read them, so
+ * that a layer is one contiguous read. Tensors that no loader reads are left out.
+ *
+ * @param precision of the model; VAE and image encoder have none, and the text encoder at least 8 bits
+ * @param taps of the VAE's encoder
+ */
+export function componentRecipe(
+  component: ConvertedComponent,
+  config: ModelConfig,
   precision: Precision,
-): TensorRecipe[] {
+  taps: EncoderTaps = 3,
+): ComponentRecipe {
+  switch (component) {
+    case 'text_encoder':
+      return textEncoderRecipe(config.text_encoder, precision);
+    case 'vae':
+      return { component, tensors: vaeRecipe(config.vae, taps) };
+    case 'image_encoder': {
+      const shapes = config.image_encoder ? [...imageEncoderTensors(config.image_encoder)] : [];
+      return plainRecipe(component, new Map(shapes.map(([name, shape]) => [name, { shape }])));
+    }
+    default:
+      return { component, tensors: transformerRecipe(config.transformer, precision) };
+  }
+}
+
+/** One pack per block: its linears in the wanted precision, then its vectors; one for all around. */
+function transformerRecipe(transformer: TransformerConfig, precision: Precision): TensorRecipe[] {
   const shapes = transformerTensors(transformer);
   const recipe = tensorRecipes(shapes);
   const all: TensorRecipe[] = [];

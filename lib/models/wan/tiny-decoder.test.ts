@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { diskFolder, openGolden, goldens as root } from '../../weights/testing/files';
-import { nodeBackend } from '../wan22/testing/model';
+import { nodeBackend } from './testing/model';
 import { createTinyDecoder } from './tiny-decoder';
 import { decodeAll, openGoldens } from './vae/testing/goldens';
 

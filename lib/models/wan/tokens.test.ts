@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { latentFrame } from '../../pipeline/latents';
-import { readModelConfig } from '../wan22/config';
-import { realFolder } from '../wan22/testing/model';
+import { readModelConfig } from './model-config';
+import { realFolder } from './testing/model';
 import { chunkTokens, headRows, latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
 import { rotaryTables } from './transformer/network';
 

@@ -1,9 +1,9 @@
 /** The golden classifier, for tests that run in Node. */
 import { fileURLToPath } from 'node:url';
 import { readPng } from '../../parity/golden';
+import type { RgbaImage } from '../../pipeline/vision/squares';
 import { diskFolder } from '../../weights/testing/files';
 import { openSafetyChecker, type SafetyChecker } from '../checker';
-import type { RgbaImage } from '../preprocess';
 
 const root = fileURLToPath(new URL('../goldens/', import.meta.url));
 

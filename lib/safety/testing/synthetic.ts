@@ -1,29 +1,32 @@
 /** The default checker at its real size, with random weights, and what a check of a video takes. */
 import { elementCount } from '../../gpu';
+import { patchValues, type VisionTransformer, visionRows } from '../../graph';
 import { gaussianNoise } from '../../pipeline/noise';
+import { layOutSquares } from '../../pipeline/vision/squares';
 import { sampledFrames } from '../check';
 import { parseCheckerConfig } from '../config';
-import { layOutSquares } from '../preprocess';
 import type { VitNetwork } from '../vit';
-import { type Architecture, patchCount, patchValues, weightShapes } from '../weights';
+import { storedShapes } from '../weights';
 
 /** `Marqo/nsfw-image-detection-384` (timm's `vit_tiny_patch16_384`): 5.6 million parameters. */
-export const defaultArchitecture: Architecture = {
+export const defaultArchitecture: VisionTransformer = {
   imageSize: 384,
   patchSize: 16,
   channels: 192,
-  blocks: 12,
+  layers: 12,
   heads: 3,
   hidden: 768,
   epsilon: 1e-6,
+  patchBias: true,
+  preNorm: false,
 };
 
 /** Floating-point operations of one square, two per multiplication with its addition; norms are not counted. */
-export function squareFlops(vit: Architecture): number {
+export function squareFlops(vit: VisionTransformer): number {
   const { channels: d, hidden } = vit;
-  const tokens = 1 + patchCount(vit);
+  const tokens = visionRows(vit);
   const block = 2 * tokens * (4 * d * d + 2 * d * hidden) + 4 * tokens * tokens * d;
-  return 2 * patchCount(vit) * patchValues(vit) * d + vit.blocks * block + 4 * d;
+  return 2 * (tokens - 1) * patchValues(vit) * d + vit.layers * block + 4 * d;
 }
 
 /** What the default checker takes for a video of a size. */
@@ -56,7 +59,7 @@ export function syntheticNetwork(): VitNetwork {
       label_names: ['NSFW', 'SFW'],
     },
   });
-  const shapes = [...weightShapes(defaultArchitecture)];
+  const shapes = [...storedShapes('timm', defaultArchitecture)];
   return {
     config,
     vit: defaultArchitecture,

@@ -10,7 +10,9 @@ export { diskFolder } from '../../cli/disk-folder';
 export { f32, safetensorsBytes, safetensorsFrom, type TestTensor } from './bytes';
 
 /** Folder of the reference data, with a slash at its end. */
-export const goldens = fileURLToPath(new URL('../../models/wan22/goldens/', import.meta.url));
+export const goldens = fileURLToPath(
+  new URL('../../models/wan/goldens/tiny-wan22-ti2v/', import.meta.url),
+);
 
 /** A small file of `torch.save`: `lib/finishing/goldens`. */
 export const compactFile = fileURLToPath(

@@ -6,7 +6,9 @@ import { testWorker } from '../../testing/jobs';
 import type { Answered } from '../../testing/requests';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../testing/server';
 
-const goldens = fileURLToPath(new URL('../../../lib/models/wan22/goldens/', import.meta.url));
+const goldens = fileURLToPath(
+  new URL('../../../lib/models/wan/goldens/tiny-wan22-ti2v/', import.meta.url),
+);
 
 /** A real picture and a real adapter. */
 export const imageFile = `${goldens}image.png`;

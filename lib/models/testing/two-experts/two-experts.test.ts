@@ -5,7 +5,7 @@ import { libraryTests, modelOf } from '../../../library/testing/library';
 import type { NamedTensors, VideoModel } from '../../../pipeline/model';
 import { blobFile, openSafetensors } from '../../../weights';
 import { modelFamilies } from '../..';
-import { nodeBackend, tinyFolder } from '../../wan22/testing/model';
+import { nodeBackend, tinyFolder } from '../../wan/testing/model';
 import { image, memoryStorage, shortRun } from '../short-run';
 import { twoExpertsFamily } from './family';
 import { repository, twoExpertsFiles, twoExpertsLora, twoExpertsManifest } from './files';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { blobFile, readGgufHeader } from '../../../weights';
 import { goldens } from '../../../weights/testing/files';
 import { type GgufTestValue, ggufHeader, list, text, u32 } from '../../../weights/testing/gguf';
-import { tinyFolder } from '../../wan22/testing/model';
+import { tinyFolder } from '../../wan/testing/model';
 
 /** Pieces with their scores, by id. */
 type Vocabulary = readonly (readonly [piece: string, score: number])[];

@@ -9,7 +9,7 @@ import { modesOf } from '../../../gpu/kernels/variants';
 import type { LatentSize } from '../../../pipeline/latents';
 import { maxPromptTokens } from '../../umt5/config';
 import { passFlops } from '../flops';
-import type { WanConfig } from '../model';
+import type { ModelConfig } from '../model-config';
 import { tokensPerFrame } from '../tokens';
 import {
   clipOfTokens,
@@ -71,7 +71,7 @@ const longest = 150;
  */
 export async function measureSpeed(
   open: () => Promise<Backend>,
-  model: { readonly id: string; readonly config: WanConfig },
+  model: { readonly id: string; readonly config: ModelConfig },
   options: SpeedOptions,
   onReport: (report: SpeedReport) => void,
 ): Promise<SpeedReport> {
@@ -220,7 +220,7 @@ async function measureNetwork(run: Run, measurement: Measured, network: Network)
 const tokensOf = ({ options, slow }: Run) => options.tokens ?? (slow ? 64 : 4096);
 
 /** Operations of a pass over so many blocks. */
-function blockFlops({ transformer }: WanConfig, size: LatentSize, blocks: number): number {
+function blockFlops({ transformer }: ModelConfig, size: LatentSize, blocks: number): number {
   const tokens = size.frames * tokensPerFrame(transformer, size);
   return passFlops({ ...transformer, num_layers: blocks }, tokens, maxPromptTokens);
 }

@@ -3,7 +3,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { maxPromptTokens } from '../../umt5/config';
 import { measureChunkTokens } from '../chunk-size';
 import type { TransformerConfig } from '../config';
-import type { WanConfig } from '../model';
+import type { ModelConfig } from '../model-config';
 import { transformerTensors, vaeTensors } from '../tensors';
 import { createTinyDecoder } from '../tiny-decoder';
 import { publishedTinyDecoder } from '../tiny-decoder/published';
@@ -40,7 +40,7 @@ export interface SyntheticNetwork {
  */
 export async function openBlock(
   backend: Backend,
-  config: WanConfig,
+  config: ModelConfig,
   size: LatentSize,
 ): Promise<SyntheticNetwork> {
   const transformer = { ...config.transformer, num_layers: 1 };
@@ -90,7 +90,7 @@ export async function openBlock(
 }
 
 /** Tensors and graphs of the published tiny decoder, or of the VAE's own. */
-function decoderOf(config: WanConfig, decoder: Decoder, { height, width }: LatentSize) {
+function decoderOf(config: ModelConfig, decoder: Decoder, { height, width }: LatentSize) {
   const size = { latentHeight: height, latentWidth: width };
   const tiny = publishedTinyDecoder(config);
   return decoder === 'tiny'
@@ -99,14 +99,14 @@ function decoderOf(config: WanConfig, decoder: Decoder, { height, width }: Laten
 }
 
 /** Operations of a decoder for so many latent frames. */
-export function decoderFlops(config: WanConfig, decoder: Decoder, size: LatentSize): number {
+export function decoderFlops(config: ModelConfig, decoder: Decoder, size: LatentSize): number {
   return decodeCost(decoderOf(config, decoder, size).graphs, size.frames).flops;
 }
 
 /** @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device */
 export async function openDecoder(
   backend: Backend,
-  config: WanConfig,
+  config: ModelConfig,
   decoder: Decoder,
   latents: LatentSize,
 ): Promise<SyntheticNetwork> {
@@ -131,7 +131,7 @@ export async function openDecoder(
 /** Passes of one block, and the tiny decoder, as often as a video has them; both have run once. */
 export async function openVideo(
   backend: Backend,
-  config: WanConfig,
+  config: ModelConfig,
   latents: LatentSize,
   passes: number,
 ): Promise<SyntheticNetwork> {

@@ -3,11 +3,11 @@
 import { expect, test } from 'vitest';
 import { createBackend } from '../../../gpu';
 import { httpFolder } from '../../../weights';
-import { readModelConfig } from '../../wan22/config';
+import { readModelConfig } from '../model-config';
 import { measureSpeed } from '.';
 import { operators } from './operators';
 
-const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
+const folder = httpFolder(new URL('/lib/models/wan/goldens/tiny-wan22-ti2v/model/', location.href));
 const tiny = { id: 'tiny', config: await readModelConfig(folder) };
 
 test('on the same operands kernels give the runtime’s numbers, no faster than their arithmetic', {

@@ -2,7 +2,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { maxPromptTokens } from '../../umt5/config';
 import { transformerDim } from '../config';
 import { passFlops } from '../flops';
-import type { WanConfig } from '../model';
+import type { ModelConfig } from '../model-config';
 import { tokensPerFrame } from '../tokens';
 import { decoderFlops, nativeFrame } from './networks';
 import type { Measured, SpeedLine } from './report';
@@ -31,7 +31,7 @@ export interface Projector {
  * @returns null where its linears or its attention were not measured
  */
 export function projectorOf(
-  config: WanConfig,
+  config: ModelConfig,
   lines: readonly SpeedLine[],
   mode: SpeedLine['mode'],
 ): Projector | null {
@@ -58,7 +58,7 @@ export function projectorOf(
 }
 
 /** The projections of all modes of which something was measured. */
-export function project(config: WanConfig, lines: readonly SpeedLine[]): Projection[] {
+export function project(config: ModelConfig, lines: readonly SpeedLine[]): Projection[] {
   const modes = ['exact', 'fast', 'matrix', 'runtime'] as const;
   return modes.flatMap((mode) => {
     const projector = projectorOf(config, lines, mode);

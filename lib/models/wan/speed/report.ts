@@ -4,7 +4,7 @@ import type { KernelMode } from '../../../gpu/kernels';
 import type { Peak } from '../../../gpu/kernels/peak-rate';
 import type { Timing } from '../../../gpu/kernels/time';
 import type { TuningResult } from '../../../gpu/kernels/tune';
-import type { WanConfig } from '../model';
+import type { ModelConfig } from '../model-config';
 import type { Projection } from './projection';
 
 /** What gives lines: operators, and networks with random weights. */
@@ -88,7 +88,7 @@ export interface SpeedOptions {
 /** What a measurement has at hand. */
 export interface Run {
   readonly backend: Backend;
-  readonly config: WanConfig;
+  readonly config: ModelConfig;
   readonly options: SpeedOptions;
   readonly rounds: number;
   /** Whether the CPU computes, or emulates a GPU. */

@@ -1,10 +1,10 @@
 import { expect, test, vi } from 'vitest';
 import { elementCount } from '../../../gpu';
 import type { TuningResult } from '../../../gpu/kernels/tune';
-import { readModelConfig } from '../../wan22/config';
-import { nodeBackend, realFolder, tinyFolder } from '../../wan22/testing/model';
 import { passFlops } from '../flops';
+import { readModelConfig } from '../model-config';
 import { transformerTensors } from '../tensors';
+import { nodeBackend, realFolder, tinyFolder } from '../testing/model';
 import { publishedTinyDecoder } from '../tiny-decoder/published';
 import { measureSpeed, type SpeedLine, type SpeedReport } from '.';
 import { clipOfTokens, decoderFlops } from './networks';

@@ -12,12 +12,12 @@ import {
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
 import type { LoraBranch } from '../../layers/lora';
-import { readModelConfig } from '../../wan22/config';
-import { denoiseTokens, tokenRequest } from '../../wan22/testing/denoise';
-import { realFolder } from '../../wan22/testing/model';
 import type { TransformerConfig } from '../config';
+import { readModelConfig } from '../model-config';
 import { syntheticCheckpoint } from '../speed/synthetic';
 import { transformerTensors } from '../tensors';
+import { denoiseTokens, tokenRequest } from '../testing/denoise';
+import { realFolder } from '../testing/model';
 import { tokensOf } from './clip';
 import { clipGraphs, sizesOf } from './graphs';
 import { blockLinears } from './network';

@@ -3,13 +3,13 @@ import { afterAll, expect, test } from 'vitest';
 import { relativeRms } from '../../../gpu';
 import { openCheckpoint, openSafetensors } from '../../../weights';
 import { diskFile, diskFolder, goldens } from '../../../weights/testing/files';
-import { readVideoConfig } from '../../wan14b/config';
-import { nodeBackend, tinyFolder } from '../../wan22/testing/model';
+import { readVideoConfig } from '../model-config';
+import { nodeBackend, tinyFolder } from '../testing/model';
 import { encodeClip, encodeFirstFrame } from './encoder';
 import { openGoldens, videoFrames } from './testing/goldens';
 
 const model = diskFolder(
-  fileURLToPath(new URL('../../wan14b/goldens/tiny-wan22-a14b/model/', import.meta.url)),
+  fileURLToPath(new URL('../../wan/goldens/tiny-wan22-a14b/model/', import.meta.url)),
 );
 const backend = nodeBackend();
 afterAll(() => backend.dispose());

@@ -24,7 +24,7 @@ import {
   videoFrames,
 } from './testing/goldens';
 
-const root = new URL('/lib/models/wan22/goldens/', location.href);
+const root = new URL('/lib/models/wan/goldens/tiny-wan22-ti2v/', location.href);
 
 /** A small tile compiles fast; geometry is no part of the results. */
 const convolution = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };

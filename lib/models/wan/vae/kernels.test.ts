@@ -5,9 +5,9 @@ import { type Dispatch, hash, type KernelMode, type Storage } from '../../../gpu
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
 import type { Graph } from '../../../graph';
-import { readModelConfig } from '../../wan22/config';
-import { realFolder } from '../../wan22/testing/model';
 import type { VaeConfig } from '../config';
+import { readModelConfig } from '../model-config';
+import { realFolder } from '../testing/model';
 import { decoderGraphs } from './decoder';
 import { compileImages, imageKernels, matchesOf } from './images';
 import { kernelWeightSizes } from './kernel-weights';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nodeBackend } from '../../wan22/testing/model';
+import { nodeBackend } from '../testing/model';
 import { oddImageErrors } from './testing/odd-images';
 
 test('vectors of WebAssembly compute images as the runtime does, without fused products', async () => {

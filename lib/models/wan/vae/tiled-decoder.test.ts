@@ -5,7 +5,7 @@ import type { Tiling } from '../../../pipeline/memory/plan';
 import type { TileProgress } from '../../../pipeline/model';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
-import { nodeBackend } from '../../wan22/testing/model';
+import { nodeBackend } from '../testing/model';
 import { createTiledVaeDecoder, createVaeDecoder, exactOverlap, tiledClipBytes } from './';
 import { clipOf, collect, latentsOf, openGoldens } from './testing/goldens';
 

@@ -10,7 +10,7 @@ import {
 } from './';
 import { clipOf, collect, type Goldens, latentsOf, openGoldens, ownBytes } from './testing/goldens';
 
-const root = new URL('/lib/models/wan22/goldens/', location.href);
+const root = new URL('/lib/models/wan/goldens/tiny-wan22-ti2v/', location.href);
 
 describe('the VAE on WebGPU', { tags: ['full'] }, () => {
   let backend: Backend;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
-import { nodeBackend } from '../../wan22/testing/model';
+import { nodeBackend } from '../testing/model';
 import { createVaeDecoder, encodeFirstFrame } from './';
 import { collect, latentsOf, openGoldens } from './testing/goldens';
 

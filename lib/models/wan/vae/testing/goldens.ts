@@ -4,7 +4,7 @@ import type { Backend } from '../../../../gpu';
 import { readPicture } from '../../../../parity/golden';
 import { joinLatents, splitLatents } from '../../../../pipeline/latents';
 import { type ModelFolder, openCheckpoint, openSafetensors } from '../../../../weights';
-import { readModelConfig } from '../../../wan22/config';
+import { readModelConfig } from '../../model-config';
 import type { ClipDecoder } from '../decoder';
 import type { PlanarImage } from '../encoder';
 

@@ -1,2 +1,0 @@
-export { type WeightComponent, weightComponents } from './expected';
-export { locateComponent, openComponent, recognise } from './recognise';
