@@ -1,6 +1,7 @@
 import { mostPages } from '../../wasm/assembler';
 import { cannotHold } from '../faults';
 import type { Category } from '../ledger';
+import { groupSize } from './kernels';
 import { controlBytes, mayShare } from './threads';
 
 const pageBytes = 65_536;
@@ -27,8 +28,15 @@ export class SimdHeap {
   readonly #free = new Map<string, Block[]>();
   #end = controlBytes;
 
+  /** For a group of columns. */
+  readonly zeros: Block;
+  readonly ones: Block;
+
   /** @param take accounts for bytes before they are taken, and throws where there is no room */
-  constructor(readonly take: (category: Category, bytes: number) => void) {}
+  constructor(readonly take: (category: Category, bytes: number) => void) {
+    this.zeros = this.put(new Float32Array(groupSize));
+    this.ones = this.put(new Float32Array(groupSize).fill(1));
+  }
 
   /** The memory as numbers; it is another array when memory has grown. */
   get floats(): Float32Array {

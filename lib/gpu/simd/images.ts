@@ -15,8 +15,9 @@ import {
 import { type ImageExecutor, scheduleOf } from '../images';
 import type { Category } from '../ledger';
 import { handleMessages } from '../messages';
+import { attend } from './attention';
 import { type Block, SimdHeap } from './heap';
-import { channelFilter, groupSize, type ProductName, product } from './kernels';
+import { channelFilter, fill, groupSize, type ProductName, product } from './kernels';
 import { norm } from './row-kernels';
 import { type Job, SimdThreads } from './threads';
 
@@ -94,10 +95,8 @@ export class SimdImages implements ImageExecutor {
   /** Images of a graph that is being computed. */
   readonly #images = new Map<Value, Image>();
   readonly #releases: (() => void)[] = [];
-  /** Addresses of runs, zeros that are added where nothing is, and factors of sums. */
+  /** Addresses of runs. */
   readonly #segments: Block;
-  readonly #zeros: Block;
-  readonly #ones: Block;
 
   private constructor(
     take: Take,
@@ -106,8 +105,6 @@ export class SimdImages implements ImageExecutor {
     this.#heap = new SimdHeap((category, bytes) => this.#releases.push(take(category, bytes)));
     this.#threads = new SimdThreads(this.#heap);
     this.#segments = this.#heap.allocate(4 * 27);
-    this.#zeros = this.#heap.allocate(4 * groupSize);
-    this.#ones = this.#heap.put(new Float32Array(groupSize).fill(1));
   }
 
   /**
@@ -173,7 +170,7 @@ export class SimdImages implements ImageExecutor {
     const { filters, shortcut, gamma } = this.#weights.get(weightsKey(match)) ?? missing('weights');
     const y = this.#of(match.value);
     const x = this.#of(match.x);
-    const normed = gamma && this.#normed(x, gamma, layer.inputs);
+    const normed = gamma && this.#normed('rmsNormSilu', x, gamma, layer.inputs);
     const frames = layer.taps > 1 ? this.#remember(match, normed ?? x) : [normed ?? x];
     const side = residual && this.#of(residual.side);
     const limits = limitsOf(match);
@@ -221,12 +218,12 @@ export class SimdImages implements ImageExecutor {
       bias: bias.at,
       output: [y.first, y.row],
       outputStep: y.step,
-      side: side ? [side.first, side.row] : this.#zeros.at,
+      side: side ? [side.first, side.row] : this.#heap.zeros.at,
       sideStep: side?.step ?? 0,
       sideGroup: side ? 4 * groupSize : 0,
       rows: y.width,
       ...limits,
-      factors: this.#ones.at,
+      factors: this.#heap.ones.at,
       factorStep: 0,
     };
     this.#threads.run(`product ${step}`, () => product(step), job, y.height);
@@ -249,8 +246,8 @@ export class SimdImages implements ImageExecutor {
     this.#threads.run(`filter ${x.step}`, () => channelFilter(x.step), job, y.height);
   }
 
-  /** An image behind norm and SiLU. */
-  #normed(x: Image, gamma: Block, channels: number): Image {
+  /** An image behind an RMS norm, and SiLU. */
+  #normed(kind: 'rmsNorm' | 'rmsNormSilu', x: Image, gamma: Block, channels: number): Image {
     const y = this.#image(x.height, x.width, x.step / 4);
     const job = {
       x: [x.first, x.row],
@@ -262,7 +259,7 @@ export class SimdImages implements ImageExecutor {
       share: 1 / channels,
       epsilon: 1e-24,
     } as const;
-    this.#threads.run('norm', () => norm('rmsNormSilu'), job, x.height);
+    this.#threads.run(kind, () => norm(kind), job, x.height);
     return y;
   }
 
@@ -310,56 +307,25 @@ export class SimdImages implements ImageExecutor {
 
   /** `x + W·softmax(q·kᵀ/√C)·v`: products of matrices are convolutions of single pixels. */
   #attend(match: AttentionMatch): void {
-    const heap = this.#heap;
     const { filters, gamma } = this.#weights.get(weightsKey(match)) ?? missing('weights');
     const [x, y] = [this.#of(match.x), this.#of(match.value)];
     const { height, width, channels } = imageSize(match.x);
-    const pixels = height * width;
-    const normed = this.#rowsOf(x, channels, gamma ?? missing('gamma'));
-    const projected = [0, 1, 2].map((index) => {
-      const image = this.#image(1, pixels, fill(channels));
+    const count = height * width;
+    const normed = this.#normed('rmsNorm', x, gamma ?? missing('gamma'), channels);
+    /** Pixels without a border between rows. */
+    const flat = () => {
+      const image = this.#image(1, count, fill(channels));
+      return { ...image, height, width, row: width * image.step, count };
+    };
+    const [queries, keys, values, attended] = [flat(), flat(), flat(), flat()];
+    for (const [index, image] of [queries, keys, values].entries()) {
       this.#rows(sourceOf([normed], 1, 0, 0, 1), at(filters, index), image, null);
-      return image;
-    });
-    const [q, k, v] = projected as [Image, Image, Image];
-    const rows = fill(pixels);
-    const scores = this.#image(1, pixels, rows);
-    const keys = this.#filtersOf(rows, fill(channels), (row, c) =>
-      row < pixels ? [k, row, c] : null,
-    );
-    this.#rows(sourceOf([q], 1, 0, 0, 1), keys, scores, null);
-    softmax(heap.floats, scores, pixels, 1 / Math.sqrt(channels));
-    const values = this.#filtersOf(fill(channels), rows, (c, row) =>
-      row < pixels ? [v, row, c] : null,
-    );
-    const attended = this.#image(1, pixels, fill(channels));
-    this.#rows(sourceOf([scores], 1, 0, 0, 1), values, attended, null);
-    // Back into rows of the image.
-    const image = this.#image(height, width, fill(channels));
-    const { floats } = heap;
-    for (let line = 0; line < height; line++) {
-      const from = placeOf(attended, line * width);
-      floats.copyWithin(placeOf(image, line * width), from, from + (width * attended.step) / 4);
     }
-    this.#rows(sourceOf([image], 1, 0, 0, 1), at(filters, 3), y, x);
-    for (const block of [normed, ...projected, scores, attended, image]) heap.release(block);
-    for (const { weights, bias } of [keys, values])
-      for (const b of [weights, bias]) heap.release(b);
-  }
-
-  /** Values of an image as filters of products. */
-  #filtersOf(
-    filters: number,
-    values: number,
-    find: (filter: number, value: number) => readonly [Image, number, number] | null,
-  ): Filters {
-    const { floats } = this.#heap;
-    return this.#pack(filters, values, (filter, value) => {
-      const found = find(filter, value);
-      if (!found) return 0;
-      const [image, row, c] = found;
-      return floats[placeOf(image, row) + c] as number;
-    });
+    const [headSize, scale] = [fill(channels), 1 / Math.sqrt(channels)];
+    const of = { queries, keys, values, output: attended.first, heads: 1, headSize, scale };
+    attend(this.#heap, this.#threads, of);
+    this.#rows(sourceOf([attended], 1, 0, 0, 1), at(filters, 3), y, x);
+    for (const block of [normed, queries, keys, values, attended]) this.#heap.release(block);
   }
 
   /**
@@ -497,23 +463,6 @@ export class SimdImages implements ImageExecutor {
     return data;
   }
 
-  /** `x / max(‖x‖₂, 1e-12) · √C · γ` of the pixels of an image, one after another. */
-  #rowsOf(x: Image, channels: number, gamma: Block): Image {
-    const y = this.#image(1, x.height * x.width, x.step / 4);
-    const { floats } = this.#heap;
-    for (let pixel = 0; pixel < x.height * x.width; pixel++) {
-      const [from, to] = [placeOf(x, pixel), placeOf(y, pixel)];
-      let squares = 0;
-      for (let c = 0; c < channels; c++) squares += (floats[from + c] as number) ** 2;
-      const scale = 1 / Math.sqrt(squares / channels + 1e-24);
-      for (let c = 0; c < channels; c++) {
-        floats[to + c] =
-          (floats[from + c] as number) * scale * (floats[gamma.at / 4 + c] as number);
-      }
-    }
-    return y;
-  }
-
   reset(): void {
     for (const name of this.#past.keys()) this.#forget(name, 0);
     // Of a graph that was left half computed.
@@ -538,9 +487,6 @@ function limitsOf(match: ConvolutionMatch | null) {
 /** The weight of a value in a filter. */
 type Weight = (filter: number, value: number) => number;
 
-/** Channels in whole groups. */
-const fill = (channels: number) => groupSize * Math.ceil(channels / groupSize);
-
 /** Where a pixel begins, in numbers; pixels count row by row. */
 function placeOf({ first, row, step, width }: Image, pixel: number): number {
   return (first + Math.floor(pixel / width) * row + (pixel % width) * step) / 4;
@@ -559,23 +505,6 @@ function sourceOf(
     Array.from({ length: width }, (_, y) => first + (top + y) * row + left * step),
   );
   return { starts, length: (width * step) / 4, step: stride * step, row: stride * row };
-}
-
-/** `softmax(scale·x)` of rows of so many values. */
-function softmax(floats: Float32Array, scores: Image, rows: number, scale: number): void {
-  for (let row = 0; row < rows; row++) {
-    const start = placeOf(scores, row);
-    const values = floats.subarray(start, start + rows);
-    let largest = Number.NEGATIVE_INFINITY;
-    for (const value of values) largest = Math.max(largest, value);
-    let sum = 0;
-    for (const [i, value] of values.entries()) {
-      const power = Math.exp(scale * (value - largest));
-      values[i] = power;
-      sum += power;
-    }
-    for (const [i, value] of values.entries()) values[i] = value / sum;
-  }
 }
 
 function missing(name: string): never {

@@ -22,6 +22,9 @@ import type { KernelSource } from './threads';
 /** Filters that a tile computes together: two vectors. Channels of images are multiples of it. */
 export const groupSize = 8;
 
+/** Columns, or rows, in whole groups. */
+export const fill = (count: number) => groupSize * Math.ceil(count / groupSize);
+
 /** Pixels of tiles. Larger ones would need more than the 16 registers of x86. */
 const tilesOf = { fused: [6, 4, 2, 1], plain: [4, 2, 1] } as const;
 

@@ -2,11 +2,9 @@ import { at } from '../../contract';
 import {
   access,
   type Code,
-  call,
   doWhile,
   extractLane,
   type FunctionSource,
-  f32,
   i32,
   op,
   shuffle,
@@ -14,7 +12,7 @@ import {
   type ValueType,
   type Variable,
 } from '../../wasm/assembler';
-import { type Four, groupSize, multiplyAdd, next, product } from './kernels';
+import { type Four, multiplyAdd, next } from './kernels';
 import type { KernelSource } from './threads';
 
 /*
@@ -127,7 +125,7 @@ export function norm(name: 'layerNorm' | 'rmsNorm' | 'rmsNormSilu'): KernelSourc
 }
 
 /** Softmax of each row, in its place. */
-function softmax(): FunctionSource {
+export function softmax(): FunctionSource {
   return {
     name: 'softmax',
     parameters: ['i32', 'i32', 'i32'],
@@ -250,91 +248,4 @@ export function columns(): KernelSource<'x' | 'step' | 'y' | 'rows'> {
     },
   };
   return { functions: [source], names: ['x', 'step', 'y', 'rows'] };
-}
-
-/** Queries that an attention computes together: their logits stay in the cache. */
-export const queryTile = 48;
-
-/** Sizes that an attention is made for. */
-export interface AttentionShape {
-  /** Bytes from a row of queries to the next, as of the results. */
-  readonly step: number;
-  readonly headSize: number;
-  /** Keys, filled up to whole groups. */
-  readonly keys: number;
-}
-
-const attentionNames = [
-  /** The address of a zero. */
-  'zero',
-  'queries',
-  /** Of each head, as filters. */
-  'keys',
-  'values',
-  'output',
-  /** Rows of queries, and tiles of them. */
-  'count',
-  'tiles',
-  /** What is added to logits before they are scaled: a number for each key; and the scale. */
-  'bias',
-  'scales',
-  /** What is added then: rows of each head, or none where both steps are 0. */
-  'side',
-  'sideStep',
-  'sideGroup',
-  /** Zeros and ones for a group, and a tile of logits for each thread. */
-  'zeros',
-  'ones',
-  'logits',
-  'index',
-  'thread',
-] as const;
-export type AttentionName = (typeof attentionNames)[number];
-
-/** `softmax(scale·(q·kᵀ + bias) + side)·v` of a tile of queries and a head. */
-export function attention({ step, headSize, keys }: AttentionShape): KernelSource<AttentionName> {
-  const logitStep = 4 * keys;
-  const first = product(step).functions;
-  const second = product(logitStep, first.length).functions;
-  const exponentials = first.length + second.length;
-  const source: FunctionSource = {
-    name: 'attention',
-    parameters: attentionNames.map(() => 'i32'),
-    body: (parameters, local) => {
-      const get = (name: AttentionName) => at(parameters, attentionNames.indexOf(name)).get;
-      const times = (a: Code, by: number | Code) =>
-        op('i32.mul', a, typeof by === 'number' ? i32(by) : by);
-      const sum = (...of: [Code, ...Code[]]) => of.reduce((a, b) => op('i32.add', a, b));
-      const [head, row, rows, logits] = [0, 1, 2, 3].map(() => local('i32')) as Four;
-      const place = local('i32');
-      const left = op('i32.sub', get('count'), row.get);
-      const [none, all] = [f32(Number.NEGATIVE_INFINITY), f32(Number.POSITIVE_INFINITY)];
-      const ofHead = times(head.get, 4 * keys * headSize);
-      const sideRow = sum(times(head.get, get('count')), row.get);
-      return [
-        head.set(op('i32.div_u', get('index'), get('tiles'))),
-        row.set(times(op('i32.sub', get('index'), times(head.get, get('tiles'))), queryTile)),
-        rows.set(op('select', i32(queryTile), left, op('i32.lt_u', i32(queryTile), left))),
-        logits.set(sum(get('logits'), times(get('thread'), queryTile * logitStep))),
-        place.set(sum(times(row.get, step), times(head.get, 4 * headSize))),
-        call(
-          first.length - 1,
-          ...[get('zero'), i32(1), i32(headSize / 4), sum(get('queries'), place.get)],
-          ...[sum(get('keys'), ofHead), i32(4 * groupSize * headSize), i32(keys / groupSize)],
-          ...[get('bias'), logits.get, i32(logitStep)],
-          ...[sum(get('side'), times(sideRow, get('sideStep'))), get('sideStep')],
-          ...[get('sideGroup'), rows.get, none, all, get('scales'), i32(0)],
-        ),
-        call(exponentials, logits.get, rows.get, i32(keys / 4)),
-        call(
-          exponentials - 1,
-          ...[get('zero'), i32(1), i32(keys / 4), logits.get],
-          ...[sum(get('values'), ofHead), i32(4 * groupSize * keys), i32(headSize / groupSize)],
-          ...[get('zeros'), sum(get('output'), place.get), i32(step)],
-          ...[get('zeros'), i32(0), i32(0), rows.get, none, all, get('ones'), i32(0)],
-        ),
-      ];
-    },
-  };
-  return { functions: [...first, ...second, softmax(), source], names: attentionNames };
 }

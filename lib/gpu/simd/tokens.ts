@@ -20,18 +20,10 @@ import {
   tokensOfChunks,
 } from '../executor';
 import { handleMessages } from '../messages';
+import { attend, type Rows as HeapRows } from './attention';
 import { type Block, SimdHeap } from './heap';
-import { groupSize, type ProductName, product } from './kernels';
-import {
-  type AttentionShape,
-  attention,
-  columns as columnsKernel,
-  filters,
-  gelu,
-  norm,
-  queryTile,
-  rotary,
-} from './row-kernels';
+import { fill, groupSize, type ProductName, product } from './kernels';
+import { filters, gelu, norm, rotary } from './row-kernels';
 import { type Job, SimdThreads } from './threads';
 
 /** Rows that a thread computes together: they stay in the cache while all columns are computed. */
@@ -42,17 +34,10 @@ const weightTile = 2 ** 20;
 const mostKept = 2 ** 26;
 /** Between two turns of the event loop, in milliseconds: a cancellation may come in. */
 const turnMs = 50;
-/** Logit of what is no key. */
-const noKey = -1e30;
 
 /** Rows of f32 in the heap, each filled up with zeros to whole groups. */
-interface Rows {
-  /** Address of the first row. */
-  readonly first: number;
-  readonly count: number;
+interface Rows extends HeapRows {
   readonly columns: number;
-  /** Bytes from a row to the next. */
-  readonly step: number;
 }
 
 /** Rows of anything that lies in the heap. */
@@ -61,7 +46,7 @@ type Place = Pick<Rows, 'first' | 'step'>;
 /** What follows a product; addresses of a number for each column. */
 interface Epilogue {
   /** What is added to sums, and what they are multiplied by. */
-  readonly bias?: number | undefined;
+  readonly bias: number;
   readonly factors?: number | undefined;
   /** What is added then. */
   readonly side?: Place | undefined;
@@ -76,9 +61,6 @@ interface CompiledPass {
   readonly last: ReadonlyMap<Match, readonly Value[]>;
 }
 
-/** Columns filled up to whole groups. */
-const fill = (columns: number) => groupSize * Math.ceil(columns / groupSize);
-
 /** Computes graphs of tokens on the CPU by vectors of WebAssembly. */
 export class SimdTokens implements Executor {
   readonly heap: SimdHeap;
@@ -86,8 +68,6 @@ export class SimdTokens implements Executor {
   readonly #passes = new Map<Graph, readonly CompiledPass[]>();
   readonly #packed = new Map<DeviceTensor, Map<number, PackedTile>>();
   readonly #releases: (() => void)[] = [];
-  #zeros: Block;
-  readonly ones: Block;
   #keptBytes = 0;
 
   /** @throws Refusal for what these kernels do not compute */
@@ -99,8 +79,6 @@ export class SimdTokens implements Executor {
     for (const graph of graphs) this.#passesOf(graph);
     this.heap = new SimdHeap((category, bytes) => this.#releases.push(simd.take(category, bytes)));
     this.threads = new SimdThreads(this.heap);
-    this.#zeros = this.heap.put(new Float32Array(groupSize));
-    this.ones = this.heap.put(new Float32Array(groupSize).fill(1));
   }
 
   async run(
@@ -150,12 +128,6 @@ export class SimdTokens implements Executor {
     return compiled;
   }
 
-  /** The address of so many zeros, and of more. */
-  zeros(count: number): number {
-    if (this.#zeros.bytes < 4 * count) this.#zeros = this.heap.put(new Float32Array(count));
-    return this.#zeros.at;
-  }
-
   /**
    * `y = (x·W + bias) ⊙ factors + side`, with groups of columns side by side. Threads share the rows, or the columns of
    * few rows.
@@ -172,29 +144,29 @@ export class SimdTokens implements Executor {
     { bias, factors, side }: Epilogue,
   ): void {
     const group = 4 * groupSize;
-    const zeros = this.zeros(groupSize * groups);
+    const { zeros, ones } = this.heap;
     const rowParts = Math.ceil(x.count / rowTile);
     const groupTile = rowParts > 1 ? groups : Math.ceil(groups / (4 * this.threads.count));
     const [rowStep, groupStep] = rowParts > 1 ? [rowTile, 0] : [0, groupTile * group];
     const shift = ({ first, step }: Place) => [first, rowStep * step + groupStep] as const;
     const job: Job<ProductName> = {
-      segments: zeros,
+      segments: zeros.at,
       count: 1,
       length: length / 4,
       offset: [x.first, rowStep * x.step],
       weights: [weights, groupStep * length],
       weightStep: group * length,
       groups: rowParts > 1 ? groups : [groupTile, groups],
-      bias: [bias ?? zeros, groupStep],
+      bias: [bias, groupStep],
       output: shift(y),
       outputStep: y.step,
-      side: side ? shift(side) : zeros,
+      side: side ? shift(side) : zeros.at,
       sideStep: side?.step ?? 0,
       sideGroup: side ? group : 0,
       rows: rowParts > 1 ? [rowTile, x.count] : x.count,
       floor: Number.NEGATIVE_INFINITY,
       ceiling: Number.POSITIVE_INFINITY,
-      factors: factors === undefined ? this.ones.at : [factors, groupStep],
+      factors: factors === undefined ? ones.at : [factors, groupStep],
       factorStep: factors === undefined ? 0 : group,
     };
     const parts = rowParts > 1 ? rowParts : Math.ceil(groups / groupTile);
@@ -395,7 +367,9 @@ class Run {
     const { layer } = call;
     const { name, inFeatures: k, outFeatures: n, bits, bias, lora } = layer;
     const x = this.#at(operandOf(linear, 0));
-    const added = bias ? this.#row(this.#values(`${name}.bias`)).first : undefined;
+    const [rank = 0] = lora ? this.#tensor(`${name}.down`).dims : [];
+    const zeros = this.#row(new Float32Array(Math.max(n, rank))).first;
+    const added = bias ? this.#row(this.#values(`${name}.bias`)).first : zeros;
     const y = this.#make(value);
     const tensor = this.#tensor(`${name}.${bits === null ? 'weight' : 'values'}`);
     const scaled = { factors: factors?.first };
@@ -403,10 +377,13 @@ class Run {
     this.#product(tensor, make, { k, n }, x, y, { ...scaled, bias: added, side });
     if (!lora) return y;
     const [down, up] = [this.#tensor(`${name}.down`), this.#tensor(`${name}.up`)];
-    const [rank = 0] = down.dims;
     const t = this.#rows(x.count, rank, true);
-    this.#product(down, this.#columns(down, k), { k, n: rank }, x, t, {});
-    this.#product(up, this.#columns(up, rank), { k: rank, n }, t, y, { ...scaled, side: y });
+    this.#product(down, this.#columns(down, k), { k, n: rank }, x, t, { bias: zeros });
+    this.#product(up, this.#columns(up, rank), { k: rank, n }, t, y, {
+      ...scaled,
+      bias: zeros,
+      side: y,
+    });
     return y;
   }
 
@@ -426,7 +403,7 @@ class Run {
       const { block, isKept } = this.executor.pack(tensor, { start, end }, k, make);
       const shifted = (place: Place) => ({ ...place, first: place.first + 4 * start });
       this.executor.multiply(x, length, block.at, fill(end - start) / groupSize, shifted(y), {
-        bias: bias && bias + 4 * start,
+        bias: bias + 4 * start,
         factors: factors && factors + 4 * start,
         side: side && shifted(side),
       });
@@ -463,51 +440,17 @@ class Run {
     const [keys, values] = [this.#whole(operandOf(value, 1)), this.#whole(operandOf(value, 2))];
     const matrix = value.operands[3] && this.#at(value.operands[3]);
     const y = this.#make(value);
-    const { executor } = this;
-    const size = columns(value) / heads;
-    const padded = fill(keys.count);
-    const shape: AttentionShape = { step: y.step, headSize: size, keys: padded };
-    const packedKeys = this.#rows(padded, columns(value), true).first;
-    const packedValues = this.#rows(padded, columns(value), true).first;
-    const group = 4 * groupSize;
-    const ofKeys = {
-      x: [keys.first, 4 * size],
-      step: keys.step,
-      y: [packedKeys, 4 * padded * size],
-      fours: size / 4,
-      groups: padded / groupSize,
-    } as const;
-    executor.threads.run('filters', filters, ofKeys, heads);
-    const ofValues = {
-      x: [values.first, group],
-      step: values.step,
-      y: [packedValues, padded * group],
-      rows: padded,
-    } as const;
-    executor.threads.run('columns', columnsKernel, ofValues, (heads * size) / groupSize);
-    const bias = new Float32Array(padded).fill(noKey, keys.count);
-    if (lastBias !== null) bias[keys.count - 1] = this.bound.number(lastBias) / scale;
-    const tiles = Math.ceil(queries.count / queryTile);
-    const job = {
-      zero: executor.zeros(groupSize),
-      queries: queries.first,
-      keys: packedKeys,
-      values: packedValues,
+    attend(this.#heap, this.executor.threads, {
+      queries,
+      keys,
+      values,
       output: y.first,
-      count: queries.count,
-      tiles,
-      bias: this.#row(bias).first,
-      scales: this.#row(new Float32Array(groupSize).fill(scale)).first,
-      side: matrix?.first ?? executor.zeros(groupSize),
-      sideStep: matrix?.step ?? 0,
-      sideGroup: matrix ? group : 0,
-      zeros: executor.zeros(groupSize),
-      ones: executor.ones.at,
-      logits: this.#rows(executor.threads.count * queryTile, padded, true).first,
-    };
-    const kernel = () => attention(shape);
-    const key = `attention ${y.step} ${size} ${padded}`;
-    executor.threads.run(key, kernel, job, heads * tiles);
+      heads,
+      headSize: columns(value) / heads,
+      scale,
+      last: lastBias === null ? 0 : this.bound.number(lastBias),
+      side: matrix,
+    });
   }
 
   #gelu({ first, count, step }: Rows): void {
