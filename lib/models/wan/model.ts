@@ -1,7 +1,7 @@
 import {
+  at,
   type DecoderKind,
   decoderKinds,
-  KinoraError,
   type ModelManifest,
   type Precision,
 } from '../../contract';
@@ -39,7 +39,6 @@ import {
   encodeClip,
   encodeFirstFrame,
 } from './vae';
-import { encoderTapsOf } from './vae/weights';
 
 /** What every Wan model has in its configuration. */
 export interface WanConfig {
@@ -194,13 +193,7 @@ export abstract class WanModel<Parts extends WanParts> {
       }
       return latents;
     }
-    const [first] = frames;
-    if (encoderTapsOf(vae) === 1 || !first) {
-      const sentence = `The VAE of ${this.manifest.name} was stored by an earlier version of Kinora, which encodes single pictures only.`;
-      const remedy =
-        'Go on from the last picture, or delete the model on the Models page and download it again.';
-      throw new KinoraError('MODEL_FILE_MISSING', sentence, { remedy });
-    }
+    const first = at(frames, 0);
     const size = latentSizeOf(this.latents, { ...first, frames: frames.length });
     const shown = new Map(frames.entries());
     return splitLatents(

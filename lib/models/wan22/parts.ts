@@ -21,7 +21,6 @@ import {
   storedTinyDecoder,
 } from '../wan/parts';
 import { transformerTensors, vaeTensors } from '../wan/tensors';
-import { encoderTapsOf } from '../wan/vae/weights';
 import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';
 
@@ -79,9 +78,7 @@ export async function openStoredParts(
   const config = await readModelConfig(files);
   checkSizes(manifest, config);
   const open = (component: ConvertedComponent) =>
-    openConverted(folder, component, (of, stored) =>
-      componentRecipe(component, config, of, encoderTapsOf(stored)),
-    );
+    openConverted(folder, component, (of) => componentRecipe(component, config, of));
   const [transformer, textEncoder, vae] = await Promise.all([
     open('transformer'),
     open('text_encoder'),

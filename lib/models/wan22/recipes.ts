@@ -2,7 +2,6 @@ import type { Precision } from '../../contract';
 import type { ComponentRecipe } from '../../weights/store/recipe';
 import { textEncoderRecipe } from '../umt5/install';
 import { transformerRecipe, vaeRecipe } from '../wan/recipes';
-import type { EncoderTaps } from '../wan/vae/weights';
 import type { ModelConfig } from './config';
 import type { WeightComponent } from './naming/expected';
 
@@ -14,13 +13,11 @@ export type ConvertedComponent = Exclude<WeightComponent, 'light_decoder' | 'tin
  * that a layer is one contiguous read. Tensors that no loader reads are left out.
  *
  * @param precision of the model; the VAE has none, and the text encoder at least 8 bits
- * @param taps of the VAE's encoder
  */
 export function componentRecipe(
   component: ConvertedComponent,
   config: ModelConfig,
   precision: Precision,
-  taps: EncoderTaps = 3,
 ): ComponentRecipe {
   switch (component) {
     case 'transformer':
@@ -28,6 +25,6 @@ export function componentRecipe(
     case 'text_encoder':
       return textEncoderRecipe(config.text_encoder, precision);
     case 'vae':
-      return { component, tensors: vaeRecipe(config.vae, taps) };
+      return { component, tensors: vaeRecipe(config.vae) };
   }
 }
