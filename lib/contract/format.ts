@@ -1,6 +1,7 @@
 import type { CacheKind } from './applied';
-import type { ComponentId, ModelComponent } from './manifest';
-import type { ProfileName } from './profile';
+import type { ModelComponent } from './manifest';
+import type { ComponentId } from './manifest-parts';
+import type { ProfileName } from './profile-names';
 import type { Phase } from './progress';
 
 /** Names of the phases, for page and command line. */
@@ -25,7 +26,6 @@ export const profileTitles: Readonly<Record<ProfileName, string>> = {
 export const cacheNames: Readonly<Record<CacheKind, string | null>> = {
   none: null,
   magcache: 'MagCache',
-  easycache: 'EasyCache',
 };
 
 /** Names and purposes of the usual parts of a model, for page and command line. */

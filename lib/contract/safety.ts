@@ -1,8 +1,5 @@
 import { z } from 'zod';
 
-export * from './quick-checker';
-export * from './safety-flag';
-
 /**
  * What the safety checker found in a video. `clear` and `flagged` come from a checker that ran; `off`
  * means that none was asked for; `unverified` means that one was asked for and gave no verdict.
@@ -10,12 +7,8 @@ export * from './safety-flag';
 export const safetyStatuses = ['clear', 'flagged', 'unverified', 'off'] as const;
 export type SafetyStatus = (typeof safetyStatuses)[number];
 
-/**
- * Why a video is unverified: `failed`, the checker ran and failed on every backend. Records of versions without
- * the quick checker also have `demonstration`, the bundled model ran without a checker, and `missing`, another
- * model did.
- */
-export const unverifiedReasons = ['demonstration', 'missing', 'failed'] as const;
+/** Why a video is unverified: the checker failed on every backend, or none was there. */
+export const unverifiedReasons = ['missing', 'failed'] as const;
 export type UnverifiedReason = (typeof unverifiedReasons)[number];
 
 /** A score from this on flags, where the checker has no threshold of its own. */
