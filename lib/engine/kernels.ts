@@ -25,6 +25,7 @@ import {
 } from '../gpu/kernels/record';
 import { type TuneOptions, type TuningResult, tune } from '../gpu/kernels/tune';
 import { familiesOf, type KernelChoice, kernelSetOf, modeOf } from '../gpu/kernels/variants';
+import { usualArithmetic } from '../gpu/simd/kernels';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';
 
@@ -112,8 +113,12 @@ export class EngineKernels {
   }
 
   /** What has computed since {@link use}. */
-  recordOf({ compute }: Backend): KernelRecord | null {
-    if (!compute) return null;
+  recordOf({ compute, runtimeOnly }: Backend): KernelRecord {
+    if (!compute) {
+      // Products that are rounded before they are added give other last bits.
+      const vectors = { mode: 'exact', keys: [`vectors, ${usualArithmetic()}`] } as const;
+      return runtimeOnly ? { mode: 'runtime', keys: [] } : vectors;
+    }
     const keys = [...compute.used].sort();
     const { count: clamped } = compute.clamped;
     // A kernel of `exact` computes what the mode has no kernel for: a whole run if no kernel of the mode was right.
