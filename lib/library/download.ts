@@ -10,7 +10,7 @@ import {
 } from '../contract';
 import { type CheckedPart, isConverted, type ModelPlan } from '../pipeline/installation';
 import { neededPart } from '../weights/formats/needed-part';
-import { type ByteSource, SourceChanged } from '../weights/formats/source';
+import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import {
   type InstallProgress,
@@ -19,6 +19,7 @@ import {
   installProgress,
   modelFolderOf,
   modelLock,
+  startingOver,
 } from '../weights/store';
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
@@ -28,8 +29,6 @@ import { checkPlainFiles } from './plain-files';
 import { isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 
-/** How often a part may start over before it counts as failed. */
-const mostRestarts = 1;
 const firstWaitMs = 15_000;
 const longestWaitMs = 300_000;
 
@@ -303,36 +302,35 @@ export class Download {
   }
 
   async #healed(component: ComponentId, work: (signal: AbortSignal) => Promise<unknown>) {
-    let restarts = 0;
-    let waitMs = firstWaitMs;
-    for (;;) {
+    for (let waitMs = firstWaitMs; ; waitMs = Math.min(longestWaitMs, waitMs * 2)) {
       const controller = this.#controllers.get(component);
       if (!controller) throw new TypeError(`${component} was not queued`);
       const { signal } = controller;
       const before = this.model.part(component).bytesDone;
       try {
-        await work(signal);
+        await startingOver(
+          () => work(signal),
+          signal,
+          ({ message }) => {
+            this.#forget(component);
+            const notice = `${message} It starts over.`;
+            this.model.dispatch(component, { type: 'restarted', notice });
+          },
+        );
         return;
       } catch (thrown) {
         if (signal.aborted) return;
         // Whatever was opened is looked at anew: it may lie elsewhere by now.
         this.#forget(component);
-        const error = toDownloadError(thrown);
-        if (startsOver(thrown) && ++restarts <= mostRestarts) {
-          const notice = `${error.message} It starts over.`;
-          this.model.dispatch(component, { type: 'restarted', notice });
-        } else if (error.code === 'STORAGE_FULL') {
-          this.#storageFull(component, error);
-          return;
-        } else if (isTransient(error)) {
-          if (this.model.part(component).bytesDone > before) waitMs = firstWaitMs;
-          await this.#waitForNetwork(component, error, waitMs, signal);
-          if (signal.aborted) return;
-          waitMs = Math.min(longestWaitMs, waitMs * 2);
-        } else {
+        const error = toKinoraError(thrown);
+        if (error.code === 'STORAGE_FULL') return this.#storageFull(component, error);
+        if (!isTransient(error)) {
           this.model.dispatch(component, { type: 'failed', error: error.toRecord() });
           throw error;
         }
+        if (this.model.part(component).bytesDone > before) waitMs = firstWaitMs;
+        await this.#waitForNetwork(component, error, waitMs, signal);
+        if (signal.aborted) return;
       }
     }
   }
@@ -364,16 +362,4 @@ const transientCodes: readonly ErrorCode[] = ['HUB_UNREACHABLE', 'HUB_BUSY'];
 /** Whether a failure may end by itself, so that another attempt is worth making. */
 export function isTransient({ code }: KinoraError): boolean {
   return transientCodes.includes(code);
-}
-
-/** Whether what was fetched is worth nothing, and another attempt may be. */
-function startsOver(thrown: unknown): boolean {
-  const corrupt = thrown instanceof KinoraError && thrown.code === 'DOWNLOAD_CORRUPT';
-  return corrupt || thrown instanceof SourceChanged;
-}
-
-/** Why a download failed, for its user. */
-function toDownloadError(thrown: unknown): KinoraError {
-  if (!(thrown instanceof SourceChanged)) return toKinoraError(thrown);
-  return new KinoraError('DOWNLOAD_CORRUPT', thrown.message, { cause: thrown });
 }

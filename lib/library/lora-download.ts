@@ -1,4 +1,3 @@
-import { createSHA256 } from 'hash-wasm';
 import {
   bareAddress,
   KinoraError,
@@ -6,9 +5,10 @@ import {
   type LoraEntry,
   noiseOfName,
   type StorageReport,
+  toKinoraError,
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
-import { type ByteSource, SourceChanged } from '../weights/formats/source';
+import type { ByteSource } from '../weights/formats/source';
 import {
   type HubAddress,
   type HubClient,
@@ -17,7 +17,15 @@ import {
   otherOfPair,
   parseAddress,
 } from '../weights/hub';
-import type { StoreFolder } from '../weights/store/folder';
+import {
+  createSourceHash,
+  fetchFile,
+  forgetFetched,
+  readChecked,
+  type StoreFolder,
+  startingOver,
+} from '../weights/store';
+import { isTransient } from './download';
 import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
 import { gibibytes } from './plan';
@@ -45,22 +53,16 @@ export interface LoraContext {
 }
 
 /**
- * Fetches a LoRA, or takes a local one, after a look at its header. A failure leaves no file behind; interrupted
- * transfers are resumed. A LoRA that is stored already, by size and SHA-256, is not stored twice.
+ * Fetches a LoRA, or takes a local one, after a look at its header. Where the connection is lost, what is there stays
+ * until the page is closed: added again, it goes on. Every other failure leaves no file behind. A LoRA that is stored
+ * already, by size and SHA-256, is not stored twice.
  *
  * @throws KinoraError `ADDRESS_INVALID`, `LORA_INVALID`, `LORA_WRONG_BASE`, `DOWNLOAD_CORRUPT`,
  * `STORAGE_FULL`, `FILE_UNREADABLE`, `BUSY` while it is being added already, and what the hub answers
  * @throws the signal's reason
  */
-export async function fetchLora(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await fetchOnce(source, context);
-    } catch (thrown) {
-      // The file was replaced by another: what is there is useless, the new one is fetched whole.
-      if (!(thrown instanceof SourceChanged) || attempt === 3) throw thrown;
-    }
-  }
+export function fetchLora(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
+  return startingOver(() => fetchOnce(source, context), context.signal);
 }
 
 async function fetchOnce(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
@@ -90,28 +92,29 @@ async function keep(
   facts: LoraFacts,
   context: LoraContext,
 ): Promise<LoraEntry> {
-  const { folder } = context;
-  const { size: bytes, sha256: announced } = opened.bytes;
+  const { folder, signal, onProgress } = context;
+  const { bytes: source } = opened;
+  const { size: bytes } = source;
   try {
     await requireRoom(name, bytes, context);
-    const sha256 = await copy(folder, name, opened.bytes, context);
-    if (announced !== null && announced !== sha256) {
-      throw new KinoraError('DOWNLOAD_CORRUPT', `${name} is not what the hub announced.`);
-    }
+    const fetching = { source, hash: await createSourceHash(), signal };
+    const report = (done: number) => onProgress(name, done, bytes);
+    const sha256 = await fetchFile(folder, name, fetching, report);
     const same = await sameLora(folder, opened, sha256);
     if (same) {
       await removeLora(folder, name);
       return same;
     }
     const addedAt = new Date().toISOString();
-    const { label: source, licence } = opened;
+    const { label, licence } = opened;
     const { rank, base, noise, triggerWords } = facts;
     const fixed = { rank, base, ...(noise && { noise }), triggerWords, addedAt };
-    const entry = { name, bytes, sha256, source, licence, ...fixed };
+    const entry = { name, bytes, sha256, source: label, licence, ...fixed };
     await writeLora(folder, entry);
+    await forgetFetched(folder, name);
     return entry;
   } catch (thrown) {
-    await removeLora(folder, name);
+    if (signal.aborted || !isTransient(toKinoraError(thrown))) await removeLora(folder, name);
     throw thrown;
   }
 }
@@ -216,7 +219,11 @@ async function findPlace(
     if (!other) return name;
     if (other.source !== opened.label || other.bytes !== opened.bytes.size) continue;
     // The SHA-256 of a local file is known only after reading it; that of a link only after fetching it.
-    const sha256 = opened.local ? await digest(opened.bytes, signal) : opened.bytes.sha256;
+    const hash = await createSourceHash();
+    const fetching = { source: opened.bytes, hash, signal };
+    const sha256 = opened.local
+      ? await readChecked(fetching, { write: () => undefined })
+      : opened.bytes.sha256;
     if (sha256 === other.sha256) return other;
   }
 }
@@ -228,36 +235,4 @@ async function sameLora(folder: StoreFolder, opened: OpenedLora, sha256: string)
   return entries.find(
     (entry) => entry.source === label && entry.bytes === bytes.size && entry.sha256 === sha256,
   );
-}
-
-async function digest(source: ByteSource, signal: AbortSignal): Promise<string> {
-  const hash = await createSHA256();
-  for await (const bytes of source.stream(0, source.size, signal)) hash.update(bytes);
-  return hash.digest('hex');
-}
-
-/** Copies a source into the folder; gives its SHA-256. */
-async function copy(
-  folder: StoreFolder,
-  name: string,
-  source: ByteSource,
-  { onProgress, signal }: LoraContext,
-): Promise<string> {
-  const hash = await createSHA256();
-  const writer = await folder.write(name);
-  let at = 0;
-  try {
-    await writer.truncate(0);
-    onProgress(name, at, source.size);
-    for await (const bytes of source.stream(0, source.size, signal)) {
-      await writer.write(at, bytes);
-      hash.update(bytes);
-      at += bytes.length;
-      onProgress(name, at, source.size);
-    }
-    await writer.flush();
-  } finally {
-    await writer.close();
-  }
-  return hash.digest('hex');
 }

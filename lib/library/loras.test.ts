@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -124,7 +125,7 @@ test('added by two tabs at once it is fetched by one, and the other says so', as
   expect(await listLoras(now().loras)).toHaveLength(1);
 });
 
-test('a cut is healed at its byte; what breaks off for good leaves nothing', async () => {
+test('a cut is healed at its byte; what breaks off goes on there when it is added again', async () => {
   const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
   const address = `${repository}/cut.safetensors`;
   now().hub.repositories.put(repository, 'cut.safetensors', bytes);
@@ -134,13 +135,16 @@ test('a cut is healed at its byte; what breaks off for good leaves nothing', asy
   now().hub.fail({ fault: cut, ...content });
   now().hub.fail({ fault: { kind: 'reset' }, ...content, times: 100 });
   await expect(add({ address }, 2)).rejects.toMatchObject({ code: 'HUB_UNREACHABLE' });
-  expect(await now().loras.list()).toEqual([]);
+  expect(await listLoras(now().loras)).toEqual([]);
   now().hub.heal();
   now().hub.forget();
-  now().hub.fail({ fault: cut, ...content });
-  await add({ address });
-  const rest = now().hub.requests.find(({ start, host }) => host === 'storage' && start === 20_000);
-  expect(rest?.bytesSent).toBe(bytes.length - 20_000);
+  const entry = await add({ address });
+  expect(entry.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
+  const isContent = ({ host, start }: { host: string; start: number }) =>
+    host === 'storage' && start >= 20_000;
+  const [rest] = now().hub.requests.filter(isContent);
+  expect(rest).toMatchObject({ start: 20_000, bytesSent: bytes.length - 20_000 });
+  expect(await now().loras.list()).toEqual([entry.name, `${entry.name}.json`]);
   const file = await now().loras.open('cut.safetensors');
   expect(Buffer.compare((await file?.read(0, bytes.length)) ?? new Uint8Array(), bytes)).toBe(0);
 });
@@ -183,6 +187,22 @@ test('what a closed page has left is swept, but nothing that is just being added
   now().held.add(loraLock('busy.safetensors'));
   await sweepLoras(now().loras, now().tryLock);
   expect(await now().loras.list()).toEqual(['busy.safetensors', whole.name, `${whole.name}.json`]);
+});
+
+test('one that does not have the announced SHA-256 is fetched once more, and leaves nothing', async () => {
+  const bytes = await goldenBytes('loras/a_peft.safetensors');
+  now().hub.repositories.put(repository, 'damaged.safetensors', bytes);
+  const listed = now().hub.repositories.list(repository)?.get('damaged.safetensors');
+  const damaged = bytes.slice();
+  damaged[damaged.length - 2] = (damaged.at(-2) ?? 0) ^ 1;
+  Object.assign(listed ?? {}, { bytes: damaged });
+  const adding = add({ address: `${repository}/damaged.safetensors` });
+  await expect(adding).rejects.toMatchObject({
+    code: 'DOWNLOAD_CORRUPT',
+    message: expect.stringContaining('was announced'),
+  });
+  expect(Math.floor(now().hub.served('damaged.safetensors').bytes / bytes.length)).toBe(2);
+  expect(await now().loras.list()).toEqual([]);
 });
 
 test('an invalid address and too little space are refused before anything is written', async () => {

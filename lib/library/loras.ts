@@ -4,6 +4,7 @@ import { siteStorage } from '../contract/site-storage';
 import type { LoraBase, LoraFacts } from '../pipeline/installation';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
 import { triggerWords } from '../weights/lora-metadata';
+import { removeFetched } from '../weights/store/fetched-file';
 import type { StoreFolder } from '../weights/store/folder';
 import { opfsFolder } from '../weights/store/opfs';
 import type { LibraryEnvironment } from './environment';
@@ -61,7 +62,7 @@ export async function writeLora(folder: StoreFolder, entry: LoraEntry): Promise<
 /** Deletes a LoRA, whole or not; the record goes first. */
 export async function removeLora(folder: StoreFolder, name: string): Promise<void> {
   await folder.remove(recordName(name));
-  await folder.remove(name);
+  await removeFetched(folder, name);
 }
 
 /**

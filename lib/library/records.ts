@@ -10,19 +10,6 @@ import type { StoreFolder } from '../weights/store/folder';
 
 const choicesFile = 'library.json';
 
-/** Earlier versions wrote one, or null for none. */
-const adapters = z.union([
-  z.array(z.string()),
-  z
-    .string()
-    .nullable()
-    .transform((one) => (one === null ? [] : [one])),
-]);
-
-const sizes = z.record(z.string(), z.number().nullable());
-/** Earlier versions wrote a list, without sizes. */
-const wantedParts = z.union([sizes, z.array(z.string()).transform(() => sizes.parse({}))]);
-
 const schema = z.object({
   /** Base address of the hub; null for the one that is set by default. */
   hub: z.string().nullable().default(null),
@@ -31,9 +18,9 @@ const schema = z.object({
   /** Precision that was chosen for each model. */
   precision: z.record(z.string(), z.enum(precisions)).default({}),
   /** Adapters that were chosen for each model, `owner/name/path`. */
-  adapter: z.record(z.string(), adapters).default({}),
+  adapter: z.record(z.string(), z.array(z.string())).default({}),
   /** Parts whose download was begun and neither ended nor cancelled, by model; with their sizes, where known. */
-  wanted: z.record(z.string(), wantedParts).default({}),
+  wanted: z.record(z.string(), z.record(z.string(), z.number().nullable())).default({}),
 });
 
 /** What the user has chosen. */

@@ -1,3 +1,5 @@
+import { servedName } from '../contract/lora-files';
+import { untilStalled } from '../contract/until-stalled';
 import {
   ApiError,
   type Claim,
@@ -11,7 +13,6 @@ import {
   type WorkerIdentity,
 } from '../contract/v3';
 import { type Clock, systemClock } from '../weights/hub/retry';
-import { type FileTimeouts, fetchFile, inputTimeouts } from './file';
 import { Backoff, isTransient, retryAfterOf } from './retry';
 import { checkResponse, TransportError, toTransportError } from './transport-error';
 
@@ -20,9 +21,14 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Attempts in all. */
   readonly attempts?: number;
-  /** How long one attempt may take, in milliseconds; 0 for as long as it takes. */
+  /** How long one attempt may bring nothing, in milliseconds. */
   readonly timeoutMs?: number;
+  /** After so long without anything there is no further attempt. */
+  readonly giveUpMs?: number;
 }
+
+/** Told how many bytes an attempt has brought. */
+type OnBytes = (bytes: number) => void;
 
 /** Options of {@link WorkerClient}. */
 export interface ClientOptions {
@@ -33,8 +39,8 @@ export interface ClientOptions {
   readonly clock?: Clock;
   /** First wait between two attempts, in milliseconds. */
   readonly firstDelayMs?: number;
-  /** Of inputs: who waits for them has the GPU. About twenty seconds when absent. */
-  readonly fileTimeouts?: FileTimeouts;
+  /** Of inputs: who waits for them has the GPU. About twenty seconds without a byte when absent. */
+  readonly fileLimits?: Pick<CallOptions, 'timeoutMs' | 'giveUpMs'>;
 }
 
 const longestDelayMs = 15_000;
@@ -53,7 +59,7 @@ export class WorkerClient {
   readonly #fetch: typeof fetch;
   readonly #token: string;
   readonly #firstDelayMs: number;
-  readonly #fileTimeouts: FileTimeouts;
+  readonly #fileLimits: ClientOptions['fileLimits'];
 
   constructor(options: ClientOptions) {
     this.server = options.server;
@@ -61,7 +67,7 @@ export class WorkerClient {
     this.#token = options.token;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.#firstDelayMs = options.firstDelayMs ?? 500;
-    this.#fileTimeouts = options.fileTimeouts ?? inputTimeouts;
+    this.#fileLimits = options.fileLimits ?? { timeoutMs: 10_000, giveUpMs: 15_000 };
   }
 
   me(options?: CallOptions): Promise<WorkerIdentity> {
@@ -101,22 +107,40 @@ export class WorkerClient {
     return this.#job(id, 'release', { lease_token: token }, options);
   }
 
-  /** A file at one of the relay's signed addresses, which need no token. @throws as {@link fetchFile} */
+  /**
+   * A file at one of the relay's signed addresses, which need no token, named as the relay says. It is tried for a short
+   * time only; what still comes may take as long as it takes.
+   */
   file(path: string, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<File> {
-    const url = new URL(path, this.server).href;
-    return fetchFile(this.#fetch, this.clock, url, this.#fileTimeouts, signal);
+    const limits = { ...this.#fileLimits, attempts: Number.POSITIVE_INFINITY };
+    return this.#trying({ ...(signal && { signal }), ...limits }, async (abort, onBytes) => {
+      const response = await this.#fetch(new URL(path, this.server).href, { signal: abort });
+      await checkResponse(response);
+      const parts: Blob[] = [];
+      let bytes = 0;
+      const reader = response.body?.getReader();
+      for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+        bytes += piece.value.length;
+        onBytes(bytes);
+        // The browser may move the bytes of a blob to its disk.
+        parts.push(new Blob([new Uint8Array(piece.value)]));
+      }
+      const { headers } = response;
+      const name = servedName(headers.get('content-disposition'), []) ?? '';
+      return new File(parts, name, { type: headers.get('content-type') ?? '' });
+    });
   }
 
   /**
    * Sends the video of a job.
    *
-   * @param timeoutMs how long it may take; 0 for as long as it takes
+   * @param timeoutMs how long it may take
    */
   output(
     address: { readonly id: string; readonly leaseToken: string; readonly sha256: string },
     file: Blob,
     signal: AbortSignal,
-    timeoutMs = 0,
+    timeoutMs = usualTimeoutMs,
   ): Promise<void> {
     const query = new URLSearchParams({
       lease_token: address.leaseToken,
@@ -156,20 +180,32 @@ export class WorkerClient {
   }
 
   async #trying<T>(
-    { signal, attempts = 4, timeoutMs = usualTimeoutMs }: CallOptions,
-    attempt: (signal: AbortSignal) => Promise<T>,
+    options: CallOptions,
+    attempt: (signal: AbortSignal, onBytes: OnBytes) => Promise<T>,
   ): Promise<T> {
-    const backoff = new Backoff(this.#firstDelayMs, longestDelayMs, this.clock.random);
+    const { signal, attempts = 4, timeoutMs = usualTimeoutMs, giveUpMs } = options;
+    const { clock } = this;
+    const backoff = new Backoff(this.#firstDelayMs, longestDelayMs, clock.random);
+    let last = clock.now();
+    let furthest = 0;
     for (let tried = 1; ; tried++) {
       signal?.throwIfAborted();
       try {
-        const limits = [...(signal ? [signal] : [])];
-        if (timeoutMs > 0) limits.push(AbortSignal.timeout(timeoutMs));
-        return await attempt(AbortSignal.any(limits));
+        const late = new TransportError('the server does not answer in time');
+        return await untilStalled(timeoutMs, late, signal, (abort, { came }) =>
+          attempt(abort, (bytes) => {
+            came();
+            // Every attempt begins anew: only what none has had before is progress.
+            if (bytes > furthest) last = clock.now();
+            furthest = Math.max(furthest, bytes);
+          }),
+        );
       } catch (thrown) {
         signal?.throwIfAborted();
-        if (!isTransient(thrown) || tried >= attempts) throw toTransportError(thrown);
-        await this.clock.sleep(Math.max(backoff.next(), retryAfterOf(thrown)), signal);
+        const waitMs = Math.max(backoff.next(), retryAfterOf(thrown));
+        const isLate = giveUpMs !== undefined && clock.now() + waitMs - last > giveUpMs;
+        if (!isTransient(thrown) || tried >= attempts || isLate) throw toTransportError(thrown);
+        await clock.sleep(waitMs, signal);
       }
     }
   }

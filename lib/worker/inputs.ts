@@ -1,13 +1,12 @@
-import { createSHA256 } from 'hash-wasm';
 import type { LoraFile } from '../contract/engine';
 import { type ErrorCode, KinoraError, ofLastImage } from '../contract/errors';
 import { isNamed, noiseOfName } from '../contract/lora-files';
 import type { SourceFile } from '../contract/manifest';
 import { ApiError } from '../contract/v3/errors';
 import type { WorkerImage, WorkerJob, WorkerLora } from '../contract/v3/worker';
-import { SourceChanged } from '../weights/formats/source';
 import { HubClient, type HubOptions, hubByteSource, onlyLora, parseHub } from '../weights/hub';
 import type { RetryPolicy } from '../weights/hub/retry';
+import { createSourceHash, readChecked, startingOver } from '../weights/store';
 import type { WorkerClient } from './client';
 import { isTransient } from './retry';
 import { isUnauthorized } from './transport-error';
@@ -81,7 +80,10 @@ export class Adapters {
     const client = new HubClient(this.#hub, { ...this.hubOptions, policy });
     const revision = 'main';
     const fetch = (one: string) =>
-      this.#fetchFile(client, { repository, path: one, revision }, signal);
+      startingOver(
+        () => this.#fetchFile(client, { repository, path: one, revision }, signal),
+        signal,
+      );
     if (file !== null) return [{ name: path, file: await fetch(file), scale, noise }];
     const loras: LoraFile[] = [];
     for (const one of await onlyLora(client, repository, revision, signal)) {
@@ -103,17 +105,13 @@ export class Adapters {
     if (remote.size > largestAdapter) {
       throw new KinoraError('LORA_INVALID', 'it is larger than 2 GB.');
     }
-    const hash = await createSHA256();
     const parts: Blob[] = [];
-    const source = hubByteSource(client, remote);
-    for await (const bytes of source.stream(0, source.size, signal)) {
-      hash.update(bytes);
+    const fetching = { source: hubByteSource(client, remote), hash: await createSourceHash() };
+    await readChecked(
+      { ...fetching, signal },
       // The browser may move the bytes of a blob to its disk.
-      parts.push(new Blob([new Uint8Array(bytes)]));
-    }
-    if (remote.sha256 !== null && hash.digest('hex') !== remote.sha256) {
-      throw new KinoraError('DOWNLOAD_CORRUPT');
-    }
+      { write: (_, bytes) => parts.push(new Blob([new Uint8Array(bytes)])) },
+    );
     const blob = new Blob(parts);
     this.#keep(remote.identity, blob);
     return blob;
@@ -143,9 +141,6 @@ function naming(path: string, thrown: unknown): unknown {
     if (thrown.code === 'UNAUTHORIZED' || thrown.code === 'FORBIDDEN') return thrown;
     if (isTransient(thrown)) return later('HUB_UNREACHABLE', because(thrown.message), thrown);
     return new KinoraError('LORA_MISSING', because(thrown.message), { cause: thrown });
-  }
-  if (thrown instanceof SourceChanged) {
-    return later('HUB_ANSWER_INVALID', because('it was replaced while it was fetched.'), thrown);
   }
   if (thrown instanceof KinoraError) {
     const { code, message } = thrown;

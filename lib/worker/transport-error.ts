@@ -30,9 +30,7 @@ export async function checkResponse(response: Response): Promise<void> {
 /** Why a call failed: what the relay said, or that it did not answer. */
 export function toTransportError(thrown: unknown): Error {
   if (thrown instanceof TransportError || thrown instanceof ApiError) return thrown;
-  const isLate = thrown instanceof DOMException && thrown.name === 'TimeoutError';
-  const reason = isLate ? 'the server does not answer in time' : 'the server cannot be reached';
-  return new TransportError(reason, { cause: thrown });
+  return new TransportError('the server cannot be reached', { cause: thrown });
 }
 
 /** Whether the job is no longer this worker's: cancelled, ended, deleted, or given to another. */

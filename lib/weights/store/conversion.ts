@@ -1,8 +1,8 @@
-import { KinoraError } from '../../contract';
 import { at } from '../../contract/at';
 import { type ByteSource, truncated } from '../formats/source';
 import { BlockBuffer, convertRows } from './convert';
 import { readFactors } from './factors';
+import { checkedHash } from './fetched-file';
 import type { StoreFolder, StoreWriter } from './folder';
 import type { Installation } from './installation';
 import type { Journal, PieceRecord } from './journal';
@@ -67,7 +67,7 @@ async function convertSource(
       }
       await batch.add(unit, bytes);
       if (unit.end === source.size) {
-        await batch.commit(checkedDigest(source, await hash.digest()));
+        await batch.commit(checkedHash(source, await hash.digest()));
       } else if (batch.isDue) {
         await batch.commit();
       }
@@ -160,15 +160,6 @@ class UnitBatch {
     this.#since = this.#now();
     this.onCommit();
   }
-}
-
-/** SHA-256 of a source that was read to its end. @throws KinoraError `DOWNLOAD_CORRUPT` */
-function checkedDigest(source: ByteSource, digest: string): string {
-  if (source.sha256 === null || source.sha256 === digest) return digest;
-  throw new KinoraError(
-    'DOWNLOAD_CORRUPT',
-    `${source.name} has the SHA-256 ${digest}, but ${source.sha256} was announced.`,
-  );
 }
 
 function underway({ state }: Journal) {

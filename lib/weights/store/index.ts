@@ -1,8 +1,9 @@
+export { fetchFile, forgetFetched, readChecked, startingOver } from './fetched-file';
 export { installFiles } from './files';
 export { findFinisher, finisherFile } from './finisher';
 export type { KeptFile } from './folder';
 export { modelFolderOf, type StoreFolder, type StoreWriter, writeError } from './folder';
-export { type SourceHash, sourceHashService } from './hashes';
+export { createSourceHash, type SourceHash, sourceHashService } from './hashes';
 export { installComponent, installProgress } from './install';
 export type { InstallProgress } from './installation';
 export { keepStart } from './kept-start';

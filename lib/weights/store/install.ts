@@ -1,6 +1,7 @@
-import { KinoraError, type StoredComponent } from '../../contract';
-import { type ByteSource, SourceChanged } from '../formats/source';
+import type { StoredComponent } from '../../contract';
+import type { ByteSource } from '../formats/source';
 import { convertSources } from './conversion';
+import { type FetchRecord, isLost, readFetched, recordEnding } from './fetched-file';
 import { type StoreFolder, writeFile } from './folder';
 import { createChecksum, createSourceHash } from './hashes';
 import type { InstallOptions } from './installation';
@@ -8,7 +9,6 @@ import { Journal } from './journal';
 import { checkRecipe, layoutOf } from './layout';
 import { readManifest, writeManifest } from './manifest';
 import { prepare, removeTraces } from './resume';
-import { readPartial } from './streamed-file';
 import { describe, fingerprint } from './summary';
 import { locatedTensor, planUnits, unitBytes } from './units';
 
@@ -76,12 +76,12 @@ export interface BegunInstallation {
 export async function installProgress(folder: StoreFolder): Promise<BegunInstallation | null> {
   const { state } = await Journal.open(folder, await createChecksum());
   if (state.state === 'underway') return state;
-  const partial = await readPartial(folder);
-  return partial && { sources: [partial], bytesDone: partial.bytes, bytesStored: partial.bytes };
-}
-
-/** Whether what was written is worth nothing any more. */
-function isLost(thrown: unknown): boolean {
-  if (thrown instanceof SourceChanged) return true;
-  return thrown instanceof KinoraError && thrown.code === 'DOWNLOAD_CORRUPT';
+  const sources: FetchRecord[] = [];
+  for (const name of await folder.list()) {
+    if (!name.endsWith(recordEnding)) continue;
+    const fetched = await readFetched(folder, name.slice(0, -recordEnding.length));
+    if (fetched) sources.push(fetched);
+  }
+  const bytesDone = sources.reduce((sum, { bytes }) => sum + bytes, 0);
+  return sources.length > 0 ? { sources, bytesDone, bytesStored: bytesDone } : null;
 }
