@@ -1,4 +1,5 @@
-import { quickChecker, safetyThreshold } from '../../lib/contract/safety';
+import { quickChecker } from '../../lib/contract/quick-checker';
+import { safetyThreshold } from '../../lib/contract/safety';
 import { refusalExample } from '../../lib/contract/v3/openapi-examples';
 import { Code, Section, Table, Text } from './parts';
 

@@ -6,7 +6,7 @@ import {
   type AdapterChoices as Choices,
   decoderOffers,
   guidanceOffers,
-} from '../../lib/contract/manifest';
+} from '../../lib/contract/model-sources';
 import { Choice } from '../shared/fields';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';

@@ -1,6 +1,6 @@
 import { useId, useState } from 'react';
 import type { LocalFile, ModelEntry } from '../../lib/contract/library';
-import type { Precision } from '../../lib/contract/manifest';
+import type { Precision } from '../../lib/contract/manifest-parts';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { FilePicker } from './file-picker';

@@ -6,14 +6,13 @@ import {
   progressOf,
   type StoredComponent,
 } from '../../lib/contract/library';
+import { type AdapterPart, adapterParts } from '../../lib/contract/manifest-parts';
 import {
   type AdapterChoices,
-  type AdapterPart,
   adapterOffers,
-  adapterParts,
   guidanceOffers,
   isAdapterFile,
-} from '../../lib/contract/manifest-parts';
+} from '../../lib/contract/model-sources';
 import type { ProfileAdapter } from '../../lib/contract/profile';
 
 /** Where a model stands as a whole. */

@@ -1,6 +1,7 @@
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { DownloadPlan } from '../../lib/contract/library';
-import type { AdapterChoices, Precision } from '../../lib/contract/manifest';
+import type { Precision } from '../../lib/contract/manifest-parts';
+import type { AdapterChoices } from '../../lib/contract/model-sources';
 import { errorTexts, t } from '../texts';
 import '../texts/en/models';
 

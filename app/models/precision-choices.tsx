@@ -1,5 +1,6 @@
 import { formatBytes } from '../../lib/contract/format';
-import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
+import type { PrecisionChoice } from '../../lib/contract/manifest';
+import type { Precision } from '../../lib/contract/manifest-parts';
 import { Choice } from '../shared/fields';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';

@@ -7,7 +7,7 @@ import type {
   ModelEntry,
   ModelSource,
 } from '../../lib/contract/library';
-import type { ComponentId, Precision } from '../../lib/contract/manifest';
+import type { ComponentId, Precision } from '../../lib/contract/manifest-parts';
 import { getLibrary } from '../library';
 import { withTerms } from '../shared/terms-store';
 import { t } from '../texts';

@@ -6,13 +6,12 @@ import {
 } from '../../lib/contract/format';
 import type { LibraryEntry, PauseReason } from '../../lib/contract/library';
 import type {
-  ComponentId,
   MemoryNeed,
   ModelComponent,
   ModelManifest,
-  Precision,
   PrecisionChoice,
 } from '../../lib/contract/manifest';
+import type { ComponentId, Precision } from '../../lib/contract/manifest-parts';
 import { profileNames } from '../../lib/contract/profile-names';
 import { manifestText, type TextKey, t } from '../texts';
 import '../texts/en/models';

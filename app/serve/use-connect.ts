@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
+import type { Backend } from '../../lib/contract/kernel-setting';
 import type { ModelEntry } from '../../lib/contract/library';
-import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
 import type { ServeOptions } from '../../lib/worker/api';
 import { changeDevice, deviceOptions, useDevice } from '../shared/device';

@@ -1,6 +1,10 @@
 import { useSyncExternalStore } from 'react';
-import { type KernelSetting, kernelSettings } from '../../lib/contract/kernel-setting';
-import { type Backend, backends } from '../../lib/contract/prediction';
+import {
+  type Backend,
+  backends,
+  type KernelSetting,
+  kernelSettings,
+} from '../../lib/contract/kernel-setting';
 import type { DeviceOptions } from '../../lib/contract/run';
 import { t } from '../texts';
 import { StoredValue } from './stored-value';

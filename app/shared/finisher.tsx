@@ -1,5 +1,6 @@
 import { lazy, Suspense } from 'react';
-import { type FinisherPart, partOfTool } from '../../lib/contract/manifest-parts';
+import { partOfTool } from '../../lib/contract/model-sources';
+import type { FinisherPart } from '../../lib/contract/parameters';
 import { useLibrary } from '../library';
 
 const PartDownload = lazy(async () => ({

@@ -6,8 +6,8 @@ import {
   KinoraError,
   toKinoraError,
 } from '../../lib/contract/errors';
+import type { Backend } from '../../lib/contract/kernel-setting';
 import { usualBackend } from '../../lib/contract/kernel-setting';
-import type { Backend } from '../../lib/contract/prediction';
 import { errorTexts, t } from '../texts';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';

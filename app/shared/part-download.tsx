@@ -2,7 +2,7 @@ import { type ReactNode, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import { formatBytes } from '../../lib/contract/format';
 import { entriesOf, type LibraryEntry } from '../../lib/contract/library';
-import type { ComponentId } from '../../lib/contract/manifest';
+import type { ComponentId } from '../../lib/contract/manifest-parts';
 import type { ToolManifest } from '../../lib/contract/tools';
 import { getLibrary } from '../library';
 import { Licence } from '../models/licence';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { quickChecker, type Safety, safetySchema } from '../../lib/contract/safety';
+import { quickChecker } from '../../lib/contract/quick-checker';
+import { type Safety, safetySchema } from '../../lib/contract/safety';
 import { entry, part, storedPart } from '../models/testing/entries';
 import { findChecker } from './checker';
 import { blurReason, previewBlurReason, verdictText } from './safety-text';

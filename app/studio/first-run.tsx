@@ -1,6 +1,6 @@
+import type { Backend } from '../../lib/contract/kernel-setting';
 import type { ModelEntry } from '../../lib/contract/library';
-import { sourcesFor } from '../../lib/contract/manifest-parts';
-import type { Backend } from '../../lib/contract/prediction';
+import { sourcesFor } from '../../lib/contract/model-sources';
 import type { GpuState } from '../shared/gpu';
 import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';

@@ -1,6 +1,7 @@
 import { lazy, memo, type ReactNode, Suspense, useEffect } from 'react';
-import { isBundled } from '../../lib/contract/manifest-parts';
-import type { Backend, Prediction } from '../../lib/contract/prediction';
+import type { Backend } from '../../lib/contract/kernel-setting';
+import { isBundled } from '../../lib/contract/model-sources';
+import type { Prediction } from '../../lib/contract/prediction';
 import type { RunState } from '../../lib/predictions/run-state';
 import { noteVideos } from '../shared/expected-image';
 import type { GpuState } from '../shared/gpu';

@@ -1,6 +1,7 @@
 import { decoderKinds, type ModelManifest } from '../contract';
-import { decoderOffers } from '../contract/manifest-parts';
-import type { AdapterFile, ProfileName } from '../contract/profile';
+import { decoderOffers } from '../contract/model-sources';
+import type { AdapterFile } from '../contract/profile';
+import type { ProfileName } from '../contract/profile-names';
 import { parseParameters } from '../contract/request';
 import type { SamplingOptions } from '../contract/run';
 import { passesOfSteps } from '../pipeline/caches/passes';

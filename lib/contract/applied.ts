@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { unusedParameters } from './parameters';
-import { adapterLicenceSchema, decoderKinds, samplerNameSchema } from './profile';
+import { adapterLicenceSchema, samplerNameSchema } from './profile';
+import { decoderKinds } from './profile-names';
 
 /** Most notes on the LoRAs of a run, and most characters of one. */
 export const [mostNotes, longestNote] = [8, 500] as const;

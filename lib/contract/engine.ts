@@ -1,7 +1,6 @@
-import type { KernelSetting } from './kernel-setting';
+import type { Backend, KernelSetting } from './kernel-setting';
 import type { Noise } from './lora-files';
 import type { Finishing } from './parameters';
-import type { Backend } from './prediction';
 import type { DecoderKind } from './profile-names';
 import type { CheckpointInfo, GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { DeviceOptions, RunRequest } from './run';

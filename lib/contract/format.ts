@@ -1,6 +1,7 @@
 import type { CacheKind } from './applied';
-import type { ComponentId, ModelComponent } from './manifest';
-import type { ProfileName } from './profile';
+import type { ModelComponent } from './manifest';
+import type { ComponentId } from './manifest-parts';
+import type { ProfileName } from './profile-names';
 import type { Phase } from './progress';
 
 /** Names of the phases, for page and command line. */

@@ -1,8 +1,8 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
 import type { DecoderComparison, DeviceReport, KernelCheck, RunCounters } from './engine';
+import type { Backend } from './kernel-setting';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
-import type { Precision } from './manifest';
-import type { Backend } from './prediction';
+import type { Precision } from './manifest-parts';
 import type { GenerationResult, ProgressEvent } from './progress';
 import type { ParametersInput } from './request';
 import type { DeviceOptions, RunRequest } from './run';

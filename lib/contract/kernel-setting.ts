@@ -1,4 +1,6 @@
-import type { Backend } from './prediction';
+/** Where the model is computed. */
+export const backends = ['webgpu', 'wasm'] as const;
+export type Backend = (typeof backends)[number];
 
 /**
  * What computes on the GPU. `exact`: kernels of our own, f16 storage and f32 sums. `fast`: 8-bit products, a

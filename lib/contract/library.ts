@@ -1,7 +1,9 @@
 import type { ErrorRecord } from './errors';
 import type { Noise } from './lora-files';
-import type { AdapterChoices, ComponentId, Licence, ModelManifest, Precision } from './manifest';
-import { partOfTool } from './manifest-parts';
+import type { Licence, ModelManifest } from './manifest';
+import type { ComponentId, Precision } from './manifest-parts';
+import type { AdapterChoices } from './model-sources';
+import { partOfTool } from './model-sources';
 import type { ToolManifest } from './tools';
 
 /** Status of one part of a model. */

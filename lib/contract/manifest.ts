@@ -4,8 +4,6 @@ import { componentIdsOf, precisions } from './manifest-parts';
 import { maxPromptLength, mostFramesPerSecond } from './parameters';
 import { magCacheSchema, nativeSizesSchema, profilesSchema } from './profile';
 
-export * from './manifest-parts';
-
 const rgb = z.tuple([z.number(), z.number(), z.number()]);
 
 export const licenceSchema = z.object({ name: z.string(), url: z.url().optional() });

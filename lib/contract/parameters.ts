@@ -1,5 +1,3 @@
-import type { FinisherPart } from './manifest-parts';
-
 /*
  * What is fixed of a request, without the schemas that check one: a page shows a form before it has loaded those.
  */
@@ -107,6 +105,10 @@ export function frameAt(rule: FrameRule, durationSeconds: number, second: number
   const frame = Math.round(rule.framesPerSecond * second);
   return Math.max(1, Math.min(frame, frameCount(rule, durationSeconds) - 1));
 }
+
+/** Parts of tools that finish videos: networks that put frames between frames, and enlarge them. Each is one file. */
+export const finisherParts = ['interpolator', 'upscaler'] as const;
+export type FinisherPart = (typeof finisherParts)[number];
 
 /** What enlarges frames: Lanczos-3, or a network, by the id of its tool. */
 export const upscalers = ['lanczos3', 'realesr-general-x4v3'] as const;

@@ -1,4 +1,5 @@
 import type { ErrorRecord } from './errors';
+import type { Backend } from './kernel-setting';
 import type { CheckpointInfo, GenerationResult } from './progress';
 import type { DeviceOptions, RunRequest } from './run';
 
@@ -70,7 +71,3 @@ export type Created = Extract<Prediction, { status: 'created' }>;
 
 /** A prediction with a result. */
 export type Completed = Extract<Prediction, { status: 'completed' }>;
-
-/** Where the model is computed. */
-export const backends = ['webgpu', 'wasm'] as const;
-export type Backend = (typeof backends)[number];

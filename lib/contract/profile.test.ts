@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { profileSchema, profilesDiffer, profilesSchema } from './profile';
+import { profileSchema, profilesSchema } from './profile';
+import { profilesDiffer } from './profile-names';
 import { profileOfModel } from './v3/prediction';
 
 describe('profiles', () => {

@@ -3,8 +3,6 @@ import { at } from './at';
 import { sizes } from './parameters';
 import { decoderKinds } from './profile-names';
 
-export * from './profile-names';
-
 const nativeSize = z.object({
   // Whole tokens of the models that need the fewest pixels for one; each checks its own.
   width: z.int().positive().multipleOf(16),

@@ -1,7 +1,7 @@
 import type { Applied } from './applied';
 import type { KernelRecord, KernelReplacement } from './kernel-setting';
 import type { Licence } from './manifest';
-import type { ProfileName } from './profile';
+import type { ProfileName } from './profile-names';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Size } from './request';
 import type { Safety } from './safety';

@@ -1,9 +1,8 @@
 import type { Framing } from './framing';
-import type { KernelSetting } from './kernel-setting';
+import type { Backend, KernelSetting } from './kernel-setting';
 import type { ModelManifest } from './manifest';
 import { adapterStrengths } from './parameters';
-import type { Backend } from './prediction';
-import type { DecoderKind, ProfileName } from './profile';
+import type { DecoderKind, ProfileName } from './profile-names';
 import { decoderKinds } from './profile-names';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';

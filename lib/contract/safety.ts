@@ -1,8 +1,5 @@
 import { z } from 'zod';
 
-export * from './quick-checker';
-export * from './safety-flag';
-
 /**
  * What the safety checker found in a video. `clear` and `flagged` come from a checker that ran; `off`
  * means that none was asked for; `unverified` means that one was asked for and gave no verdict.

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { manifestSchema } from './manifest';
-import type { FinisherPart } from './manifest-parts';
+import type { FinisherPart } from './parameters';
 
 /** A tool of the library, what it is and where its one file is: a language model, or a network that finishes videos. */
 export const toolSchema = manifestSchema.pick({

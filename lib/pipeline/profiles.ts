@@ -3,7 +3,8 @@ import { KinoraError } from '../contract/errors';
 import { cacheNames, profileTitles } from '../contract/format';
 import type { ModelEntry } from '../contract/library';
 import type { ModelManifest } from '../contract/manifest';
-import { type AdapterPart, adapterParts, isAdapterFile } from '../contract/manifest-parts';
+import { type AdapterPart, adapterParts } from '../contract/manifest-parts';
+import { isAdapterFile } from '../contract/model-sources';
 import { adapterStrengths, type NativeSizes, unusedParameters } from '../contract/parameters';
 import type { AdapterFile, FewStepAdapter, Profile, ProfileAdapter } from '../contract/profile';
 import {

@@ -1,6 +1,7 @@
 import { type ErrorRecord, isResumable } from '../contract/errors';
+import type { Backend } from '../contract/kernel-setting';
 import { resolveSeed } from '../contract/parameters';
-import type { Backend, Created, Prediction } from '../contract/prediction';
+import type { Created, Prediction } from '../contract/prediction';
 import type { CheckpointInfo, GenerationResult } from '../contract/progress';
 import type { Safety } from '../contract/safety';
 

@@ -1,5 +1,5 @@
 import type { ErrorRecord } from '../contract/errors';
-import type { Precision } from '../contract/manifest';
+import type { Precision } from '../contract/manifest-parts';
 import type { PromptOptimizationStatus } from '../contract/prompt-optimization';
 import type { Size } from '../contract/request';
 import type { DeviceOptions } from '../contract/run';

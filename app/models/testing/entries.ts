@@ -1,5 +1,5 @@
 import type { ModelEntry, PartState, StoredComponent } from '../../../lib/contract/library';
-import type { ComponentId } from '../../../lib/contract/manifest';
+import type { ComponentId } from '../../../lib/contract/manifest-parts';
 import { testManifest } from '../../../lib/contract/testing/manifest';
 
 /** A part of a model for tests of what is derived from it. */

@@ -1,6 +1,6 @@
 import type { Dispatch } from 'react';
 import { KinoraError } from '../../../lib/contract/errors';
-import { demonstrationModel } from '../../../lib/contract/manifest-parts';
+import { demonstrationModel } from '../../../lib/contract/model-sources';
 import { appPath } from '../../../lib/contract/site';
 import type { TextKey } from '../../texts';
 import '../../texts/en/form';

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
+import type { Backend } from '../../../lib/contract/kernel-setting';
 import type { ModelEntry } from '../../../lib/contract/library';
-import type { Backend } from '../../../lib/contract/prediction';
-import type { ProfileName } from '../../../lib/contract/profile';
+import type { ProfileName } from '../../../lib/contract/profile-names';
 import type { Forecast, ForecastRequest } from '../../../lib/engine/estimate';
 import type { RunInput } from '../../../lib/predictions/run-input';
 import { deviceOptions } from '../../shared/device';

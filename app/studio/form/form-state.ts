@@ -1,4 +1,5 @@
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
+import type { Backend } from '../../../lib/contract/kernel-setting';
 import { groupPairs } from '../../../lib/contract/lora-files';
 import type { ModelManifest } from '../../../lib/contract/manifest';
 import {
@@ -12,8 +13,8 @@ import {
   switches,
   unusedParameters,
 } from '../../../lib/contract/parameters';
-import type { Backend, Prediction } from '../../../lib/contract/prediction';
-import type { ProfileName } from '../../../lib/contract/profile';
+import type { Prediction } from '../../../lib/contract/prediction';
+import type { ProfileName } from '../../../lib/contract/profile-names';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { type RunOptions, type SamplingSwitch, samplingSwitches } from '../../../lib/contract/run';

@@ -1,8 +1,9 @@
 import type { Applied } from '../../../lib/contract/applied';
 import { cacheNames } from '../../../lib/contract/format';
 import type { ModelEntry } from '../../../lib/contract/library';
-import { isAdapterFile } from '../../../lib/contract/manifest-parts';
-import type { FewStepAdapter, ProfileName } from '../../../lib/contract/profile';
+import { isAdapterFile } from '../../../lib/contract/model-sources';
+import type { FewStepAdapter } from '../../../lib/contract/profile';
+import type { ProfileName } from '../../../lib/contract/profile-names';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';

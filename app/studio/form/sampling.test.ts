@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type AdapterPart, parseManifest } from '../../../lib/contract/manifest';
+import { parseManifest } from '../../../lib/contract/manifest';
+import type { AdapterPart } from '../../../lib/contract/manifest-parts';
 import { entry } from '../../models/testing/entries';
 import { emptyForm, type FormValues } from './form-state';
 import { profileText } from './profile-text';

@@ -1,13 +1,14 @@
 import type { Applied } from '../../../lib/contract/applied';
+import type { Backend } from '../../../lib/contract/kernel-setting';
 import type { ModelEntry } from '../../../lib/contract/library';
-import { isAdapterFile } from '../../../lib/contract/manifest-parts';
+import { isAdapterFile } from '../../../lib/contract/model-sources';
 import {
   adapterStrengths,
   parameterRanges,
   type unusedParameters,
 } from '../../../lib/contract/parameters';
-import type { Backend } from '../../../lib/contract/prediction';
-import type { AdapterFile, ProfileName } from '../../../lib/contract/profile';
+import type { AdapterFile } from '../../../lib/contract/profile';
+import type { ProfileName } from '../../../lib/contract/profile-names';
 import type { ParametersInput } from '../../../lib/contract/request';
 import {
   type DeviceOptions,

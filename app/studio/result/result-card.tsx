@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'react';
 import type { ErrorRecord, KinoraError } from '../../../lib/contract/errors';
 import { formatBytes, formatSize } from '../../../lib/contract/format';
-import type { KernelRecord } from '../../../lib/contract/kernel-setting';
-import type { Backend, Completed, Prediction } from '../../../lib/contract/prediction';
+import type { Backend, KernelRecord } from '../../../lib/contract/kernel-setting';
+import type { Completed, Prediction } from '../../../lib/contract/prediction';
 import { showOpened, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
 import { Problem } from '../../shared/messages';

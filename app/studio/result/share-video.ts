@@ -1,6 +1,7 @@
 import { base64 } from '../../../lib/contract/base64';
 import type { Prediction } from '../../../lib/contract/prediction';
-import { isFlagged, uncheckedSafety } from '../../../lib/contract/safety';
+import { uncheckedSafety } from '../../../lib/contract/safety';
+import { isFlagged } from '../../../lib/contract/safety-flag';
 import { sha256 } from '../../../lib/contract/sha256';
 import { endpoints } from '../../../lib/contract/v3/endpoints';
 import type { OwnVideo, Share } from '../../../lib/contract/v3/share';

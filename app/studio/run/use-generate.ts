@@ -1,6 +1,7 @@
 import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import type { Backend, Completed } from '../../../lib/contract/prediction';
+import type { Backend } from '../../../lib/contract/kernel-setting';
+import type { Completed } from '../../../lib/contract/prediction';
 import type { ParametersInput } from '../../../lib/contract/request';
 import type { StartedRun } from '../../../lib/predictions/current-run';
 import type { RunInput } from '../../../lib/predictions/run-input';

@@ -37,13 +37,12 @@ export function importRules(readme: string): readonly FolderRule[] {
 export function biomeImports(rules: readonly FolderRule[]): unknown {
   const isPart = (name: string) => rules.some(({ folder }) => name.startsWith(`${folder}/`));
   const folders = [...rules.map(({ folder }) => folder), 'e2e'].filter((name) => !isPart(name));
-  return {
-    linter: {
-      rules: {
-        suspicious: { noImportCycles: { level: 'error', options: { ignoreTypes: true } } },
-      },
-    },
-    overrides: rules.map((rule) => {
+  const noCycles = (ignoreTypes: boolean) => ({
+    rules: { suspicious: { noImportCycles: { level: 'error', options: { ignoreTypes } } } },
+  });
+  const overrides = [
+    { includes: ['lib/contract/**'], linter: noCycles(false) },
+    ...rules.map((rule) => {
       const { folder, isAllBut, names } = rule;
       const [isInLib, isCli] = [folder.startsWith('lib/'), folder === 'lib/cli'];
       // How a file comes out of the folder; within lib without the name of lib.
@@ -90,7 +89,8 @@ export function biomeImports(rules: readonly FolderRule[]): unknown {
         linter: { rules: { style: { noRestrictedImports: options } } },
       };
     }),
-  };
+  ];
+  return { linter: noCycles(true), overrides };
 }
 
 /** Writes the rules for Biome, which `biome.json` includes. @param root of the checkout */

@@ -1,12 +1,7 @@
 import { z } from 'zod';
 import { type PromptOptimization, promptOptimizationStatuses } from '../prompt-optimization';
-import {
-  isFlagged,
-  type Safety,
-  type SafetyStatus,
-  safetyStatuses,
-  unverifiedReasons,
-} from '../safety';
+import { type Safety, type SafetyStatus, safetyStatuses, unverifiedReasons } from '../safety';
+import { isFlagged } from '../safety-flag';
 
 /** What a result, a list, an event and a webhook tell of a video and of its prompt. */
 export const contentsSchema = z.object({

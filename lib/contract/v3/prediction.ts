@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
-import type { ProfileName } from '../profile';
+import type { ProfileName } from '../profile-names';
 import { maxSeed, parametersSchema, type Size, sizes } from '../request';
 import { contentsSchema } from './contents';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
-import { type ProfileName, profileNames } from '../profile';
+import { type ProfileName, profileNames } from '../profile-names';
 import { type Parameters, parametersSchema } from '../request';
 import { safetySchema } from '../safety';
 import { predictionIdSchema } from './prediction';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
+import { backends } from '../kernel-setting';
 import { loraBaseOf, type Noise } from '../lora-files';
-import { precisions } from '../manifest';
-import { backends } from '../prediction';
+import { precisions } from '../manifest-parts';
 import { phases } from '../progress';
 import { promptOptimizationSchema } from '../prompt-optimization';
 import { laterParameters, maxSeed, type Parameters, sizes } from '../request';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
-import { isFlagged } from '../../../lib/contract/safety';
+import { isFlagged } from '../../../lib/contract/safety-flag';
 import {
   ApiError,
   profileOfModel,
