@@ -1,6 +1,7 @@
 'use client';
 
 import {
+  type Dispatch,
   lazy,
   Suspense,
   useCallback,
@@ -24,6 +25,7 @@ import { useModels } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/studio';
 import { loadExample, loadExampleLora } from './form/examples';
+import type { FormAction } from './form/form-state';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
 import { useFileInput } from './form/use-file-input';
@@ -52,197 +54,11 @@ const ShortcutsDialog = lazy(async () => ({
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
-  const { gpu, check } = useGpu();
-  const { form, change, ready } = useForm(gpu);
-  const models = useModels();
-  const run = useShownRun();
-  const busy = run.status !== 'idle';
-  const stored = useStored(readPredictions);
-  const predictions = stored?.predictions;
-  const working = predictions?.some(({ status }) => status === 'processing') ?? true;
-  const queue = useQueue(working);
-  const fileInput = useFileInput(form, change);
-  const shared = useLaunchedFiles(ready, fileInput);
-  const formRef = useRef<HTMLFormElement>(null);
-  const [help, setHelp] = useState(false);
-  /** The prediction that is shown; `null` means the newest that has ended. */
-  const [shownId, setShownId] = useState<string | null>(null);
-  const recovered = useRecovery();
-  const ended = useMemo(
-    () => predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a))),
-    [predictions],
-  );
-  // The run that ended last is not known before runs of closed pages are found.
-  const loading = !ended || (recovered === null && !busy && working);
-  const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
-  const lastError = errorOf(predictions?.find(({ status }) => status !== 'created'));
-  const improve = useImprove(form, change);
+  const studio = useStudio();
+  const { gpu, backend, gpuActions, problem, fileInput, help, setHelp } = studio;
   const formAtSide = useFormAtSide();
-  const edit = useEdit(form, change, queue.waiting);
-  const runs = useGenerate({
-    form,
-    change,
-    formRef,
-    edit,
-    onStart: () => setShownId(null),
-    onEnded: setShownId,
-  });
-  const deletions = useDeletions({
-    removed: ({ ids, from }) => {
-      if (!shown || !ids.includes(shown.id)) return;
-      // What is shown by its id gets the focus: on the stage, the focus was in what is gone.
-      const next = ended?.find(({ id }) => !ids.includes(id));
-      setShownId(from === 'stage' ? (next?.id ?? null) : null);
-    },
-    restored: ({ ids, from }) => from === 'stage' && setShownId(ids[0] ?? null),
-  });
-  const actions = useActions({
-    change,
-    runs,
-    showError: fileInput.showError,
-    showInfo: fileInput.showInfo,
-    remove: (id) => deletions.remove([id], 'stage'),
-    show: setShownId,
-  });
-  useEffect(() => {
-    // The Models page links here with a model. The draft is restored first: it would overwrite the model.
-    const model = new URLSearchParams(window.location.search).get('model');
-    if (!ready || model === null) return;
-    change({ type: 'changed', values: { model } });
-    window.history.replaceState(null, '', window.location.pathname);
-  }, [ready, change]);
-  useSharedRequest(ready, change, fileInput.showError);
-  /** Whether the form is to be run as soon as it has its draft, or the sample that was just filled in. */
-  const [pressed, setPressed] = useState(false);
-  const chosen = fileInput.notice?.kind === 'images' ? fileInput.notice.images : null;
-  // Another image may have taken the place of the first one, or a waiting request that of all.
-  const several = edit.id === null && chosen?.[0]?.file === form.files.image?.file ? chosen : null;
-  const runForm = async () => {
-    if (!several) return runs.generate();
-    if (await runs.enqueueImages(several)) fileInput.clearNotice();
-  };
-  const generate = () => (ready ? void runForm() : setPressed(true));
-  useShortcuts({
-    // The prompt is about to change.
-    onGenerate: () => improve.state.status !== 'running' && generate(),
-    onCancel: () => run.status !== 'idle' && void loadData().then(cancelRun),
-    onHelp: () => setHelp(true),
-  });
-
-  const { showError } = fileInput;
-  const trySample = useCallback(() => {
-    expectImage('1280*720');
-    // The room of a run is there at the click: what moves later, moves under the finger.
-    noteVideos(true);
-    loadExample(sample, change, 'sample.jpg').then(
-      () => setPressed(true),
-      (thrown) => {
-        expectImage(null);
-        noteVideos(false);
-        showError(toKinoraError(thrown));
-      },
-    );
-  }, [change, showError]);
-  const runPressed = useEffectEvent(() => void runForm());
-  useEffect(() => {
-    if (!pressed || !ready) return;
-    setPressed(false);
-    runPressed();
-  }, [pressed, ready]);
-
-  const { backend } = form.values;
-  const problem = gpuProblem(gpu, useDevice().backend, lastError);
-  const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
-  const gpuActions = problem && (
-    <GpuActions
-      gpu={gpu}
-      backend={backend}
-      error={problem}
-      cpu={isCpuEnough(models, shown?.model ?? '')}
-      onCheck={check}
-      onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
-    />
-  );
-  const listed = predictions ?? noPredictions;
-  const request = (
-    <RequestForm
-      key="request"
-      formRef={formRef}
-      form={form}
-      change={change}
-      models={models}
-      busy={busy}
-      ready={ready}
-      improve={improve}
-      introduced={shown === undefined}
-      // What is about the prediction on the stage is shown there.
-      startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
-      gpuNotice={
-        problem &&
-        !isEmulated(problem) &&
-        !onStage && (
-          <GpuNotice error={problem} backend={backend}>
-            {gpuActions}
-          </GpuNotice>
-        )
-      }
-      gpu={gpu.status === 'known' ? gpu.report : null}
-      revision={ended?.[0] ? endOf(ended[0]) : ''}
-      notice={fileInput.notice}
-      several={several}
-      shared={shared}
-      waiting={queue.waiting.length}
-      editing={edit.id !== null}
-      onVariations={(changes) => void runs.enqueue(changes)}
-      onCancelEdit={edit.end}
-      onFiles={(files, to) => void fileInput.addFiles(files, to)}
-      onFirstImageOnly={fileInput.clearNotice}
-      onPickLora={fileInput.pickLora}
-      onExampleLora={() =>
-        void loadExampleLora().then(
-          (file) => fileInput.addFiles([file]),
-          (thrown) => fileInput.showError(toKinoraError(thrown)),
-        )
-      }
-      onExample={(example) =>
-        void loadExample(example, change).catch((thrown) =>
-          fileInput.showError(toKinoraError(thrown)),
-        )
-      }
-      onGenerate={generate}
-    />
-  );
-  const stages = (
-    <div key="stages" className="stages">
-      {/* After a deletion the focus is on the stage: one step back leads here. */}
-      {deletions.list.length > 0 && (
-        <Suspense>
-          <UndoToast {...deletions} />
-        </Suspense>
-      )}
-      {stored?.error ? (
-        <div className="panel stage" role="alert">
-          <Problem error={stored.error} />
-        </div>
-      ) : (
-        <Stage
-          run={run}
-          shown={shown}
-          loading={loading}
-          actions={actions}
-          gpu={gpu}
-          backend={backend}
-          models={models}
-          // One sentence about the GPU is enough: the failed run has it already.
-          gpuActions={onStage ? gpuActions : null}
-          problem={runs.problem}
-          justFound={(recovered ?? 0) > 0}
-          focused={shown !== undefined && shown.id === shownId}
-          onSample={trySample}
-        />
-      )}
-    </div>
-  );
+  const request = <Request key="request" {...studio} />;
+  const stages = <Stages key="stages" {...studio} />;
   return (
     <>
       <SiteHeader here="/">
@@ -264,35 +80,7 @@ export function Studio() {
         <div className="studio">
           {/* The keyboard takes the order that is seen. What comes first on a phone is first in the page that arrives. */}
           {formAtSide ? [request, stages] : [stages, request]}
-          <div className="collections">
-            <Suspense>
-              <QueuePanel
-                queue={queue}
-                run={run}
-                edit={edit}
-                models={models}
-                gpu={gpu}
-                predictions={listed}
-                onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
-              />
-            </Suspense>
-            <Suspense>
-              <Gallery
-                busy={busy}
-                onResume={actions.onResume}
-                onRunAgain={actions.onRunAgain}
-                predictions={listed}
-                shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
-                undone={deletions.undone}
-                onShow={setShownId}
-                onDelete={(ids) =>
-                  deletions
-                    .remove(ids, 'gallery')
-                    .catch((thrown) => showError(toKinoraError(thrown)))
-                }
-              />
-            </Suspense>
-          </div>
+          <Collections {...studio} />
         </div>
       </main>
       {fileInput.dragging && <div className="drop-veil">{t('studio.drop')}</div>}
@@ -303,6 +91,221 @@ export function Studio() {
       )}
     </>
   );
+}
+
+type StudioState = ReturnType<typeof useStudio>;
+
+/** What the parts of the page share: form, predictions and the one that is shown, runs, and what the GPU lacks. */
+function useStudio() {
+  const { gpu, check } = useGpu();
+  const { form, change, ready } = useForm(gpu);
+  const models = useModels();
+  const fileInput = useFileInput(form, change);
+  const report = useCallback(
+    (thrown: unknown) => fileInput.showError(toKinoraError(thrown)),
+    [fileInput.showError],
+  );
+  const past = usePredictions();
+  const { predictions, shown, ended, setShownId, busy } = past;
+  const queue = useQueue(past.working);
+  const improve = useImprove(form, change);
+  const edit = useEdit(form, change, queue.waiting);
+  const formRef = useRef<HTMLFormElement>(null);
+  const onStart = () => setShownId(null);
+  const runs = useGenerate({ form, change, formRef, edit, onStart, onEnded: setShownId });
+  const deletions = useDeletions({
+    removed: ({ ids, from }) => {
+      if (!shown || !ids.includes(shown.id)) return;
+      // What is shown by its id gets the focus: on the stage, the focus was in what is gone.
+      const next = ended?.find(({ id }) => !ids.includes(id));
+      setShownId(from === 'stage' ? (next?.id ?? null) : null);
+    },
+    restored: ({ ids, from }) => from === 'stage' && setShownId(ids[0] ?? null),
+  });
+  const { showError, showInfo } = fileInput;
+  const remove = (id: string) => deletions.remove([id], 'stage');
+  const actions = useActions({ change, runs, showError, showInfo, remove, show: setShownId });
+  useModelOfAddress(ready, change);
+  useSharedRequest(ready, change, showError);
+
+  const chosen = fileInput.notice?.kind === 'images' ? fileInput.notice.images : null;
+  // Another image may have taken the place of the first one, or a waiting request that of all.
+  const several = edit.id === null && chosen?.[0]?.file === form.files.image?.file ? chosen : null;
+  const runForm = async () => {
+    if (!several) return runs.generate();
+    if (await runs.enqueueImages(several)) fileInput.clearNotice();
+  };
+  const press = usePress(ready, () => void runForm());
+  const onGenerate = () => (ready ? void runForm() : press());
+  const [help, setHelp] = useState(false);
+  useShortcuts({
+    // The prompt is about to change.
+    onGenerate: () => improve.state.status !== 'running' && onGenerate(),
+    onCancel: () => busy && void loadData().then(cancelRun),
+    onHelp: () => setHelp(true),
+  });
+  const onSample = useCallback(() => {
+    expectImage('1280*720');
+    // The room of a run is there at the click: what moves later, moves under the finger.
+    noteVideos(true);
+    loadExample(sample, change, 'sample.jpg').then(press, (thrown) => {
+      expectImage(null);
+      noteVideos(false);
+      report(thrown);
+    });
+  }, [change, press, report]);
+
+  const { backend } = form.values;
+  const lastError = errorOf(predictions?.find(({ status }) => status !== 'created'));
+  const problem = gpuProblem(gpu, useDevice().backend, lastError);
+  const gpuActions = problem && (
+    <GpuActions
+      gpu={gpu}
+      backend={backend}
+      error={problem}
+      cpu={isCpuEnough(models, shown?.model ?? '')}
+      onCheck={check}
+      onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
+    />
+  );
+  // One sentence about the GPU is enough: the failed run has it already.
+  const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
+  const device = { gpu, backend, problem, gpuActions, onStage };
+  const request = { formRef, form, change, models, ready, improve, several, fileInput, edit };
+  const page = { help, setHelp, report, onGenerate, onSample };
+  return { ...past, ...device, ...request, ...page, queue, runs, deletions, actions };
+}
+
+/** The form. */
+function Request(studio: StudioState) {
+  const { fileInput, problem, gpu, shown, runs, ended, report } = studio;
+  return (
+    <RequestForm
+      {...studio}
+      introduced={shown === undefined}
+      // What is about the prediction on the stage is shown there.
+      startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
+      gpuNotice={
+        problem &&
+        !isEmulated(problem) &&
+        !studio.onStage && (
+          <GpuNotice error={problem} backend={studio.backend}>
+            {studio.gpuActions}
+          </GpuNotice>
+        )
+      }
+      gpu={gpu.status === 'known' ? gpu.report : null}
+      revision={ended?.[0] ? endOf(ended[0]) : ''}
+      shared={useLaunchedFiles(studio.ready, fileInput)}
+      onVariations={(changes) => void runs.enqueue(changes)}
+      onExampleLora={() => {
+        loadExampleLora().then((file) => fileInput.addFiles([file]), report);
+      }}
+      onExample={(example) => void loadExample(example, studio.change).catch(report)}
+    />
+  );
+}
+
+/** The run, or the prediction that is shown. */
+function Stages(studio: StudioState) {
+  const { deletions, error, shown, gpuActions, runs, recovered } = studio;
+  return (
+    <div className="stages">
+      {/* After a deletion the focus is on the stage: one step back leads here. */}
+      {deletions.list.length > 0 && (
+        <Suspense>
+          <UndoToast {...deletions} />
+        </Suspense>
+      )}
+      {error ? (
+        <div className="panel stage" role="alert">
+          <Problem error={error} />
+        </div>
+      ) : (
+        <Stage
+          run={studio.run}
+          shown={shown}
+          loading={studio.loading}
+          actions={studio.actions}
+          gpu={studio.gpu}
+          backend={studio.backend}
+          models={studio.models}
+          gpuActions={studio.onStage ? gpuActions : null}
+          problem={runs.problem}
+          justFound={(recovered ?? 0) > 0}
+          focused={shown !== undefined && shown.id === studio.shownId}
+          onSample={studio.onSample}
+        />
+      )}
+    </div>
+  );
+}
+
+/** What waits, and what was made. */
+function Collections(studio: StudioState) {
+  const { busy, shown, shownId, actions, deletions, report } = studio;
+  const predictions = studio.predictions ?? noPredictions;
+  return (
+    <div className="collections">
+      <Suspense>
+        <QueuePanel {...studio} predictions={predictions} onError={report} />
+      </Suspense>
+      <Suspense>
+        <Gallery
+          busy={busy}
+          onResume={actions.onResume}
+          onRunAgain={actions.onRunAgain}
+          predictions={predictions}
+          shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
+          undone={deletions.undone}
+          onShow={studio.setShownId}
+          onDelete={(ids) => deletions.remove(ids, 'gallery').catch(report)}
+        />
+      </Suspense>
+    </div>
+  );
+}
+
+/** The predictions of this browser, the run of this tab, and which prediction is shown. */
+function usePredictions() {
+  const run = useShownRun();
+  const busy = run.status !== 'idle';
+  const { predictions, error } = useStored(readPredictions) ?? {};
+  const working = predictions?.some(({ status }) => status === 'processing') ?? true;
+  /** The prediction that is shown; `null` means the newest that has ended. */
+  const [shownId, setShownId] = useState<string | null>(null);
+  const recovered = useRecovery();
+  const ended = useMemo(
+    () => predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a))),
+    [predictions],
+  );
+  // The run that ended last is not known before runs of closed pages are found.
+  const loading = !ended || (recovered === null && !busy && working);
+  const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
+  const stage = { run, busy, loading, shown, shownId, setShownId, recovered };
+  return { ...stage, predictions, error, working, ended };
+}
+
+/** Takes the model that the Models page names in its link. The draft comes first: it would overwrite the model. */
+function useModelOfAddress(ready: boolean, change: Dispatch<FormAction>): void {
+  useEffect(() => {
+    const model = new URLSearchParams(window.location.search).get('model');
+    if (!ready || model === null) return;
+    change({ type: 'changed', values: { model } });
+    window.history.replaceState(null, '', window.location.pathname);
+  }, [ready, change]);
+}
+
+/** @returns runs the form as soon as it has its draft, or the sample that was just filled in */
+function usePress(ready: boolean, run: () => void): () => void {
+  const [pressed, setPressed] = useState(false);
+  const runPressed = useEffectEvent(run);
+  useEffect(() => {
+    if (!pressed || !ready) return;
+    setPressed(false);
+    runPressed();
+  }, [pressed, ready]);
+  return useCallback(() => setPressed(true), []);
 }
 
 const cancelRun = ({ getRunner }: Data) => getRunner().cancel();

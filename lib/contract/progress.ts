@@ -174,11 +174,6 @@ export type ProgressEvent =
     }
   | { readonly type: 'memory'; readonly categories: Readonly<Record<string, MemoryCount>> };
 
-/** Findings of a step of a run, as plain data. */
-export type Findings = Readonly<
-  Record<string, string | number | boolean | null | readonly number[] | readonly string[]>
->;
-
 /** Seconds that each phase took; a phase that did not run may be absent. */
 export type Timings = Readonly<Partial<Record<Phase, number>> & { total: number }>;
 
@@ -253,8 +248,6 @@ export interface GenerationResult extends MadeVideo {
    * Absent in records of versions that did not store it.
    */
   readonly memory?: MemoryReport;
-  /** Findings of the prompt and frame steps, by the name of the step; absent if there are none. */
-  readonly findings?: Readonly<Record<string, Findings>>;
   /** Reports of the clips whose colours were led back to those of the clip before; absent without such a clip. */
   readonly colours?: readonly ColourCorrection[];
   readonly timings: Timings;

@@ -78,7 +78,7 @@ describe('a second model family', () => {
   });
   const { id: model } = twoExpertsManifest;
 
-  test('runs in the same engine, in two clips, with a LoRA and frame steps, to an MP4, and says how it was made', async () => {
+  test('runs in the same engine, in two clips, with a LoRA, to an MP4, and says how it was made', async () => {
     const events: ProgressEvent[] = [];
     const name = 'expert.safetensors';
     const source = 'owner/name/expert.safetensors';
@@ -101,7 +101,13 @@ describe('a second model family', () => {
       },
     );
     const report = Comlink.proxy((event: ProgressEvent) => void events.push(event));
+    let image: Float32Array | undefined;
+    const given = new BroadcastChannel('given');
+    given.onmessage = ({ data }) => {
+      image ??= data;
+    };
     const result = await other.generate(asked, report);
+    given.close();
     expect(result).toMatchObject({
       videoFile: `${asked.id}.mp4`,
       model,
@@ -148,16 +154,13 @@ describe('a second model family', () => {
     const key = pacesKey(null, { backend: 'wasm' }, model);
     const paces = (await loadSetting(new KinoraDatabase(), key)) as Paces;
     expect(paces.denoise).toBeGreaterThan(0);
-    const { counting } = result.findings ?? {};
     // What was framed is what the model was given.
     const frames = [
       twoExpertsManifest.nativeSizes['720*1280'],
       { width: 720, height: 1280 },
     ] as const;
     const framed = frameImage(await decodeImage(still), framing, ...frames);
-    expect(counting?.image).toEqual(Array.from(framed));
-    // The step saw every frame.
-    expect(counting).toMatchObject({ frames: 81, expected: 81 });
+    expect(image).toEqual(framed);
     expect((await other.counters()).liveBytes).toBe(0);
   });
 });

@@ -19,7 +19,6 @@ import { probeDevice, selfTest } from '../gpu';
 import { RunControl } from '../pipeline/control';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
-import type { FrameStepMaker } from '../pipeline/steps';
 import { readVideo, removeVideo } from '../predictions/videos';
 import { readSeconds } from '../weights';
 import { modelLock, openModelStore } from '../weights/store';
@@ -41,8 +40,6 @@ export interface EngineDependencies {
   readonly manifests?: URL;
   /** What the browser has besides models: what is installed, when absent. */
   readonly tools?: EngineTools;
-  /** Make the steps that see each frame, in order, before it is scaled and encoded. */
-  readonly frameSteps?: readonly FrameStepMaker[];
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
   readonly checkpointSeconds?: number;
 }
@@ -84,14 +81,13 @@ export class Engine implements EngineApi {
     request: EngineRequest,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult> {
-    const { frameSteps = [], checkpointSeconds } = this.#dependencies;
+    const { checkpointSeconds } = this.#dependencies;
     return this.#work((control) => {
       const run = new Generation(request, {
         openModel: () => this.#openModel(request.model),
         device: this.#device,
         kernels: this.#kernels,
         tools: this.#tools,
-        frameSteps,
         checkpointSeconds,
         control,
         report: onProgress,

@@ -2,7 +2,6 @@ import {
   backing,
   bareAddress,
   centred,
-  type DecoderKind,
   type EngineRequest,
   type Framing,
   formatOfFile,
@@ -22,10 +21,12 @@ import {
   type Phase,
   type PixelSize,
   type ProgressEvent,
+  type PromptOptimization,
   sizeInPixels,
   toKinoraError,
 } from '../contract';
 import { fileSha256 } from '../contract/file-sha256';
+import type { Backend } from '../gpu';
 import {
   encodeEnd,
   type RunSaving,
@@ -36,8 +37,8 @@ import type { RunControl } from '../pipeline/control';
 import type { Frame } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
 import { resolveSampling } from '../pipeline/profiles';
+import type { ImageToVideoResult } from '../pipeline/request';
 import { imageToVideo } from '../pipeline/run';
-import { FrameChain, type FrameStepMaker, type StepContext } from '../pipeline/steps';
 import { endFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
 import {
@@ -53,7 +54,7 @@ import {
 import type { EngineDevice } from './device';
 import { endOfEarlier } from './earlier-video';
 import { followRun } from './estimate';
-import { Finisher, openFinishers } from './finisher';
+import { Finisher, type FinishingNetworks, openFinishers } from './finisher';
 import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf, requireNoChild } from './prompt';
@@ -71,26 +72,44 @@ export interface GenerationContext {
   readonly device: EngineDevice;
   readonly kernels: EngineKernels;
   readonly tools: EngineTools;
-  readonly frameSteps: readonly FrameStepMaker[];
   readonly control: RunControl;
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
   readonly checkpointSeconds?: number | undefined;
   readonly report: (event: ProgressEvent) => void;
 }
 
-/** One run, from the request to the file, in the order of its phases. */
+/** Everything that is open when the first frame is computed. */
+interface Opened extends Plan, Stills {
+  readonly optimisation: PromptOptimization | null;
+  readonly backend: Backend;
+  readonly safety: RunSafety;
+  readonly finisher: Finisher;
+  readonly writer: VideoWriter;
+}
+
+/** One run, from the request to the file. Its phases follow one another in `#make`, and their methods below. */
 export class Generation {
   readonly #clock = new PhaseClock();
+  readonly #videoFile: string;
+  /** Whether a worker of the API makes it. */
+  readonly #isServed: boolean;
   /** Of its saved files. */
   readonly #runId: string;
+  readonly #storage: RunSaving['storage'];
+  readonly #pictures: { -readonly [Name in keyof Pictures]: Pictures[Name] } = {};
   #estimate: Awaited<ReturnType<typeof followRun>> | undefined;
+  /** Frees what the run has opened. */
+  readonly #releases: (() => unknown)[] = [() => this.#estimate?.end()];
 
   constructor(
     readonly request: EngineRequest,
     readonly context: GenerationContext,
   ) {
-    const { id } = request;
-    this.#runId = isServedVideo(videoFileOf(request)) ? servedRun(id) : id;
+    const { id, videoFile = `${id}.mp4` } = request;
+    this.#videoFile = videoFile;
+    this.#isServed = isServedVideo(videoFile);
+    this.#runId = this.#isServed ? servedRun(id) : id;
+    this.#storage = openRunFiles(this.#runId);
   }
 
   /**
@@ -100,255 +119,310 @@ export class Generation {
    */
   async make(): Promise<GenerationResult> {
     try {
-      return await this.#make();
+      try {
+        return await this.#make();
+      } finally {
+        for (const release of this.#releases) await release();
+      }
     } catch (thrown) {
-      const { aborted } = this.context.control.signal;
-      const { code } = aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      const { code } = this.#signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       // The video that was to be refined stays, and so do its latents, unless it must not be delivered.
       const refining = this.request.continuation === 'refine' && code !== 'PROMPT_REFUSED';
       // The first failure is the reason; the next sweep removes files that stay.
-      if (!refining) await removeVideo(videoFileOf(this.request)).catch(() => undefined);
+      if (!refining) await removeVideo(this.#videoFile).catch(() => undefined);
       const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
       if (useless) await removeRun(this.#runId).catch(() => undefined);
       throw thrown;
-    } finally {
-      this.#estimate?.end();
     }
   }
 
   async #make(): Promise<GenerationResult> {
-    const { request, context } = this;
-    const { parameters, options, device, continuation, checkpoint } = request;
-    const { signal } = context.control;
-    const report = (event: ProgressEvent) => this.#report(event);
-    const storage = openRunFiles(this.#runId);
-    const toOptimise = options.promptOptimizer === true;
-    const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
-    const optimised = saved?.original === parameters.prompt ? saved : null;
-    const optimising = toOptimise && !optimised;
-    this.#phase(optimising ? 'optimise' : 'load');
+    const optimised = await this.#savedOptimisation();
+    const optimises = this.request.options.promptOptimizer === true && !optimised;
+    this.#phase(optimises ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
-    const still = await readStill(request.image, options.framing);
-    const last =
-      request.lastImage &&
-      (await ofLastImage(readStill(request.lastImage, options.lastImage?.framing)));
-    const openBackend = () => context.device.open(device.backend, device.kernels ?? 'exact');
-    const networks = await openFinishers(parameters, context.tools, openBackend);
-    const plain = await context.openModel();
-    const resolved = resolveSampling(plain, request.profile, parameters, options);
-    const { sampling, adapterScales, sentence } = resolved;
-    const model = await plain.withLoras(request.loras, adapterScales);
-    const { notes: loraNotes = [] } = model;
-    const told = loraNotes.map((note) => note.slice(0, longestNote)).slice(0, mostNotes);
-    const applied = { ...resolved.applied, ...(told.length > 0 && { notes: told }) };
-    const notes = [...(sentence ? [sentence] : []), ...loraNotes];
-    if (notes.length > 0) report({ type: 'sampling', sentence: notes.join(' ') });
-    const delivered = sizeInPixels(parameters.size);
-    const native = nativeSizeOf(model.manifest, sampling, parameters.size);
-    const format = formatOfFile(parameters, model.manifest.framesPerSecond);
-    const frames = frameCount(model.manifest, parameters.duration);
-    const { loop, last_image_at: second } = parameters;
-    const lastImageFrame =
-      second === undefined ? undefined : frameAt(model.manifest, parameters.duration, second);
-    const decoded = framesInFile(frames, { loop });
-    const { control } = context;
-    const counted = { model, sampling, frames, optimises: optimising };
-    const estimate = await followRun(request, counted, control, context.report);
-    this.#estimate = estimate;
-    const { optimizer } = context.tools;
-    const optimisation =
-      optimised ?? (await optimisationOf(request, model, optimizer, signal, report));
-    const prompt = optimisation?.text ?? parameters.prompt;
-    const texts = [parameters.prompt, prompt];
-    if (optimising) this.#phase('load');
-    const backend = await openBackend();
-    signal.throwIfAborted();
-    await context.kernels.use(backend, device.kernels, report, signal);
+    const { request, context } = this;
+    const stills = await readStills(request);
+    const networks = await openFinishers(request.parameters, context.tools, this.#openBackend);
+    const plan = await planOf(request, context.openModel, this.#report);
+    const optimisation = await this.#optimise(plan, optimised, optimises);
+    const backend = await this.#openBackend();
+    this.#signal.throwIfAborted();
+    await context.kernels.use(backend, request.device.kernels, this.#report, this.#signal);
     // This check is cheap too: it fails before any frame is computed where the device has too little memory.
-    await networks.upscaler?.requireRoom(native, 2);
-
-    const image = inFrame(still, native, delivered);
-    const lastImage = last && inFrame(last, native, delivered);
-    const safety = await RunSafety.open({
-      enabled: options.safetyChecker ?? false,
-      modelId: request.model,
-      tools: context.tools,
-      backends: checkBackends(context.device, device.backend),
-      signal,
-      report,
-    });
-    const shown = (last ? [still, last] : [still]).map((one) => () => inFrame(one, delivered));
-    if (await safety.checkInput(shown)) requireNoChild('image', texts);
-    const steps: StepContext = { seed: parameters.seed, image, frames: decoded, signal };
-    const chain = new FrameChain([
-      ...context.frameSteps.map((make) => make(steps)),
-      ...safety.steps,
-    ]);
-    const loraFiles = await recordsOf(request.loras);
-    const saving: RunSaving = {
-      storage,
-      promptOptimization: optimisation,
-      continuation,
-      checkpoint,
-      intervalSeconds: context.checkpointSeconds,
-    };
-    const isServed = isServedVideo(videoFileOf(request));
-    const middle = framesInFile(frames, parameters) >> 1;
-    const pictures: { -readonly [Name in keyof Pictures]: Pictures[Name] } = {};
-    if (isServed) pictures.image = await jpegOf(inFrame(still, delivered));
-    if (isServed && last) pictures.last_image = await jpegOf(inFrame(last, delivered));
-    let added = 0;
-    let writer: VideoWriter | undefined;
-    let finisher: Finisher | undefined;
-    try {
-      const output = await createVideoWriter({
-        ...format,
-        frames: framesInFile(frames, parameters),
-        encoder: options.encoder ?? 'auto',
-      });
-      writer = output;
-      const finishing = new Finisher({
-        source: native,
-        target: format,
-        finishing: parameters,
-        frames: decoded,
-        loop: loop === true,
-        ...networks,
-        signal,
-        write: async (planes, pixels) => {
-          if (isServed && added === middle) {
-            // The video is worth more than its poster.
-            const data = pixels();
-            const poster = await toSmallJpeg({ ...format, data }, mostPosterBytes).catch(
-              () => null,
-            );
-            if (poster) pictures.poster = poster;
-          }
-          added += 1;
-          await output.add(planes);
-        },
-      });
-      finisher = finishing;
-      const { before: earlier } = request;
-      const before =
-        earlier && (await endOfEarlier(earlier, model, { native, delivered }, backend, signal));
-      const result = await imageToVideo(
-        backend,
-        model,
-        {
-          ...sampling,
-          prompt,
-          negativePrompt: parameters.negative_prompt,
-          image,
-          // The field is absent without a request for it, because the saved run identifies the request by its fields.
-          ...(loop && { loop }),
-          ...(lastImage && { lastImage }),
-          ...(lastImageFrame !== undefined && { lastImageFrame }),
-          frames,
-          seed: parameters.seed,
-          ...(request.continues && { continues: true }),
-          before,
-          keepsColours: options.keepsColours,
-          ...(device.kernels && { kernels: device.kernels }),
-        },
-        {
-          // The device is asked if the user set no budget.
-          memoryBudget: device.memoryBudget ?? 'probe',
-          control: context.control,
-          onProgress: report,
-          onFrame: async (frame) => finishing.add(await chain.next(frame)),
-          saving,
-        },
-      );
-      const written = await finishing.end();
-      const verdict = await safety.verdict();
-      if (verdict.status === 'flagged') {
-        requireNoChild('video', texts);
-        delete pictures.poster;
-      }
-      this.#phase('finish');
-      const video = await output.finish(written);
-      const made: MadeVideo = {
-        applied,
-        backend: device.backend,
-        frames: written,
-        frameRate: format.frameRate,
-        licence: model.manifest.licence,
-        ...(loraFiles.length > 0 && { loraFiles }),
-        safety: verdict,
-        ...(optimisation && { promptOptimization: optimisation }),
-      };
-      const findings = await chain.finish();
-      const videoFile = videoFileOf(request);
-      signal.throwIfAborted();
-      await writeVideo(videoFile, video).catch((thrown: unknown) => {
-        report({ type: 'unsaved-video', video, made });
-        throw thrown;
-      });
-      // A refined video has taken the place of the earlier one.
-      if (continuation !== 'refine') signal.throwIfAborted();
-      await this.#discard(storage, applied.decoder).catch(() => undefined);
-      if (result.end && !isServed) {
-        const file = await encodeEnd(result.end, model, native);
-        // On a full disk the video can be made longer from its last picture.
-        await storage.write(endFile, file).catch(() => undefined);
-      }
-      await estimate.keep();
-      await context.kernels.succeeded(backend);
-      const kernels = context.kernels.recordOf(backend);
-      return {
-        ...made,
-        videoFile,
-        videoBytes: video.size,
-        ...(isServed && { pictures }),
-        size: parameters.size,
-        width: format.width,
-        height: format.height,
-        seed: parameters.seed,
-        model: request.model,
-        profile: request.profile,
-        ...(kernels && { kernels }),
-        encoder: output.encoder,
-        finishedEarly: result.finishedEarly,
-        ...(result.resumes > 0 && { resumes: result.resumes }),
-        memory: result.memory,
-        ...(result.colours.length > 0 && { colours: result.colours }),
-        ...(Object.keys(findings).length > 0 ? { findings } : {}),
-        timings: this.#clock.stop(),
-      };
-    } finally {
-      chain.dispose();
-      finisher?.dispose();
-      await writer?.cancel();
-    }
+    await networks.upscaler?.requireRoom(plan.native, 2);
+    const safety = await this.#checkImages(stills, plan.delivered, optimisation);
+    const output = await this.#openOutput(plan, networks);
+    const opened = { ...plan, ...stills, ...output, optimisation, backend, safety };
+    const computed = await this.#compute(opened);
+    const { made, video } = await this.#finish(opened);
+    return await this.#keep(opened, computed, made, video);
   }
 
-  /** Deletes the files of a finished run, except latents that can be decoded better. */
-  async #discard(storage: RunSaving['storage'], decoder: DecoderKind): Promise<void> {
-    if (decoder === 'tiny') await removeSaved(storage, 0, false);
-    else await removeRun(this.#runId);
+  /** What a run that goes on has made of its prompt before. */
+  async #savedOptimisation(): Promise<PromptOptimization | null> {
+    const { continuation, options, parameters } = this.request;
+    if (!continuation || options.promptOptimizer !== true) return null;
+    const saved = await savedPromptOptimization(this.#storage);
+    return saved?.original === parameters.prompt ? saved : null;
+  }
+
+  /** Adds to the prompt where that is asked for. From here on it is told how far the run is. */
+  async #optimise(plan: Plan, optimised: PromptOptimization | null, optimises: boolean) {
+    const { request, context } = this;
+    const { control, tools, report } = context;
+    this.#estimate = await followRun(request, { ...plan, optimises }, control, report);
+    const { optimizer } = tools;
+    const optimisation =
+      optimised ??
+      (await optimisationOf(request, plan.model, optimizer, this.#signal, this.#report));
+    if (optimises) this.#phase('load');
+    return optimisation;
+  }
+
+  readonly #openBackend = (): Promise<Backend> => {
+    const { backend, kernels = 'exact' } = this.request.device;
+    return this.context.device.open(backend, kernels);
+  };
+
+  /** Checks what the video shows of the images, and keeps that for the record of a video of the API. */
+  async #checkImages(
+    { first, last }: Stills,
+    delivered: PixelSize,
+    optimisation: PromptOptimization | null,
+  ): Promise<RunSafety> {
+    const { request, context } = this;
+    const safety = await RunSafety.open({
+      enabled: request.options.safetyChecker ?? false,
+      modelId: request.model,
+      tools: context.tools,
+      backends: checkBackends(context.device, request.device.backend),
+      signal: this.#signal,
+      report: this.#report,
+    });
+    const shown = (last ? [first, last] : [first]).map((one) => () => inFrame(one, delivered));
+    const { prompt } = request.parameters;
+    if (await safety.checkInput(shown)) requireNoChild('image', [prompt, optimisation?.text]);
+    if (this.#isServed) {
+      this.#pictures.image = await jpegOf(inFrame(first, delivered));
+      if (last) this.#pictures.last_image = await jpegOf(inFrame(last, delivered));
+    }
+    return safety;
+  }
+
+  /** Opens what each frame goes through: finishing, and the file. */
+  async #openOutput({ decoded, native, format }: Plan, networks: FinishingNetworks) {
+    const { parameters, options } = this.request;
+    const writer = await createVideoWriter({ ...format, encoder: options.encoder ?? 'auto' });
+    this.#releases.push(() => writer.cancel());
+    const middle = format.frames >> 1;
+    let added = 0;
+    const finisher = new Finisher({
+      source: native,
+      target: format,
+      finishing: parameters,
+      frames: decoded,
+      loop: parameters.loop === true,
+      ...networks,
+      signal: this.#signal,
+      write: async (planes, pixels) => {
+        if (this.#isServed && added++ === middle) {
+          const picture = { ...format, data: pixels() };
+          // The video is worth more than its poster.
+          const poster = await toSmallJpeg(picture, mostPosterBytes).catch(() => null);
+          if (poster) this.#pictures.poster = poster;
+        }
+        await writer.add(planes);
+      },
+    });
+    this.#releases.push(() => finisher.dispose());
+    return { finisher, writer };
+  }
+
+  /** Computes the frames, and hands each on. */
+  async #compute(opened: Opened): Promise<ImageToVideoResult> {
+    const { model, backend, native, delivered, optimisation, first, last, safety } = opened;
+    const { parameters, options, device, continuation, checkpoint, ...request } = this.request;
+    const { control, checkpointSeconds: intervalSeconds } = this.context;
+    const { prompt, loop, duration, last_image_at: second } = parameters;
+    const sizes = { native, delivered };
+    let shown = 0;
+    const before =
+      request.before && (await endOfEarlier(request.before, model, sizes, backend, this.#signal));
+    return await imageToVideo(
+      backend,
+      model,
+      {
+        ...opened.sampling,
+        prompt: optimisation?.text ?? prompt,
+        negativePrompt: parameters.negative_prompt,
+        image: inFrame(first, native, delivered),
+        // The field is absent without a request for it, because the saved run identifies the request by its fields.
+        ...(loop && { loop }),
+        ...(last && { lastImage: inFrame(last, native, delivered) }),
+        ...(second !== undefined && { lastImageFrame: frameAt(model.manifest, duration, second) }),
+        frames: opened.frames,
+        seed: parameters.seed,
+        ...(request.continues && { continues: true }),
+        before,
+        keepsColours: options.keepsColours,
+        ...(device.kernels && { kernels: device.kernels }),
+      },
+      {
+        // The device is asked if the user set no budget.
+        memoryBudget: device.memoryBudget ?? 'probe',
+        control,
+        onProgress: this.#report,
+        onFrame: (frame) => {
+          safety.take(frame, shown++);
+          return opened.finisher.add(frame);
+        },
+        saving: {
+          storage: this.#storage,
+          promptOptimization: optimisation,
+          continuation,
+          checkpoint,
+          intervalSeconds,
+        },
+      },
+    );
+  }
+
+  /** Judges the video, and completes its file. */
+  async #finish(opened: Opened): Promise<{ readonly made: MadeVideo; readonly video: Blob }> {
+    const { model, applied, format, loraFiles, optimisation } = opened;
+    const frames = await opened.finisher.end();
+    const safety = await opened.safety.verdict();
+    if (safety.status === 'flagged') {
+      requireNoChild('video', [this.request.parameters.prompt, optimisation?.text]);
+      delete this.#pictures.poster;
+    }
+    this.#phase('finish');
+    const video = await opened.writer.finish(frames);
+    const made = {
+      applied,
+      backend: this.request.device.backend,
+      frames,
+      frameRate: format.frameRate,
+      licence: model.manifest.licence,
+      ...(loraFiles.length > 0 && { loraFiles }),
+      safety,
+      ...(optimisation && { promptOptimization: optimisation }),
+    };
+    return { made, video };
+  }
+
+  /** Stores the video in the place of what was saved of its run. */
+  async #keep(
+    { writer, model, native, format, applied, backend }: Opened,
+    { end, finishedEarly, resumes, memory, colours }: ImageToVideoResult,
+    made: MadeVideo,
+    video: Blob,
+  ): Promise<GenerationResult> {
+    const { parameters, model: modelId, profile, continuation } = this.request;
+    this.#signal.throwIfAborted();
+    await writeVideo(this.#videoFile, video).catch((thrown: unknown) => {
+      this.#report({ type: 'unsaved-video', video, made });
+      throw thrown;
+    });
+    // A refined video has taken the place of the earlier one.
+    if (continuation !== 'refine') this.#signal.throwIfAborted();
+    // Latents that can be decoded better stay.
+    const isBest = applied.decoder !== 'tiny';
+    const discarded = isBest ? removeRun(this.#runId) : removeSaved(this.#storage, 0, false);
+    await discarded.catch(() => undefined);
+    if (end && !this.#isServed) {
+      const file = await encodeEnd(end, model, native);
+      // On a full disk the video can be made longer from its last picture.
+      await this.#storage.write(endFile, file).catch(() => undefined);
+    }
+    await this.#estimate?.keep();
+    await this.context.kernels.succeeded(backend);
+    const kernels = this.context.kernels.recordOf(backend);
+    return {
+      ...made,
+      videoFile: this.#videoFile,
+      videoBytes: video.size,
+      ...(this.#isServed && { pictures: this.#pictures }),
+      size: parameters.size,
+      width: format.width,
+      height: format.height,
+      seed: parameters.seed,
+      model: modelId,
+      profile,
+      ...(kernels && { kernels }),
+      encoder: writer.encoder,
+      finishedEarly,
+      ...(resumes > 0 && { resumes }),
+      memory,
+      ...(colours.length > 0 && { colours }),
+      timings: this.#clock.stop(),
+    };
+  }
+
+  get #signal(): AbortSignal {
+    return this.context.control.signal;
   }
 
   #phase(phase: Phase): void {
     this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
   }
 
-  #report(event: ProgressEvent): void {
+  readonly #report = (event: ProgressEvent): void => {
     if (event.type === 'phase') this.#clock.enter(event.phase);
     this.#estimate?.take(event);
     this.context.report(event);
-  }
+  };
 }
 
-export function videoFileOf(request: EngineRequest): string {
-  return request.videoFile ?? `${request.id}.mp4`;
+/**
+ * Opens the model with the adapters of the request, and says where it does not sample as it was asked.
+ *
+ * @returns how it samples, and sizes and lengths of what it makes and of the file
+ */
+async function planOf(
+  { parameters, options, profile, loras }: EngineRequest,
+  openModel: GenerationContext['openModel'],
+  report: GenerationContext['report'],
+) {
+  const plain = await openModel();
+  const resolved = resolveSampling(plain, profile, parameters, options);
+  const { sampling, adapterScales, sentence } = resolved;
+  const model = await plain.withLoras(loras, adapterScales);
+  const { manifest, notes: loraNotes = [] } = model;
+  const told = loraNotes.map((note) => note.slice(0, longestNote)).slice(0, mostNotes);
+  const notes = [...(sentence ? [sentence] : []), ...loraNotes];
+  if (notes.length > 0) report({ type: 'sampling', sentence: notes.join(' ') });
+  const frames = frameCount(manifest, parameters.duration);
+  const format = formatOfFile(parameters, manifest.framesPerSecond);
+  return {
+    model,
+    sampling,
+    applied: { ...resolved.applied, ...(told.length > 0 && { notes: told }) },
+    loraFiles: await recordsOf(loras),
+    frames,
+    // Those of them that are shown.
+    decoded: framesInFile(frames, { loop: parameters.loop }),
+    native: nativeSizeOf(manifest, sampling, parameters.size),
+    delivered: sizeInPixels(parameters.size),
+    format: { ...format, frames: framesInFile(frames, parameters) },
+  };
 }
+type Plan = Awaited<ReturnType<typeof planOf>>;
 
 /** An image of the request, decoded. */
 interface Still {
   readonly pixels: Pixels;
   readonly framing: Framing;
 }
+
+/** The images of the request. */
+async function readStills({ image, lastImage, options }: EngineRequest) {
+  const first = await readStill(image, options.framing);
+  const last = lastImage && ofLastImage(readStill(lastImage, options.lastImage?.framing));
+  return { first, last: await last };
+}
+type Stills = Awaited<ReturnType<typeof readStills>>;
 
 async function readStill(file: Blob, framing = centred): Promise<Still> {
   return { pixels: await decodeImage(file, backing(framing)), framing };

@@ -46,8 +46,11 @@ export async function optimisationOf(
  *
  * @throws KinoraError `PROMPT_REFUSED`
  */
-export function requireNoChild(flagged: 'image' | 'video', texts: readonly string[]): void {
-  if (!texts.some(namesChild)) return;
+export function requireNoChild(
+  flagged: 'image' | 'video',
+  texts: readonly (string | undefined)[],
+): void {
+  if (!texts.some((text) => text !== undefined && namesChild(text))) return;
   throw new KinoraError(
     'PROMPT_REFUSED',
     `The prompt names a child and the safety checker flags the ${flagged}; Kinora never delivers such a video.`,

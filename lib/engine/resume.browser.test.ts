@@ -43,11 +43,17 @@ const asked = (rest: Partial<EngineRequest> = {}) => {
 const run = (request: EngineRequest, listener: Listener = () => undefined) =>
   runEngine(client, request, new AbortController().signal, listener);
 
-/** The final latents by their checksum, and all decoded frames by theirs. */
-async function made({ videoFile, findings }: GenerationResult) {
+let encoded = { frames: 0, hash: '' };
+new BroadcastChannel('encoded').onmessage = ({ data }) => {
+  encoded = data;
+};
+
+/** The final latents by their checksum, and all encoded frames by theirs. */
+async function made({ videoFile, frames }: GenerationResult) {
+  await expect.poll(() => encoded.frames).toBe(frames);
   const file = await openRunFiles(videoFile.replace('.mp4', '')).read('clip-0');
   const header = (await file?.slice(0, 1000).text()) ?? '';
-  return { latents: /"tensors":\[.*?\]/.exec(header)?.[0], frames: findings?.frames };
+  return { latents: /"tensors":\[.*?\]/.exec(header)?.[0], frames: encoded };
 }
 const stepsOf = (events: readonly ProgressEvent[]) =>
   events.flatMap((event) => (event.type === 'step' ? [event.step] : []));

@@ -1,7 +1,6 @@
 import { type ProgressEvent, type Safety, uncheckedSafety } from '../contract';
 import { createBackend, probeDevice } from '../gpu';
 import type { Frame } from '../pipeline/latents';
-import type { FrameStep } from '../pipeline/steps';
 import { type Backends, SafetyCheck, type SafetyChecker, sampledFrames } from '../safety';
 import { coverCrop, inspectVideo, readFrames } from '../video';
 import type { EngineDevice } from './device';
@@ -47,9 +46,9 @@ export class RunSafety {
     }
   }
 
-  /** To be placed between decoder and encoder. */
-  get steps(): readonly FrameStep[] {
-    return this.#check ? [this.#check.step] : [];
+  /** Takes each frame of the video, which is read before this returns. @param index from 0 */
+  take(frame: Frame, index: number): void {
+    this.#check?.take(frame, index);
   }
 
   /**
@@ -69,7 +68,7 @@ export class RunSafety {
     return flagged;
   }
 
-  /** Scores the frames that went through the step. */
+  /** Scores the frames that were taken. */
   async verdict(): Promise<Safety> {
     const { backends, signal, report } = this.options;
     if (!this.#check) return this.unchecked;
@@ -122,7 +121,7 @@ export async function checkVideo(
   for await (const { index, pixels } of readFrames(file, indices, frameRate)) {
     signal.throwIfAborted();
     const { width, height } = pixels;
-    await check.step.apply({ data: coverCrop(pixels, width, height), width, height }, index);
+    check.take({ data: coverCrop(pixels, width, height), width, height }, index);
   }
   return check.verdict(backends, signal);
 }

@@ -1,7 +1,6 @@
 import { type KinoraError, type Safety, safetySchema, toKinoraError } from '../contract';
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
-import type { FrameStep } from '../pipeline/steps';
 import type { Squares } from '../pipeline/vision/squares';
 import type { SafetyChecker } from './checker';
 
@@ -20,8 +19,8 @@ export interface SafetyCheckHooks {
 }
 
 /**
- * The check of one run. Its frame step keeps the squares of frames 0, 8, 16 … and of the last one until
- * they are scored after decoding, when the device is free.
+ * The check of one run. It keeps the squares of frames 0, 8, 16 … and of the last one until they are scored after
+ * decoding, when the device is free.
  */
 export class SafetyCheck {
   readonly #kept: Squares[] = [];
@@ -31,27 +30,23 @@ export class SafetyCheck {
   #copy = new Float32Array();
   #input: number | null = null;
 
-  /** To be placed between decoder and encoder. */
-  readonly step: FrameStep = {
-    name: 'safety',
-    apply: (frame, index) => {
-      if (index % sampleStride === 0) {
-        this.#kept.push(this.checker.squaresOfFrame(frame));
-        this.#latest = null;
-      } else {
-        const { data, width, height } = frame;
-        if (this.#copy.length !== data.length) this.#copy = new Float32Array(data.length);
-        this.#copy.set(data);
-        this.#latest = { data: this.#copy, width, height };
-      }
-      return frame;
-    },
-  };
-
   constructor(
     readonly checker: SafetyChecker,
     readonly hooks: SafetyCheckHooks = {},
   ) {}
+
+  /** Takes the next frame, which is read before this returns. @param index from 0, over all clips */
+  take(frame: Frame, index: number): void {
+    if (index % sampleStride === 0) {
+      this.#kept.push(this.checker.squaresOfFrame(frame));
+      this.#latest = null;
+      return;
+    }
+    const { data, width, height } = frame;
+    if (this.#copy.length !== data.length) this.#copy = new Float32Array(data.length);
+    this.#copy.set(data);
+    this.#latest = { data: this.#copy, width, height };
+  }
 
   /**
    * Scores the images of the request and keeps the highest score for the record.

@@ -27,7 +27,7 @@ test('the record names it, its weights and its own threshold', { tags: ['full'] 
     yield backend;
   }
   const input = await check.scoreInput([check.checker.squares(image)], cpuOnly, signal);
-  await check.step.apply({ data: new Float32Array(3 * 16 * 9), width: 16, height: 9 }, 0);
+  check.take({ data: new Float32Array(3 * 16 * 9), width: 16, height: 9 }, 0);
   const { model, threshold, weights } = quickChecker;
   const safety = await check.verdict(cpuOnly, signal);
   expect(safety).toMatchObject({ model, threshold: 0.6, sha256: weights.sha256, input });

@@ -9,6 +9,7 @@ import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/form';
+import type { QueueView } from '../use-data';
 import { CodeButton } from './code-button';
 import { type Example, exampleLoraOf } from './examples';
 import { forecastOf, useForecast } from './forecast';
@@ -42,7 +43,8 @@ import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
 import { chosenOptions, mayGiveNoise, runOfForm, samplingOf } from './sampling';
 import { StorageNote } from './storage-note';
-import type { FileNotice } from './use-file-input';
+import type { Edit } from './use-edit';
+import type { FileInput } from './use-file-input';
 import type { Improve } from './use-improve';
 import type { SharedFiles } from './use-launched-files';
 import { useLoraChecks } from './use-loras';
@@ -63,7 +65,7 @@ export function RequestForm(props: {
   form: FormState;
   change: Dispatch<FormAction>;
   models: ModelList;
-  notice: FileNotice | null;
+  fileInput: FileInput;
   /** The images that each become a video; null where the one of the form does. */
   several: readonly ChosenImage[] | null;
   shared: SharedFiles;
@@ -79,21 +81,19 @@ export function RequestForm(props: {
   /** Whether the draft is restored; Generate may be pressed before. */
   ready: boolean;
   improve: Improve;
-  /** How many requests wait in the queue. */
-  waiting: number;
-  /** One of them is in the form. */
-  editing: boolean;
-  onFiles: (files: readonly File[], to?: ImageName) => void;
-  onFirstImageOnly: () => void;
-  onPickLora: (name: string) => void;
+  queue: QueueView;
+  edit: Edit;
   onExampleLora: () => void;
   onExample: (example: Example) => void;
   onGenerate: () => void;
   onVariations: (changes: readonly Partial<ParametersInput>[]) => void;
-  onCancelEdit: () => void;
 }) {
-  const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
-  const { waiting, editing, shared, several } = props;
+  const { formRef, form, change, models, startError, busy, ready, improve } = props;
+  const { fileInput, edit, shared, several } = props;
+  const { notice } = fileInput;
+  const waiting = props.queue.waiting.length;
+  const editing = edit.id !== null;
+  const onFiles = (chosen: readonly File[], to?: ImageName) => void fileInput.addFiles(chosen, to);
   const hydrated = useHydrated();
   const improving = improve.state.status === 'running';
   const { values, files } = form;
@@ -115,7 +115,7 @@ export function RequestForm(props: {
       name={name}
       image={files[name]}
       error={errors[name]}
-      onFiles={(chosen) => props.onFiles(chosen, name)}
+      onFiles={(chosen) => onFiles(chosen, name)}
       size={values.size}
       frame={
         model && nativeSizeOf(model.manifest, model.manifest.profiles[values.profile], values.size)
@@ -162,7 +162,7 @@ export function RequestForm(props: {
           {several && (
             <div className="info">
               <p>{t('form.severalImages', { count: several.length })}</p>
-              <button type="button" className="small" onClick={props.onFirstImageOnly}>
+              <button type="button" className="small" onClick={fileInput.clearNotice}>
                 {t('form.firstImageOnly')}
               </button>
             </div>
@@ -213,11 +213,11 @@ export function RequestForm(props: {
             onModel={(id) => set({ model: id })}
             errors={errors}
             checks={checks}
-            onFiles={props.onFiles}
+            onFiles={onFiles}
             onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
             onMove={(key, by) => change({ type: 'loraMoved', key, by })}
             onRemove={(key) => change({ type: 'loraRemoved', key })}
-            onPick={props.onPickLora}
+            onPick={fileInput.pickLora}
             example={exampleLoraOf(model?.manifest.id)}
             onExample={props.onExampleLora}
             onWord={(word) =>
@@ -256,7 +256,7 @@ export function RequestForm(props: {
         {editing && (
           <p className="field-hint">
             {t('form.editing')}{' '}
-            <button type="button" className="inline" onClick={props.onCancelEdit}>
+            <button type="button" className="inline" onClick={edit.end}>
               {t('form.leaveAsItWas')}
             </button>
           </p>

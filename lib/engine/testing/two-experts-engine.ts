@@ -1,4 +1,4 @@
-/** An engine with a second model family, installed as after a download, and with a step that sees every frame. */
+/** An engine with a second model family, installed as after a download, which tells what image its model is given. */
 import { modelFamilies } from '../../models';
 import { twoExpertsFamily } from '../../models/testing/two-experts/family';
 import {
@@ -6,24 +6,24 @@ import {
   twoExpertsFiles,
   twoExpertsManifest,
 } from '../../models/testing/two-experts/files';
-import type { FrameStepMaker } from '../../pipeline/steps';
+import type { VideoModel } from '../../pipeline/model';
 import { httpFolder } from '../../weights';
 import { openModelStore } from '../../weights/store';
 import { startEngine } from '../engine';
 
-/** Counts the frames, and notes what image the model was given. */
-const counting: FrameStepMaker = ({ frames: expected, image }) => {
-  let frames = 0;
-  return {
-    name: 'counting',
-    async apply(frame, index) {
-      if (index !== frames) throw new TypeError(`frame ${index} came after ${frames}`);
-      frames += 1;
-      return frame;
+const given = new BroadcastChannel('given');
+
+function telling(model: VideoModel): VideoModel {
+  const { encodeImages, withLoras } = model;
+  return Object.assign(model, {
+    encodeImages: (...args: Parameters<typeof encodeImages>) => {
+      given.postMessage(args[1][0]?.image.data);
+      return encodeImages.apply(model, args);
     },
-    finish: async () => ({ frames, expected, image: Array.from(image.data) }),
-  };
-};
+    withLoras: async (...args: Parameters<typeof withLoras>) =>
+      telling(await withLoras.apply(model, args)),
+  });
+}
 
 const { id } = twoExpertsManifest;
 const folder = (await openModelStore()).folder(id);
@@ -31,5 +31,9 @@ if (!(await folder.readText('model.json'))) {
   const golden = new URL('/lib/models/wan/goldens/tiny-wan22-ti2v/model/', self.location.origin);
   await installTwoExperts(folder, await twoExpertsFiles(httpFolder(golden)));
 }
-startEngine({ families: { ...modelFamilies, [id]: twoExpertsFamily }, frameSteps: [counting] });
+const family: typeof twoExpertsFamily = {
+  ...twoExpertsFamily,
+  openInstalled: async (...args) => telling(await twoExpertsFamily.openInstalled(...args)),
+};
+startEngine({ families: { ...modelFamilies, [id]: family } });
 postMessage('ready');
