@@ -93,19 +93,10 @@ const verdicts = [
     'unverified',
     'There is no verdict: the check failed on the GPU and on the CPU (`safety.reason` is `failed`).',
   ],
-  [
-    'false',
-    'unverified',
-    'No verdict, in predictions of earlier versions: the bundled model ran without a checker (`demonstration`), or there was none at all (there is no `reason`).',
-  ],
 ] as const;
 
 const optimizations = [
   ['used', 'Your prompt, with sentences of the language model after it.'],
-  [
-    'salvaged',
-    'In predictions of earlier versions: your prompt, with single sentences of a rewritten text.',
-  ],
   ['unchanged', 'Your prompt: there was a reason to leave it, such as its length or language.'],
   ['unavailable', 'Your prompt: the tab had no language model.'],
   ['failed', 'Your prompt: no sentence of the model passed the checks in time.'],

@@ -82,7 +82,6 @@ const verdictNames: Readonly<Record<SafetyStatus, TextKey>> = {
 const promptNames: Readonly<Record<PromptOptimizationStatus, TextKey>> = {
   used: 'serve.promptImproved',
   edited: 'serve.promptImproved',
-  salvaged: 'serve.promptExtended',
   unchanged: 'serve.promptUnchanged',
   unavailable: 'serve.promptUnavailable',
   failed: 'serve.promptUnchanged',

@@ -15,9 +15,7 @@ export function verdictText(safety: Safety | undefined): string {
     case 'off':
       return t('shared.verdictOff');
     case 'unverified':
-      if (reason === 'failed') return t('shared.verdictFailed');
-      if (reason === 'missing') return t('shared.verdictMissing');
-      return t('shared.verdictDemonstration');
+      return t(reason === 'failed' ? 'shared.verdictFailed' : 'shared.verdictMissing');
   }
 }
 

@@ -136,7 +136,7 @@ const found = {
     model: 'owner/checker',
   }),
   promptOptimization: promptOptimizationSchema.parse({
-    status: 'salvaged',
+    status: 'used',
     original: 'a cat walks',
     model: 'Qwen3-0.6B',
     reasons: ['V3'],
@@ -153,7 +153,7 @@ it('ends with path, seed and the time of every stage', () => {
   expect(lines).toContain(`safety          ${scores}`);
   expect(lines).toContain('prompt          a cat walks');
   expect(lines).toContain('text            a cat walks. The camera holds still.');
-  expect(lines).toContain('by              Qwen3-0.6B: salvaged (V3)');
+  expect(lines).toContain('by              Qwen3-0.6B: used (V3)');
   expect(lines).toContain('Denoise            4.00 s');
   expect(lines.at(-1)).toBe('Total             21.00 s');
 });

@@ -208,7 +208,6 @@ function safetyRows({ status, reason, score, input, threshold, frames, model }: 
 }
 
 const unverified: Readonly<Record<UnverifiedReason, string>> = {
-  demonstration: 'the demonstration model runs without the safety checker',
   missing: 'the safety checker is not installed',
   failed: 'the safety checker failed',
 };

@@ -6,8 +6,8 @@ import { decoderKinds } from './profile-names';
 /** Most notes on the LoRAs of a run, and most characters of one. */
 export const [mostNotes, longestNote] = [8, 500] as const;
 
-/** How steps reuse results of earlier ones; `easycache` only in records of earlier versions. */
-export const cacheKinds = ['none', 'magcache', 'easycache'] as const;
+/** How steps reuse results of earlier ones. */
+export const cacheKinds = ['none', 'magcache'] as const;
 export type CacheKind = (typeof cacheKinds)[number];
 
 /**

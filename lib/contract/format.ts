@@ -26,7 +26,6 @@ export const profileTitles: Readonly<Record<ProfileName, string>> = {
 export const cacheNames: Readonly<Record<CacheKind, string | null>> = {
   none: null,
   magcache: 'MagCache',
-  easycache: 'EasyCache',
 };
 
 /** Names and purposes of the usual parts of a model, for page and command line. */

@@ -3,13 +3,11 @@ import { z } from 'zod';
 /**
  * What became of a prompt that was to be optimised. `used`: the user's words and sentences of the model after
  * them; `edited`: that, changed by the user; the original alone: `unchanged` (there was a reason to leave it),
- * `unavailable` (no language model), `failed` (no usable sentence). `salvaged` is in records of earlier versions:
- * the original with single sentences of a rewritten text.
+ * `unavailable` (no language model), `failed` (no usable sentence).
  */
 export const promptOptimizationStatuses = [
   'used',
   'edited',
-  'salvaged',
   'unchanged',
   'unavailable',
   'failed',

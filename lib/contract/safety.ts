@@ -7,12 +7,8 @@ import { z } from 'zod';
 export const safetyStatuses = ['clear', 'flagged', 'unverified', 'off'] as const;
 export type SafetyStatus = (typeof safetyStatuses)[number];
 
-/**
- * Why a video is unverified: `failed`, the checker ran and failed on every backend. Records of versions without
- * the quick checker also have `demonstration`, the bundled model ran without a checker, and `missing`, another
- * model did.
- */
-export const unverifiedReasons = ['demonstration', 'missing', 'failed'] as const;
+/** Why a video is unverified: the checker failed on every backend, or none was there. */
+export const unverifiedReasons = ['missing', 'failed'] as const;
 export type UnverifiedReason = (typeof unverifiedReasons)[number];
 
 /** A score from this on flags, where the checker has no threshold of its own. */

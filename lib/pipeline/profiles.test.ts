@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { KinoraError, type ProfileName } from '../contract';
-import { appliedSchema } from '../contract/applied';
-import { cacheNames } from '../contract/format';
 import { testManifest } from '../contract/testing/manifest';
 import type { ModelAdapter } from './model';
 import { resolveSampling } from './profiles';
@@ -221,9 +219,6 @@ test('a cache that is asked for without ratios computes every step, and the line
   expect(sentence).toMatch(
     /^Standard \(the model has no ratios for MagCache, so that every step is computed\): 30 steps, /,
   );
-  // What an earlier version made with another cache is still read.
-  expect(appliedSchema.parse({ ...applied, cache: 'easycache' }).cache).toBe('easycache');
-  expect(cacheNames.easycache).toBe('EasyCache');
 });
 
 test('a profile that the manifest does not have is an error that names those it has', () => {

@@ -33,7 +33,6 @@ test('the optimisation belongs to the prompt until that is replaced', () => {
 
 test.each<[Partial<PromptOptimization>, string]>([
   [{}, 'Improved by Qwen3 0.6B in 12 s, seed 7.'],
-  [{ status: 'salvaged' }, 'Your words stand; only single sentences were added'],
   [
     { status: 'unchanged', reasons: ['language'], model: null },
     'The prompt stays as it is: its language is none that can be checked.',

@@ -3,7 +3,7 @@ import { t } from '../../texts';
 import '../../texts/en/improve';
 import { formatTime } from '../../texts/format';
 
-/** Reasons of a record, and the checks of lib/prompts. Those of earlier versions are shown as they are. */
+/** Reasons of a record, and the checks of lib/prompts. */
 const reasons = {
   language: 'language',
   tokens: 'tokens',
@@ -42,8 +42,6 @@ export function outcomeText(record: PromptOptimization): string {
       return madeText('improve.improved', record);
     case 'edited':
       return madeText('improve.improvedEdited', record);
-    case 'salvaged':
-      return madeText('improve.salvaged', record);
     case 'unchanged':
       return t('improve.unchanged', { reasons: reasonsOf(record) });
     case 'unavailable':
@@ -55,7 +53,7 @@ export function outcomeText(record: PromptOptimization): string {
 
 /** How a text was made. */
 function madeText(
-  key: 'improve.improved' | 'improve.improvedEdited' | 'improve.salvaged',
+  key: 'improve.improved' | 'improve.improvedEdited',
   { model, seed, milliseconds }: PromptOptimization,
 ): string {
   return t(key, {

@@ -21,7 +21,7 @@ export const contentsSchema = z.object({
         .enum(unverifiedReasons)
         .optional()
         .describe(
-          'Why it is `unverified`. `failed`: the check failed on the GPU and on the CPU. Predictions of earlier versions also have `missing` (the checker was deleted meanwhile) and `demonstration` (the bundled model ran without one, and `has_nsfw_contents` is false), or no reason.',
+          'Why it is `unverified`. `failed`: the check failed on the GPU and on the CPU. `missing`: the checker was deleted meanwhile.',
         ),
       score: z
         .number()
@@ -48,7 +48,7 @@ export const contentsSchema = z.object({
       status: z
         .enum(promptOptimizationStatuses)
         .describe(
-          '`used`: your prompt and sentences of the model after it; `salvaged` is the same in predictions of earlier versions. Your prompt alone: `unchanged` (there was a reason to leave it), `unavailable` (the worker had no language model), `failed` (no sentence that fits to it).',
+          '`used`: your prompt and sentences of the model after it. Your prompt alone: `unchanged` (there was a reason to leave it), `unavailable` (the worker had no language model), `failed` (no sentence that fits to it).',
         ),
       model: z.string().nullable().describe('The language model; null where none ran.'),
       sha256: z.string().nullable().describe('SHA-256 of its file; null where it is not known.'),

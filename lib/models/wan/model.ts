@@ -1,7 +1,7 @@
 import {
+  at,
   type DecoderKind,
   decoderKinds,
-  KinoraError,
   type LoraFile,
   type ModelManifest,
 } from '../../contract';
@@ -58,7 +58,6 @@ import {
   encodeClip,
   encodeFirstFrame,
 } from './vae';
-import { encoderTapsOf } from './vae/weights';
 
 /** A Wan model as the pipeline sees it: see the README of this folder. */
 export class WanModel implements VideoModel {
@@ -206,13 +205,7 @@ export class WanModel implements VideoModel {
       }
       return latents;
     }
-    const [first] = frames;
-    if (encoderTapsOf(vae) === 1 || !first) {
-      const sentence = `The VAE of ${this.manifest.name} was stored by an earlier version of Kinora, which encodes single pictures only.`;
-      const remedy =
-        'Go on from the last picture, or delete the model on the Models page and download it again.';
-      throw new KinoraError('MODEL_FILE_MISSING', sentence, { remedy });
-    }
+    const first = at(frames, 0);
     const size = latentSizeOf(this.latents, { ...first, frames: frames.length });
     const shown = new Map(frames.entries());
     return splitLatents(

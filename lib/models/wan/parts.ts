@@ -23,7 +23,6 @@ import {
   lightDecoderRecipe,
 } from './recipes';
 import { decoderWidth, tinyDecoderTensors } from './tensors';
-import { encoderTapsOf } from './vae/weights';
 
 /** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
 export interface WanParts {
@@ -102,7 +101,7 @@ export async function openStoredParts(
   const stored: StoredCheckpoint[] = [];
   const parts = await openConvertedParts(config, async (component) => {
     const checkpoint = await openChecked(folder, component, (of) =>
-      recipeShapes(componentRecipe(component, config, of.stored.precision, encoderTapsOf(of))),
+      recipeShapes(componentRecipe(component, config, of.stored.precision)),
     );
     stored.push(checkpoint);
     return checkpoint;

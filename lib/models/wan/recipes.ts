@@ -16,7 +16,7 @@ import { imageEncoderTensors } from './image-encoder/image-encoder';
 import type { ModelConfig } from './model-config';
 import { isDecoding, transformerTensors, vaeTensors } from './tensors';
 import { blockLinears } from './transformer/network';
-import { allPhases, derived, type EncoderTaps, newestFirst, transposed } from './vae/weights';
+import { allPhases, derived, newestFirst, transposed } from './vae/weights';
 
 /** Components whose tensors are converted by the model's architecture. */
 export type ConvertedComponent = Expert | 'text_encoder' | 'vae' | 'image_encoder';
@@ -32,19 +32,17 @@ export function convertedComponents(config: ModelConfig): readonly ConvertedComp
  * that a layer is one contiguous read. Tensors that no loader reads are left out.
  *
  * @param precision of the model; VAE and image encoder have none, and the text encoder at least 8 bits
- * @param taps of the VAE's encoder
  */
 export function componentRecipe(
   component: ConvertedComponent,
   config: ModelConfig,
   precision: Precision,
-  taps: EncoderTaps = 3,
 ): ComponentRecipe {
   switch (component) {
     case 'text_encoder':
       return textEncoderRecipe(config.text_encoder, precision);
     case 'vae':
-      return { component, tensors: vaeRecipe(config.vae, taps) };
+      return { component, tensors: vaeRecipe(config.vae) };
     case 'image_encoder': {
       const shapes = config.image_encoder ? [...imageEncoderTensors(config.image_encoder)] : [];
       return plainRecipe(component, new Map(shapes.map(([name, shape]) => [name, { shape }])));
@@ -71,12 +69,8 @@ function transformerRecipe(transformer: TransformerConfig, precision: Precision)
   return all;
 }
 
-/**
- * One pack per level of the encoder and of the decoder; kernels in the order that the graphs want.
- *
- * @param seen time taps of the encoder's convolutions: 1 in a store that takes single pictures only
- */
-export function vaeRecipe(vae: VaeConfig, seen: EncoderTaps = 3): TensorRecipe[] {
+/** One pack per level of the encoder and of the decoder; kernels in the order that the graphs want. */
+export function vaeRecipe(vae: VaeConfig): TensorRecipe[] {
   const shapes = vaeTensors(vae);
   const recipe = tensorRecipes(shapes);
   const all: TensorRecipe[] = [];
@@ -95,13 +89,12 @@ export function vaeRecipe(vae: VaeConfig, seen: EncoderTaps = 3): TensorRecipe[]
   };
   const plain = (name: string, pack: string) =>
     kernel(name, pack, 'compact', `${name}.weight`, undefined);
-  /** @param taps the newest ones, that are used */
-  const convolution = (name: string, pack: string, taps: 1 | 3) => {
+  const convolution = (name: string, pack: string) => {
     const [filters = 0, inputs = 0, depth = 1, ...size] = shapeOfTensor(shapes, `${name}.weight`);
     const area = size.reduce((product, n) => product * n, 1);
     kernel(name, pack, 'compact', derived.taps(name), {
-      shape: [taps, filters, inputs, ...size],
-      apply: (data) => newestFirst(data, filters * inputs, depth, area, taps),
+      shape: [depth, filters, inputs, ...size],
+      apply: (data) => newestFirst(data, filters * inputs, depth, area, depth),
     });
   };
   const shortcut = (name: string, pack: string) => {
@@ -112,44 +105,44 @@ export function vaeRecipe(vae: VaeConfig, seen: EncoderTaps = 3): TensorRecipe[]
     });
   };
   const norm = (name: string, pack: string) => all.push(recipe(`${name}.gamma`, 'compact', pack));
-  const residual = (name: string, pack: string, taps: 1 | 3) => {
-    convolution(`${name}.conv1`, pack, taps);
+  const residual = (name: string, pack: string) => {
+    convolution(`${name}.conv1`, pack);
     norm(`${name}.norm1`, pack);
-    convolution(`${name}.conv2`, pack, taps);
+    convolution(`${name}.conv2`, pack);
     norm(`${name}.norm2`, pack);
     if (shapes.has(`${name}.conv_shortcut.weight`)) shortcut(`${name}.conv_shortcut`, pack);
   };
-  const resnets = (block: VaeBlock, pack: string, taps: 1 | 3) => {
-    for (const name of block.resnets) residual(name, pack, taps);
+  const resnets = (block: VaeBlock, pack: string) => {
+    for (const name of block.resnets) residual(name, pack);
   };
-  const middle = (name: string, pack: string, taps: 1 | 3) => {
-    residual(`${name}.resnets.0`, pack, taps);
+  const middle = (name: string, pack: string) => {
+    residual(`${name}.resnets.0`, pack);
     plain(`${name}.attentions.0.to_qkv`, pack);
     norm(`${name}.attentions.0.norm`, pack);
     plain(`${name}.attentions.0.proj`, pack);
-    residual(`${name}.resnets.1`, pack, taps);
+    residual(`${name}.resnets.1`, pack);
   };
 
-  convolution('encoder.conv_in', 'encoder-in.bin', seen);
+  convolution('encoder.conv_in', 'encoder-in.bin');
   for (const [i, block] of encoderBlocks(vae).entries()) {
     const pack = packOf('encoder', i);
-    resnets(block, pack, seen);
+    resnets(block, pack);
     if (block.space) plain(`${block.resampler}.resample.1`, pack);
-    if (block.time && seen === 3) convolution(`${block.resampler}.time_conv`, pack, 3);
+    if (block.time) convolution(`${block.resampler}.time_conv`, pack);
   }
-  middle('encoder.mid_block', 'encoder-out.bin', seen);
-  convolution('encoder.conv_out', 'encoder-out.bin', seen);
+  middle('encoder.mid_block', 'encoder-out.bin');
+  convolution('encoder.conv_out', 'encoder-out.bin');
   norm('encoder.norm_out', 'encoder-out.bin');
   plain('quant_conv', 'encoder-out.bin');
 
   plain('post_quant_conv', 'decoder-in.bin');
-  convolution('decoder.conv_in', 'decoder-in.bin', 3);
-  middle('decoder.mid_block', 'decoder-in.bin', 3);
-  convolution('decoder.conv_out', 'decoder-in.bin', 3);
+  convolution('decoder.conv_in', 'decoder-in.bin');
+  middle('decoder.mid_block', 'decoder-in.bin');
+  convolution('decoder.conv_out', 'decoder-in.bin');
   norm('decoder.norm_out', 'decoder-in.bin');
   for (const [i, block] of decoderBlocks(vae).entries()) {
     const pack = packOf('decoder', i);
-    resnets(block, pack, 3);
+    resnets(block, pack);
     if (!block.space) continue;
     const upsample = `${block.resampler}.resample.1`;
     const [filters = 0, inputs = 0] = shapeOfTensor(shapes, `${upsample}.weight`);
@@ -158,7 +151,7 @@ export function vaeRecipe(vae: VaeConfig, seen: EncoderTaps = 3): TensorRecipe[]
       shape: [4, filters, inputs, 2, 2],
       apply: (data) => allPhases(data, filters * inputs),
     });
-    if (block.time) convolution(`${block.resampler}.time_conv`, pack, 3);
+    if (block.time) convolution(`${block.resampler}.time_conv`, pack);
   }
   return all;
 }

@@ -16,7 +16,7 @@ const flagged: Safety = {
 };
 const off = safetySchema.parse({ status: 'off' });
 const failed = safetySchema.parse({ status: 'unverified', reason: 'failed' });
-const demonstration = safetySchema.parse({ status: 'unverified', reason: 'demonstration' });
+const missing = safetySchema.parse({ status: 'unverified', reason: 'missing' });
 const { model: quick, threshold } = quickChecker;
 const clearByQuick: Safety = { ...flagged, status: 'clear', model: quick, threshold };
 const seed = 7;
@@ -47,7 +47,7 @@ it.each([
 
 it.each([
   ['off although asked for', true, off],
-  ['without a checker', true, demonstration],
+  ['without a checker', true, missing],
   ['no reason', true, { ...failed, reason: null }],
   ['clear without a checker', true, { ...clearSafety, model: null }],
   ['flagged without its SHA-256', true, { ...flagged, sha256: null }],

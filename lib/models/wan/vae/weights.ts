@@ -8,15 +8,6 @@ type Tensors = Readonly<Record<string, DeviceTensor<'float32'>>>;
 /** What the VAE reads of a checkpoint. */
 export type VaeCheckpoint = Pick<Checkpoint, 'has' | 'read' | 'readRows' | 'shape' | 'bytes'>;
 
-/** Time taps that a store has of the encoder's convolutions. */
-export type EncoderTaps = 1 | 3;
-
-/** 1 in stores of earlier versions of Kinora: they encode first frames only. */
-export function encoderTapsOf(checkpoint: Pick<Checkpoint, 'has' | 'shape'>): EncoderTaps {
-  const stored = derived.taps('encoder.conv_in');
-  return checkpoint.has(stored) && checkpoint.shape(stored)[0] === 1 ? 1 : 3;
-}
-
 export interface VaeLoadOptions {
   /** Called with the stored size of each tensor that was read. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
