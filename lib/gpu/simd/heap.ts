@@ -1,5 +1,5 @@
 import { cannotHold } from '../faults';
-import type { Category } from '../ledger';
+import type { Category } from '../tensor';
 
 const pageBytes = 65_536;
 /** WebAssembly addresses so many pages: 4 GiB. */
