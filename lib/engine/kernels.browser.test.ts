@@ -10,7 +10,8 @@ import { denoiseTokens, tokenRequest } from '../models/wan/testing/denoise';
 import { Transformer } from '../models/wan/transformer';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';
-import { httpFolder, openCheckpoint } from '../weights';
+import { httpFolder } from '../weights';
+import { openCheckpoint } from '../weights/testing/checkpoint';
 import { EngineKernels } from './kernels';
 
 const { signal } = new AbortController();

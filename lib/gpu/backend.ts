@@ -1,7 +1,7 @@
 import type { EngineCounters } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
 import type { Compute, KernelChoice } from './kernels';
-import type { Category } from './ledger';
+import type { Category, DeviceTensor, ReadableTensor } from './tensor';
 
 /** Bytes of one element of each type. */
 export const elementBytes: Record<ElementType, number> = {
@@ -20,22 +20,6 @@ export function tensorBytes(dtype: ElementType, dims: readonly number[]): number
 
 /** Sizes of float32 tensors by name. */
 export type TensorSizes = Readonly<Record<string, readonly number[]>>;
-
-/**
- * Memory on the device with a type and a shape. The code that creates a tensor disposes it, mostly by a
- * {@link Scope}.
- */
-export interface DeviceTensor<T extends ElementType = ElementType> {
-  readonly dtype: T;
-  readonly dims: readonly number[];
-  readonly bytes: number;
-  readonly category: Category;
-  readonly disposed: boolean;
-  dispose(): void;
-}
-
-/** A tensor of numbers. */
-export type ReadableTensor = DeviceTensor<'float32'> | DeviceTensor<'float16'>;
 
 /** Named tensors, as a graph's inputs or outputs. */
 export type Bindings = Readonly<Record<string, DeviceTensor>>;

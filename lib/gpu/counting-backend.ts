@@ -4,16 +4,15 @@ import {
   type Backend,
   type Bindings,
   checkBindings,
-  type DeviceTensor,
   elementBytes,
   elementCount,
-  type ReadableTensor,
   tensorBytes,
 } from './backend';
 import type { Compute, KernelChoice } from './kernels';
 import { checkJob } from './kernels/run';
-import { type Category, Counted } from './ledger';
+import { Counted } from './ledger';
 import { StagingPool } from './staging';
+import type { Category, DeviceTensor, ReadableTensor } from './tensor';
 
 /** Operators whose result shares its input's memory. */
 const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);

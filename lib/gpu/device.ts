@@ -1,7 +1,8 @@
 import { type DeviceReport, KinoraError } from '../contract';
 import { isSoftware, matrixFeature } from '../contract/kernel-setting';
 import type { Compute } from './kernels/compute';
-import { dividesRegisters, subgroupSizeControl } from './kernels/registers';
+import { subgroupSizeControl } from './kernels/kernel';
+import { dividesRegisters } from './kernels/registers';
 
 /** Limits that are raised to what the adapter has; ONNX Runtime asks for the same list. */
 const raisedLimits = [

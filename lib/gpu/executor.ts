@@ -1,5 +1,5 @@
 import { type Graph, tokenRows } from '../graph';
-import type { DeviceTensor } from './backend';
+import type { DeviceTensor } from './tensor';
 
 /** Rows of tokens that are computed together. */
 export interface RowChunk {

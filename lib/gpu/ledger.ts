@@ -1,17 +1,7 @@
 import { type EngineCounters, KinoraError, type MemoryCount } from '../contract';
-import type { ReadableTensor, SimdMemory } from './backend';
+import type { SimdMemory } from './backend';
 import type { KernelChoice } from './kernels';
-
-/** What device memory is used for. `runtime` is what ONNX Runtime allocates for itself. */
-export const categories = [
-  'weights',
-  'activations',
-  'caches',
-  'latents',
-  'lora',
-  'runtime',
-] as const;
-export type Category = (typeof categories)[number];
+import { type Category, categories, type ReadableTensor } from './tensor';
 
 /**
  * Counts every byte on the device: live and peak per category, and how often memory was allocated and

@@ -1,5 +1,5 @@
-import type { Backend, DeviceTensor, ReadableTensor } from './backend';
-import type { Category } from './ledger';
+import type { Backend } from './backend';
+import type { Category, DeviceTensor, ReadableTensor } from './tensor';
 
 /**
  * Reuses tensors: one is created only when none of its shape and type is free, so that after the first frames

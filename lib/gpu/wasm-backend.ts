@@ -1,20 +1,13 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
-import {
-  type Backend,
-  type Bindings,
-  checkBindings,
-  type DeviceTensor,
-  elementBytes,
-  elementCount,
-  type ReadableTensor,
-} from './backend';
+import { type Backend, type Bindings, checkBindings, elementBytes, elementCount } from './backend';
 import { mainMemoryBudget } from './budget';
 import { cannotHold } from './faults';
 import { fromHalf } from './kernels/half';
-import { type Category, Counted, type Ledger } from './ledger';
+import { Counted, type Ledger } from './ledger';
 import { handleMessages } from './messages';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
+import type { Category, DeviceTensor, ReadableTensor } from './tensor';
 
 class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
   readonly bytes: number;

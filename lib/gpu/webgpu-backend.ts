@@ -5,10 +5,8 @@ import {
   type Backend,
   type Bindings,
   checkBindings,
-  type DeviceTensor,
   elementBytes,
   elementCount,
-  type ReadableTensor,
   trimThreshold,
 } from './backend';
 import { gpuCanHold, mainMemoryBudget } from './budget';
@@ -17,9 +15,10 @@ import { DeviceFaults } from './faults';
 import { InFlight } from './in-flight';
 import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
-import { type Category, Counted } from './ledger';
+import { Counted } from './ledger';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 import { StagingPool } from './staging';
+import type { Category, DeviceTensor, ReadableTensor } from './tensor';
 
 /** ONNX Runtime rounds its copies up to 16 bytes, so that buffers have multiples of this size. */
 const alignment = 16;

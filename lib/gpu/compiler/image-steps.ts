@@ -10,7 +10,7 @@ import {
   type Value,
   weightsKey,
 } from '../../graph';
-import type { Bindings, DeviceTensor } from '../backend';
+import type { Bindings } from '../backend';
 import {
   type Compute,
   type ConvolutionShape,
@@ -24,6 +24,7 @@ import {
   softmaxDispatch,
   storageBytes,
 } from '../kernels';
+import type { DeviceTensor } from '../tensor';
 import type { Bin, Lifetimes, Slot } from './arena';
 import { type SlotOperand, slotOperand } from './places';
 import { Refusal } from './refusal';

@@ -1,7 +1,8 @@
 import type { Graph } from '../../graph';
-import { type Backend, type DeviceTensor, Scope } from '../backend';
+import { type Backend, Scope } from '../backend';
 import type { Executor, GraphBindings, RowChunk } from '../executor';
 import type { Compute } from '../kernels';
+import type { DeviceTensor } from '../tensor';
 import type { Program, ProgramMemory } from './program';
 
 /** A compiled program on a device: runs its graphs by kernels of our own. Values between two graphs are not kept. */

@@ -1,5 +1,4 @@
 import { columns, hasTokenRows, type LinearLayer, type Value } from '../../graph';
-import type { DeviceTensor } from '../backend';
 import {
   fastLinearDispatch,
   type LinearOperands,
@@ -10,6 +9,7 @@ import {
   quantiseDispatch,
   storageBytes,
 } from '../kernels';
+import type { DeviceTensor } from '../tensor';
 import type { Slot } from './arena';
 import { operandOf } from './patterns';
 import { type Listing, type Place, rowsOf, slotRows, slotsOf, viewOf } from './places';

@@ -1,6 +1,6 @@
 import { type Dim, type Graph, type LinearLayer, tokenRows } from '../../graph';
 import type { ElementType } from '../../onnx';
-import { type DeviceTensor, tensorBytes } from '../backend';
+import { tensorBytes } from '../backend';
 import {
   type Bound,
   classesOfChunks,
@@ -8,6 +8,7 @@ import {
   type RowChunk,
   tokensOfChunks,
 } from '../executor';
+import type { DeviceTensor } from '../tensor';
 
 /** What graphs are run on, in numbers. */
 export interface GraphSizes {

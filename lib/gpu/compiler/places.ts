@@ -1,5 +1,4 @@
 import { columns, hasTokenRows, type Value } from '../../graph';
-import type { DeviceTensor } from '../backend';
 import type { BoundGraph, RowChunk } from '../executor';
 import {
   type Compute,
@@ -11,6 +10,7 @@ import {
   type Storage,
   storageBytes,
 } from '../kernels';
+import type { DeviceTensor } from '../tensor';
 import type { Bin, Slot } from './arena';
 
 /** Where a value lies while a graph runs. */

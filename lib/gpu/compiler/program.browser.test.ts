@@ -1,11 +1,13 @@
 /** @module-tag full */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Graph, linear, silu, weightedSum } from '../../graph';
 import { createBackend } from '..';
-import { type Backend, type DeviceTensor, elementCount, Scope } from '../backend';
+import { type Backend, elementCount, Scope } from '../backend';
 import type { Bound } from '../executor';
 import { RuntimeExecutor } from '../runtime/executor';
 import { relativeRms } from '../self-test';
+import type { DeviceTensor } from '../tensor';
 import { type CompileOptions, Program } from '.';
 import { placeholderBindings } from './placeholders';
 import { block, fastOptions, layer, oneHead, options, width } from './testing/block';

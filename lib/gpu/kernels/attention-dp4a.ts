@@ -1,10 +1,5 @@
 import { memoised } from '../../graph';
-import {
-  type AttentionRun,
-  type AttentionShape,
-  type AttentionVariant,
-  attentionOperands,
-} from './attention';
+import { type AttentionRun, attentionOperands } from './attention';
 import { pack, packedWidth, type QuantisedHeads, type QuantisedValues } from './attention-quantise';
 import {
   type Area,
@@ -20,9 +15,9 @@ import {
   workgroupOf,
 } from './attention-tile';
 import { resultText } from './attention-wgsl';
+import type { AttentionShape, AttentionVariant } from './choice';
 import { type Compute, type Dispatch, fits } from './compute';
-import { defineKernel, type Kernel } from './kernel';
-import { integerDots } from './linear-dp4a';
+import { defineKernel, integerDots, type Kernel } from './kernel';
 import { vectorBinding } from './text';
 import { attentionShape } from './tuned-shapes';
 

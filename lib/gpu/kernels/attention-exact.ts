@@ -1,4 +1,3 @@
-import type { AttentionShape, AttentionVariant } from './attention';
 import {
   type Area,
   type Fill,
@@ -15,6 +14,7 @@ import {
   storeFetched,
 } from './attention-tile';
 import { type Logits, valuesFill } from './attention-wgsl';
+import type { AttentionShape, AttentionVariant } from './choice';
 import type { Storage } from './kernel';
 
 /** Logits in f32. */

@@ -1,9 +1,10 @@
 import { memoised } from '../../graph';
-import { type AttentionRun, type AttentionShape, dispatchOf, widest } from './attention';
+import { type AttentionRun, dispatchOf, widest } from './attention';
 import { eachUnit, largestHead, lines, place, rowsBinding, upTo } from './attention-tile';
+import type { AttentionShape, MatrixAttentionVariant } from './choice';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel } from './kernel';
-import { deviceMatrices, matrixText, type SubgroupMatrices, typesOf } from './linear-matrix';
+import { deviceMatrices, matrixText, typesOf } from './linear-matrix';
 import { halfFunctions, store4, vectorBinding } from './text';
 
 /*
@@ -14,14 +15,6 @@ import { halfFunctions, store4, vectorBinding } from './text';
  *
  * Offsets and strides of matrices count the elements of their array: words of eight f16, or vectors of four f32.
  */
-
-/** Geometry of a kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
-export interface MatrixAttentionVariant extends SubgroupMatrices {
-  readonly queries: number;
-  readonly keys: number;
-  /** Parts of the rows, each of one subgroup. */
-  readonly parts: number;
-}
 
 /** The last is for GPUs with little memory whose subgroups may have 64 invocations. */
 const tiles: readonly (readonly [queries: number, keys: number, parts: number])[] = [

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
-import type { AttentionVariant } from './attention';
+import type { AttentionVariant } from './choice';
 import { attend, expectedOf, randomCall } from './testing/attention';
 
 const small: AttentionVariant = { queries: 16, keys: 64, shared: 'f32' };

@@ -1,10 +1,9 @@
 import { memoised } from '../../graph';
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
 import type { HeadView } from './attention';
 import { type Area, lines, load8, place, rowsBinding } from './attention-tile';
 import type { Dispatch, Operand } from './compute';
-import { defineKernel, type Kernel, type Storage } from './kernel';
-import { integerDots } from './linear-dp4a';
+import { defineKernel, integerDots, type Kernel, type Storage } from './kernel';
 import { halfFunctions } from './text';
 
 /*

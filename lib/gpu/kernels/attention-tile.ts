@@ -1,4 +1,4 @@
-import type { AttentionVariant } from './attention';
+import type { AttentionVariant } from './choice';
 import type { KernelBinding, Storage } from './kernel';
 import { halfFunctions } from './text';
 

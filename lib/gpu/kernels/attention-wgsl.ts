@@ -1,4 +1,3 @@
-import type { AttentionShape, AttentionVariant } from './attention';
 import {
   type Area,
   component,
@@ -21,6 +20,7 @@ import {
   workgroupOf,
   write,
 } from './attention-tile';
+import type { AttentionShape, AttentionVariant } from './choice';
 import { defineKernel, type Kernel, type KernelBinding, type KernelMode } from './kernel';
 import { store4, vectorBinding } from './text';
 

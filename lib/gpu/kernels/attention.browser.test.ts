@@ -1,13 +1,8 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
 import { Scope } from '../backend';
-import {
-  type AttentionShape,
-  type AttentionVariant,
-  attentionDispatch,
-  attentionKernel,
-  attentionVariants,
-} from './attention';
+import { attentionDispatch, attentionKernel, attentionVariants } from './attention';
+import type { AttentionShape, AttentionVariant } from './choice';
 import {
   type Attended,
   attend,

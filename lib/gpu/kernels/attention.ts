@@ -1,39 +1,12 @@
 import { memoised } from '../../graph';
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
 import { exactLogits } from './attention-exact';
 import { geometryOf, largestHead } from './attention-tile';
 import { attentionText } from './attention-wgsl';
+import type { AttentionShape, AttentionVariant } from './choice';
 import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
-import type { Kernel, Storage } from './kernel';
+import type { Kernel } from './kernel';
 import { registersOf } from './registers';
-
-/** Geometry of an attention kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
-export interface AttentionVariant {
-  readonly queries: number;
-  readonly keys: number;
-  /** How tiles of operands in f16 lie in workgroup memory; f16 needs the feature `shader-f16`. */
-  readonly shared: 'f32' | 'f16';
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
-  /**
-   * Whether the next operands are loaded before the products of these, which hides the time that they take; false where
-   * a thread has no registers for them (README).
-   */
-  readonly ahead?: false;
-  /** Rows of a thread; eight of 64 queries or more when absent, and four of fewer. */
-  readonly threadRows?: 4 | 8;
-}
-
-/** What a call needs of an attention kernel. */
-export interface AttentionShape {
-  /** Channels of a head: a multiple of 8, at most {@link largestHead}. */
-  readonly headSize: number;
-  readonly q: Storage;
-  readonly kv: Storage;
-  readonly out: Storage;
-  /** What is added to the logits: one number to those of the last key, or a matrix [rows, keys]. */
-  readonly bias: 'none' | 'last' | 'full';
-}
 
 /** Rows of heads. Element (head, row, c) lies at `head·headStride + (firstRow + row)·rowStride + c`. */
 export interface HeadView extends RowView {

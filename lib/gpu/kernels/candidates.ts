@@ -1,11 +1,8 @@
-import type { Backend, ReadableTensor, Scope } from '../backend';
-import { type AttentionVariant, attentionDispatch, attentionKernel } from './attention';
+import type { Backend, Scope } from '../backend';
+import type { ReadableTensor } from '../tensor';
+import { attentionDispatch, attentionKernel } from './attention';
 import { fastAttentionDispatch, fastAttentionKernel } from './attention-dp4a';
-import {
-  type MatrixAttentionVariant,
-  matrixAttentionDispatch,
-  matrixAttentionKernel,
-} from './attention-matrix';
+import { matrixAttentionDispatch, matrixAttentionKernel } from './attention-matrix';
 import {
   packedValues,
   packedWidth,
@@ -24,13 +21,19 @@ import {
   checkMatrixAttention,
 } from './check';
 import { checkedFastLinears, checkFastAttention, checkFastLinear } from './check-fast';
+import type {
+  AttentionVariant,
+  ConvolutionVariant,
+  LinearShape,
+  LinearVariant,
+  MatrixAttentionVariant,
+} from './choice';
 import type { Compute, Dispatch } from './compute';
-import type { ConvolutionVariant } from './convolution';
 import { convolutionDispatches, wholeKernel } from './convolution-run';
 import { packedDims, packedRows, packJob, packKernels } from './convolution-weights';
 import { fromHalf } from './half';
 import type { Kernel, KernelMode } from './kernel';
-import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
+import { linearDispatch, linearKernel } from './linear';
 import { fastLinearDispatch, fastLinearKernel } from './linear-dp4a';
 import { quantiseDispatch } from './quantise';
 import type { Candidate, TunedFamily } from './tune';

@@ -1,5 +1,5 @@
 import { memoised } from '../../graph';
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
 import { type Compute, type Dispatch, rowView, type Span } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
 import { halfFunctions, load4, storageBytes, store4, vectorBinding } from './text';

@@ -1,6 +1,6 @@
-import type { DeviceTensor, ReadableTensor, Scope } from '../backend';
+import type { Scope } from '../backend';
 import * as reference from '../reference';
-import type { AttentionVariant } from './attention';
+import type { DeviceTensor, ReadableTensor } from '../tensor';
 import { fastAttentionDispatch } from './attention-dp4a';
 import {
   packedValues,
@@ -24,8 +24,8 @@ import {
   tolerances,
   upload,
 } from './check';
+import type { AttentionVariant, LinearVariant } from './choice';
 import type { Kernel } from './kernel';
-import type { LinearVariant } from './linear';
 import { type FastLinearShape, fastLinearDispatch, fastLinearKernel } from './linear-dp4a';
 import { quantiseDispatch, quantiseKernel } from './quantise';
 import { attentionShape, fastLinearShape, interleaved, wholeRows } from './tuned-shapes';

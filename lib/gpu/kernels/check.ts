@@ -1,22 +1,26 @@
 import { memoised } from '../../graph';
-import { type Backend, type DeviceTensor, type ReadableTensor, Scope } from '../backend';
+import { type Backend, Scope } from '../backend';
 import * as reference from '../reference';
 import { relativeRms } from '../self-test';
-import {
-  type AttentionRun,
-  type AttentionShape,
-  type AttentionVariant,
-  attentionDispatch,
-} from './attention';
-import { type MatrixAttentionVariant, matrixAttentionDispatch } from './attention-matrix';
+import type { DeviceTensor, ReadableTensor } from '../tensor';
+import { type AttentionRun, attentionDispatch } from './attention';
+import { matrixAttentionDispatch } from './attention-matrix';
+import type {
+  AttentionShape,
+  AttentionVariant,
+  ConvolutionShape,
+  ConvolutionVariant,
+  LinearShape,
+  LinearVariant,
+  MatrixAttentionVariant,
+} from './choice';
 import type { Compute, Dispatch } from './compute';
-import type { ConvolutionShape, ConvolutionVariant } from './convolution';
 import { withoutWindow } from './convolution-matrix';
 import { convolutionDispatches, wholeKernel } from './convolution-run';
 import { packedDims, packedRows, packJob } from './convolution-weights';
 import { fromBF16, fromHalf, toBF16, toHalf } from './half';
 import type { Kernel, Storage } from './kernel';
-import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
+import { linearDispatch, linearKernel } from './linear';
 import {
   attentionShape,
   convolutionShape,

@@ -1,4 +1,5 @@
 /** @module-tag full */
+
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -6,7 +7,7 @@ import { expect, test } from 'vitest';
 import { testPackageFile } from '../../cli/dev/test-packages';
 import { compilesMatrices } from '../device';
 import type { Kernel } from './kernel';
-import { subgroupSizeControl } from './registers';
+import { subgroupSizeControl } from './kernel';
 import { createDawn } from './testing/dawn';
 import { allKernels } from './testing/texts';
 

@@ -1,4 +1,4 @@
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
 import type { Kernel } from './kernel';
 import type { Peak } from './peak-rate';
 

@@ -1,7 +1,11 @@
 import { memoised } from '../../graph';
+import type {
+  ConvolutionShape,
+  ConvolutionTiling,
+  ConvolutionVariant,
+  MatrixTiling,
+} from './choice';
 import {
-  type ConvolutionShape,
-  type ConvolutionVariant,
   channelStep,
   checkConvolutionShape,
   convolutionUniforms,
@@ -16,7 +20,6 @@ import { defineKernel, type Kernel, type KernelBinding } from './kernel';
 import {
   fittingTilings,
   type MatrixTile,
-  type MatrixTiling,
   matricesOf,
   matrixStep,
   matrixText,
@@ -34,11 +37,6 @@ import { halfFunctions, vectorBinding } from './text';
  */
 
 const weightStride = (columns: number) => columns / 8 + 1;
-
-/** A tile of pixels in a run, or in a rectangle of so many across, whose surroundings are in workgroup memory at once. */
-export interface ConvolutionTiling extends MatrixTiling {
-  readonly window?: number;
-}
 
 /** Pixels across of a tile that has its surroundings. */
 const windowWidth = 16;

@@ -1,13 +1,8 @@
 import { at } from '../../contract';
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
+import type { ConvolutionShape, ConvolutionVariant } from './choice';
 import { type Compute, type Dispatch, type Operand, rowView, type Span } from './compute';
-import {
-  type ConvolutionShape,
-  type ConvolutionVariant,
-  channelStep,
-  convolutionKernel,
-  fittedVariant,
-} from './convolution';
+import { channelStep, convolutionKernel, fittedVariant } from './convolution';
 import { type MatrixSizes, matrixConvolution, matrixTilingOf } from './convolution-matrix';
 import type { Kernel, Storage } from './kernel';
 import { matrixStep } from './linear-matrix';

@@ -1,4 +1,4 @@
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
 import type { Dispatch } from './compute';
 import { rowsOfTap, storageOf } from './convolution-run';
 import { defineKernel, type Kernel, type Storage } from './kernel';

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
 import { Scope } from '../backend';
 import { channelNormDispatches } from './channel-norm';
-import type { ConvolutionVariant } from './convolution';
+import type { ConvolutionVariant } from './choice';
 import { depthwiseDispatch } from './depthwise';
 import {
   at,

@@ -1,48 +1,8 @@
 import { memoised } from '../../graph';
+import type { ConvolutionShape, ConvolutionVariant } from './choice';
 import { type Compute, fits } from './compute';
-import type { ConvolutionTiling } from './convolution-matrix';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
-
-/**
- * Geometry of a convolution: a workgroup computes `pixels × filters`, a thread `threadPixels × threadFilters` of
- * them. Filters are multiples of 4.
- */
-export interface ConvolutionVariant {
-  readonly pixels: number;
-  readonly filters: number;
-  readonly threadPixels: number;
-  readonly threadFilters: number;
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
-  /** Where matrix units compute what they can (`convolution-matrix.ts`). */
-  readonly matrix?: ConvolutionTiling;
-}
-
-/** What the text of a convolution's kernel depends on. Channels and sizes are uniforms. */
-export interface ConvolutionShape {
-  /** Frames that are convolved over time: bindings `x0` (the newest), `x1`, `x2`. */
-  readonly frames: 1 | 2 | 3;
-  readonly input: Storage;
-  /** As `packedWeights` (`convolution-weights.ts`) has them; null for filters [N, C, height, width] in f32. */
-  readonly weight: Storage | null;
-  readonly output: Storage;
-  /**
-   * What is added: nothing; what the result's place has (`stored`); from the image `side` the same pixel and
-   * channel; channels of the small image, repeated over the pixels that a pixel becomes; the same pixel through a
-   * 1×1 convolution, whose weights lie behind the others.
-   */
-  readonly residual: 'none' | 'stored' | 'same' | 'repeated' | 'linear';
-  /** Of `side`; that of the input for `linear`. */
-  readonly side: Storage;
-  readonly bias: boolean;
-  /** Of the sum; PReLU with a slope for each filter. */
-  readonly activation: 'relu' | 'prelu' | null;
-  /** The pixels that a pixel becomes have the same neighbours, and a bias each: [4·N]. */
-  readonly shuffled: boolean;
-  /** Whether the number of filters is a multiple of 4; if not, the output is f32. */
-  readonly wholeVectors: boolean;
-}
 
 /** Channels of a step of the inner loop; each tap's channels are filled up with zeros to a multiple. */
 export const channelStep = 16;

@@ -2,14 +2,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Scope } from '../backend';
 import { relativeRms } from '../self-test';
 import type { WebGpuBackend } from '../webgpu-backend';
-import type { MatrixAttentionVariant } from './attention-matrix';
 import { tunedFamilies } from './candidates';
 import { checkConvolution, checkLinear } from './check';
+import type {
+  ConvolutionVariant,
+  LinearShape,
+  LinearVariant,
+  MatrixAttentionVariant,
+} from './choice';
 import type { Compute } from './compute';
-import type { ConvolutionVariant } from './convolution';
 import { withoutWindow } from './convolution-matrix';
 import { defineKernel } from './kernel';
-import { type LinearShape, type LinearVariant, linearVariants } from './linear';
+import { linearVariants } from './linear';
 import { deviceMatrices, matrixTilings } from './linear-matrix';
 import { measurePeak } from './peak';
 import { attend, expectedOf, randomCall } from './testing/attention';

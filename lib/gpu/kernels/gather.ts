@@ -1,5 +1,5 @@
 import { memoised } from '../../graph';
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
 import type { Dispatch, Operand } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 

@@ -1,4 +1,8 @@
-import { subgroupSizeControl } from './registers';
+/** The WGSL language feature of integer dot products. */
+export const integerDots = 'packed_4x8_integer_dot_product';
+
+/** The feature with which a kernel says how many invocations its subgroups have. */
+export const subgroupSizeControl = 'subgroup-size-control';
 
 /**
  * How exactly a kernel computes. `exact`: f32 products and sums, operands stored in f16 or f32. `fast`: products of

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Family } from './choice';
 import { defineKernel } from './kernel';
 import { measurePeak, quickPeak } from './peak';
 import {
@@ -6,7 +7,7 @@ import {
   SimulatedDevice,
   type SimulatedDeviceOptions,
 } from './testing/simulated-device';
-import { type Candidate, type Family, type TunedFamily, tune } from './tune';
+import { type Candidate, type TunedFamily, tune } from './tune';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });

@@ -1,10 +1,11 @@
 /** @module-tag full */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
 import { type Backend, Scope } from '../backend';
+import type { LinearVariant } from './choice';
 import { type RowView, rowView } from './compute';
 import { toHalf } from './half';
-import type { LinearVariant } from './linear';
 import { type FastLinearShape, fastLinearDispatch, fastLinearVariants } from './linear-dp4a';
 import { quantiseDispatch } from './quantise';
 import { expectedLinear, type LinearNumbers, linearOperands, packedWeight } from './testing/linear';

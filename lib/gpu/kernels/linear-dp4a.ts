@@ -1,14 +1,8 @@
 import { memoised } from '../../graph';
+import type { LinearShape, LinearVariant } from './choice';
 import { type Compute, type Dispatch, fits } from './compute';
-import { defineKernel, type Kernel } from './kernel';
-import {
-  checkShape,
-  type LinearOperands,
-  type LinearShape,
-  type LinearVariant,
-  linearCall,
-  threadsOf,
-} from './linear';
+import { defineKernel, integerDots, type Kernel } from './kernel';
+import { checkShape, type LinearOperands, linearCall, threadsOf } from './linear';
 import {
   accumulatorLines,
   epilogueBindings,
@@ -19,9 +13,6 @@ import {
 } from './linear-epilogue';
 import { columnOfSlot, type Fill, shareOf, stepLoop } from './linear-fill';
 import type { QuantisedRows } from './quantise';
-
-/** The WGSL language feature of integer dot products. */
-export const integerDots = 'packed_4x8_integer_dot_product';
 
 /** A linear of a weight in blocks on rows that `quantise.ts` has rounded; `input` says nothing here. */
 export type FastLinearShape = LinearShape & { readonly weight: 'q8' | 'q4' };

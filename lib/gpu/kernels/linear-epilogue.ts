@@ -1,5 +1,5 @@
+import type { LinearShape, LinearVariant } from './choice';
 import type { KernelBinding } from './kernel';
-import type { LinearShape, LinearVariant } from './linear';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
 /*

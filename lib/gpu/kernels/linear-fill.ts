@@ -1,5 +1,5 @@
+import type { LinearShape, LinearVariant } from './choice';
 import type { KernelBinding, Storage } from './kernel';
-import type { LinearShape, LinearVariant } from './linear';
 import { unpacked } from './text';
 
 /*

@@ -1,7 +1,7 @@
 import { matrixFeature } from '../../contract/kernel-setting';
+import type { LinearShape, LinearVariant, MatrixTiling, SubgroupMatrices } from './choice';
 import type { Compute, MatrixConfig } from './compute';
 import { defineKernel, type Kernel } from './kernel';
-import type { LinearShape, LinearVariant } from './linear';
 import {
   accumulatorLines,
   epilogueBindings,
@@ -32,14 +32,6 @@ diagnostic(off, chromium.subgroup_matrix_uniformity);`,
   builtins: '@builtin(subgroup_id) subgroup: u32',
 } as const;
 
-/** The matrices that a kernel computes with, and the subgroups that do. */
-export interface SubgroupMatrices extends MatrixConfig {
-  /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
-  readonly subgroupSize: number;
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
-}
-
 /** The matrices of a device, the largest first; none where it lacks something that kernels of matrices need. */
 export function deviceMatrices(
   compute: Pick<Compute, 'features' | 'matrices' | 'subgroupSizes'>,
@@ -51,15 +43,6 @@ export function deviceMatrices(
   return configs
     .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
     .map((config) => ({ ...config, subgroupSize, ...(pinned && { subgroup: subgroupSize }) }));
-}
-
-/** How the subgroups of a workgroup share its tile of `rows × columns`. */
-export interface MatrixTiling extends SubgroupMatrices {
-  readonly rows: number;
-  readonly columns: number;
-  /** Parts of the tile, each of one subgroup: down and across. */
-  readonly down: number;
-  readonly across: number;
 }
 
 /** A linear variant that has matrices, and for the shapes that they cannot compute a tile of its own. */

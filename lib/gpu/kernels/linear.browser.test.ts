@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
-import { type LinearShape, type LinearVariant, linearVariants } from './linear';
+import type { LinearShape, LinearVariant } from './choice';
+import { linearVariants } from './linear';
 import { expectedLinear, linearOperands, runLinear } from './testing/linear';
 
 const small: LinearVariant = {

@@ -1,12 +1,7 @@
 import { expect, test } from 'vitest';
 import { relativeRms } from '..';
-import {
-  type LinearShape,
-  type LinearVariant,
-  linearKernel,
-  linearVariants,
-  threadsOf,
-} from './linear';
+import type { LinearShape, LinearVariant } from './choice';
+import { linearKernel, linearVariants, threadsOf } from './linear';
 import { createDawnBackend } from './testing/dawn';
 import { expectedLinear, linearOperands, runLinear } from './testing/linear';
 

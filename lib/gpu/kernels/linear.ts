@@ -1,7 +1,8 @@
 import { memoised } from '../../graph';
-import type { DeviceTensor } from '../backend';
+import type { DeviceTensor } from '../tensor';
+import type { LinearShape, LinearVariant } from './choice';
 import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
-import { defineKernel, type Kernel, type Storage } from './kernel';
+import { defineKernel, type Kernel } from './kernel';
 import {
   accumulatorLines,
   epilogueBindings,
@@ -11,49 +12,8 @@ import {
   tileLines,
 } from './linear-epilogue';
 import { type Fill, inputFill, stepLoop, weightFill } from './linear-fill';
-import { hasMatrices, type MatrixTiling, matrixLinear } from './linear-matrix';
+import { hasMatrices, matrixLinear } from './linear-matrix';
 import { storageBytes } from './text';
-
-/** Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them. */
-export interface LinearVariant {
-  /** Power of two. */
-  readonly rows: number;
-  /** Power of two. */
-  readonly columns: number;
-  readonly threadRows: number;
-  /** Multiple of 4. */
-  readonly threadColumns: number;
-  /** How tiles lie in workgroup memory where x is f16, f32 otherwise; f16 needs the feature `shader-f16`. */
-  readonly shared: 'f32' | 'f16';
-  /** Whether a multiply-add has to round once, which WGSL does not promise: of fast linears. */
-  readonly fused?: boolean;
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
-  /** Where matrix units compute the shapes that they can (`linear-matrix.ts`). */
-  readonly matrix?: MatrixTiling;
-}
-
-/** What a linear kernel computes: `W·x + b + up·t`, and what is done with it. */
-export interface LinearShape {
-  /** Elements of a row of x: a multiple of 4, and of 32 for a weight in blocks. */
-  readonly k: number;
-  /** Elements of a row of y: a multiple of 4 where y is f16. */
-  readonly n: number;
-  /** f32 or bf16 [N, K], or blocks of 32 along K as `lib/gpu/reference.ts` reads them: bytes (q8) or nibbles (q4). */
-  readonly weight: 'f32' | 'bf16' | 'q8' | 'q4';
-  readonly input: Storage;
-  /** Of y; f32 where y is updated in place. */
-  readonly output: Storage;
-  readonly bias: boolean;
-  /** Columns of t and up, a multiple of 4; 0 without a low-rank branch. */
-  readonly rank: number;
-  /** Elements of up; f32 when absent. */
-  readonly up?: 'f32' | 'bf16';
-  /** `added`, `gated` and `times` update y in place: `y += sum`, `y += gate ⊙ sum`, `y *= sum`. */
-  readonly epilogue: 'none' | 'gelu' | 'added' | 'gated' | 'times';
-  /** Whether results beyond ±65504, which f16 clamps, are counted. */
-  readonly counted?: boolean;
-}
 
 /** Tensors of a call. Only those that the shape names are given. */
 export interface LinearOperands {

@@ -1,7 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
 import { createBackend, relativeRms } from '..';
-import { type DeviceTensor, Scope } from '../backend';
+import { Scope } from '../backend';
 import { layerNorm, rmsNorm, rotary } from '../reference';
+import type { DeviceTensor } from '../tensor';
 import { rowView } from './compute';
 import { fromHalf, toHalf } from './half';
 import type { Storage } from './kernel';

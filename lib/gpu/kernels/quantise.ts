@@ -1,7 +1,6 @@
 import { memoised } from '../../graph';
 import type { Dispatch, RowView } from './compute';
-import { defineKernel, type Kernel, type Storage } from './kernel';
-import { integerDots } from './linear-dp4a';
+import { defineKernel, integerDots, type Kernel, type Storage } from './kernel';
 import { halfFunctions, load4, vectorBinding } from './text';
 
 /** Elements of k with one scale. */

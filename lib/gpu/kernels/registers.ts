@@ -1,8 +1,6 @@
+import type { Family } from './choice';
 import type { Compute } from './compute';
-import type { Family } from './tune';
-
-/** The feature with which a kernel says how many invocations its subgroups have. */
-export const subgroupSizeControl = 'subgroup-size-control';
+import { subgroupSizeControl } from './kernel';
 
 type Sizes = NonNullable<Compute['subgroupSizes']>;
 

@@ -1,7 +1,7 @@
 import { KinoraError } from '../../contract';
-import type { DeviceTensor } from '../backend';
 import type { InFlight } from '../in-flight';
 import { handleMessages } from '../messages';
+import type { DeviceTensor } from '../tensor';
 import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
 import { familyOf, isFloatUniform, type Kernel, uniformName } from './kernel';
 import type { Peak } from './peak-rate';

@@ -3,18 +3,12 @@ import { failureOf } from '../../contract/testing/failure';
 import { Scope } from '../backend';
 import { CountingBackend } from '../counting-backend';
 import { tunedFamilies } from './candidates';
+import type { Family } from './choice';
 import { defineKernel } from './kernel';
 import { emptyRecord, isOfOther, mostLosses, openRecord, recordId, withLoss } from './record';
 import { completeDevice } from './testing/texts';
 import type { Clock } from './time';
-import {
-  type Candidate,
-  type Family,
-  type Tried,
-  type TunedFamily,
-  type TuneOptions,
-  tune,
-} from './tune';
+import { type Candidate, type Tried, type TunedFamily, type TuneOptions, tune } from './tune';
 
 /** Time that passes only when somebody works. */
 class FakeClock implements Clock {

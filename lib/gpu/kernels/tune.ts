@@ -1,4 +1,5 @@
 import { KinoraError } from '../../contract';
+import type { Family } from './choice';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
 import {
@@ -10,10 +11,7 @@ import {
   timeInTurns,
   timeWork,
 } from './time';
-import { type KernelChoice, smallestFirst } from './variants';
-
-/** A family of kernels whose variants are compared, as `KernelChoice` names it. */
-export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;
+import { smallestFirst } from './variants';
 
 /** A variant that is compared with the others of its family. */
 export interface Candidate<V = unknown> {

@@ -1,9 +1,8 @@
-import type { DeviceTensor } from '../backend';
-import type { AttentionShape, HeadView } from './attention';
+import type { DeviceTensor } from '../tensor';
+import type { HeadView } from './attention';
+import type { AttentionShape, ConvolutionShape, LinearShape } from './choice';
 import type { RowView } from './compute';
-import type { ConvolutionShape } from './convolution';
 import type { Storage } from './kernel';
-import type { LinearShape } from './linear';
 import type { FastLinearShape } from './linear-dp4a';
 
 /** Shapes of linear kernels that the tuner runs: two odd ones to be checked, and that of the model. */

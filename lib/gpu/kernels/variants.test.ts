@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { matrixAttentionKernel } from './attention-matrix';
-import { type LinearVariant, linearKernel } from './linear';
-import { fastLinearKernel, integerDots } from './linear-dp4a';
-import { subgroupSizeControl } from './registers';
+import type { LinearVariant } from './choice';
+import { integerDots, subgroupSizeControl } from './kernel';
+import { linearKernel } from './linear';
+import { fastLinearKernel } from './linear-dp4a';
 import { allKernels, completeDevice, dividingDevice } from './testing/texts';
 import { attentionShape, fastLinearShape, linearShape } from './tuned-shapes';
 import { defaultChoice, kernelSetOf, modeOf, modesOf, resultsOf, variantsOf } from './variants';

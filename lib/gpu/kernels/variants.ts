@@ -1,24 +1,26 @@
-import {
-  type AttentionVariant,
-  attentionKernel,
-  attentionResults,
-  attentionVariants,
-} from './attention';
+import { attentionKernel, attentionResults, attentionVariants } from './attention';
 import { fastAttentionKernel, fastAttentionVariants } from './attention-dp4a';
 import {
-  type MatrixAttentionVariant,
   matrixAttentionKernel,
   matrixAttentionResults,
   matrixAttentionVariants,
 } from './attention-matrix';
 import { quantiseKernels, quantiseValuesKernels } from './attention-quantise';
+import type {
+  AttentionVariant,
+  ConvolutionVariant,
+  Family,
+  KernelChoice,
+  LinearVariant,
+  MatrixAttentionVariant,
+} from './choice';
 import type { Compute } from './compute';
-import { type ConvolutionVariant, convolutionVariants } from './convolution';
+import { convolutionVariants } from './convolution';
 import { matrixConvolutionVariants } from './convolution-matrix';
 import { wholeKernel } from './convolution-run';
-import { hash, type KernelMode, type Storage } from './kernel';
-import { type LinearVariant, linearKernel, linearVariants } from './linear';
-import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
+import { hash, integerDots, type KernelMode } from './kernel';
+import { linearKernel, linearVariants } from './linear';
+import { fastLinearKernel, fastLinearVariants } from './linear-dp4a';
 import {
   matrixFeatures,
   matrixLinearVariants,
@@ -28,7 +30,6 @@ import {
 import { gainsByIntegers } from './peak-rate';
 import { quantiseKernel } from './quantise';
 import { suited } from './registers';
-import type { Family } from './tune';
 import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
 
 type Device = Pick<Compute, 'features' | 'limits' | 'matrices' | 'subgroupSizes'> &
@@ -97,30 +98,6 @@ const familiesOfMode = {
 /** What computes in a mode: families of its own, and those of `exact` for the rest. */
 export function familiesOf(mode: KernelMode): readonly Family[] {
   return [...exactFamilies, ...familiesOfMode[mode]];
-}
-
-/**
- * The variants of the kernels that a device uses: the tuner's winners, or the best guess before it ran. Plain
- * data, so that it can be stored. Null where a family has no usable variant: then the runtime
- * computes the networks that need it.
- */
-export interface KernelChoice {
-  readonly mode: KernelMode;
-  /** How activations lie between two kernels; f16 when absent. Sums and residual streams are f32. */
-  readonly storage?: Storage;
-  readonly linear: LinearVariant | null;
-  readonly attention: AttentionVariant | null;
-  readonly convolution: ConvolutionVariant | null;
-  /**
-   * In the mode `fast`, for what it computes: the layers and the self-attention of the transformer's blocks. The
-   * families above compute the rest, and this too where it is null.
-   */
-  readonly fastLinear?: LinearVariant | null;
-  readonly fastAttention?: AttentionVariant | null;
-  /** In the mode `matrix`, for the convolutions that it computes; those above compute the rest, and all where it is null. */
-  readonly matrixConvolution?: ConvolutionVariant | null;
-  /** In the mode `matrix`, for the self-attention of the transformer's blocks. */
-  readonly matrixAttention?: MatrixAttentionVariant | null;
 }
 
 /**

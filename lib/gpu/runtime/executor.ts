@@ -1,5 +1,5 @@
 import { cut, type Graph, hasTokenRows, tokenRows, type Value } from '../../graph';
-import type { Backend, DeviceTensor } from '../backend';
+import type { Backend } from '../backend';
 import { elementCount } from '../backend';
 import {
   BoundGraph,
@@ -10,6 +10,7 @@ import {
   tokensOfChunks,
 } from '../executor';
 import { TensorPool } from '../pool';
+import type { DeviceTensor } from '../tensor';
 import { emit, type PassGraph, portOf, type Source } from './emit';
 
 type Tensor = DeviceTensor<'float32'>;

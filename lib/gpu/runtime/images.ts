@@ -7,10 +7,11 @@ import {
   type Value,
   weightsKey,
 } from '../../graph';
-import type { Backend, DeviceTensor } from '../backend';
+import type { Backend } from '../backend';
 import { type ImageExecutor, type ImageWeights, readsTogether, scheduleOf } from '../images';
 import { handleMessages } from '../messages';
 import { TensorPool } from '../pool';
+import type { DeviceTensor } from '../tensor';
 import { imageGraph } from './image-graphs';
 
 type Tensor = DeviceTensor<'float32'>;

@@ -1,6 +1,6 @@
 import { mostPages } from '../../wasm/assembler';
 import { cannotHold } from '../faults';
-import type { Category } from '../ledger';
+import type { Category } from '../tensor';
 import { groupSize } from './kernels';
 import { controlBytes, mayShare } from './threads';
 

@@ -13,7 +13,7 @@ import {
   weightsKey,
 } from '../../graph';
 import { type ImageExecutor, scheduleOf } from '../images';
-import type { Category } from '../ledger';
+import type { Category } from '../tensor';
 import { handleMessages } from '../messages';
 import { attend } from './attention';
 import { type Block, SimdHeap } from './heap';

@@ -8,7 +8,8 @@ import {
   type Pass,
   type Value,
 } from '../../graph';
-import type { Backend, DeviceTensor, SimdMemory } from '../backend';
+import type { Backend, SimdMemory } from '../backend';
+import type { DeviceTensor } from '../tensor';
 import { type Match, matchPatterns, operandOf, partsOf } from '../compiler/patterns';
 import type { GraphSizes } from '../compiler/placeholders';
 import { Refusal } from '../compiler/refusal';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Compute, CountingBackend, relativeRms } from '../../gpu';
-import { openCheckpoint, withAliases } from '../../weights';
+import { withAliases } from '../../weights';
+import { openCheckpoint } from '../../weights/testing/checkpoint';
 import { openGolden } from '../../weights/testing/files';
 import { readModelConfig } from '../wan/model-config';
 import { planWan, usualChoice } from '../wan/plan';

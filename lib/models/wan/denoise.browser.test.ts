@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserRuntime, relativeRms, WebGpuBackend } from '../../gpu';
 import { exhaustMemory } from '../../gpu/testing';
 import { DenoiseInterrupted } from '../../pipeline/denoise';
-import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
+import { type Checkpoint, httpFolder } from '../../weights';
+import { openCheckpoint } from '../../weights/testing/checkpoint';
 import type { TransformerConfig } from './config';
 import { readModelConfig } from './model-config';
 import {

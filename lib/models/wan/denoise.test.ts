@@ -7,7 +7,7 @@ import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
 import { allResident } from '../../pipeline/memory/plan';
 import { createScheduler } from '../../pipeline/schedulers';
 import { heun } from '../../pipeline/schedulers/testing/heun';
-import { openCheckpoint } from '../../weights';
+import { openCheckpoint } from '../../weights/testing/checkpoint';
 import type { LoraBranch, LoraBranches } from '../layers/lora';
 import { type TransformerConfig, transformerDim } from './config';
 import { readModelConfig } from './model-config';

@@ -61,6 +61,10 @@ import {
 
 /** A Wan model as the pipeline sees it: see the README of this folder. */
 export class WanModel implements VideoModel {
+  readonly manifest: ModelManifest;
+  readonly adapters: WanAdapters;
+  readonly installed: boolean;
+  readonly fingerprint: string;
   readonly decoders: readonly DecoderKind[];
   readonly latents: LatentSpace;
 
@@ -68,9 +72,13 @@ export class WanModel implements VideoModel {
     readonly parts: WanParts,
     readonly loras: ExpertLoras = new Map(),
     /** What tells its adapters from others. */
-    readonly adapterIds: readonly string[] = [],
+    adapterIds: readonly string[] = [],
     readonly notes: readonly string[] = [],
   ) {
+    this.manifest = parts.manifest;
+    this.adapters = parts.adapters;
+    this.installed = parts.packed;
+    this.fingerprint = JSON.stringify([parts.fingerprint, ...adapterIds]);
     const { vae, transformer } = parts.config;
     const channels = transformer.out_channels;
     const { lightDecoder: light, tinyDecoder: tiny } = parts;
@@ -81,22 +89,6 @@ export class WanModel implements VideoModel {
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
       preview: previewOf(parts.manifest, channels),
     };
-  }
-
-  get manifest(): ModelManifest {
-    return this.parts.manifest;
-  }
-
-  get fingerprint(): string {
-    return JSON.stringify([this.parts.fingerprint, ...this.adapterIds]);
-  }
-
-  get installed(): boolean {
-    return this.parts.packed;
-  }
-
-  get adapters(): WanAdapters {
-    return this.parts.adapters;
   }
 
   async withLoras(files: readonly LoraFile[], scales: AdapterScales = {}): Promise<WanModel> {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { relativeRms } from '../../gpu';
 import type { StepCache } from '../../pipeline/caches';
-import { openCheckpoint } from '../../weights';
+import { openCheckpoint } from '../../weights/testing/checkpoint';
 import { readModelConfig } from './model-config';
 import { denoiseTokens, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { nodeBackend, tinyFolder } from './testing/model';

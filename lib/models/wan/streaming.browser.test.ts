@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll } from 'vitest';
 import { type Backend, createBackend } from '../../gpu';
-import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
+import { type Checkpoint, httpFolder } from '../../weights';
+import { openCheckpoint } from '../../weights/testing/checkpoint';
 import type { TransformerConfig } from './config';
 import { readModelConfig } from './model-config';
 import { streamingTests } from './testing/streaming';

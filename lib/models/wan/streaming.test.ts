@@ -1,6 +1,6 @@
 /** @module-tag full */
 import { afterAll } from 'vitest';
-import { openCheckpoint } from '../../weights';
+import { openCheckpoint } from '../../weights/testing/checkpoint';
 import { readModelConfig } from './model-config';
 import { nodeBackend, tinyFolder } from './testing/model';
 import { streamingTests } from './testing/streaming';

@@ -13,7 +13,7 @@ import { gaussianNoise } from '../../pipeline/noise';
 import { decodedPreview, Previews } from '../../pipeline/preview';
 import { resolveSampling } from '../../pipeline/profiles';
 import { imageToVideo } from '../../pipeline/run';
-import { openCheckpoint } from '../../weights';
+import { openCheckpoint } from '../../weights/testing/checkpoint';
 import {
   f32,
   goldens,

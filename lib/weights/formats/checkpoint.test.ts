@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { openCheckpoint } from '../testing/checkpoint';
 import {
   checkpointFrom,
   diskFolder,
@@ -8,7 +9,7 @@ import {
   patchedFolder,
   safetensorsBytes,
 } from '../testing/files';
-import { checkTensors, openCheckpoint, openSafetensors, withAliases } from './checkpoint';
+import { checkTensors, openSafetensors, withAliases } from './checkpoint';
 import { blobFile, type WeightFile } from './source';
 
 const model = diskFolder(`${goldens}model`);

@@ -8,7 +8,6 @@ import {
   locateTensors,
   type TensorLocation,
 } from './located';
-import { clocked } from './read-clock';
 import { readTensorRows } from './rows';
 import { readSafetensorsHeader, type TensorEntry } from './safetensors';
 import { checkPath, type ModelFolder, type WeightFile } from './source';
@@ -75,23 +74,6 @@ export function readShardIndex(index: string, json: unknown): ReadonlyMap<string
   const files = new Map(Object.entries(data?.weight_map ?? {}));
   if (files.size > 0) return files;
   throw new KinoraError('MODEL_FILE_INVALID', `${index} does not say which file has which tensor.`);
-}
-
-/**
- * Opens the weights of a component by their own names: one safetensors or GGUF file, or safetensors
- * shards with an index beside them.
- *
- * @param dir the component's folder, such as `transformer`
- * @param baseName file name without ending; the usual two are tried when absent
- * @throws KinoraError as {@link openTensorFiles}
- */
-export async function openCheckpoint(
-  folder: ModelFolder,
-  dir: string,
-  baseName?: string,
-): Promise<Checkpoint> {
-  const located = locateTensors(await openTensorFiles(folder, dir, baseName));
-  return clocked(dir, checkpointOf(dir, located));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { dequantiseBlocks } from '../convert/quantise';
+import { openCheckpoint } from '../testing/checkpoint';
 import {
   diskFile,
   diskFolder,
@@ -9,7 +10,7 @@ import {
   safetensorsBytes,
 } from '../testing/files';
 import { ggufBytes, ggufHeader, text, u32 } from '../testing/gguf';
-import { checkpointOf, openCheckpoint, openTensorFiles } from './checkpoint';
+import { checkpointOf, openTensorFiles } from './checkpoint';
 import { locateTensors } from './located';
 import { blobFile } from './source';
 import { openTensorFile } from './tensor-file';

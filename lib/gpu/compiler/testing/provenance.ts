@@ -1,5 +1,5 @@
-import type { DeviceTensor } from '../../backend';
 import type { Dispatch } from '../../kernels';
+import type { DeviceTensor } from '../../tensor';
 import type { Slot } from '../arena';
 import type { SlotOperand } from '../places';
 

@@ -1,14 +1,9 @@
-import { type Backend, type DeviceTensor, Scope } from '../../backend';
+import { type Backend, Scope } from '../../backend';
 import { attention } from '../../reference';
-import {
-  type AttentionRun,
-  type AttentionShape,
-  type AttentionVariant,
-  attentionDispatch,
-  type HeadView,
-} from '../attention';
+import type { DeviceTensor } from '../../tensor';
+import { type AttentionRun, attentionDispatch, type HeadView } from '../attention';
 import { fastAttentionDispatch } from '../attention-dp4a';
-import { type MatrixAttentionVariant, matrixAttentionDispatch } from '../attention-matrix';
+import { matrixAttentionDispatch } from '../attention-matrix';
 import {
   packedValues,
   packedWidth,
@@ -16,6 +11,7 @@ import {
   quantiseRows,
   quantiseValues,
 } from '../attention-quantise';
+import type { AttentionShape, AttentionVariant, MatrixAttentionVariant } from '../choice';
 import { type Dispatch, rowView } from '../compute';
 import { fromHalf, toHalf } from '../half';
 import type { Storage } from '../kernel';

@@ -1,6 +1,7 @@
-import type { Backend, DeviceTensor, Scope } from '../../backend';
+import type { Backend, Scope } from '../../backend';
+import type { DeviceTensor } from '../../tensor';
+import type { ConvolutionShape, ConvolutionVariant } from '../choice';
 import type { Compute } from '../compute';
-import type { ConvolutionShape, ConvolutionVariant } from '../convolution';
 import { type ConvolutionRun, convolutionDispatches } from '../convolution-run';
 import { packedDims, packedRows, packJob } from '../convolution-weights';
 import { fromHalf, toHalf } from '../half';

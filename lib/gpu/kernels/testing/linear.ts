@@ -1,9 +1,10 @@
 import { type Backend, Scope } from '../../backend';
 import * as reference from '../../reference';
+import type { LinearShape, LinearVariant } from '../choice';
 import { rowView } from '../compute';
 import { fromBF16, fromHalf, toBF16, toHalf } from '../half';
 import type { Storage } from '../kernel';
-import { type LinearShape, type LinearVariant, linearDispatch } from '../linear';
+import { linearDispatch } from '../linear';
 import { storageBytes } from '../text';
 
 /** Content of the tensors of a linear call. */

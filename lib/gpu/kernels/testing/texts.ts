@@ -1,24 +1,28 @@
 import { matrixFeature } from '../../../contract/kernel-setting';
-import { type AttentionShape, type AttentionVariant, attentionKernel } from '../attention';
+import { attentionKernel } from '../attention';
 import { fastAttentionKernel } from '../attention-dp4a';
 import { matrixAttentionKernel } from '../attention-matrix';
 import { quantiseKernels, quantiseValuesKernels } from '../attention-quantise';
 import { channelNormKernel } from '../channel-norm';
 import { checkedConvolution, checkedConvolutions, checkedLinears } from '../check';
 import { checkedFastLinears } from '../check-fast';
-import {
-  type ConvolutionShape,
-  type ConvolutionVariant,
-  convolutionKernel,
-  fittedVariant,
-} from '../convolution';
+import type {
+  AttentionShape,
+  AttentionVariant,
+  ConvolutionShape,
+  ConvolutionVariant,
+  LinearShape,
+  LinearVariant,
+} from '../choice';
+import { convolutionKernel, fittedVariant } from '../convolution';
 import { wholeKernel } from '../convolution-run';
 import { packKernels } from '../convolution-weights';
 import { depthwiseKernel } from '../depthwise';
 import { gatherHeadsKernel } from '../gather';
 import type { Kernel } from '../kernel';
-import { type LinearShape, type LinearVariant, linearKernel } from '../linear';
-import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-dp4a';
+import { integerDots, subgroupSizeControl } from '../kernel';
+import { linearKernel } from '../linear';
+import { type FastLinearShape, fastLinearKernel } from '../linear-dp4a';
 import { peakKernels } from '../peak';
 import {
   geluErfFormula,
@@ -30,7 +34,6 @@ import {
   weightedSumFormula,
 } from '../pointwise';
 import { quantiseKernel } from '../quantise';
-import { subgroupSizeControl } from '../registers';
 import { softmaxKernel } from '../softmax';
 import { attentionShape, convolutionShape } from '../tuned-shapes';
 import { bySize, variantsOf } from '../variants';

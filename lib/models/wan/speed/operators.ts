@@ -7,10 +7,10 @@ import {
   timedSizes,
   tunedFamilies,
 } from '../../../gpu/kernels/candidates';
+import type { Family } from '../../../gpu/kernels/choice';
 import { fromHalf } from '../../../gpu/kernels/half';
 import { peakRate } from '../../../gpu/kernels/peak-rate';
 import { timeInTurns } from '../../../gpu/kernels/time';
-import type { Family } from '../../../gpu/kernels/tune';
 import { linearShape } from '../../../gpu/kernels/tuned-shapes';
 import {
   convolution,

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { relativeRms } from '../../../gpu';
-import { openCheckpoint, openSafetensors } from '../../../weights';
+import { openSafetensors } from '../../../weights';
+import { openCheckpoint } from '../../../weights/testing/checkpoint';
 import { diskFile, diskFolder, goldens } from '../../../weights/testing/files';
 import { readVideoConfig } from '../model-config';
 import { nodeBackend, tinyFolder } from '../testing/model';
