@@ -28,7 +28,8 @@ describe.each(['webgpu', 'wasm'] as const)('%s backend', (kind) => {
 
   beforeAll(async () => {
     const runtime = await browserRuntime();
-    backend = kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(runtime);
+    backend =
+      kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(() => runtime);
   });
   afterAll(() => backend.dispose());
 

@@ -21,8 +21,9 @@ export async function createBackend(
   kind: Backend['kind'],
   options: BackendOptions = {},
 ): Promise<Backend> {
-  const runtime = options.runtime ?? (await browserRuntime());
-  return kind === 'webgpu' ? WebGpuBackend.create(runtime, options) : new WasmBackend(runtime);
+  const runtime = async () => options.runtime ?? browserRuntime();
+  if (kind === 'wasm') return new WasmBackend(runtime);
+  return WebGpuBackend.create(await runtime(), options);
 }
 
 /** A backend, and what the self-test says of it. */

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest';
 import { add, GraphBuilder } from '../onnx';
 import { type Runtime, Scope, WasmBackend } from '.';
 
-const backend = new WasmBackend(ort as unknown as Runtime);
+const backend = new WasmBackend(() => ort as unknown as Runtime);
 afterAll(() => backend.dispose());
 
 /** y = a + b by broadcasting: L² numbers of 2·L. */

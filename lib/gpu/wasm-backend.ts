@@ -86,17 +86,12 @@ export class WasmBackend extends Counted implements Backend {
     version: (tensor: DeviceTensor) => this.#own(tensor).version,
   };
   readonly #queue = new SerialQueue();
-  readonly #runtime: Runtime;
-  readonly #sessions: SessionCache;
+  #sessions: SessionCache | undefined;
 
-  constructor(runtime: Runtime) {
+  /** @param load gives the runtime when something is first computed by it: kernels of our own may compute all */
+  constructor(readonly load: () => Runtime | Promise<Runtime>) {
     super();
     this.mainMemory = mainMemoryBudget();
-    this.#runtime = runtime;
-    this.#sessions = new SessionCache(runtime, {
-      executionProviders: ['wasm'],
-      graphOptimizationLevel: 'basic',
-    });
   }
 
   tensor<T extends ElementType>(
@@ -169,11 +164,16 @@ export class WasmBackend extends Counted implements Backend {
   }
 
   async #compute(graph: Graph, inputs: Bindings): Promise<Ort.InferenceSession.ReturnType> {
+    this.#sessions ??= new SessionCache(await this.load(), {
+      executionProviders: ['wasm'],
+      graphOptimizationLevel: 'basic',
+    });
+    const { runtime } = this.#sessions;
     const session = await this.#sessions.get(graph);
     const feeds: Record<string, Ort.Tensor> = {};
     for (const [name, tensor] of Object.entries(inputs)) {
       const { dtype, dims, data } = this.#own(tensor);
-      feeds[name] = new this.#runtime.Tensor(dtype, data as Float32Array, dims);
+      feeds[name] = new runtime.Tensor(dtype, data as Float32Array, dims);
     }
     return session.run(feeds);
   }
@@ -185,7 +185,7 @@ export class WasmBackend extends Counted implements Backend {
 
   releaseSessions(): Promise<void> {
     return this.#queue.run(async () => {
-      await this.#sessions.release();
+      await this.#sessions?.release();
     });
   }
 

@@ -52,7 +52,9 @@ export type ImageCall =
   | { readonly op: 'pixelAttention' | 'upsample' | 'pixelShuffle' };
 
 /** What stands behind a convolution or a sum. */
-export type Activation = { readonly op: 'relu' } | { readonly op: 'prelu'; readonly name: string };
+export type Activation =
+  | { readonly op: 'relu' | 'relu6' }
+  | { readonly op: 'prelu'; readonly name: string };
 
 /** Sizes of an image; they are always known. */
 export function imageSize({ dims: [height, width, channels] }: Value) {
@@ -93,6 +95,18 @@ export function causal(
   options: ConvolutionOptions = {},
 ): Value {
   return convolution(x, name, filters, { ...options, taps: 3 });
+}
+
+/**
+ * A 3×3 filter for each channel of an image.
+ *
+ * @returns [H/stride, W/stride, C]
+ */
+export function depthwise(x: Value, name: string, stride: 1 | 2 = 1): Value {
+  const { channels: inputs } = imageSize(x);
+  const shape = { name, inputs, filters: inputs, kernel: 3, stride, taps: 1, bias: true } as const;
+  const part = { index: 0, of: 1 };
+  return append(x, { ...shape, depthwise: true, part, precise: false, average: null });
 }
 
 /**
@@ -163,6 +177,11 @@ export function upsample(x: Value): Value {
 /** `max(x, 0)` */
 export function relu(x: Value): Value {
   return x.graph.append({ op: 'relu' }, [x], x.dims);
+}
+
+/** `min(max(x, 0), 6)` */
+export function relu6(x: Value): Value {
+  return x.graph.append({ op: 'relu6' }, [x], x.dims);
 }
 
 /** `max(x, 0) + a·min(x, 0)` with an a for each channel, bound as `slope` (He et al., arXiv:1502.01852). */
@@ -275,7 +294,8 @@ function convolutionMatch(value: Value, single: Single): ConvolutionMatch | null
   const shuffle = value.call.op === 'pixelShuffle';
   const active = shuffle ? single(value.operands[0]) : value;
   const call = active?.call;
-  const activation = call?.op === 'relu' || call?.op === 'prelu' ? call : null;
+  const isActivation = call?.op === 'relu' || call?.op === 'relu6' || call?.op === 'prelu';
+  const activation = isActivation ? call : null;
   const sum = activation ? single(active?.operands[0]) : active;
   const [first, added] = sum?.operands ?? [];
   const main = sum?.call.op === 'add' ? single(first, 'convolution') : sum;

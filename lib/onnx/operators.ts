@@ -478,14 +478,6 @@ export function gridSample(x: Value<'float32'>, grid: Value<'float32'>): Value<'
   return one(op, '', [x, grid], attributes, 'float32', dims);
 }
 
-/** The mean of each channel's pixels: x [N, C, H, W] → [N, C, 1, 1]. */
-export function globalAveragePool(x: Value<'float32'>): Value<'float32'> {
-  const op = 'GlobalAveragePool';
-  requireDtype(op, x, 'float32');
-  requireRank(op, x, 4);
-  return one(op, '', [x], {}, 'float32', [dim(op, x, 0), dim(op, x, 1), 1, 1]);
-}
-
 /**
  * Spreads channels over blocks of `block`×`block` pixels: channel `(row·block + column)·C + c` of a
  * pixel becomes channel c of the pixel at (row, column) of its block (ONNX mode DCR).

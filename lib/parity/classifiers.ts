@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { at, KinoraError } from '../contract';
 import { memoised } from '../graph';
 import { openNetwork } from '../safety/checker';
-import { type Classifier, ClassifierRun } from '../safety/classifier';
+import type { Classifier } from '../safety/classifier';
 import { softmax } from '../safety/mobilenet';
 import { cutSquares, layOutSquares, normalise, rgbaBytes } from '../safety/preprocess';
-import { openQuickClassifier } from '../safety/quick';
+import { channelsLast, openQuickClassifier } from '../safety/quick';
 import { patchify, vitClassifier } from '../safety/vit';
 import { subfolder } from '../weights';
 import { type Golden, type Results, readFields, readPng } from './golden';
@@ -14,7 +14,7 @@ import { type Golden, type Results, readFields, readPng } from './golden';
 /** The network for a batch of squares, with its hidden states. */
 async function start({ backend, own }: Golden, classifier: Classifier, batch: number) {
   const { signal } = new AbortController();
-  return own(await ClassifierRun.start(classifier, backend, batch, signal, true));
+  return own(await classifier.start(backend, batch, signal, true));
 }
 
 /** Layouts of the vision transformer; the references' names of the squares that we score, and of those with hidden states. */
@@ -68,7 +68,7 @@ export async function* vitLayers({ golden, network, images }: Vit): Results {
       const [batch = 0] = tensors.shape(`${prefix}.pixels`);
       const run = await start(golden, classifier, batch);
       await run.compute(patchify(await tensors.read(`${prefix}.pixels`), opened.vit));
-      for (const output of Object.keys(run.outputs)) {
+      for (const output of run.outputs) {
         yield [`${prefix}.${output}`, await run.read(output), `${prefix}.${output}`];
       }
       const logits = await run.read('logits');
@@ -102,18 +102,13 @@ export async function* quickLayers(quick: Quick, names: readonly string[]): Resu
     const { values: pixels } = classifier.cut(rgbaBytes(image));
     await run.compute(classifier.input(pixels));
     const probabilities = softmax(await run.read('logits'));
-    const made: Readonly<Record<string, ArrayLike<number>>> = { pixels, probabilities };
+    const made: Readonly<Record<string, ArrayLike<number>>> = {
+      pixels: channelsLast(pixels),
+      probabilities,
+    };
     for (const name of names.filter((each) => each.startsWith(`${index}.`))) {
       const output = name.slice(name.indexOf('.') + 1);
-      const actual = made[output] ?? (await run.read(output));
-      yield [name, channelsLast(actual, golden.tensors.shape(name).at(-1) ?? 1), name];
+      yield [name, made[output] ?? (await run.read(output)), name];
     }
   }
-}
-
-/** [C, …] as [… , C]: the order of the references. */
-function channelsLast(values: ArrayLike<number>, channels: number): Float32Array {
-  const pixels = values.length / channels;
-  const index = (i: number) => (i % channels) * pixels + Math.floor(i / channels);
-  return Float32Array.from(values, (_, i) => values[index(i)] ?? Number.NaN);
 }

@@ -108,7 +108,7 @@ describe('other networks: every stage is there and agrees', () => {
     ['finishing/goldens/tiny-realesr', 2, 1e-5, ['x4', 'x2']],
     ['finishing/goldens/tiny-rife', 8, 1e-5, [...finishing, ...flows]],
     ['safety/goldens', 53, 1e-5, ['tall.timm.center.hidden_2', 'small.transformers.hidden_2']],
-    ['safety/goldens/nsfwjs', 24, 4e-6, ['0.out_relu', '4.pixels', '3.logits']],
+    ['safety/goldens/nsfwjs', 24, 1e-5, ['0.out_relu', '4.pixels', '3.logits']],
   ] as const)('%s', { timeout: 120_000, tags: ['full'] }, async (path, count, bound, some) => {
     const loraFiles = await readdir(lib(`${path}/loras`)).catch(() => []);
     const quickChecker = diskFolder(`${publicModels}../nsfwjs`);
@@ -121,7 +121,7 @@ describe('other networks: every stage is there and agrees', () => {
       const wanted = stage.includes('8-bit') ? 5e-2 : bound;
       expect(tolerance, stage).toBeLessThanOrEqual(wanted);
       if (/cover\.pixels|transformers\.pixels|squares|label/.test(stage)) expect(tolerance).toBe(0);
-      if (/^\d\.probabilities/.test(stage)) expect(maxAbsolute).toBeLessThan(1e-6);
+      if (/^\d\.probabilities/.test(stage)) expect(maxAbsolute).toBeLessThan(2e-6);
     }
     expect(backend.counters().liveBytes).toBe(0);
   });

@@ -60,7 +60,7 @@ export const networks = {
   ]),
   /** The quick checker: nsfwjs. */
   quickChecker: network(['nsfwjs'], classifiers.openQuick, [
-    ['layers', /./, runtime(4e-6), classifiers.quickLayers],
+    ['layers', /./, runtime(1e-5), classifiers.quickLayers],
   ]),
 };
 

@@ -4,7 +4,6 @@ import { type Backend, createBackend, relativeRms } from '../gpu';
 import { decodeImage } from '../video';
 import { httpFolder } from '../weights';
 import { openSafetyChecker } from './checker';
-import { ClassifierRun } from './classifier';
 import { syntheticNetwork } from './testing/synthetic';
 import { vitClassifier } from './vit';
 
@@ -34,7 +33,7 @@ test('at its real size the network gives the numbers of the CPU', { tags: ['full
   const classifier = vitClassifier(syntheticNetwork());
   const pixels = Float32Array.from({ length: 3 * 384 ** 2 }, (_, i) => Math.sin(i / 7));
   const logits = async (on: Backend) => {
-    const run = await ClassifierRun.start(classifier, on, 1, new AbortController().signal);
+    const run = await classifier.start(on, 1, new AbortController().signal);
     try {
       await run.compute(pixels);
       return await run.read('logits');

@@ -1,17 +1,7 @@
 import { at, KinoraError } from '../contract';
-import {
-  type Backend,
-  type Bindings,
-  type DeviceTensor,
-  elementCount,
-  handleMessages,
-  Scope,
-} from '../gpu';
+import { type Backend, type Bindings, type DeviceTensor, handleMessages, Scope } from '../gpu';
 import type { Graph, Port } from '../onnx';
 import type { ByteImage, Squares } from './preprocess';
-
-/** Squares that a device computes at once. */
-const batchSize = 4;
 
 /** A network that tells unsafe pictures from safe ones, and what leads into it and out of it. */
 export interface Classifier {
@@ -19,64 +9,88 @@ export interface Classifier {
   readonly threshold: number;
   /** The squares of an image that the network sees, as values that stay valid. */
   cut(image: ByteImage): Squares;
+  /** Squares that are computed at once, at most. */
+  readonly batchSize: number;
   /**
-   * The network for a batch of squares, with weights as inputs. Its input `pixels` has one square after another,
-   * and so has its result `logits`.
+   * Loads the network.
    *
-   * @param traced also gives hidden states
+   * @param batch squares that are computed at once
+   * @param traced whether hidden states are results, too
    */
-  graph(batch: number, traced?: boolean): Graph;
-  /** Reads all weights into device memory of a scope. */
-  loadWeights(scope: Scope, signal: AbortSignal): Promise<Bindings>;
-  /** What the input `pixels` takes for the values of a square. */
+  start(
+    backend: Backend,
+    batch: number,
+    signal: AbortSignal,
+    traced?: boolean,
+  ): Promise<ClassifierRun>;
+  /** What the network takes for the values of a square. */
   input(values: Squares['values']): Float32Array;
   /** Probability, 0…1, that a square is unsafe, from its logits. */
   unsafe(logits: Float32Array): number;
 }
 
-/** A network with its weights on the device, for batches of one size. */
-export class ClassifierRun {
+/** A network with its weights, for batches of one size. */
+export interface ClassifierRun {
+  /** Names of results: `logits` of one square after another, and hidden states where it is traced. */
+  readonly outputs: readonly string[];
+  /** Computes all results. @param pixels of the whole batch, as {@link Classifier.input} gives them */
+  compute(pixels: Float32Array): Promise<void>;
+  read(output: string): Promise<Float32Array>;
+  dispose(): void;
+}
+
+/** What a network of the runtime is made of. */
+export interface RuntimeNetwork {
+  /** Of a batch of squares, with weights as inputs; it reads `pixels` and gives `logits`. */
+  graph(batch: number, traced: boolean): Graph;
+  /** Reads all weights into device memory of a scope. */
+  loadWeights(scope: Scope, signal: AbortSignal): Promise<Bindings>;
+}
+
+/** A network that the runtime computes. */
+export class RuntimeRun implements ClassifierRun {
   private constructor(
     readonly scope: Scope,
     readonly graph: Graph,
     readonly weights: Bindings,
     readonly pixels: DeviceTensor<'float32'>,
-    /** By name: `logits`, and hidden states where it is traced. */
-    readonly outputs: Readonly<Record<string, DeviceTensor<'float32'>>>,
+    readonly results: Readonly<Record<string, DeviceTensor<'float32'>>>,
   ) {}
 
   static async start(
-    classifier: Classifier,
+    network: RuntimeNetwork,
     backend: Backend,
     batch: number,
     signal: AbortSignal,
     traced = false,
-  ): Promise<ClassifierRun> {
+  ): Promise<RuntimeRun> {
     const scope = new Scope(backend);
     try {
-      const weights = await classifier.loadWeights(scope, signal);
-      const graph = classifier.graph(batch, traced);
+      const weights = await network.loadWeights(scope, signal);
+      const graph = network.graph(batch, traced);
       const port = graph.inputs.find(({ name }) => name === 'pixels');
       if (!port) throw new TypeError(`${graph.name} has no input pixels.`);
       const tensor = ({ dims }: Port) => scope.float32(dims as number[], 'activations');
       const outputs = Object.fromEntries(graph.outputs.map((to) => [to.name, tensor(to)]));
-      return new ClassifierRun(scope, graph, weights, tensor(port), outputs);
+      return new RuntimeRun(scope, graph, weights, tensor(port), outputs);
     } catch (error) {
       scope.dispose();
       throw error;
     }
   }
 
-  /** Computes the outputs. @param pixels of the whole batch, as {@link Classifier.input} gives them */
+  get outputs(): readonly string[] {
+    return Object.keys(this.results);
+  }
+
   async compute(pixels: Float32Array): Promise<void> {
     const { backend } = this.scope;
     backend.write(this.pixels, pixels);
-    await backend.run(this.graph, { ...this.weights, pixels: this.pixels }, this.outputs);
+    await backend.run(this.graph, { ...this.weights, pixels: this.pixels }, this.results);
   }
 
-  /** Reads an output. */
   async read(name: string): Promise<Float32Array> {
-    const tensor = this.outputs[name];
+    const tensor = this.results[name];
     if (!tensor) throw new TypeError(`There is no output ${name}.`);
     return this.scope.backend.read(tensor);
   }
@@ -108,17 +122,17 @@ export async function scoreImages(
   });
   const scores = new Array<number>(images.length).fill(0);
   if (squares.length === 0) return scores;
-  const batch = Math.min(batchSize, squares.length);
-  const run = await ClassifierRun.start(classifier, backend, batch, signal);
+  const batch = Math.min(classifier.batchSize, squares.length);
+  const run = await classifier.start(backend, batch, signal);
   try {
     onSquares(0, squares.length);
     for (let start = 0; start < squares.length; start += batch) {
       signal.throwIfAborted();
       const part = squares.slice(start, start + batch);
-      const pixels = new Float32Array(elementCount(run.pixels.dims)); // unused places stay zero
-      for (const [i, { values }] of part.entries()) {
-        pixels.set(classifier.input(values), (i * pixels.length) / batch);
-      }
+      const inputs = part.map(({ values }) => classifier.input(values));
+      const length = at(inputs, 0).length;
+      const pixels = new Float32Array(batch * length); // unused places stay zero
+      for (const [i, input] of inputs.entries()) pixels.set(input, i * length);
       await run.compute(pixels);
       const logits = await run.read('logits');
       for (const [i, { image }] of part.entries()) {

@@ -1,19 +1,7 @@
-import {
-  add,
-  clip,
-  conv2d,
-  type Graph,
-  GraphBuilder,
-  gemm,
-  globalAveragePool,
-  relu,
-  reshape,
-  type Value,
-} from '../onnx';
+import { add, convolution, depthwise, Graph, relu6, type Value } from '../graph';
 
 /*
- * MobileNetV2 (Sandler et al., arXiv:1801.04381, table 2) with the head of nsfwjs, in f32. B is the number of
- * squares. Batch norms are folded into the convolutions when weights are loaded.
+ * MobileNetV2 (Sandler et al., arXiv:1801.04381, table 2) with the head of nsfwjs, in f32. Batch norms are folded into the convolutions when weights are loaded.
  */
 
 /** Sides of the square that the network sees, in pixels. */
@@ -46,7 +34,7 @@ interface Convolution {
   readonly inputs: number;
   readonly outputs: number;
   readonly kernel: 1 | 3;
-  readonly stride: number;
+  readonly stride: 1 | 2;
   readonly depthwise: boolean;
 }
 
@@ -87,11 +75,7 @@ const convolutions: readonly Convolution[] = [
   ]),
   last,
 ];
-const denseLayers = config.dense.map((outputs, i) => ({
-  name: `dense_${i + 1}`,
-  inputs: config.dense[i - 1] ?? config.last,
-  outputs,
-}));
+const denseLayers = config.dense.map((outputs, i) => ({ name: `dense_${i + 1}`, outputs }));
 
 function listBlocks(): Block[] {
   const blocks: Block[] = [];
@@ -122,20 +106,14 @@ function listBlocks(): Block[] {
   return blocks;
 }
 
-/** A weight or bias as the graph takes it. */
-export interface Weight {
-  readonly dims: readonly number[];
-  readonly data: Float32Array<ArrayBuffer>;
-}
-
 /**
- * The weights of the graph, one after another: batch norms are folded in, in double precision.
+ * The weights of the graph by `weightsKey`, one layer after another: batch norms are folded in, in double precision.
  *
  * @param read a tensor of the file, by its name
  */
 export function* foldedWeights(
   read: (name: string) => Float32Array,
-): Generator<readonly [name: string, weight: Weight]> {
+): Generator<readonly [key: string, weights: Readonly<Record<string, Float32Array>>]> {
   for (const { name, norm, inputs, outputs, kernel, depthwise } of convolutions) {
     const values = read(`${name}/${depthwise ? 'depthwise_kernel' : 'kernel'}`); // [k, k, I, O]
     const [gamma, beta] = [read(`${norm}/gamma`), read(`${norm}/beta`)];
@@ -153,67 +131,66 @@ export function* foldedWeights(
         }
       }
     }
-    yield [`${name}.weight`, { dims: [outputs, group, kernel, kernel], data }];
-    yield [`${name}.bias`, { dims: [outputs], data: bias }];
-  }
-  for (const { name, inputs, outputs } of denseLayers) {
-    const values = read(`${name}/kernel`); // [I, O]
-    const data = new Float32Array(values.length); // [O, I]
-    for (let i = 0; i < inputs; i++) {
-      for (let o = 0; o < outputs; o++) data[o * inputs + i] = values[i * outputs + o] as number;
-    }
-    yield [`${name}.weight`, { dims: [outputs, inputs], data }];
-    yield [`${name}.bias`, { dims: [outputs], data: Float32Array.from(read(`${name}/bias`)) }];
+    yield [`${name} 0`, { tap2: data, bias }];
   }
 }
 
 /**
- * The network for B squares: `pixels` [B, 3, 224, 224] of 0…1 → `logits` [B, 5].
+ * The convolutions for a square: `pixels` [224, 224, 3] of 0…1 → `out_relu` [7, 7, 1280].
  *
  * @param traced also gives hidden states, by the names of Keras' layers
  */
-export function mobileNetGraph(batch: number, traced = false): Graph {
-  type Float = Value<'float32'>;
-  const g = new GraphBuilder(`quick safety checker of ${batch}`);
-  const trace = (name: string, x: Float) => {
+export function mobileNetGraph(traced = false): Graph {
+  const g = new Graph('quick safety checker');
+  const trace = (name: string, x: Value) => {
     if (traced) g.output(name, x);
   };
-  const conv = (x: Float, layer: Convolution) => {
-    const { name, inputs, outputs, kernel, stride, depthwise } = layer;
-    const dims = [outputs, depthwise ? 1 : inputs, kernel, kernel];
-    const weight = g.input(`${name}.weight`, 'float32', dims);
-    const bias = g.input(`${name}.bias`, 'float32', [outputs]);
-    // Where the size is halved, zeros stand below and right only.
-    const before = kernel === 3 && stride === 1 ? 1 : 0;
-    const after = kernel === 3 ? 1 : 0;
-    const pads = [before, before, after, after] as const;
-    return conv2d(x, weight, bias, 'nchw', { stride, pads, group: depthwise ? outputs : 1 });
-  };
-  const relu6 = (x: Float) => clip(x, 0, 6);
+  const conv = (x: Value, { name, outputs, kernel, stride }: Convolution) =>
+    convolution(x, name, outputs, { kernel, stride });
 
-  const pixels = g.input('pixels', 'float32', [batch, 3, imageSize, imageSize]);
-  let x = relu6(conv(pixels, first)); // [B, 32, 112, 112]
+  let x = relu6(conv(g.input('pixels', [imageSize, imageSize, 3]), first)); // [112, 112, 32]
   trace('Conv1_relu', x);
   for (const { name, expand, filter, project, shortcut } of blocks) {
-    const wide = expand ? relu6(conv(x, expand)) : x; // [B, t·C, H, W]
-    const filtered = relu6(conv(wide, filter)); // [B, t·C, H/stride, W/stride]
-    const narrow = conv(filtered, project); // [B, C′, H/stride, W/stride], without activation
+    const wide = expand ? relu6(conv(x, expand)) : x; // [H, W, t·C]
+    const filtered = relu6(depthwise(wide, filter.name, filter.stride)); // [H/stride, W/stride, t·C]
+    const narrow = conv(filtered, project); // [H/stride, W/stride, C′], without activation
+    // What is added at once is computed apart for a trace.
+    trace(`${name}_project_BN`, shortcut ? conv(filtered, project) : narrow);
     x = shortcut ? add(narrow, x) : narrow;
-    trace(`${name}_project_BN`, narrow);
   }
-  x = relu6(conv(x, last)); // [B, 1280, 7, 7]
-  trace('out_relu', x);
-  x = reshape(globalAveragePool(x), [batch, config.last]);
-  trace('average_pooling2d_1', x);
-  for (const { name, inputs, outputs } of denseLayers) {
-    const weight = g.input(`${name}.weight`, 'float32', [outputs, inputs]);
-    x = gemm(x, weight, g.input(`${name}.bias`, 'float32', [outputs]));
-    if (outputs === classes.length) break;
-    x = relu(x); // [B, 256], [B, 128]
-    trace(name, x);
+  g.output('out_relu', relu6(conv(x, last))); // [7, 7, 1280]
+  return g;
+}
+
+/**
+ * The head behind the convolutions: the mean over all pixels, and dense layers.
+ *
+ * @param x `out_relu` [7, 7, 1280]
+ * @param read a tensor of the file, by its name
+ * @returns by the names of Keras' layers, and `logits` [5]
+ */
+export function mobileNetHead(
+  x: Float32Array,
+  read: (name: string) => Float32Array,
+): Readonly<Record<string, Float32Array>> {
+  const mean = new Float64Array(config.last);
+  for (const [i, value] of x.entries())
+    mean[i % config.last] = (mean[i % config.last] ?? 0) + value;
+  const pixels = x.length / config.last;
+  let values = Float32Array.from(mean, (sum) => sum / pixels);
+  const made: Record<string, Float32Array> = { average_pooling2d_1: values };
+  for (const { name, outputs } of denseLayers) {
+    const [weights, sums] = [read(`${name}/kernel`), Float64Array.from(read(`${name}/bias`))];
+    for (const [i, value] of values.entries()) {
+      for (let o = 0; o < outputs; o++) {
+        sums[o] = (sums[o] as number) + value * (weights[i * outputs + o] as number);
+      }
+    }
+    const isLast = outputs === classes.length;
+    values = Float32Array.from(sums, (sum) => (isLast ? sum : Math.max(sum, 0)));
+    made[isLast ? 'logits' : name] = values;
   }
-  g.output('logits', x); // [B, 5]
-  return g.build();
+  return made;
 }
 
 /** Probabilities of the classes: exp(x) / Σ exp(x). */

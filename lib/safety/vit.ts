@@ -14,7 +14,7 @@ import {
   type Value,
 } from '../onnx';
 import type { Checkpoint } from '../weights';
-import type { Classifier } from './classifier';
+import { type Classifier, type RuntimeNetwork, RuntimeRun } from './classifier';
 import type { CheckerConfig } from './config';
 import { cutSquares, normalise } from './preprocess';
 import { type Architecture, loadWeights, patchCount, patchValues, weightShapes } from './weights';
@@ -31,11 +31,15 @@ export interface VitNetwork {
 /** A vision transformer as a classifier. */
 export function vitClassifier({ config, vit, checkpoint }: VitNetwork): Classifier {
   const { layout, unsafeIndex, preprocessing } = config;
+  const network: RuntimeNetwork = {
+    graph: (batch, traced) => vitGraph(vit, batch, traced),
+    loadWeights: (scope, signal) => loadWeights(scope, layout, vit, checkpoint, signal),
+  };
   return {
     threshold: safetyThreshold,
     cut: (image) => cutSquares(image, preprocessing),
-    graph: (batch, traced) => vitGraph(vit, batch, traced),
-    loadWeights: (scope, signal) => loadWeights(scope, layout, vit, checkpoint, signal),
+    batchSize: 4,
+    start: (...run) => RuntimeRun.start(network, ...run),
     input: (bytes) => patchify(normalise(bytes, preprocessing), vit),
     // The softmax over two logits.
     unsafe: (logits) => 1 / (1 + Math.exp(at(logits, 1 - unsafeIndex) - at(logits, unsafeIndex))),

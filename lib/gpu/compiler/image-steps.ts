@@ -208,6 +208,10 @@ class ImageCompiler {
     const normed = residual?.kind === 'linear' && side ? side.storage : storage;
     const input = norm === null ? x.storage : normed;
     const { part } = layer;
+    const activation = match.activation?.op ?? null;
+    if (activation === 'relu6' || (layer.depthwise && layer.taps === 1)) {
+      throw new Refusal(layer.name, 'convolution', 'has no kernel on a GPU');
+    }
     const weight = layer.precise ? 'f32' : storage;
     const output = this.#outputOf(match, side, input);
     const size = imageSize(match.x);
@@ -240,7 +244,7 @@ class ImageCompiler {
       residual: stored ? 'stored' : (residual?.kind ?? 'none'),
       side: side?.storage ?? input,
       bias: layer.bias,
-      activation: match.activation?.op ?? null,
+      activation,
       shuffled: match.shuffle,
       wholeVectors: filters % 4 === 0,
     };

@@ -67,7 +67,7 @@ async function run(backend: Backend, chunks: readonly RowChunk[], last = 1.5) {
   return result;
 }
 
-const cpu = () => new WasmBackend(ort as unknown as Runtime);
+const cpu = () => new WasmBackend(() => ort as unknown as Runtime);
 /** Two classes; the rows of one are cut at any place. */
 const chunks = (...cuts: readonly number[]): RowChunk[] =>
   [0, 3, ...cuts].map((start, i, starts) => ({

@@ -202,6 +202,7 @@ function activated(y: Float, spec: Pick<ConvolutionSpec, 'activation' | 'filters
   if (!spec.activation) return y;
   const above = onnx.relu(y);
   if (spec.activation === 'relu') return above;
+  if (spec.activation === 'relu6') return onnx.clip(y, 0, 6);
   const slope = y.graph.input('slope', 'float32', [spec.filters]);
   return onnx.add(above, onnx.mul(slope, onnx.sub(y, above)));
 }

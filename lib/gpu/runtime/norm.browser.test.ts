@@ -18,7 +18,7 @@ function expected(x: Float32Array, gamma: Float32Array): Float64Array {
 test.each(['webgpu', 'wasm'] as const)('the norm is right at every width, %s', async (kind) => {
   const runtime = await browserRuntime();
   const backend =
-    kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(runtime);
+    kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(() => runtime);
   // Written out with one, two and three factors; with a factor too large (22); by the kernel.
   for (const channels of [6, 8, 24, 60, 22, 64, 160]) {
     const scope = new Scope(backend);

@@ -145,7 +145,8 @@ function kernel({ step, headSize, keys }: AttentionShape): KernelSource<Attentio
       const [head, row, rows, logits] = [0, 1, 2, 3].map(() => local('i32')) as Four;
       const place = local('i32');
       const left = op('i32.sub', get('count'), row.get);
-      const [none, ofHead] = [f32(Number.NEGATIVE_INFINITY), times(head.get, 4 * keys * headSize)];
+      const [none, all] = [f32(Number.NEGATIVE_INFINITY), f32(Number.POSITIVE_INFINITY)];
+      const ofHead = times(head.get, 4 * keys * headSize);
       const sideRow = sum(times(head.get, get('count')), row.get);
       return [
         head.set(op('i32.div_u', get('index'), get('tiles'))),
@@ -159,7 +160,7 @@ function kernel({ step, headSize, keys }: AttentionShape): KernelSource<Attentio
           ...[sum(get('keys'), ofHead), i32(4 * groupSize * headSize), i32(keys / groupSize)],
           ...[get('bias'), logits.get, i32(logitStep)],
           ...[sum(get('side'), times(sideRow, get('sideStep'))), get('sideStep')],
-          ...[get('sideGroup'), rows.get, none, get('scales'), i32(0)],
+          ...[get('sideGroup'), rows.get, none, all, get('scales'), i32(0)],
         ),
         call(exponentials, logits.get, rows.get, i32(keys / 4)),
         call(
@@ -167,7 +168,7 @@ function kernel({ step, headSize, keys }: AttentionShape): KernelSource<Attentio
           ...[get('zeros'), i32(1), i32(keys / 4), logits.get],
           ...[sum(get('values'), ofHead), i32(4 * groupSize * keys), i32(headSize / groupSize)],
           ...[get('zeros'), sum(get('output'), place.get), i32(step)],
-          ...[get('zeros'), i32(0), i32(0), rows.get, none, get('ones'), i32(0)],
+          ...[get('zeros'), i32(0), i32(0), rows.get, none, all, get('ones'), i32(0)],
         ),
       ];
     },

@@ -12,12 +12,12 @@ import {
   type Value,
   weightsKey,
 } from '../../graph';
-import type { SimdMemory } from '../backend';
-import { type ImageExecutor, type ImageWeights, scheduleOf } from '../images';
+import { type ImageExecutor, scheduleOf } from '../images';
+import type { Category } from '../ledger';
 import { handleMessages } from '../messages';
 import { attend } from './attention';
 import { type Block, SimdHeap } from './heap';
-import { fill, groupSize, type ProductName, product } from './kernels';
+import { channelFilter, fill, groupSize, type ProductName, product } from './kernels';
 import { norm } from './row-kernels';
 import { type Job, SimdThreads } from './threads';
 
@@ -62,12 +62,24 @@ interface Source {
   readonly row: number;
 }
 
+/** Accounts for bytes; see {@link SimdImages.open}. */
+type Take = (category: Category, bytes: number) => () => void;
+/** Weights of layers, by `weightsKey` and name. */
+type PlainWeights = ReadonlyMap<string, Readonly<Record<string, Float32Array>>>;
+
 /** Whether kernels for the CPU compute a match; what they do not, the runtime computes. */
 function isComputed(match: ImageMatch): boolean {
   if (match.kind === 'attention') return true;
   const { layer, activation, shuffle, residual } = match;
-  const isDense = !layer.depthwise && layer.kernel <= 3;
-  return isDense && !shuffle && activation?.op !== 'prelu' && !(residual && layer.stride > 1);
+  // A filter for each channel adds nothing else.
+  const isSimple = !layer.depthwise || (layer.taps === 1 && !residual);
+  return (
+    isSimple &&
+    layer.kernel <= 3 &&
+    !shuffle &&
+    activation?.op !== 'prelu' &&
+    !(residual && layer.stride > 1)
+  );
 }
 
 /**
@@ -87,12 +99,10 @@ export class SimdImages implements ImageExecutor {
   readonly #segments: Block;
 
   private constructor(
-    backend: SimdMemory,
+    take: Take,
     readonly signal: AbortSignal | undefined,
   ) {
-    this.#heap = new SimdHeap((category, bytes) =>
-      this.#releases.push(backend.take(category, bytes)),
-    );
+    this.#heap = new SimdHeap((category, bytes) => this.#releases.push(take(category, bytes)));
     this.#threads = new SimdThreads(this.#heap);
     this.#segments = this.#heap.allocate(4 * 27);
   }
@@ -100,21 +110,22 @@ export class SimdImages implements ImageExecutor {
   /**
    * Takes the weights of graphs.
    *
+   * @param take accounts for bytes, and throws where there is no room; it returns what gives them back
    * @param weights as the runtime has them; they are not needed any more afterwards
    * @returns null where a graph has what these kernels do not compute
    * @throws KinoraError `OUT_OF_MEMORY`; nothing stays allocated then
    */
   static open(
-    backend: SimdMemory,
+    take: Take,
     graphs: readonly Graph[],
-    weights: ImageWeights,
+    weights: PlainWeights,
     signal?: AbortSignal,
   ): SimdImages | null {
     const matches = graphs.flatMap(matchImages);
     if (!matches.every(isComputed)) return null;
-    const images = new SimdImages(backend, signal);
+    const images = new SimdImages(take, signal);
     try {
-      for (const match of matches) images.#load(match, backend, weights);
+      for (const match of matches) images.#load(match, weights);
       return images;
     } catch (error) {
       images.dispose();
@@ -162,8 +173,10 @@ export class SimdImages implements ImageExecutor {
     const normed = gamma && this.#normed('rmsNormSilu', x, gamma, layer.inputs);
     const frames = layer.taps > 1 ? this.#remember(match, normed ?? x) : [normed ?? x];
     const side = residual && this.#of(residual.side);
-    const floor = match.activation ? 0 : Number.NEGATIVE_INFINITY;
-    if (match.upsample) {
+    const limits = limitsOf(match);
+    if (layer.depthwise) {
+      this.#filterChannels(match, at(filters, 0), normed ?? x, y);
+    } else if (match.upsample) {
       const picked = side && this.#picked(match, side);
       const output = { step: 2 * y.step, row: 2 * y.row };
       for (const [phase, of] of filters.entries()) {
@@ -171,7 +184,7 @@ export class SimdImages implements ImageExecutor {
         const first = y.first + row * y.row + column * y.step;
         const source = sourceOf(frames, 2, row - 1, column - 1, 1);
         const added = picked && at(picked, phase);
-        this.#rows(source, of, { ...x, ...output, first }, added, floor);
+        this.#rows(source, of, { ...x, ...output, first }, added, limits);
       }
       for (const image of new Set(picked ?? [])) if (image !== side) this.#heap.release(image);
     } else {
@@ -179,7 +192,7 @@ export class SimdImages implements ImageExecutor {
       if (shortcut && side) this.#rows(sourceOf([side], 1, 0, 0, 1), shortcut, y, null);
       const edge = layer.kernel === 3 && layer.stride === 1 ? -1 : 0;
       const source = sourceOf(frames, layer.kernel, edge, edge, layer.stride);
-      this.#rows(source, at(filters, 0), y, shortcut ? y : side, floor);
+      this.#rows(source, at(filters, 0), y, shortcut ? y : side, limits);
     }
     if (normed && layer.taps === 1) this.#heap.release(normed);
     if (layer.part.index === layer.part.of - 1) this.#forget(layer.name, layer.taps - 1);
@@ -191,7 +204,7 @@ export class SimdImages implements ImageExecutor {
     { weights, bias, groups, group }: Filters,
     y: Pick<Image, 'height' | 'width' | 'step' | 'row' | 'first'>,
     side: Pick<Image, 'step' | 'row' | 'first'> | null,
-    floor = Number.NEGATIVE_INFINITY,
+    limits = limitsOf(null),
   ): void {
     new Int32Array(this.#heap.memory.buffer).set(starts, this.#segments.at / 4);
     const job: Job<ProductName> = {
@@ -209,11 +222,28 @@ export class SimdImages implements ImageExecutor {
       sideStep: side?.step ?? 0,
       sideGroup: side ? 4 * groupSize : 0,
       rows: y.width,
-      floor,
+      ...limits,
       factors: this.#heap.ones.at,
       factorStep: 0,
     };
     this.#threads.run(`product ${step}`, () => product(step), job, y.height);
+  }
+
+  /** Filters each channel of an image by 3×3. */
+  #filterChannels(match: ConvolutionMatch, filters: Filters, x: Image, y: Image): void {
+    const { stride } = match.layer;
+    const first = stride === 1 ? x.first - x.row - x.step : x.first;
+    const job = {
+      x: [first, stride * x.row],
+      line: x.row,
+      step: stride * x.step,
+      weights: filters.weights.at,
+      bias: filters.bias.at,
+      output: [y.first, y.row],
+      rows: y.width,
+      ...limitsOf(match),
+    } as const;
+    this.#threads.run(`filter ${x.step}`, () => channelFilter(x.step), job, y.height);
   }
 
   /** An image behind an RMS norm, and SiLU. */
@@ -316,14 +346,11 @@ export class SimdImages implements ImageExecutor {
     return { weights: this.#heap.put(packed), bias: this.#heap.put(added), groups, group };
   }
 
-  #load(match: ImageMatch, { values }: SimdMemory, weights: ImageWeights): void {
+  #load(match: ImageMatch, weights: PlainWeights): void {
     const key = weightsKey(match);
     if (this.#weights.has(key)) return;
     const bound = weights.get(key) ?? missing(key);
-    const find = (name: string) => {
-      const tensor = bound[name];
-      return tensor && values(tensor);
-    };
+    const find = (name: string) => bound[name];
     const named = (name: string) => find(name) ?? missing(name);
     const gamma = find('gamma') ? this.#filled(named('gamma')) : null;
     const matrix = (filters: number, inputs: number, data: Float32Array, bias?: Float32Array) =>
@@ -360,6 +387,18 @@ export class SimdImages implements ImageExecutor {
     const joined = find('taps');
     const tapOf = (age: number) =>
       joined ? joined.subarray(age * size, (age + 1) * size) : named(`tap${2 - age}`);
+    if (layer.depthwise) {
+      const taps = Float32Array.from({ length: 9 * channels }, (_, i) =>
+        i % channels < inputs
+          ? at(named('tap2'), 9 * (i % channels) + Math.floor(i / channels))
+          : 0,
+      );
+      const weights = this.#heap.put(taps);
+      const bias = this.#filled(named('bias'));
+      const packed = { weights, bias, groups: 1, group: weights.bytes };
+      this.#weights.set(key, { filters: [packed], shortcut: null, gamma });
+      return;
+    }
     const packed = upsample
       ? ['00', '01', '10', '11'].map((phase) => convolution([named(`phase${phase}`)]))
       : [convolution(Array.from({ length: taps }, (_, age) => tapOf(age)))];
@@ -434,6 +473,15 @@ export class SimdImages implements ImageExecutor {
     this.#threads.dispose();
     for (const release of this.#releases.splice(0)) release();
   }
+}
+
+/** The least and the largest result of a match. */
+function limitsOf(match: ConvolutionMatch | null) {
+  const op = match?.activation?.op;
+  return {
+    floor: op ? 0 : Number.NEGATIVE_INFINITY,
+    ceiling: op === 'relu6' ? 6 : Number.POSITIVE_INFINITY,
+  };
 }
 
 /** The weight of a value in a filter. */

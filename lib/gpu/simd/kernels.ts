@@ -67,17 +67,20 @@ const productNames = [
   'sideStep',
   'sideGroup',
   'rows',
-  /** Least result. */
+  /** Least and largest result. */
   'floor',
+  'ceiling',
   /** What sums are multiplied by before; all groups share it where the step is 0. */
   'factors',
   'factorStep',
 ] as const;
 export type ProductName = (typeof productNames)[number];
-const productTypes = productNames.map((name) => (name === 'floor' ? 'f32' : 'i32'));
+const productTypes = productNames.map((name) =>
+  name === 'floor' || name === 'ceiling' ? 'f32' : 'i32',
+);
 
 /**
- * `y = max((bias + Σ runs·weights)·factors + side, floor)` of rows that lie so many bytes apart.
+ * `y = min(max((bias + Σ runs·weights)·factors + side, floor), ceiling)` of rows that lie so many bytes apart.
  *
  * @param first place of the first function in the module; the product is the last one
  */
@@ -99,7 +102,7 @@ export function product(step: number, first = 0): KernelSource<ProductName> {
             first + index,
             ...[...given('segments', 'count', 'length'), x.get, ...given('weights', 'bias')],
             ...[y.get, ...given('outputStep'), z.get, ...given('sideStep')],
-            ...[count.get, ...given('floor', 'factors')],
+            ...[count.get, ...given('floor', 'ceiling', 'factors')],
           ),
           count.set(times(count.get, i32(size))),
           left.set(op('i32.sub', left.get, count.get)),
@@ -135,22 +138,84 @@ export function multiplyAdd(a: Code, b: Code, c: Code): Code {
     : op('f32x4.add', op('f32x4.mul', a, b), c);
 }
 
+/** A vector between a least and a largest value. */
+function between(value: Code, least: Variable, most: Variable): Code {
+  return op('f32x4.pmin', op('f32x4.pmax', value, least.get), most.get);
+}
+
+/** What a filter of channels is called with, in bytes. */
+const filterNames = [
+  /** The first pixel that the first filter sees, how far its rows lie apart, and the pixels of neighbouring filters. */
+  'x',
+  'line',
+  'step',
+  /** [9, C], and what is added to each channel. */
+  'weights',
+  'bias',
+  'output',
+  'rows',
+  'floor',
+  'ceiling',
+] as const;
+
+/** A 3×3 filter for each channel of images with pixels of so many bytes. */
+export function channelFilter(size: number): KernelSource<(typeof filterNames)[number]> {
+  const filter: FunctionSource = {
+    name: 'filter',
+    parameters: filterNames.map((_, i) => (i < 7 ? 'i32' : 'f32')),
+    body: (parameters, local) => {
+      const [x, line, step, weights] = [0, 1, 2, 3].map((i) => at(parameters, i)) as Four;
+      const [bias, y, pixels, floor] = [4, 5, 6, 7].map((i) => at(parameters, i)) as Four;
+      const [from, row, weight, added] = [0, 1, 2, 3].map(() => local('i32')) as Four;
+      const [fours, sum] = [local('i32'), local('v128')];
+      const [least, most] = [local('v128'), local('v128')];
+      const load = (address: Variable, bytes = 0) => access('v128.load', [address.get], bytes);
+      const taps = [0, 1, 2].flatMap((line) =>
+        [0, 1, 2].map((column) => {
+          const tap = load(weight, (3 * line + column) * size);
+          return sum.set(multiplyAdd(load(row, column * size), tap, sum.get));
+        }),
+      );
+      const rows = [0, 1, 2].flatMap((index) => [
+        ...taps.slice(3 * index, 3 * index + 3),
+        row.set(op('i32.add', row.get, line.get)),
+      ]);
+      const channels = [
+        ...[sum.set(load(added)), row.set(from.get), ...rows],
+        access('v128.store', [y.get, between(sum.get, least, most)]),
+        ...[from, weight, added, y].map((address) => address.increase(16)),
+      ];
+      const pixel = [
+        ...[from.set(x.get), weight.set(weights.get), added.set(bias.get)],
+        ...[fours.set(i32(size / 16)), doWhile(channels, next(fours))],
+        x.set(op('i32.add', x.get, step.get)),
+      ];
+      return [
+        least.set(op('f32x4.splat', floor.get)),
+        most.set(op('f32x4.splat', at(parameters, 8).get)),
+        doWhile(pixel, next(pixels)),
+      ];
+    },
+  };
+  return { functions: [filter], names: filterNames };
+}
+
 /** Tiles of neighbouring rows by 8 filters. */
 function tiles(rows: number, step: number, first: number): FunctionSource {
   return {
     // Names differ in a module of several products.
     name: `tiles ${rows} ${first}`,
-    parameters: Array.from({ length: 13 }, (_, i) => (i === 11 ? 'f32' : 'i32')),
+    parameters: Array.from({ length: 14 }, (_, i) => (i === 11 || i === 12 ? 'f32' : 'i32')),
     body: (parameters, local) => {
       const parameter = (index: number) => at(parameters, index);
       const [segments, count, length, offset] = [0, 1, 2, 3].map(parameter) as Four;
       const [weights, bias, output, outputStep] = [4, 5, 6, 7].map(parameter) as Four;
       const [side, sideStep, left, floor] = [8, 9, 10, 11].map(parameter) as Four;
-      const factors = parameter(12);
+      const [ceiling, factors] = [parameter(12), parameter(13)];
       const [weight, segment, runs, x] = [0, 1, 2, 3].map(() => local('i32')) as Four;
       const values = local('i32');
       const filters = vectors.map(() => local('v128'));
-      const [value, least] = [local('v128'), local('v128')];
+      const [value, least, most] = [local('v128'), local('v128'), local('v128')];
       const sums = Array.from({ length: rows }, () => vectors.map(() => local('v128')));
       const load = (address: Variable, bytes: number) => access('v128.load', [address.get], bytes);
       const add = (variable: Variable, by: Variable) =>
@@ -170,7 +235,7 @@ function tiles(rows: number, step: number, first: number): FunctionSource {
       );
       const start = op('i32.add', access('i32.load', [segment.get]), offset.get);
       const result = (total: Variable, v: number) =>
-        op('f32x4.pmax', multiplyAdd(total.get, at(filters, v).get, load(side, 16 * v)), least.get);
+        between(multiplyAdd(total.get, at(filters, v).get, load(side, 16 * v)), least, most);
       const tile = [
         ...filters.map((filter, v) => filter.set(load(bias, 16 * v))),
         ...sums.flatMap((pair) => pair.map((total, v) => total.set(at(filters, v).get))),
@@ -183,7 +248,11 @@ function tiles(rows: number, step: number, first: number): FunctionSource {
         ]),
         offset.increase(rows * step),
       ];
-      return [least.set(op('f32x4.splat', floor.get)), doWhile(tile, next(left))];
+      return [
+        least.set(op('f32x4.splat', floor.get)),
+        most.set(op('f32x4.splat', ceiling.get)),
+        doWhile(tile, next(left)),
+      ];
     },
   };
 }

@@ -165,6 +165,7 @@ export class SimdTokens implements Executor {
       sideGroup: side ? group : 0,
       rows: rowParts > 1 ? [rowTile, x.count] : x.count,
       floor: Number.NEGATIVE_INFINITY,
+      ceiling: Number.POSITIVE_INFINITY,
       factors: factors === undefined ? ones.at : [factors, groupStep],
       factorStep: factors === undefined ? 0 : group,
     };

@@ -5,7 +5,7 @@ import type { BlockWork, ClipDenoiser } from '../model';
 import type { StepCache } from '.';
 import { cachedVelocity } from './cached-velocity';
 
-const backend = new WasmBackend(ort as unknown as Runtime);
+const backend = new WasmBackend(() => ort as unknown as Runtime);
 afterAll(() => backend.dispose());
 
 /** Runs a schedule of latents x = 8 − step over a model with v = x + 1 and v = 2; what the model was asked. */

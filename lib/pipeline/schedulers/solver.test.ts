@@ -8,7 +8,7 @@ import { heun } from './testing/heun';
 import { runSchedulerStep, startScheduler } from './testing/reference';
 
 // The package's entry for Node has the same surface as the browser's.
-const backend = new WasmBackend(ort as unknown as Runtime);
+const backend = new WasmBackend(() => ort as unknown as Runtime);
 afterAll(() => backend.dispose());
 
 const [rows, width] = [7, 3] as const;

@@ -8,6 +8,7 @@ import {
   RuntimeImages,
   Scope,
   SimdImages,
+  type SimdMemory,
 } from '../../../gpu';
 import {
   type ConvolutionVariant,
@@ -67,7 +68,7 @@ export async function openImages(
         weights.set(key, await runtimeWeights(reader, scope, match));
       }
       const simd = backend.runtimeOnly ? null : backend.simd;
-      const vectors = simd && SimdImages.open(simd, graphs, weights, options.signal);
+      const vectors = simd && openVectors(simd, graphs, weights, options.signal);
       // It has copied the weights.
       if (vectors) scope.dispose();
       const executor = vectors ?? new RuntimeImages(backend, weights, options.signal);
@@ -84,6 +85,20 @@ export async function openImages(
     scope.dispose();
     throw error;
   }
+}
+
+/** The executor for the CPU, with the values of tensors; null where it does not compute the graphs. */
+function openVectors(
+  { take, values }: SimdMemory,
+  graphs: readonly Graph[],
+  weights: ReadonlyMap<string, Bindings>,
+  signal?: AbortSignal,
+): SimdImages | null {
+  const plain = [...weights].map(([key, bindings]) => {
+    const named = Object.entries(bindings).map(([name, tensor]) => [name, values(tensor)] as const);
+    return [key, Object.fromEntries(named)] as const;
+  });
+  return SimdImages.open(take, graphs, new Map(plain), signal);
 }
 
 /** Compiles graphs of the VAE, without a device. */

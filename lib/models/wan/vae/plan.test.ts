@@ -123,7 +123,7 @@ test('all kernels of the decoder are compiled before it decodes', async () => {
 
 /** Runs something by the runtime on the CPU and counts what it takes; its own part is not seen there. */
 async function counted(run: (backend: Backend) => Promise<void>) {
-  const backend = new WasmBackend(ort as unknown as Runtime);
+  const backend = new WasmBackend(() => ort as unknown as Runtime);
   backend.runtimeOnly = true;
   await run(backend);
   const { categories } = backend.counters();

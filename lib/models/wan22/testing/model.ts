@@ -15,7 +15,7 @@ export const realFolder = diskFolder(`${publicModels}wan2.2-ti2v-5b`);
 
 /** The CPU backend on ONNX Runtime's build for Node. */
 export function nodeBackend(): Backend {
-  return new WasmBackend(ort as unknown as Runtime);
+  return new WasmBackend(() => ort as unknown as Runtime);
 }
 
 /** A manifest of the tiny model at 64×32, with some fields of one's own. */

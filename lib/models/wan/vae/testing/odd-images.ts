@@ -4,9 +4,11 @@ import {
   causal,
   channelNorm,
   convolution,
+  depthwise,
   Graph,
   pixelAttention,
   relu,
+  relu6,
   repeat,
   silu,
   upsample,
@@ -20,6 +22,8 @@ const shapes: Readonly<Record<string, readonly number[]>> = {
   's.weight': [11, 5, 1, 1],
   'qkv.weight': [33, 11, 1, 1],
   'proj.weight': [11, 11, 1, 1],
+  'f.weight': [11, 1, 3, 3],
+  'h.weight': [11, 1, 3, 3],
   'd.weight': [6, 11, 3, 3],
   'e.weight': [3, 6, 3, 3],
   'n0.gamma': [5],
@@ -40,7 +44,8 @@ function oddGraph(): Graph {
   );
   if (!q || !k || !v) throw new TypeError('An attention has three operands.');
   const attended = convolution(pixelAttention(q, k, v), 'proj', 11, { kernel: 1 });
-  const d = relu(convolution(add(b, attended), 'd', 6, { stride: 2 }));
+  const filtered = depthwise(relu6(depthwise(add(b, attended), 'f')), 'h', 2);
+  const d = relu(convolution(filtered, 'd', 6));
   g.output('small', d);
   g.output(
     'large',
