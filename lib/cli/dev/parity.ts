@@ -17,7 +17,7 @@ Runs every stage that DIR has reference tensors for and compares (default: the b
 5B). DIR is laid out like a folder of lib/models/wan/goldens or of lib/finishing/goldens, like
 lib/safety/goldens or like lib/safety/goldens/nsfwjs.
 
-  --backend wasm     ONNX Runtime's CPU provider in Node (default)
+  --backend wasm     the CPU in Node (default)
   --backend webgpu   the app in headless Chromium
   --kernels SETTING  ${kernelSettings.join(', ')}; with wasm exact or runtime (default: exact
                      with wasm, runtime with webgpu: ONNX Runtime's kernels)

@@ -17,7 +17,7 @@ type Tensor = DeviceTensor<'float32'>;
 
 /**
  * Runs graphs by ONNX Runtime, in f32: each pass is one session, which serves all graphs that are alike. It is the
- * only executor on the CPU, and the reference of the kernels.
+ * reference of the kernels, and computes what they do not.
  *
  * What passes store for each other, and chunks of rows where the runtime knows no offsets, are tensors of a pool,
  * which the next run uses again.

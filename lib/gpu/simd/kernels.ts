@@ -140,7 +140,7 @@ export function multiplyAdd(a: Code, b: Code, c: Code): Code {
 
 /** A vector between a least and a largest value. */
 function between(value: Code, least: Variable, most: Variable): Code {
-  return op('f32x4.min', op('f32x4.pmax', value, least.get), most.get);
+  return op('f32x4.pmin', op('f32x4.pmax', value, least.get), most.get);
 }
 
 /** What a filter of channels is called with, in bytes. */
