@@ -1,6 +1,6 @@
 'use client';
 
-import { toKinoraError } from '../lib/contract/errors';
+import { toKinoraError } from '../lib/contract';
 import { Problem } from './shared/messages';
 import { PageTitle } from './shared/page-title';
 import { TextPage } from './shared/text-page';

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { KinoraError } from '../lib/contract/errors';
-import type { LibraryApi, LibrarySnapshot } from '../lib/contract/library';
+import { KinoraError, type LibraryApi, type LibrarySnapshot } from '../lib/contract';
 import { LibraryStore } from './library-store';
 
 /** A slow machine may take a while. */

@@ -1,5 +1,9 @@
-import { type ErrorRecord, toKinoraError } from '../lib/contract/errors';
-import type { LibraryApi, LibrarySnapshot } from '../lib/contract/library';
+import {
+  type ErrorRecord,
+  type LibraryApi,
+  type LibrarySnapshot,
+  toKinoraError,
+} from '../lib/contract';
 import type { WorkerClient, WorkerSession } from '../lib/predictions/worker-client';
 
 type LibrarySession = WorkerSession<LibraryApi>;

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import type { LibraryApi } from '../lib/contract/library';
+import type { LibraryApi } from '../lib/contract';
 import { createWorkerClient } from '../lib/predictions/worker-client';
 import { type LibraryState, LibraryStore, loadingLibrary } from './library-store';
 import { showLibraryJob } from './shared/library-job';

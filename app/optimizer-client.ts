@@ -1,4 +1,4 @@
-import type { OptimizerApi } from '../lib/contract/optimizer';
+import type { OptimizerApi } from '../lib/contract';
 import { createWorkerClient, type WorkerClient } from '../lib/predictions/worker-client';
 
 /** A client for the worker that improves prompts, which starts on first use. */

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Locator, Page } from 'playwright';
-import type { Prediction } from '../lib/contract/prediction';
-import { safetySchema } from '../lib/contract/safety';
+import { type Prediction, safetySchema } from '../lib/contract';
 import { makeVideo } from '../relay/testing/video';
 import { expect, expectAccessible, full, test } from './support/fixtures';
 import { finishedRow, storedRow, storePredictions } from './support/stored-videos';

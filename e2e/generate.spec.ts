@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { phaseNames } from '../lib/contract/format';
+import { phaseNames } from '../lib/contract';
 import { inspectVideo } from '../lib/video/inspect';
 import { type RunningCommand, startCommand } from './support/command';
 import { expect, full, loraPath, picture, picturePath, test } from './support/fixtures';

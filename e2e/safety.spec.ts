@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from '../lib/cli/paths';
-import { defaultSafetyChecker } from '../lib/contract/manifest';
+import { defaultSafetyChecker } from '../lib/contract';
 import { addToBias } from '../lib/safety/testing/bias';
 import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models-page';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { Signal } from '../lib/contract/signal';
+import { Signal } from '../lib/contract';
 
 /** Random part of a pause, so that nodes which were started together do not work at the same moment. */
 const jitter = 0.2;

@@ -1,5 +1,5 @@
 import { expose } from 'comlink';
-import { installTransferHandlers } from '../lib/contract/transfer-handlers';
+import { installTransferHandlers } from '../lib/contract';
 import { forecast } from '../lib/engine/estimate';
 import { modelFamilies } from '../lib/models';
 

@@ -1,6 +1,10 @@
-import { apiErrorCodes, describeApiError } from '../../lib/contract/v3/errors';
-import { errorExample } from '../../lib/contract/v3/openapi-examples';
-import { predictionCodeMeanings, unusedPredictionCodes } from '../../lib/contract/v3/prediction';
+import {
+  apiErrorCodes,
+  describeApiError,
+  errorExample,
+  predictionCodeMeanings,
+  unusedPredictionCodes,
+} from '../../lib/contract/v3';
 import { Code, Section, Table, Text } from './parts';
 
 /** Codes of the worker protocol. */

@@ -1,4 +1,4 @@
-import { maxPromptLength } from '../../lib/contract/request';
+import { maxPromptLength } from '../../lib/contract';
 import { Section, Table } from './parts';
 
 /** One setting as the page shows it; a test compares its default with the server's configuration. */

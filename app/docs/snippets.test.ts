@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { errorExample, webhookExample } from '../../lib/contract/v3/openapi-examples';
+import { errorExample, webhookExample } from '../../lib/contract/v3';
 import { snippetNames } from './snippet';
 import { type QuickStart, quickStarts } from './testing/quick-starts';
 

@@ -1,6 +1,5 @@
-import { quickChecker } from '../../lib/contract/quick-checker';
-import { safetyThreshold } from '../../lib/contract/safety';
-import { refusalExample } from '../../lib/contract/v3/openapi-examples';
+import { quickChecker, safetyThreshold } from '../../lib/contract';
+import { refusalExample } from '../../lib/contract/v3';
 import { Code, Section, Table, Text } from './parts';
 
 /** The two switches of a submission: what happens, where, what is recorded, and what the answers mean. */

@@ -1,5 +1,5 @@
 import Link from 'next/link';
-import { webhookExample } from '../../lib/contract/v3/openapi-examples';
+import { webhookExample } from '../../lib/contract/v3';
 import { Code, Section, Snippet } from './parts';
 
 /** Content, attempts and signatures of webhooks. */

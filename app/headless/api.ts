@@ -1,7 +1,13 @@
-import type { EngineApi } from '../../lib/contract/engine';
-import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { HeadlessApi, HeadlessLibraryApi, HeadlessRun } from '../../lib/contract/headless';
-import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
+import {
+  type EngineApi,
+  type GenerationResult,
+  type HeadlessApi,
+  type HeadlessLibraryApi,
+  type HeadlessRun,
+  KinoraError,
+  type ProgressEvent,
+  toKinoraError,
+} from '../../lib/contract';
 import type { SourceLora } from '../../lib/predictions/loras';
 import { readVideo } from '../../lib/predictions/videos';
 import { getRunner } from '../runner';

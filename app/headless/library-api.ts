@@ -1,5 +1,4 @@
-import { KinoraError } from '../../lib/contract/errors';
-import type { HeadlessLibraryApi } from '../../lib/contract/headless';
+import { type HeadlessLibraryApi, KinoraError } from '../../lib/contract';
 import { acceptTerms, readAcceptance } from '../../lib/library';
 import { sweepRuns } from '../../lib/predictions/saved-runs';
 import { PredictionStore } from '../../lib/predictions/store';

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../lib/contract/errors';
+import type { ErrorCode } from '../../lib/contract';
 import type help from '../texts/en/help.json';
 
 type Catalogue = Omit<typeof help, 'contents'>;

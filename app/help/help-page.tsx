@@ -2,7 +2,7 @@
 
 import Link from 'next/link';
 import { type ReactNode, useEffect } from 'react';
-import { appPath } from '../../lib/contract/site';
+import { appPath } from '../../lib/contract';
 import { Picture } from '../shared/icons';
 import { SiteHeader } from '../shared/site-header';
 import { type TextKey, t } from '../texts';

@@ -1,6 +1,10 @@
 import type { z } from 'zod';
-import { type createKeySchema, type Endpoint, endpoints } from '../../lib/contract/v3/endpoints';
-import { apiErrorSchema } from '../../lib/contract/v3/errors';
+import {
+  apiErrorSchema,
+  type createKeySchema,
+  type Endpoint,
+  endpoints,
+} from '../../lib/contract/v3';
 import { t } from '../texts';
 import '../texts/en/keys';
 

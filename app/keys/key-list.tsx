@@ -1,5 +1,5 @@
 import type { ReactNode, RefObject } from 'react';
-import type { KeyRecord } from '../../lib/contract/v3/endpoints';
+import type { KeyRecord } from '../../lib/contract/v3';
 import { Fact } from '../shared/fact';
 import { t } from '../texts';
 import '../texts/en/keys';

@@ -2,7 +2,7 @@
 
 import Link from 'next/link';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import type { WorkerRecord } from '../../lib/contract/v3/endpoints';
+import type { WorkerRecord } from '../../lib/contract/v3';
 import { SiteHeader } from '../shared/site-header';
 import { t } from '../texts';
 import '../texts/en/keys';

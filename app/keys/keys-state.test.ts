@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KeyRecord } from '../../lib/contract/v3/endpoints';
-import type { ShareRecord } from '../../lib/contract/v3/share';
+import type { KeyRecord, ShareRecord } from '../../lib/contract/v3';
 import type { AdminData } from './admin-client';
 import { changeKeys, initialKeys, type KeysAction, type KeysState } from './keys-state';
 

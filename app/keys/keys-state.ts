@@ -1,5 +1,4 @@
-import type { KeyRecord, WorkerRecord } from '../../lib/contract/v3/endpoints';
-import type { ShareRecord } from '../../lib/contract/v3/share';
+import type { KeyRecord, ShareRecord, WorkerRecord } from '../../lib/contract/v3';
 import { t } from '../texts';
 import '../texts/en/keys';
 import type { AdminData } from './admin-client';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { termsVersion } from '../../lib/contract/terms';
-import { createKeySchema, type KeyRecord } from '../../lib/contract/v3/endpoints';
+import { termsVersion } from '../../lib/contract';
+import { createKeySchema, type KeyRecord } from '../../lib/contract/v3';
 import {
   emptyForm,
   lacksWorker,

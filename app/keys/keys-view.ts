@@ -1,11 +1,11 @@
-import { termsVersion } from '../../lib/contract/terms';
+import { termsVersion } from '../../lib/contract';
 import {
   type KeyRecord,
   type Scope,
+  type ShareRecord,
   scopes,
   type WorkerRecord,
-} from '../../lib/contract/v3/endpoints';
-import type { ShareRecord } from '../../lib/contract/v3/share';
+} from '../../lib/contract/v3';
 import { type TextKey, t } from '../texts';
 import '../texts/en/keys';
 import { formatDate } from '../texts/format';

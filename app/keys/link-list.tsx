@@ -1,5 +1,5 @@
 import type { RefObject } from 'react';
-import type { ShareRecord } from '../../lib/contract/v3/share';
+import type { ShareRecord } from '../../lib/contract/v3';
 import { Fact } from '../shared/fact';
 import { t } from '../texts';
 import '../texts/en/keys';

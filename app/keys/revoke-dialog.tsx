@@ -1,4 +1,4 @@
-import type { KeyRecord } from '../../lib/contract/v3/endpoints';
+import type { KeyRecord } from '../../lib/contract/v3';
 import { Modal } from '../models/modal';
 import { type TextKey, t } from '../texts';
 import '../texts/en/keys';

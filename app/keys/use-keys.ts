@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useReducer, useRef } from 'react';
-import { KinoraError } from '../../lib/contract/errors';
+import { KinoraError } from '../../lib/contract';
 import { forgetSession, mayBeSignedIn, rememberSession } from '../shared/session';
 import { askTerms } from '../shared/terms-store';
 import { errorTexts, t } from '../texts';

@@ -1,12 +1,12 @@
 import type { ReactNode } from 'react';
-import type { ModelEntry } from '../../lib/contract/library';
 import {
   type AdapterOffer,
   adapterOffers,
   type AdapterChoices as Choices,
   decoderOffers,
   guidanceOffers,
-} from '../../lib/contract/model-sources';
+  type ModelEntry,
+} from '../../lib/contract';
 import { Choice } from '../shared/fields';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';

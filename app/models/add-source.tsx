@@ -1,6 +1,5 @@
 import { useState } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
-import type { LocalFile } from '../../lib/contract/library';
+import type { ErrorRecord, LocalFile } from '../../lib/contract';
 import { FilePicker, type FilePickerProps } from './file-picker';
 import { Outcome } from './outcome';
 

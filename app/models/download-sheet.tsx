@@ -1,6 +1,5 @@
 import { Fragment, type ReactNode, useEffect, useRef } from 'react';
-import type { ModelEntry } from '../../lib/contract/library';
-import { licencesOf, sourcesFor } from '../../lib/contract/model-sources';
+import { licencesOf, type ModelEntry, sourcesFor } from '../../lib/contract';
 import { Problem } from '../shared/messages';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';

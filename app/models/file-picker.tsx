@@ -1,6 +1,5 @@
 import { type ChangeEvent, type DragEvent, type ReactNode, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
-import type { LocalFile } from '../../lib/contract/library';
+import { type ErrorRecord, type LocalFile, toKinoraError } from '../../lib/contract';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';

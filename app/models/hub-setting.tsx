@@ -1,6 +1,5 @@
 import { type FormEvent, useState } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
-import type { LibrarySnapshot } from '../../lib/contract/library';
+import type { ErrorRecord, LibrarySnapshot } from '../../lib/contract';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { t } from '../texts';
 import '../texts/en/models';

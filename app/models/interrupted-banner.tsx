@@ -1,6 +1,5 @@
 import type { ReactNode } from 'react';
-import { formatBytes, formatPercent } from '../../lib/contract/format';
-import type { LibraryEntry } from '../../lib/contract/library';
+import { formatBytes, formatPercent, type LibraryEntry } from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/models';
 import { viewModel } from './model-view';

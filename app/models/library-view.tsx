@@ -6,7 +6,7 @@ import {
   languageModelsOf,
   type ModelEntry,
   type PartState,
-} from '../../lib/contract/library';
+} from '../../lib/contract';
 import { LiveText } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';

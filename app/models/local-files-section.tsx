@@ -1,6 +1,5 @@
 import { useId, useState } from 'react';
-import type { LocalFile, ModelEntry } from '../../lib/contract/library';
-import type { Precision } from '../../lib/contract/manifest-parts';
+import type { LocalFile, ModelEntry, Precision } from '../../lib/contract';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { FilePicker } from './file-picker';

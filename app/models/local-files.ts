@@ -1,4 +1,4 @@
-import type { LocalFile } from '../../lib/contract/library';
+import type { LocalFile } from '../../lib/contract';
 
 /** What a file input holds: a folder's files with their paths, its own name first, or single files. */
 export function readPicked(files: Iterable<File>): LocalFile[] {

@@ -1,6 +1,5 @@
 import { useState } from 'react';
-import { formatBytes } from '../../lib/contract/format';
-import type { LoraEntry } from '../../lib/contract/library';
+import { formatBytes, type LoraEntry } from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/settings';

@@ -1,5 +1,4 @@
-import type { LibrarySnapshot } from '../../lib/contract/library';
-import { groupPairs } from '../../lib/contract/lora-files';
+import { groupPairs, type LibrarySnapshot } from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/models';
 import { type About, AddSource } from './add-source';

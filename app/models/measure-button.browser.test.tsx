@@ -1,6 +1,6 @@
 import { createRoot } from 'react-dom/client';
 import { afterEach, expect, test } from 'vitest';
-import { KinoraError } from '../../lib/contract/errors';
+import { KinoraError } from '../../lib/contract';
 import { gpuLock } from '../../lib/predictions/locks';
 import { MeasureButton } from './measure-button';
 import { type GpuMemory, useGpuMemory } from './use-gpu-memory';

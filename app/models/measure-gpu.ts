@@ -1,4 +1,4 @@
-import { KinoraError } from '../../lib/contract/errors';
+import { KinoraError } from '../../lib/contract';
 import { gpuCanHold, probeBudget } from '../../lib/gpu/budget';
 import { requestDevice } from '../../lib/gpu/device';
 import { gpuLock } from '../../lib/predictions/locks';

@@ -1,8 +1,10 @@
 import Link from 'next/link';
-import type { ErrorRecord } from '../../lib/contract/errors';
-import { formatPercent } from '../../lib/contract/format';
-import type { ModelEntry } from '../../lib/contract/library';
-import { demonstrationModel } from '../../lib/contract/model-sources';
+import {
+  demonstrationModel,
+  type ErrorRecord,
+  formatPercent,
+  type ModelEntry,
+} from '../../lib/contract';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { LocalFiles } from './local-files-section';

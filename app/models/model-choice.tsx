@@ -1,8 +1,12 @@
-import { formatBytes, formatMemory } from '../../lib/contract/format';
-import type { ModelEntry } from '../../lib/contract/library';
-import type { MemoryNeed } from '../../lib/contract/manifest';
-import { nativeSizeOf, sizes } from '../../lib/contract/parameters';
-import { profileNames } from '../../lib/contract/profile-names';
+import {
+  formatBytes,
+  formatMemory,
+  type MemoryNeed,
+  type ModelEntry,
+  nativeSizeOf,
+  profileNames,
+  sizes,
+} from '../../lib/contract';
 import { getDevice } from '../shared/device';
 import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
 import { durationText, forecastOfModel, useForecast } from '../studio/form/forecast';

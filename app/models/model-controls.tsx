@@ -1,7 +1,13 @@
 import Link from 'next/link';
-import { formatBytes } from '../../lib/contract/format';
-import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
-import { adapterOffers, hasSources, isBundled, isWanted } from '../../lib/contract/model-sources';
+import {
+  adapterOffers,
+  formatBytes,
+  hasSafetyChecker,
+  hasSources,
+  isBundled,
+  isWanted,
+  type ModelEntry,
+} from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/models';
 import type { ModelView } from './model-view';

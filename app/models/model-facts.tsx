@@ -1,5 +1,4 @@
-import { formatBytes } from '../../lib/contract/format';
-import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
+import { formatBytes, hasSafetyChecker, type ModelEntry } from '../../lib/contract';
 import { isConverted } from '../../lib/pipeline/installation';
 import { Fact } from '../shared/fact';
 import { t } from '../texts';

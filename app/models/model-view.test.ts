@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { PartState, PauseReason } from '../../lib/contract/library';
+import type { PartState, PauseReason } from '../../lib/contract';
 import { viewModel } from './model-view';
 import { entry, part, storedPart } from './testing/entries';
 import {

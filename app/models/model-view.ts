@@ -1,19 +1,18 @@
 import {
+  type AdapterChoices,
+  type AdapterPart,
+  adapterOffers,
+  adapterParts,
+  guidanceOffers,
+  isAdapterFile,
   type LibraryEntry,
   type ModelEntry,
   type PartState,
   type PauseReason,
+  type ProfileAdapter,
   progressOf,
   type StoredComponent,
-} from '../../lib/contract/library';
-import { type AdapterPart, adapterParts } from '../../lib/contract/manifest-parts';
-import {
-  type AdapterChoices,
-  adapterOffers,
-  guidanceOffers,
-  isAdapterFile,
-} from '../../lib/contract/model-sources';
-import type { ProfileAdapter } from '../../lib/contract/profile';
+} from '../../lib/contract';
 
 /** Where a model stands as a whole. */
 export type ModelStatus =

@@ -1,4 +1,4 @@
-import type { ErrorRecord } from '../../lib/contract/errors';
+import type { ErrorRecord } from '../../lib/contract';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KinoraError } from '../../lib/contract/errors';
+import { KinoraError } from '../../lib/contract';
 import {
   addEach,
   changePage,

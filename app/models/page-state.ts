@@ -1,7 +1,11 @@
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { DownloadPlan } from '../../lib/contract/library';
-import type { Precision } from '../../lib/contract/manifest-parts';
-import type { AdapterChoices } from '../../lib/contract/model-sources';
+import {
+  type AdapterChoices,
+  type DownloadPlan,
+  type ErrorRecord,
+  KinoraError,
+  type Precision,
+  toKinoraError,
+} from '../../lib/contract';
 import { errorTexts, t } from '../texts';
 import '../texts/en/models';
 

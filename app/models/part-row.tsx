@@ -1,6 +1,10 @@
-import { formatBytes, formatPercent } from '../../lib/contract/format';
-import type { PartState, StoredComponent } from '../../lib/contract/library';
-import type { ModelComponent } from '../../lib/contract/manifest';
+import {
+  formatBytes,
+  formatPercent,
+  type ModelComponent,
+  type PartState,
+  type StoredComponent,
+} from '../../lib/contract';
 import { isConverted } from '../../lib/pipeline/installation';
 import { t } from '../texts';
 import '../texts/en/models';

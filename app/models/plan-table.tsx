@@ -1,6 +1,4 @@
-import { formatBytes } from '../../lib/contract/format';
-import type { DownloadPlan } from '../../lib/contract/library';
-import type { ModelComponent } from '../../lib/contract/manifest';
+import { type DownloadPlan, formatBytes, type ModelComponent } from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/models';
 import { componentText } from './wording';

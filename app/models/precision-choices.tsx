@@ -1,6 +1,4 @@
-import { formatBytes } from '../../lib/contract/format';
-import type { PrecisionChoice } from '../../lib/contract/manifest';
-import type { Precision } from '../../lib/contract/manifest-parts';
+import { formatBytes, type Precision, type PrecisionChoice } from '../../lib/contract';
 import { Choice } from '../shared/fields';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';

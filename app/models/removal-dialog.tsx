@@ -1,6 +1,4 @@
-import { formatBytes } from '../../lib/contract/format';
-import { entriesOf, type LibrarySnapshot } from '../../lib/contract/library';
-import { groupPairs } from '../../lib/contract/lora-files';
+import { entriesOf, formatBytes, groupPairs, type LibrarySnapshot } from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/keys';
 import '../texts/en/models';

@@ -1,6 +1,5 @@
 import type { ReactNode } from 'react';
-import { formatBytes } from '../../lib/contract/format';
-import type { StorageReport } from '../../lib/contract/library';
+import { formatBytes, type StorageReport } from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/models';
 

@@ -1,5 +1,4 @@
-import { formatBytes } from '../../lib/contract/format';
-import { languageModelsOf, type ToolEntry } from '../../lib/contract/library';
+import { formatBytes, languageModelsOf, type ToolEntry } from '../../lib/contract';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/settings';

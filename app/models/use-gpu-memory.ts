@@ -1,5 +1,5 @@
 import { useCallback, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
+import { type ErrorRecord, toKinoraError } from '../../lib/contract';
 
 /** What is known of the memory that the GPU gives. */
 export type GpuMemory =

@@ -1,13 +1,15 @@
 import { type Dispatch, useMemo } from 'react';
-import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type {
-  LibraryApi,
-  LibraryEntry,
-  LocalFile,
-  ModelEntry,
-  ModelSource,
-} from '../../lib/contract/library';
-import type { ComponentId, Precision } from '../../lib/contract/manifest-parts';
+import {
+  type ComponentId,
+  KinoraError,
+  type LibraryApi,
+  type LibraryEntry,
+  type LocalFile,
+  type ModelEntry,
+  type ModelSource,
+  type Precision,
+  toKinoraError,
+} from '../../lib/contract';
 import { getLibrary } from '../library';
 import { withTerms } from '../shared/terms-store';
 import { t } from '../texts';

@@ -1,18 +1,18 @@
 import {
+  type ComponentId,
   formatBytes,
   formatMemory,
   formatPercent,
   isUsualComponent,
-} from '../../lib/contract/format';
-import type { LibraryEntry, PauseReason } from '../../lib/contract/library';
-import type {
-  MemoryNeed,
-  ModelComponent,
-  ModelManifest,
-  PrecisionChoice,
-} from '../../lib/contract/manifest';
-import type { ComponentId, Precision } from '../../lib/contract/manifest-parts';
-import { profileNames } from '../../lib/contract/profile-names';
+  type LibraryEntry,
+  type MemoryNeed,
+  type ModelComponent,
+  type ModelManifest,
+  type PauseReason,
+  type Precision,
+  type PrecisionChoice,
+  profileNames,
+} from '../../lib/contract';
 import { manifestText, type TextKey, t } from '../texts';
 import '../texts/en/models';
 import { formatTime } from '../texts/format';

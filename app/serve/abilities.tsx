@@ -1,5 +1,5 @@
 import Link from 'next/link';
-import { languageModelsOf, type ModelEntry } from '../../lib/contract/library';
+import { languageModelsOf, type ModelEntry } from '../../lib/contract';
 import { useLibrary } from '../library';
 import { CheckerDownload, useChecker } from '../shared/checker';
 import { t } from '../texts';

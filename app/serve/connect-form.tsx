@@ -1,6 +1,5 @@
 import Link from 'next/link';
-import type { ErrorRecord } from '../../lib/contract/errors';
-import type { ModelEntry } from '../../lib/contract/library';
+import type { ErrorRecord, ModelEntry } from '../../lib/contract';
 import { BackendField, describedBy, FieldNotes, Switch } from '../shared/fields';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';

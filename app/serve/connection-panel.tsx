@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react';
-import { formatBytes, formatSize } from '../../lib/contract/format';
+import { formatBytes, formatSize } from '../../lib/contract';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import { type Connection, type CurrentJob, isConnected } from '../../lib/worker/connection';
 import { useNow } from '../shared/browser';

@@ -1,6 +1,4 @@
-import { formatSize } from '../../lib/contract/format';
-import type { PromptOptimizationStatus } from '../../lib/contract/prompt-optimization';
-import type { SafetyStatus } from '../../lib/contract/safety';
+import { formatSize, type PromptOptimizationStatus, type SafetyStatus } from '../../lib/contract';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
 import { HelpLink } from '../shared/messages';

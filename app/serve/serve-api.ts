@@ -1,4 +1,4 @@
-import { KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { KinoraError, toKinoraError } from '../../lib/contract';
 import type { ServingEvent } from '../../lib/worker/connection';
 import type { ServeApi, ServeConnect, ServeReport } from '../../lib/worker/serve-page';
 import { getLibrary } from '../library';

@@ -1,6 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import { Observable } from '../../lib/contract/observable';
+import { KinoraError, Observable, toKinoraError } from '../../lib/contract';
 import { createWorkerClient, type WorkerClient } from '../../lib/predictions/worker-client';
 import type { ServedJob, ServeOptions, ServingApi, UnfinishedLease } from '../../lib/worker/api';
 import {

@@ -1,4 +1,4 @@
-import { KinoraError } from '../../lib/contract/errors';
+import { KinoraError } from '../../lib/contract';
 
 /** Web Lock of the tab that serves, and where it notes who it is for the others. */
 const servingLock = 'kinora:serving';

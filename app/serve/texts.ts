@@ -1,4 +1,4 @@
-import type { SkipReason } from '../../lib/contract/v3/worker';
+import type { SkipReason } from '../../lib/contract/v3';
 import type { Connection, Next, Skipped } from '../../lib/worker/connection';
 import { t } from '../texts';
 import '../texts/en/serve';

@@ -1,8 +1,11 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
-import type { Backend } from '../../lib/contract/kernel-setting';
-import type { ModelEntry } from '../../lib/contract/library';
-import { sizes } from '../../lib/contract/request';
+import {
+  type Backend,
+  type ErrorRecord,
+  type ModelEntry,
+  sizes,
+  toKinoraError,
+} from '../../lib/contract';
 import type { ServeOptions } from '../../lib/worker/api';
 import { changeDevice, deviceOptions, useDevice } from '../shared/device';
 import { backendOfRun, type GpuState, shownBackend } from '../shared/gpu';

@@ -1,6 +1,6 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useEffect, useState } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract';
 import { databaseError } from '../../lib/predictions/database';
 import { askToWrite, mayWrite, type VideoFolder } from '../../lib/predictions/video-folder';
 import { getRunner } from '../runner';

@@ -1,7 +1,11 @@
 import { useEffect, useState } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import { appUrl } from '../../lib/contract/site';
-import { untilAborted } from '../../lib/contract/until-aborted';
+import {
+  appUrl,
+  type ErrorRecord,
+  KinoraError,
+  toKinoraError,
+  untilAborted,
+} from '../../lib/contract';
 import type { GpuReportApi } from '../../lib/engine/gpu-report';
 import type { SpeedReport } from '../../lib/models/wan/speed';
 import { reportText } from '../../lib/models/wan/speed/text';

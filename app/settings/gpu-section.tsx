@@ -1,14 +1,16 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useState } from 'react';
-import type { DeviceReport } from '../../lib/contract/engine';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import {
+  type DeviceReport,
+  type ErrorRecord,
   type KernelRecord,
   type KernelSetting,
+  KinoraError,
   kernelSettings,
   matrixFeature,
+  toKinoraError,
   usualKernels,
-} from '../../lib/contract/kernel-setting';
+} from '../../lib/contract';
 import { gainsByIntegers } from '../../lib/gpu/kernels/peak-rate';
 import {
   mostLosses,

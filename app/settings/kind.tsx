@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { formatBytes } from '../../lib/contract/format';
+import { formatBytes } from '../../lib/contract';
 
 /** One kind of what is stored, and what can be done about it. */
 export function Kind(props: {

@@ -1,7 +1,11 @@
 import { useCallback, useEffect, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
-import { formatBytes } from '../../lib/contract/format';
-import { entriesOf, type LibrarySnapshot } from '../../lib/contract/library';
+import {
+  type ErrorRecord,
+  entriesOf,
+  formatBytes,
+  type LibrarySnapshot,
+  toKinoraError,
+} from '../../lib/contract';
 import { deleteStoredApp, storedAppBytes } from '../../lib/offline/version-cache';
 import {
   keptLatentsLimit,

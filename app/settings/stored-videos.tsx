@@ -1,7 +1,6 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useState } from 'react';
-import { formatBytes } from '../../lib/contract/format';
-import type { Prediction } from '../../lib/contract/prediction';
+import { formatBytes, type Prediction } from '../../lib/contract';
 import {
   bytesOf,
   deletableVideos,

@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react';
-import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
+import { hasSafetyChecker, type ModelEntry } from '../../lib/contract';
 import { useLibrary } from '../library';
 import { t } from '../texts';
 

@@ -2,10 +2,10 @@ import { useSyncExternalStore } from 'react';
 import {
   type Backend,
   backends,
+  type DeviceOptions,
   type KernelSetting,
   kernelSettings,
-} from '../../lib/contract/kernel-setting';
-import type { DeviceOptions } from '../../lib/contract/run';
+} from '../../lib/contract';
 import { t } from '../texts';
 import { StoredValue } from './stored-value';
 

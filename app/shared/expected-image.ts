@@ -1,4 +1,4 @@
-import type { Size } from '../../lib/contract/parameters';
+import type { Size } from '../../lib/contract';
 
 const key = 'kinora:image';
 const videosKey = 'kinora:videos';

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { type Backend, backends } from '../../lib/contract/kernel-setting';
+import { type Backend, backends } from '../../lib/contract';
 import { t } from '../texts';
 import { budgetError, budgetRange, type TypedDevice } from './device';
 

@@ -1,6 +1,5 @@
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import type { ErrorCode } from '../../lib/contract/errors';
-import type { Prediction } from '../../lib/contract/prediction';
+import type { ErrorCode, Prediction } from '../../lib/contract';
 import { CurrentRun } from '../../lib/predictions/current-run';
 import { KinoraDatabase } from '../../lib/predictions/database';
 import { PredictionStore } from '../../lib/predictions/store';

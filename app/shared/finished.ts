@@ -1,5 +1,4 @@
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
-import type { Prediction } from '../../lib/contract/prediction';
+import { type ErrorRecord, type Prediction, toKinoraError } from '../../lib/contract';
 import type { KinoraDatabase } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import type { Runner } from '../../lib/predictions/runner';

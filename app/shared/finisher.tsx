@@ -1,6 +1,5 @@
 import { lazy, Suspense } from 'react';
-import { partOfTool } from '../../lib/contract/model-sources';
-import type { FinisherPart } from '../../lib/contract/parameters';
+import { type FinisherPart, partOfTool } from '../../lib/contract';
 import { useLibrary } from '../library';
 
 const PartDownload = lazy(async () => ({

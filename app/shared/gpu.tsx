@@ -1,13 +1,13 @@
 import { type ReactNode, useCallback, useEffect, useState } from 'react';
-import type { DeviceReport } from '../../lib/contract/engine';
 import {
+  type Backend,
+  type DeviceReport,
   type ErrorCode,
   type ErrorRecord,
   KinoraError,
   toKinoraError,
-} from '../../lib/contract/errors';
-import type { Backend } from '../../lib/contract/kernel-setting';
-import { usualBackend } from '../../lib/contract/kernel-setting';
+  usualBackend,
+} from '../../lib/contract';
 import { errorTexts, t } from '../texts';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';

@@ -1,6 +1,5 @@
 import { useEffect, useSyncExternalStore } from 'react';
-import { Observable } from '../../lib/contract/observable';
-import { appPath } from '../../lib/contract/site';
+import { appPath, Observable } from '../../lib/contract';
 import { askToActivate } from '../../lib/offline/messages';
 import { t } from '../texts';
 import type { InstallOffer } from './install-offer';

@@ -1,4 +1,4 @@
-import { entriesOf, progressOf, sumProgress } from '../../lib/contract/library';
+import { entriesOf, progressOf, sumProgress } from '../../lib/contract';
 import type { LibraryState } from '../library-store';
 import { isActive, viewModel } from '../models/model-view';
 import { keepAwake } from './browser';

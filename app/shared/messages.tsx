@@ -1,6 +1,6 @@
 import Link from 'next/link';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import type { ErrorCode, ErrorRecord } from '../../lib/contract/errors';
+import type { ErrorCode, ErrorRecord } from '../../lib/contract';
 import type { HelpPlace } from '../help/error-places';
 import { errorTexts, t } from '../texts';
 

@@ -1,6 +1,5 @@
 import Link from 'next/link';
-import { formatPercent } from '../../lib/contract/format';
-import type { ModelEntry } from '../../lib/contract/library';
+import { formatPercent, type ModelEntry } from '../../lib/contract';
 import { viewModel } from '../models/model-view';
 import { manifestText, t } from '../texts';
 import { Problem } from './messages';

@@ -1,4 +1,4 @@
-import { appPath } from '../../lib/contract/site';
+import { appPath } from '../../lib/contract';
 
 /** Replaces an earlier notification of Kinora instead of adding one. */
 const tag = 'kinora';

@@ -1,9 +1,13 @@
 import { type ReactNode, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
-import { formatBytes } from '../../lib/contract/format';
-import { entriesOf, type LibraryEntry } from '../../lib/contract/library';
-import type { ComponentId } from '../../lib/contract/manifest-parts';
-import type { ToolManifest } from '../../lib/contract/tools';
+import {
+  type ComponentId,
+  type ErrorRecord,
+  entriesOf,
+  formatBytes,
+  type LibraryEntry,
+  type ToolManifest,
+  toKinoraError,
+} from '../../lib/contract';
 import { getLibrary } from '../library';
 import { Licence } from '../models/licence';
 import { fractionOf } from '../models/model-view';

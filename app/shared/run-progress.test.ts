@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { MemoryReport, ProgressEvent } from '../../lib/contract/progress';
+import type { MemoryReport, ProgressEvent } from '../../lib/contract';
 import { fullMemory } from '../../lib/contract/testing/memory';
 import {
   advanceProgress,

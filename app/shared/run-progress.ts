@@ -1,5 +1,10 @@
-import { formatBytes, formatMemory } from '../../lib/contract/format';
-import { type MemoryReport, type Phase, phases } from '../../lib/contract/progress';
+import {
+  formatBytes,
+  formatMemory,
+  type MemoryReport,
+  type Phase,
+  phases,
+} from '../../lib/contract';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import { t } from '../texts';
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import type { Size } from '../../lib/contract/parameters';
+import type { Size } from '../../lib/contract';
 import type { Preview, RunProgress } from '../../lib/predictions/run-state';
 import { t } from '../texts';
 import { useReducedMotion } from './browser';

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import type { ModelEntry } from '../../lib/contract/library';
+import type { ModelEntry } from '../../lib/contract';
 import { entry, part } from '../models/testing/entries';
 import { showLibraryJob } from './library-job';
 import { showJob } from './running-job';

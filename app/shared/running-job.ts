@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { Observable } from '../../lib/contract/observable';
+import { Observable } from '../../lib/contract';
 import { showInIcon } from './progress-icon';
 
 /** Those with jobs: the title shows the first one's. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { quickChecker } from '../../lib/contract/quick-checker';
-import { type Safety, safetySchema } from '../../lib/contract/safety';
+import { quickChecker, type Safety, safetySchema } from '../../lib/contract';
 import { entry, part, storedPart } from '../models/testing/entries';
 import { findChecker } from './checker';
 import { blurReason, previewBlurReason, verdictText } from './safety-text';

@@ -1,6 +1,4 @@
-import { isQuickCheck } from '../../lib/contract/quick-checker';
-import type { Safety } from '../../lib/contract/safety';
-import { isFlagged } from '../../lib/contract/safety-flag';
+import { isFlagged, isQuickCheck, type Safety } from '../../lib/contract';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import { t } from '../texts';
 

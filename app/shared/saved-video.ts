@@ -1,6 +1,4 @@
-import { base64 } from '../../lib/contract/base64';
-import { toKinoraError } from '../../lib/contract/errors';
-import { backing, centred } from '../../lib/contract/framing';
+import { backing, base64, centred, toKinoraError } from '../../lib/contract';
 import type { PredictionStore } from '../../lib/predictions/store';
 import type { FileImages, FinishedVideo } from '../../lib/video/metadata';
 import { loadFinished } from './finished-settings';

@@ -1,4 +1,4 @@
-import { termsVersion } from '../../lib/contract/terms-text';
+import { termsVersion } from '../../lib/contract';
 import { Modal } from '../models/modal';
 import { t } from '../texts';
 import { Problem } from './messages';

@@ -1,7 +1,11 @@
 import { useEffect, useSyncExternalStore } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import { Observable } from '../../lib/contract/observable';
-import type { TermsAcceptance } from '../../lib/contract/terms';
+import {
+  type ErrorRecord,
+  KinoraError,
+  Observable,
+  type TermsAcceptance,
+  toKinoraError,
+} from '../../lib/contract';
 
 /** What this page knows of the terms of use. */
 export interface TermsState {

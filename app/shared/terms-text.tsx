@@ -1,4 +1,4 @@
-import { terms } from '../../lib/contract/terms-text';
+import { terms } from '../../lib/contract';
 import { t, translatedTerms } from '../texts';
 
 /** The terms of use. @param level of the headings */

@@ -1,6 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
-import { Observable } from '../../lib/contract/observable';
+import { type ErrorRecord, Observable } from '../../lib/contract';
 
 /** Finished videos that could not be saved into the user's folder. */
 export interface UnsavedVideos {

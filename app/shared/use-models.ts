@@ -1,6 +1,5 @@
 import { useMemo } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
-import type { LoraEntry, ModelEntry } from '../../lib/contract/library';
+import type { ErrorRecord, LoraEntry, ModelEntry } from '../../lib/contract';
 import { getLibrary, useLibrary } from '../library';
 
 export type ModelList =

@@ -1,5 +1,4 @@
-import type { DeviceReport } from '../../lib/contract/engine';
-import type { Backend } from '../../lib/contract/kernel-setting';
+import type { Backend, DeviceReport } from '../../lib/contract';
 import type { Forecast } from '../../lib/engine/estimate';
 import type { GpuState } from '../shared/gpu';
 import { t } from '../texts';

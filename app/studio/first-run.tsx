@@ -1,6 +1,4 @@
-import type { Backend } from '../../lib/contract/kernel-setting';
-import type { ModelEntry } from '../../lib/contract/library';
-import { sourcesFor } from '../../lib/contract/model-sources';
+import { type Backend, type ModelEntry, sourcesFor } from '../../lib/contract';
 import type { GpuState } from '../shared/gpu';
 import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';

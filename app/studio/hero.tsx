@@ -1,6 +1,5 @@
 import { useRef, useState } from 'react';
-import { heroClipPath, heroPosterPath } from '../../lib/contract/parameters';
-import { appPath } from '../../lib/contract/site';
+import { appPath, heroClipPath, heroPosterPath } from '../../lib/contract';
 import { useReducedMotion } from '../shared/browser';
 import { Picture } from '../shared/icons';
 import { t } from '../texts';

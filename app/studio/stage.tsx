@@ -1,7 +1,5 @@
 import { lazy, memo, type ReactNode, Suspense, useEffect } from 'react';
-import type { Backend } from '../../lib/contract/kernel-setting';
-import { isBundled } from '../../lib/contract/model-sources';
-import type { Prediction } from '../../lib/contract/prediction';
+import { type Backend, isBundled, type Prediction } from '../../lib/contract';
 import type { RunState } from '../../lib/predictions/run-state';
 import { noteVideos } from '../shared/expected-image';
 import type { GpuState } from '../shared/gpu';

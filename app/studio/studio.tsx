@@ -11,9 +11,13 @@ import {
   useRef,
   useState,
 } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
-import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
-import type { Prediction } from '../../lib/contract/prediction';
+import {
+  type ErrorRecord,
+  type Prediction,
+  sampleImagePath,
+  samplePrompt,
+  toKinoraError,
+} from '../../lib/contract';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import { useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';

@@ -1,6 +1,5 @@
 import type { Dispatch } from 'react';
-import { toKinoraError } from '../../lib/contract/errors';
-import type { Prediction } from '../../lib/contract/prediction';
+import { type Prediction, toKinoraError } from '../../lib/contract';
 import { useStable } from '../shared/use-stable';
 import { t } from '../texts';
 import '../texts/en/studio';

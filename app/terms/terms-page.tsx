@@ -1,6 +1,6 @@
 'use client';
 
-import { termsVersion } from '../../lib/contract/terms';
+import { termsVersion } from '../../lib/contract';
 import { Problem } from '../shared/messages';
 import { accept, useTerms } from '../shared/terms-store';
 import { TermsText } from '../shared/terms-text';

@@ -1,5 +1,4 @@
-import type { ErrorCode } from '../../lib/contract/errors';
-import type { TermsSection } from '../../lib/contract/terms';
+import type { ErrorCode, TermsSection } from '../../lib/contract';
 import type { messages } from './en';
 
 /** The same texts in any words. */

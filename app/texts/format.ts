@@ -1,4 +1,4 @@
-import { timeParts } from '../../lib/contract/format';
+import { timeParts } from '../../lib/contract';
 import { language, t } from '.';
 import type { Language } from './catalogue';
 

@@ -1,5 +1,5 @@
 import { createTranslator } from 'use-intl/core';
-import { type ErrorRecord, generalTexts } from '../../lib/contract/errors';
+import { type ErrorRecord, generalTexts } from '../../lib/contract';
 import type { Language, Texts } from './catalogue';
 import { english } from './english';
 

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { Observable } from '../../lib/contract/observable';
+import { Observable } from '../../lib/contract';
 import { language, setTexts } from '.';
 import { type Language, languages, matchLanguage, type Texts } from './catalogue';
 

@@ -3,9 +3,13 @@ import compile from 'icu-minify/compile';
 import format from 'icu-minify/format';
 import { createTranslator } from 'use-intl/core';
 import { expect, test } from 'vitest';
-import { parseManifest } from '../../lib/contract/manifest';
-import { adapterOffers, guidanceOffers } from '../../lib/contract/model-sources';
-import { finishers, languageModels } from '../../lib/contract/tools';
+import {
+  adapterOffers,
+  finishers,
+  guidanceOffers,
+  languageModels,
+  parseManifest,
+} from '../../lib/contract';
 import { matchLanguage } from './catalogue';
 import { messages } from './en';
 import { zh } from './zh';

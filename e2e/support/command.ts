@@ -3,7 +3,7 @@ import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { root } from '../../lib/cli/paths';
 import { exitCode, outputOf, signalTree, startChild } from '../../lib/cli/process';
-import { termsVersion } from '../../lib/contract/terms';
+import { termsVersion } from '../../lib/contract';
 
 /** A running command without a terminal. */
 export interface RunningCommand {

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright';
 import { type ApiServer, startServer } from '../../lib/cli/dev/app-server';
-import { termsVersion } from '../../lib/contract/terms';
+import { termsVersion } from '../../lib/contract';
 import { scopes } from '../../lib/contract/v3';
 import { ServePage } from '../pages/serve-page';
 import { ApiCaller } from './api-caller';

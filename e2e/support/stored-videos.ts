@@ -1,7 +1,5 @@
 import type { Page } from 'playwright';
-import type { Prediction } from '../../lib/contract/prediction';
-import type { GenerationResult } from '../../lib/contract/progress';
-import { parseParameters } from '../../lib/contract/request';
+import { type GenerationResult, type Prediction, parseParameters } from '../../lib/contract';
 import { newPrediction, resultOf } from '../../lib/predictions/testing/prediction';
 
 /** The n-th prediction of a list, the first of which is the newest; its seed is n. */

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright';
 import { expect } from 'playwright/test';
-import { termsSha256, termsVersion } from '../../lib/contract/terms';
+import { termsSha256, termsVersion } from '../../lib/contract';
 
 /** Accepts the terms of use in the page's browser, as the button of the page does. */
 export async function acceptTerms(page: Page): Promise<void> {

@@ -4,12 +4,14 @@ import {
   type DeviceOptions,
   KinoraError,
   kernelSettings,
+  optionDefinitions,
+  optionNames,
   type Precision,
   precisions,
+  type RunOptions,
   toKinoraError,
   usualBackend,
 } from '../contract';
-import { optionDefinitions, optionNames, type RunOptions } from '../contract/run';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 

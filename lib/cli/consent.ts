@@ -3,7 +3,9 @@ import { createInterface } from 'node:readline/promises';
 import {
   type AdapterChoices,
   adapterOffers,
+  componentName,
   type DownloadPlan,
+  formatBytes,
   guidanceOffers,
   KinoraError,
   licencesOf,
@@ -11,7 +13,6 @@ import {
   sourcesFor,
   type ToolManifest,
 } from '../contract';
-import { componentName, formatBytes } from '../contract/format';
 import { isConverted } from '../pipeline/installation';
 
 /** What is shown to a person before a download of gigabytes. */

@@ -1,5 +1,13 @@
-import { type ComponentId, type LibraryEntry, type PartState, progressOf } from '../contract';
-import { componentName, formatBytes, formatPercent, formatSeconds } from '../contract/format';
+import {
+  type ComponentId,
+  componentName,
+  formatBytes,
+  formatPercent,
+  formatSeconds,
+  type LibraryEntry,
+  type PartState,
+  progressOf,
+} from '../contract';
 import type { Screen } from './screen';
 
 /** Without a terminal a line is printed each time a part has grown by so many percent. */

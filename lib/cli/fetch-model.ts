@@ -4,7 +4,9 @@ import {
   type ComponentId,
   decoderOffers,
   entriesOf,
+  formatBytes,
   guidanceOffers,
+  type HeadlessEvent,
   KinoraError,
   type LibraryEntry,
   type ModelEntry,
@@ -12,8 +14,6 @@ import {
   type Precision,
   toKinoraError,
 } from '../contract';
-import { formatBytes } from '../contract/format';
-import type { HeadlessEvent } from '../contract/headless';
 import { requireRoom } from '../library/plan';
 import type { Command } from './command';
 import { askToDownload, freeBytes, offerText, withDiskSpace } from './consent';

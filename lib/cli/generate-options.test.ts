@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KinoraError } from '../contract';
-import { parseParameters, samplePrompt } from '../contract/request';
+import { KinoraError, parseParameters, samplePrompt } from '../contract';
 import {
   type GenerateOptions,
   generateHelp,

@@ -5,6 +5,7 @@ import {
   demonstrationModel,
   type Framing,
   framingSchema,
+  isSwitch,
   KinoraError,
   kernelSettings,
   type ModelManifest,
@@ -12,22 +13,19 @@ import {
   type Parameters,
   type Precision,
   type ProfileName,
+  parameterOptions,
   parseParameters,
   type RunOptions,
   parameterRanges as ranges,
   requirePlaceOfLastImage,
+  samplePrompt,
   sizes,
-  upscalers,
-} from '../contract';
-import {
-  isSwitch,
-  parameterOptions,
   adapterStrengths as strengths,
   switches,
   switchNames,
   unusedParameters,
-} from '../contract/parameters';
-import { samplePrompt } from '../contract/request';
+  upscalers,
+} from '../contract';
 import {
   type Arguments,
   type AskedDevice,

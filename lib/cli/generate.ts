@@ -6,12 +6,12 @@ import {
   formatOfFile,
   frameCount,
   framesInFile,
+  type HeadlessEvent,
   isBundled,
   KinoraError,
   ofLastImage,
   resolveSeed,
 } from '../contract';
-import type { HeadlessEvent } from '../contract/headless';
 import { inspectVideo, type VideoFacts } from '../video/inspect';
 import { deviceOf } from './arguments';
 import { withoutGpu } from './browser/launch';

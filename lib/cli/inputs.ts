@@ -1,8 +1,13 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { KinoraError, type ModelManifest, maxImageBytes, parseManifest } from '../contract';
-import { sampleImagePath } from '../contract/request';
+import {
+  KinoraError,
+  type ModelManifest,
+  maxImageBytes,
+  parseManifest,
+  sampleImagePath,
+} from '../contract';
 import { userAgent } from '../contract/user-agent';
 import { checkImageBytes, sniffImage } from '../video/sniff';
 import { fromUser, root } from './paths';

@@ -13,7 +13,7 @@ import {
 } from '../../relay/access/control';
 import { pgliteTemplate } from '../../relay/testing/pglite';
 import { startTestRelay, type TestRelay } from '../../relay/testing/server';
-import { termsVersion } from '../contract/terms';
+import { termsVersion } from '../contract';
 import { keysCommand } from './keys';
 import { runLine, runProgram } from './testing/relay-command';
 

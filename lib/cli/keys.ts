@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { firstOwner } from '../../relay/access/caller';
-import { termsVersion } from '../contract/terms';
+import { termsVersion } from '../contract';
 import { ApiError, createKeySchema, type KeyRecord, scopes } from '../contract/v3';
 import { minuteOf, type RelayCommand, table, UsageError } from './relay-command';
 

@@ -1,11 +1,12 @@
 import {
+  formatBytes,
+  formatPercent,
   type LibraryEntry,
   type LibrarySnapshot,
   type LoraEntry,
   progressOf,
   type ToolManifest,
 } from '../contract';
-import { formatBytes, formatPercent } from '../contract/format';
 import { isConverted } from '../pipeline/installation';
 
 /**

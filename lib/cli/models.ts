@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { KinoraError, type LibraryEntry, toKinoraError } from '../contract';
-import { termsText } from '../contract/terms';
+import { KinoraError, type LibraryEntry, termsText, toKinoraError } from '../contract';
 import { Command } from './command';
 import { freeBytes } from './consent';
 import { fetchEntry, watchModel } from './fetch-model';

@@ -6,12 +6,12 @@ import {
   kernelSettings,
   type Precision,
   type ProfileName,
+  parseParameters,
   precisions,
   profileNames,
   type Size,
   sizes,
 } from '../contract';
-import { parseParameters } from '../contract/request';
 import { modelFamilies } from '../models';
 import { latentSizeOf } from '../pipeline/latents';
 import {

@@ -1,9 +1,12 @@
-import { decoderKinds, type ModelManifest } from '../contract';
-import { decoderOffers } from '../contract/model-sources';
-import type { AdapterFile } from '../contract/profile';
-import type { ProfileName } from '../contract/profile-names';
-import { parseParameters } from '../contract/request';
-import type { SamplingOptions } from '../contract/run';
+import {
+  type AdapterFile,
+  decoderKinds,
+  decoderOffers,
+  type ModelManifest,
+  type ProfileName,
+  parseParameters,
+  type SamplingOptions,
+} from '../contract';
 import { passesOfSteps } from '../pipeline/caches/passes';
 import { sum } from '../pipeline/estimate/stages';
 import { type ClipSize, latentSizeOf } from '../pipeline/latents';

@@ -2,16 +2,19 @@ import {
   type Applied,
   type ColourChange,
   type ColourCorrection,
+  formatMemory,
+  formatPercent,
+  formatSeconds,
   type GenerationResult,
+  generalTexts,
+  type HeadlessEvent,
   type MemoryReport,
   type PromptOptimization,
+  phaseNames,
   phases,
   type Safety,
   type UnverifiedReason,
 } from '../contract';
-import { generalTexts } from '../contract/errors';
-import { formatMemory, formatPercent, formatSeconds, phaseNames } from '../contract/format';
-import type { HeadlessEvent } from '../contract/headless';
 import type { Screen } from './screen';
 
 /** Without a terminal a line every so many frames is enough. */

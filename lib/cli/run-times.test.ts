@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { HeadlessEvent } from '../contract/headless';
+import type { HeadlessEvent } from '../contract';
 import { RunTimes } from './run-times';
 
 test('phases repeat with each clip, a step lasts from the one before', () => {

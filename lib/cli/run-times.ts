@@ -1,5 +1,4 @@
-import type { Phase } from '../contract';
-import type { HeadlessEvent } from '../contract/headless';
+import type { HeadlessEvent, Phase } from '../contract';
 
 /** A phase of a run. The text encoder is read in `text`, the VAE in `image` and `decode`: see `RunCounters.loadSeconds`. */
 interface PhaseTime {

@@ -1,11 +1,11 @@
 import {
   entriesOf,
+  type HeadlessEvent,
   KinoraError,
   type LibraryEntry,
   type LibrarySnapshot,
   type ModelEntry,
 } from '../contract';
-import type { HeadlessEvent } from '../contract/headless';
 import { HeadlessPage } from './browser/headless-page';
 import { launchBrowser } from './browser/launch';
 import { servePages } from './browser/page-bundle';

@@ -1,5 +1,4 @@
-import { KinoraError } from '../contract';
-import { termsVersion } from '../contract/terms';
+import { KinoraError, termsVersion } from '../contract';
 import type { Command } from './command';
 import type { LibrarySession } from './session';
 

@@ -1,11 +1,11 @@
 import {
   backends,
   demonstrationModel,
+  isLoopback,
   KinoraError,
   kernelSettings,
   type Precision,
 } from '../contract';
-import { isLoopback } from '../contract/loopback';
 import {
   type AskedDevice,
   readArguments,

@@ -1,4 +1,4 @@
-import { formatBytes, formatSeconds, formatSize, phaseNames } from '../contract/format';
+import { formatBytes, formatSeconds, formatSize, phaseNames } from '../contract';
 import { outcomeNames, type ServeReport, skippedSentences } from '../worker/serve-page';
 
 /** Shortest time between two lines about steps of one job, in milliseconds. */

@@ -1,8 +1,13 @@
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
-import { type DeviceOptions, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
-import { isLoopback } from '../contract/loopback';
+import {
+  type DeviceOptions,
+  type ErrorRecord,
+  isLoopback,
+  KinoraError,
+  toKinoraError,
+} from '../contract';
 import { Backoff } from '../worker/retry';
 import { deviceOf } from './arguments';
 import { HeadlessPage } from './browser/headless-page';

@@ -1,4 +1,4 @@
-import type { DecoderComparison } from '../contract/engine';
+import type { DecoderComparison } from '../contract';
 import type { Backend } from '../gpu';
 import { type Frame, joinLatents, latentSizeOf } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';

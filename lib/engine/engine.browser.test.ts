@@ -1,16 +1,16 @@
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type {
-  EngineApi,
-  EngineRequest,
-  KinoraError,
-  ParametersInput,
-  ProgressEvent,
-  RunOptions,
+import {
+  type EngineApi,
+  type EngineRequest,
+  installTransferHandlers,
+  type KinoraError,
+  type ParametersInput,
+  type ProgressEvent,
+  type RunOptions,
+  sha256,
 } from '../contract';
-import { sha256 } from '../contract/sha256';
 import { failureOf } from '../contract/testing/failure';
-import { installTransferHandlers } from '../contract/transfer-handlers';
 import { probeDevice } from '../gpu';
 import { twoExpertsLora, twoExpertsManifest } from '../models/testing/two-experts/files';
 import type { Paces } from '../pipeline/estimate/estimator';

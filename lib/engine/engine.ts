@@ -1,11 +1,13 @@
 import * as Comlink from 'comlink';
 import {
+  appUrl,
   type Backend as BackendKind,
   type CheckRequest,
   type EngineApi,
   type EngineRequest,
   type EnhanceRequest,
   type GenerationResult,
+  installTransferHandlers,
   isDeviceFault,
   type KernelSetting,
   KinoraError,
@@ -13,8 +15,6 @@ import {
   type Safety,
   toKinoraError,
 } from '../contract';
-import { appUrl } from '../contract/site';
-import { installTransferHandlers } from '../contract/transfer-handlers';
 import { probeDevice, selfTest } from '../gpu';
 import { RunControl } from '../pipeline/control';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';

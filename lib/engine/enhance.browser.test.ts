@@ -1,9 +1,8 @@
 /** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { centred, type EngineApi, type ProgressEvent } from '../contract';
+import { centred, type EngineApi, installTransferHandlers, type ProgressEvent } from '../contract';
 import { failureOf } from '../contract/testing/failure';
-import { installTransferHandlers } from '../contract/transfer-handlers';
 import { readVideo, removeVideo } from '../predictions/videos';
 import { coverCrop, decodeImage, FrameScaler, inspectVideo } from '../video';
 import { readFrame } from '../video/frames';

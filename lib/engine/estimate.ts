@@ -1,15 +1,17 @@
 import {
+  appUrl,
   type DeviceOptions,
   type DeviceReport,
   type EngineRequest,
   frameCount,
+  hasSafetyChecker,
+  type ModelEntry,
+  type ParametersInput,
   type ProgressEvent,
+  parseParameters,
+  type RunRequest,
   usualKernels,
 } from '../contract';
-import { hasSafetyChecker, type ModelEntry } from '../contract/library';
-import { type ParametersInput, parseParameters } from '../contract/request';
-import type { RunRequest } from '../contract/run';
-import { appUrl } from '../contract/site';
 import { probeDevice } from '../gpu';
 import { joinOf, keptLatents } from '../pipeline/clips';
 import type { RunControl } from '../pipeline/control';

@@ -4,6 +4,7 @@ import {
   centred,
   type EngineRequest,
   type Framing,
+  fileSha256,
   formatOfFile,
   frameAt,
   frameCount,
@@ -25,7 +26,6 @@ import {
   sizeInPixels,
   toKinoraError,
 } from '../contract';
-import { fileSha256 } from '../contract/file-sha256';
 import type { Backend } from '../gpu';
 import {
   encodeEnd,

@@ -1,5 +1,5 @@
 import * as Comlink from 'comlink';
-import { installTransferHandlers } from '../contract/transfer-handlers';
+import { installTransferHandlers } from '../contract';
 import { createBackend, createTestedBackend } from '../gpu';
 import { readModelConfig } from '../models/wan/model-config';
 import { measureSpeed, type SpeedOptions, type SpeedReport } from '../models/wan/speed';

@@ -1,9 +1,8 @@
 /** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { OptimizerApi, OptimizerRequest } from '../contract/optimizer';
+import { installTransferHandlers, type OptimizerApi, type OptimizerRequest } from '../contract';
 import { failureOf } from '../contract/testing/failure';
-import { installTransferHandlers } from '../contract/transfer-handlers';
 import { fetchBlob } from './testing/runs';
 
 installTransferHandlers();

@@ -1,8 +1,14 @@
 import * as Comlink from 'comlink';
-import { demonstrationModel, KinoraError, type PromptOptimization } from '../contract';
-import type { OptimizerApi, OptimizerRequest, PromptLength } from '../contract/optimizer';
-import { appUrl } from '../contract/site';
-import { installTransferHandlers } from '../contract/transfer-handlers';
+import {
+  appUrl,
+  demonstrationModel,
+  installTransferHandlers,
+  KinoraError,
+  type OptimizerApi,
+  type OptimizerRequest,
+  type PromptLength,
+  type PromptOptimization,
+} from '../contract';
 import { type OptimizerDependencies, optimizeWithInstalled } from '../language-model';
 import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';

@@ -1,9 +1,8 @@
 /** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { EngineApi, ProgressEvent } from '../contract';
+import { type EngineApi, installTransferHandlers, type ProgressEvent } from '../contract';
 import { failureOf } from '../contract/testing/failure';
-import { installTransferHandlers } from '../contract/transfer-handlers';
 import { listVideos, removeVideo } from '../predictions/videos';
 import { fetchStill, generate, makeRequest } from './testing/runs';
 

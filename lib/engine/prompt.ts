@@ -1,10 +1,10 @@
 import {
   type EngineRequest,
   KinoraError,
+  namesChild,
   type ProgressEvent,
   type PromptOptimization,
 } from '../contract';
-import { namesChild } from '../contract/prompt-refusal';
 import { type OptimizerDependencies, optimiserStep } from '../language-model';
 import type { VideoModel } from '../pipeline/model';
 

@@ -6,12 +6,12 @@ import {
   centred,
   type EngineApi,
   type Framing,
+  installTransferHandlers,
   type ProgressEvent,
   quickChecker,
   type RunOptions,
 } from '../contract';
 import { failureOf } from '../contract/testing/failure';
-import { installTransferHandlers } from '../contract/transfer-handlers';
 import { listVideos, readVideo, removeVideo, servedVideo } from '../predictions/videos';
 import { decodeImage, frameImage } from '../video';
 import { readFrame } from '../video/frames';

@@ -1,4 +1,5 @@
 import {
+  appUrl,
   demonstrationModel,
   type FinisherPart,
   isBundled,
@@ -7,8 +8,7 @@ import {
   parseManifest,
   switches,
 } from '../contract';
-import { appUrl } from '../contract/site';
-import { isLoraNeed, type LoraNeed, type Need, needs } from '../contract/v3/worker';
+import { isLoraNeed, type LoraNeed, type Need, needs } from '../contract/v3';
 import type { OptimizerDependencies } from '../language-model';
 import type { ModelInstallations } from '../pipeline/installation';
 import { fetchManifest } from '../pipeline/open';

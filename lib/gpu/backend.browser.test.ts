@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { matrixFeature } from '../contract/kernel-setting';
+import { matrixFeature } from '../contract';
 import { add, GraphBuilder } from '../onnx';
 import {
   type Backend,

@@ -1,5 +1,4 @@
-import { type DeviceReport, KinoraError } from '../contract';
-import { isSoftware, matrixFeature } from '../contract/kernel-setting';
+import { type DeviceReport, isSoftware, KinoraError, matrixFeature } from '../contract';
 import type { Compute } from './kernels/compute';
 import { subgroupSizeControl } from './kernels/kernel';
 import { dividesRegisters } from './kernels/registers';

@@ -1,11 +1,11 @@
 import {
+  appUrl,
+  isRefusedPrompt,
   KinoraError,
   type ProgressEvent,
   type PromptOptimization,
   toKinoraError,
 } from '../contract';
-import { isRefusedPrompt } from '../contract/prompt-refusal';
-import { appUrl } from '../contract/site';
 import type { OptimizeOptions } from '../prompts';
 import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
 

@@ -3,8 +3,7 @@ import type {
   ChatCompletionParams,
   Wllama,
 } from '@wllama/wllama/esm/index.js';
-import { KinoraError } from '../contract';
-import { untilAborted } from '../contract/until-aborted';
+import { KinoraError, untilAborted } from '../contract';
 import type { LanguageModel } from '../prompts';
 
 /** What a language model is asked. */

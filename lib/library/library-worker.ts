@@ -1,8 +1,5 @@
 import * as Comlink from 'comlink';
-import { KinoraError } from '../contract';
-import { appUrl } from '../contract/site';
-import { siteStorage } from '../contract/site-storage';
-import { installTransferHandlers } from '../contract/transfer-handlers';
+import { appUrl, installTransferHandlers, KinoraError, siteStorage } from '../contract';
 import type { ModelInstallations } from '../pipeline/installation';
 import { fetchManifest } from '../pipeline/open';
 import { checkCheckerFiles } from '../safety';

@@ -1,6 +1,12 @@
 import { z } from 'zod';
-import { KinoraError, type LoraEntry, licenceSchema, noises, toKinoraError } from '../contract';
-import { siteStorage } from '../contract/site-storage';
+import {
+  KinoraError,
+  type LoraEntry,
+  licenceSchema,
+  noises,
+  siteStorage,
+  toKinoraError,
+} from '../contract';
 import type { LoraBase, LoraFacts } from '../pipeline/installation';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
 import { triggerWords } from '../weights/lora-metadata';

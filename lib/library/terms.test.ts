@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { terms, termsSha256, termsText, termsVersion } from '../contract/terms';
+import { terms, termsSha256, termsText, termsVersion } from '../contract';
 import { goldenId, goldenRepository } from '../models/wan/testing/golden-model';
 import { acceptTerms, readAcceptance } from './terms';
 import { libraryTests, modelOf } from './testing/library';

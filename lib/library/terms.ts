@@ -1,10 +1,10 @@
-import { KinoraError } from '../contract';
 import {
+  KinoraError,
   type TermsAcceptance,
   termsAcceptanceSchema,
   termsSha256,
   termsVersion,
-} from '../contract/terms';
+} from '../contract';
 import { opfsFolder, type StoreFolder } from '../weights/store';
 
 /** Name of the folder of the acceptance in the browser's private file system. */

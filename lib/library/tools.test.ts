@@ -2,8 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import type { LocalFile } from '../contract';
-import { finishers, languageModels } from '../contract';
+import { finishers, type LocalFile, languageModels } from '../contract';
 import { findFinisher, findLanguageModel } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
 import type { Library } from './library';

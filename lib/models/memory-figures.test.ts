@@ -1,8 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { type ModelManifest, parseManifest, profileNames } from '../contract';
-import { formatMemory } from '../contract/format';
-import { parseParameters } from '../contract/request';
+import {
+  formatMemory,
+  type ModelManifest,
+  parseManifest,
+  parseParameters,
+  profileNames,
+} from '../contract';
 import { forecastMemory } from '../pipeline/memory/forecast';
 import { familyOf } from '../pipeline/open';
 import { resolveSampling } from '../pipeline/profiles';

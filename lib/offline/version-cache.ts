@@ -1,4 +1,4 @@
-import { KinoraError } from '../contract/errors';
+import { KinoraError } from '../contract';
 import {
   type AppFile,
   type AppVersion,

@@ -1,4 +1,4 @@
-import { sha256 } from '../contract/sha256';
+import { sha256 } from '../contract';
 
 /** When a file is put into the cache of a version. */
 export type CachedWhen =

@@ -1,5 +1,5 @@
 import { type ComponentId, finisherParts, type Noise, type Precision } from '../contract';
-import type { LoraNeed } from '../contract/v3/worker';
+import type { LoraNeed } from '../contract/v3';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
 import type { LocatedTensors } from '../weights/formats/located';
 import type { ModelFolder } from '../weights/formats/source';

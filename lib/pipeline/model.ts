@@ -1,4 +1,5 @@
 import type {
+  AdapterFile,
   AdapterPart,
   DecoderKind,
   KernelSetting,
@@ -6,9 +7,8 @@ import type {
   LoraFile,
   ModelManifest,
   Precision,
+  PromptLength,
 } from '../contract';
-import type { PromptLength } from '../contract/optimizer';
-import type { AdapterFile } from '../contract/profile';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';

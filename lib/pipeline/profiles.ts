@@ -1,20 +1,27 @@
-import type { Applied } from '../contract/applied';
-import { KinoraError } from '../contract/errors';
-import { cacheNames, profileTitles } from '../contract/format';
-import type { ModelEntry } from '../contract/library';
-import type { ModelManifest } from '../contract/manifest';
-import { type AdapterPart, adapterParts } from '../contract/manifest-parts';
-import { isAdapterFile } from '../contract/model-sources';
-import { adapterStrengths, type NativeSizes, unusedParameters } from '../contract/parameters';
-import type { AdapterFile, FewStepAdapter, Profile, ProfileAdapter } from '../contract/profile';
 import {
+  type AdapterFile,
+  type AdapterPart,
+  type Applied,
+  adapterParts,
+  adapterStrengths,
+  cacheNames,
   type DecoderKind,
   decoderKinds,
+  type FewStepAdapter,
+  isAdapterFile,
+  KinoraError,
+  type ModelEntry,
+  type ModelManifest,
+  type NativeSizes,
+  type Parameters,
+  type Profile,
+  type ProfileAdapter,
   type ProfileName,
   profileNames,
-} from '../contract/profile-names';
-import type { Parameters } from '../contract/request';
-import type { SamplingOptions } from '../contract/run';
+  profileTitles,
+  type SamplingOptions,
+  unusedParameters,
+} from '../contract';
 import type { StepCache } from './caches';
 import type { AdapterScales, ModelAdapter, VideoModel } from './model';
 

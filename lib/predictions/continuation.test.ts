@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
-import type { Completed, Prediction } from '../contract/prediction';
-import { promptOptimizationSchema } from '../contract/prompt-optimization';
-import { parseParameters } from '../contract/request';
+import {
+  type Completed,
+  type Prediction,
+  parseParameters,
+  promptOptimizationSchema,
+} from '../contract';
 import { chainOf, continuationOf } from './continuation';
 import { advancePrediction } from './prediction-state';
 import { createPrediction } from './run-input';

@@ -1,5 +1,4 @@
-import type { Completed, Prediction } from '../contract/prediction';
-import type { DeviceOptions, RunOptions } from '../contract/run';
+import type { Completed, DeviceOptions, Prediction, RunOptions } from '../contract';
 import type { Source } from './database';
 import type { RunInput } from './run-input';
 

@@ -1,7 +1,4 @@
-import type { Continuation } from '../contract/engine';
-import { KinoraError } from '../contract/errors';
-import { Observable } from '../contract/observable';
-import type { Prediction } from '../contract/prediction';
+import { type Continuation, KinoraError, Observable, type Prediction } from '../contract';
 import { predictionLock } from './locks';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 

@@ -1,6 +1,6 @@
 import Dexie from 'dexie';
 import { expect, test } from 'vitest';
-import { KinoraError } from '../contract/errors';
+import { KinoraError } from '../contract';
 import { databaseError, KinoraDatabase } from './database';
 import { PredictionStore } from './store';
 

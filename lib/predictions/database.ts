@@ -1,6 +1,5 @@
 import Dexie, { type EntityTable } from 'dexie';
-import { KinoraError, toKinoraError } from '../contract/errors';
-import type { Prediction } from '../contract/prediction';
+import { KinoraError, type Prediction, toKinoraError } from '../contract';
 import type { SourceLora } from './loras';
 
 /** The input files of a prediction, which "Run again" needs besides its parameters. */

@@ -1,7 +1,15 @@
-import type { CheckRequest, EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
-import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
-import type { GenerationResult, ProgressEvent } from '../contract/progress';
-import type { Safety } from '../contract/safety';
+import {
+  type CheckRequest,
+  type EngineApi,
+  type EngineRequest,
+  type EnhanceRequest,
+  type GenerationResult,
+  isDeviceFault,
+  KinoraError,
+  type ProgressEvent,
+  type Safety,
+  toKinoraError,
+} from '../contract';
 import { createWorkerClient, type WorkerClient } from './worker-client';
 
 /** Starts and ends the engine worker. */

@@ -1,5 +1,4 @@
-import { KinoraError } from '../contract/errors';
-import type { Parameters } from '../contract/request';
+import { KinoraError, type Parameters } from '../contract';
 
 /** One adapter file of a prediction; its scale is in `parameters.loras` at the same index. */
 export interface SourceLora {

@@ -1,5 +1,4 @@
-import { KinoraError, toKinoraError } from '../contract/errors';
-import { openSyncAccess, siteStorage } from '../contract/site-storage';
+import { KinoraError, openSyncAccess, siteStorage, toKinoraError } from '../contract';
 
 /** Replaces the content of a file: wholly or not at all, but in Safari before 26. */
 export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Promise<void> {

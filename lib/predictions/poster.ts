@@ -1,5 +1,4 @@
-import { KinoraError } from '../contract/errors';
-import type { Prediction } from '../contract/prediction';
+import { KinoraError, type Prediction } from '../contract';
 import type { PredictionStore } from './store';
 import { readVideo } from './videos';
 

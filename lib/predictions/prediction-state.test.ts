@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ErrorCode } from '../contract/errors';
-import type { Created, Prediction } from '../contract/prediction';
-import { safetySchema } from '../contract/safety';
+import { type Created, type ErrorCode, type Prediction, safetySchema } from '../contract';
 import { advancePrediction, endingWith, isAtRest, type PredictionEvent } from './prediction-state';
 import { newPrediction, resultOf, started } from './testing/prediction';
 

@@ -1,9 +1,14 @@
-import { type ErrorRecord, isResumable } from '../contract/errors';
-import type { Backend } from '../contract/kernel-setting';
-import { resolveSeed } from '../contract/parameters';
-import type { Created, Prediction } from '../contract/prediction';
-import type { CheckpointInfo, GenerationResult } from '../contract/progress';
-import type { Safety } from '../contract/safety';
+import {
+  type Backend,
+  type CheckpointInfo,
+  type Created,
+  type ErrorRecord,
+  type GenerationResult,
+  isResumable,
+  type Prediction,
+  resolveSeed,
+  type Safety,
+} from '../contract';
 
 /** The events of a prediction; times are ISO 8601, UTC. */
 export type PredictionEvent =

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type ErrorCode, KinoraError } from '../contract/errors';
+import { type ErrorCode, KinoraError } from '../contract';
 import { KinoraDatabase } from './database';
 import { gpuLock, predictionLock } from './locks';
 import { Queue } from './queue';

@@ -1,5 +1,10 @@
-import { type ErrorCode, type ErrorRecord, isResumable, toKinoraError } from '../contract/errors';
-import { Observable } from '../contract/observable';
+import {
+  type ErrorCode,
+  type ErrorRecord,
+  isResumable,
+  Observable,
+  toKinoraError,
+} from '../contract';
 import type { StartedRun } from './current-run';
 import { predictionLock } from './locks';
 import { newPredictionId, type RunInput } from './run-input';

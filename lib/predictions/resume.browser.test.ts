@@ -1,7 +1,6 @@
 /** @module-tag full */
 import { beforeEach, expect, test, vi } from 'vitest';
-import { type ErrorCode, KinoraError } from '../contract/errors';
-import type { Prediction } from '../contract/prediction';
+import { type ErrorCode, KinoraError, type Prediction } from '../contract';
 import { gpuLock, predictionLock } from './locks';
 import { listRuns, openRunFiles } from './run-files';
 import type { RunState } from './run-state';

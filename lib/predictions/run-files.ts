@@ -1,5 +1,4 @@
-import { toKinoraError } from '../contract/errors';
-import { siteStorage } from '../contract/site-storage';
+import { siteStorage, toKinoraError } from '../contract';
 import { isNotFound, removeEntry, writeBytes } from './opfs';
 import { isServedVideo, ownerOf, servedVideo } from './videos';
 

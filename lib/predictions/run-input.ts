@@ -1,8 +1,13 @@
-import type { EngineRequest, LoraFile } from '../contract/engine';
-import { KinoraError } from '../contract/errors';
-import type { Created } from '../contract/prediction';
-import type { Parameters, ParametersInput } from '../contract/request';
-import type { DeviceOptions, RunRequest } from '../contract/run';
+import {
+  type Created,
+  type DeviceOptions,
+  type EngineRequest,
+  KinoraError,
+  type LoraFile,
+  type Parameters,
+  type ParametersInput,
+  type RunRequest,
+} from '../contract';
 import type { Source } from './database';
 import { withScales } from './loras';
 

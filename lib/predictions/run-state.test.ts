@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Prediction } from '../contract/prediction';
+import type { Prediction } from '../contract';
 import { fullMemory } from '../contract/testing/memory';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 import { newPrediction } from './testing/prediction';

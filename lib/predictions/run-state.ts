@@ -1,9 +1,14 @@
-import type { Continuation } from '../contract/engine';
-import type { KernelReplacement } from '../contract/kernel-setting';
-import type { Prediction } from '../contract/prediction';
-import type { CheckpointInfo, MemoryReport, Phase, ProgressEvent } from '../contract/progress';
-import type { Parameters } from '../contract/request';
-import type { RunOptions } from '../contract/run';
+import type {
+  CheckpointInfo,
+  Continuation,
+  KernelReplacement,
+  MemoryReport,
+  Parameters,
+  Phase,
+  Prediction,
+  ProgressEvent,
+  RunOptions,
+} from '../contract';
 
 /** The animated preview of the latents. */
 export type Preview = Extract<ProgressEvent, { type: 'preview' }>;

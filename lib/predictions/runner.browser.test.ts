@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import { KinoraError } from '../contract/errors';
-import { centred } from '../contract/framing';
-import { parseParameters } from '../contract/request';
+import { centred, KinoraError, parseParameters } from '../contract';
 import { gpuLock, predictionLock } from './locks';
 import { gate } from './testing/engine';
 import { newInput } from './testing/input';

@@ -1,15 +1,21 @@
-import type { Continuation, EngineApi, EngineRequest, EnhanceRequest } from '../contract/engine';
-import { KinoraError, ofLastImage, toKinoraError } from '../contract/errors';
-import type { Prediction } from '../contract/prediction';
-import type { ProfileName } from '../contract/profile-names';
 import {
+  type Continuation,
+  type DeviceOptions,
+  type EngineApi,
+  type EngineRequest,
+  type EnhanceRequest,
   type GenerationResult,
+  KinoraError,
+  ofLastImage,
+  type Prediction,
+  type ProfileName,
   type ProgressEvent,
   phases,
+  type RunOptions,
+  type Safety,
   type Timings,
-} from '../contract/progress';
-import type { DeviceOptions, RunOptions } from '../contract/run';
-import type { Safety } from '../contract/safety';
+  toKinoraError,
+} from '../contract';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
 import { checkVideo, type EngineClient, enhanceVideo, runEngine } from './engine-client';
 import { withGpu } from './locks';

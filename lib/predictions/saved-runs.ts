@@ -1,4 +1,4 @@
-import type { Prediction } from '../contract/prediction';
+import type { Prediction } from '../contract';
 import { ifUnlocked } from './locks';
 import { isAtRest } from './prediction-state';
 import { endFile, isServedRun, listRuns, openRunFiles, removeRun } from './run-files';

@@ -1,6 +1,5 @@
 import Dexie, { RangeSet } from 'dexie';
-import { KinoraError, toKinoraError } from '../contract/errors';
-import type { Created, Prediction } from '../contract/prediction';
+import { type Created, KinoraError, type Prediction, toKinoraError } from '../contract';
 import { databaseError, KinoraDatabase, type Source } from './database';
 import { predictionLock } from './locks';
 import type { SourceLora } from './loras';

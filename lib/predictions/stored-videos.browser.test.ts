@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Prediction } from '../contract/prediction';
+import type { Prediction } from '../contract';
 import { KinoraDatabase } from './database';
 import { PredictionStore } from './store';
 import { bytesOf, deletableVideos, deleteVideos, videosOf } from './stored-videos';

@@ -1,4 +1,4 @@
-import type { Prediction } from '../contract/prediction';
+import type { Prediction } from '../contract';
 import type { PredictionStore } from './store';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;

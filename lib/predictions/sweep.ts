@@ -1,5 +1,5 @@
 import { liveQuery } from 'dexie';
-import { KinoraError } from '../contract/errors';
+import { KinoraError } from '../contract';
 import { ifUnlocked, predictionLock } from './locks';
 import type { PredictionStore } from './store';
 import { isServedVideo, listVideos, ownerOf, removeVideo } from './videos';

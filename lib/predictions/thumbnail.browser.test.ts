@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Framing } from '../contract/framing';
+import type { Framing } from '../contract';
 import { makeThumbnail } from './thumbnail';
 
 /** A picture whose left half is red and right half is transparent. */

@@ -5,8 +5,10 @@ import {
   type Framing,
   type PixelSize,
   placeImage,
-} from '../contract/framing';
-import { type Size, sizeInPixels, sizes } from '../contract/parameters';
+  type Size,
+  sizeInPixels,
+  sizes,
+} from '../contract';
 
 /** Longer side of a thumbnail in pixels. */
 const thumbnailSize = 320;

@@ -1,4 +1,4 @@
-import { KinoraError, toKinoraError } from '../contract/errors';
+import { KinoraError, toKinoraError } from '../contract';
 import { isNotFound, writeBytes } from './opfs';
 
 /** A folder of the user's disk. TypeScript's library does not declare its permissions yet. */

@@ -1,5 +1,4 @@
-import { KinoraError, toKinoraError } from '../contract/errors';
-import { renameFile, siteStorage } from '../contract/site-storage';
+import { KinoraError, renameFile, siteStorage, toKinoraError } from '../contract';
 import { isNotFound, removeEntry, writeBytes } from './opfs';
 
 /** Folder of the videos in the origin private file system (OPFS). */

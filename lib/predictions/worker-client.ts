@@ -1,6 +1,5 @@
 import { wrap } from 'comlink';
-import { KinoraError } from '../contract/errors';
-import { installTransferHandlers } from '../contract/transfer-handlers';
+import { installTransferHandlers, KinoraError } from '../contract';
 
 /** A running worker. */
 export interface WorkerSession<Api> {

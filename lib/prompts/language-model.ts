@@ -1,4 +1,4 @@
-import { untilAborted } from '../contract/until-aborted';
+import { untilAborted } from '../contract';
 
 /** A language model that answers one instruction; its runtime is the caller's. */
 export interface LanguageModel {

@@ -1,5 +1,4 @@
-import type { PromptOptimization } from '../contract';
-import { sentencesOf, withSentences } from '../contract/prompt-optimization';
+import { type PromptOptimization, sentencesOf, withSentences } from '../contract';
 import { charactersOf, type Prompt, problemOf, readPrompt } from './checks';
 import { generateWithin, type OptimizeOptions } from './language-model';
 import { folded } from './lexicon';

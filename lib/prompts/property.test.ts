@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { sentencesOf } from '../contract/prompt-optimization';
+import { sentencesOf } from '../contract';
 import { optimizePrompt } from '.';
 import { countWords, hangsAfter, type Step, scriptedModel } from './testing/scripted-model';
 

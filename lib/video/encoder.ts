@@ -1,6 +1,5 @@
 import { BufferTarget, Mp4OutputFormat, Output } from 'mediabunny';
-import { KinoraError } from '../contract';
-import { appUrl } from '../contract/site';
+import { appUrl, KinoraError } from '../contract';
 import { FfmpegEncoder } from './ffmpeg-encoder';
 import { type FrameEncoder, isEncoderSupported, WebCodecsEncoder } from './webcodecs-encoder';
 import { i420Bytes } from './yuv';

@@ -1,4 +1,4 @@
-import { backing, centred, type Framing, type PixelSize } from '../contract/framing';
+import { backing, centred, type Framing, type PixelSize } from '../contract';
 import { frameImage } from './frame-image';
 import { FrameScaler } from './frame-scaler';
 import { decodeImage, toPng } from './image';

@@ -1,4 +1,4 @@
-import { KinoraError } from '../contract/errors';
+import { KinoraError } from '../contract';
 import { checkImageBytes, sniffImage } from './sniff';
 
 /** A decoded image: upright, opaque, sRGB. */

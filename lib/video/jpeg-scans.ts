@@ -1,4 +1,4 @@
-import { maxImagePixels } from '../contract/parameters';
+import { maxImagePixels } from '../contract';
 
 /** Most scans that are read: encoders write about ten, and a short one can stand for the whole image. */
 const maxScans = 100;

@@ -1,7 +1,7 @@
 import { BlobSource, BufferTarget, Input, MP4, Mp4OutputFormat, Output } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
-import { sharedRequestOf } from '../contract/v3/share';
+import { sharedRequestOf } from '../contract/v3';
 import { inspectVideo } from './inspect';
 import {
   createVideoMetadata,

@@ -21,11 +21,12 @@ import {
   parametersSchema,
   profileNames,
   promptOptimizationSchema,
+  type RunOptions,
+  type RunRequest,
   safetySchema,
   type VideoPart,
 } from '../contract';
-import type { RunOptions, RunRequest } from '../contract/run';
-import { type SharedRequest, sharedRequestSchema } from '../contract/v3/share';
+import { type SharedRequest, sharedRequestSchema } from '../contract/v3';
 
 /** A part of a video that was cut or joined, and what it was made of. */
 const partSchema: z.ZodType<VideoPart> = z.object({

@@ -1,5 +1,4 @@
-import { KinoraError } from '../contract/errors';
-import { maxImageBytes, maxImagePixels } from '../contract/parameters';
+import { KinoraError, maxImageBytes, maxImagePixels } from '../contract';
 import { joinBytes } from './bytes';
 import { endOfScans } from './jpeg-scans';
 

@@ -25,7 +25,7 @@ import {
   WavOutputFormat,
   WEBM,
 } from 'mediabunny';
-import { type ErrorCode, KinoraError, toKinoraError } from '../contract/errors';
+import { type ErrorCode, KinoraError, toKinoraError } from '../contract';
 import { inspectVideo, type VideoFacts } from './inspect';
 
 /** Which part of an audio file is heard, and how. All in seconds. */

@@ -1,9 +1,11 @@
-import type { ErrorRecord } from '../contract/errors';
-import type { Precision } from '../contract/manifest-parts';
-import type { PromptOptimizationStatus } from '../contract/prompt-optimization';
-import type { Size } from '../contract/request';
-import type { DeviceOptions } from '../contract/run';
-import type { SafetyStatus } from '../contract/safety';
+import type {
+  DeviceOptions,
+  ErrorRecord,
+  Precision,
+  PromptOptimizationStatus,
+  SafetyStatus,
+  Size,
+} from '../contract';
 import type { ServingEvent } from './connection';
 
 /** What a person or a program connects with. */

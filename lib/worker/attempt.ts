@@ -1,12 +1,19 @@
-import { base64 } from '../contract/base64';
-import type { KinoraError } from '../contract/errors';
-import { fileSha256 } from '../contract/file-sha256';
-import type { GenerationResult, ProgressEvent } from '../contract/progress';
-import { optionsOfFields } from '../contract/run';
-import { isFlagged } from '../contract/safety-flag';
-import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
-import { profileOfModel } from '../contract/v3/prediction';
-import type { Heartbeat, WorkerJob } from '../contract/v3/worker';
+import {
+  base64,
+  fileSha256,
+  type GenerationResult,
+  isFlagged,
+  type KinoraError,
+  optionsOfFields,
+  type ProgressEvent,
+} from '../contract';
+import {
+  ApiError,
+  type ApiErrorCode,
+  type Heartbeat,
+  profileOfModel,
+  type WorkerJob,
+} from '../contract/v3';
 import { type EngineClient, runEngine } from '../predictions/engine-client';
 import { listRuns, removeRun, servedRun } from '../predictions/run-files';
 import { requestOf, validParameters } from '../predictions/run-input';

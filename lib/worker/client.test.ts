@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
+import { ApiError, type ApiErrorCode } from '../contract/v3';
 import { holdTimers } from '../weights/testing/held-timers';
 import { WorkerClient } from './client';
 import { isLeaseLost, isUnauthorized, TransportError } from './transport-error';

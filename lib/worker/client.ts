@@ -1,5 +1,4 @@
-import { servedName } from '../contract/lora-files';
-import { untilStalled } from '../contract/until-stalled';
+import { servedName, untilStalled } from '../contract';
 import {
   ApiError,
   type Claim,

@@ -1,8 +1,5 @@
-import type { ErrorRecord } from '../contract/errors';
-import type { ProgressEvent } from '../contract/progress';
-import type { Parameters } from '../contract/request';
-import type { RunOptions } from '../contract/run';
-import type { SkipReason, WorkerIdentity } from '../contract/v3/worker';
+import type { ErrorRecord, Parameters, ProgressEvent, RunOptions } from '../contract';
+import type { SkipReason, WorkerIdentity } from '../contract/v3';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
 import type { ServedJob } from './api';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { type ErrorCode, KinoraError } from '../contract/errors';
-import { ApiError } from '../contract/v3/errors';
+import { type ErrorCode, KinoraError } from '../contract';
+import { ApiError } from '../contract/v3';
 import { describeFailure, Fitness, inWords } from './failures';
 
 /** Whether a worker pauses itself after each of these ends. */

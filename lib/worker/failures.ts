@@ -1,6 +1,5 @@
-import { type ErrorCode, KinoraError, toKinoraError } from '../contract/errors';
-import { ApiError } from '../contract/v3/errors';
-import type { Failure } from '../contract/v3/worker';
+import { type ErrorCode, KinoraError, toKinoraError } from '../contract';
+import { ApiError, type Failure } from '../contract/v3';
 import { isTransient } from './retry';
 import { TransportError } from './transport-error';
 

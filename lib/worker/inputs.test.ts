@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KinoraError } from '../contract/errors';
+import { KinoraError } from '../contract';
 import { WorkerClient } from './client';
 import { Adapters } from './inputs';
 

@@ -1,9 +1,13 @@
-import type { LoraFile } from '../contract/engine';
-import { type ErrorCode, KinoraError, ofLastImage } from '../contract/errors';
-import { isNamed, noiseOfName } from '../contract/lora-files';
-import type { SourceFile } from '../contract/manifest';
-import { ApiError } from '../contract/v3/errors';
-import type { WorkerImage, WorkerJob, WorkerLora } from '../contract/v3/worker';
+import {
+  type ErrorCode,
+  isNamed,
+  KinoraError,
+  type LoraFile,
+  noiseOfName,
+  ofLastImage,
+  type SourceFile,
+} from '../contract';
+import { ApiError, type WorkerImage, type WorkerJob, type WorkerLora } from '../contract/v3';
 import { HubClient, type HubOptions, hubByteSource, onlyLora, parseHub } from '../weights/hub';
 import type { RetryPolicy } from '../weights/hub/retry';
 import { createSourceHash, readChecked, startingOver } from '../weights/store';

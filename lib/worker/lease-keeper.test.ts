@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ApiError } from '../contract/v3/errors';
+import { ApiError } from '../contract/v3';
 import { WorkerClient } from './client';
 import { keepLease } from './lease-keeper';
 

@@ -1,4 +1,4 @@
-import type { Heartbeat } from '../contract/v3/worker';
+import type { Heartbeat } from '../contract/v3';
 import type { WorkerClient } from './client';
 import { isLeaseLost, isUnauthorized } from './transport-error';
 

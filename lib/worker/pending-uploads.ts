@@ -1,6 +1,6 @@
 import Dexie, { type EntityTable } from 'dexie';
-import { uncheckedSafety } from '../contract/safety';
-import type { Completion } from '../contract/v3/worker';
+import { uncheckedSafety } from '../contract';
+import type { Completion } from '../contract/v3';
 import { isServedRun, listRuns, removeRun } from '../predictions/run-files';
 import { isServedVideo, listVideos, removeVideo } from '../predictions/videos';
 import type { CurrentJob } from './connection';

@@ -1,4 +1,4 @@
-import { base64 } from '../contract/base64';
+import { base64 } from '../contract';
 import type { Preview } from '../predictions/run-state';
 
 /** Most characters of a preview's data URI. */

@@ -1,5 +1,5 @@
-import { retryAfterMs } from '../contract/retry-after';
-import { ApiError } from '../contract/v3/errors';
+import { retryAfterMs } from '../contract';
+import { ApiError } from '../contract/v3';
 
 /** Longest wait that a relay may ask for, in milliseconds. */
 const longestAskedMs = 60_000;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { KinoraError } from '../contract/errors';
-import type { WorkerLora } from '../contract/v3/worker';
+import { KinoraError } from '../contract';
+import type { WorkerLora } from '../contract/v3';
 import { KinoraDatabase } from '../predictions/database';
 import { gpuLock } from '../predictions/locks';
 import { listRuns, openRunFiles, servedRun } from '../predictions/run-files';

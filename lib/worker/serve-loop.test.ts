@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ApiError } from '../contract/v3/errors';
+import { ApiError } from '../contract/v3';
 import { WorkerClient } from './client';
 import type { ConnectionEvent } from './connection';
 import { Adapters } from './inputs';

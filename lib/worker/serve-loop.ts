@@ -1,7 +1,5 @@
-import { type ErrorRecord, toKinoraError } from '../contract/errors';
-import { optionsOfFields } from '../contract/run';
-import { Signal } from '../contract/signal';
-import type { WorkerDeclaration, WorkerJob } from '../contract/v3/worker';
+import { type ErrorRecord, optionsOfFields, Signal, toKinoraError } from '../contract';
+import type { WorkerDeclaration, WorkerJob } from '../contract/v3';
 import { gpuLock } from '../predictions/locks';
 import { Attempt, type AttemptDependencies } from './attempt';
 import { Fitness } from './failures';

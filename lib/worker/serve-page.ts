@@ -1,6 +1,5 @@
-import type { Phase } from '../contract/progress';
-import type { DeviceOptions } from '../contract/run';
-import type { SkipReason } from '../contract/v3/worker';
+import type { DeviceOptions, Phase } from '../contract';
+import type { SkipReason } from '../contract/v3';
 import type { ServedJob } from './api';
 import type { Connection, ServingEvent, Skipped } from './connection';
 

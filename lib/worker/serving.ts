@@ -1,5 +1,5 @@
 import * as Comlink from 'comlink';
-import { installTransferHandlers } from '../contract/transfer-handlers';
+import { installTransferHandlers } from '../contract';
 import { createEngineClient } from '../predictions/engine-client';
 import type { ServingApi } from './api';
 import { WorkerClient } from './client';

@@ -1,10 +1,5 @@
-import { type ErrorRecord, KinoraError } from '../contract/errors';
-import {
-  ApiError,
-  type ApiErrorCode,
-  apiErrorSchema,
-  describeApiError,
-} from '../contract/v3/errors';
+import { type ErrorRecord, KinoraError } from '../contract';
+import { ApiError, type ApiErrorCode, apiErrorSchema, describeApiError } from '../contract/v3';
 
 /** The relay could not be reached, or something before it answered: a later try may succeed. */
 export class TransportError extends Error {

@@ -4,13 +4,14 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { refusedSentences } from '../../lib/contract/testing/refusal-sentences';
 import {
+  ApiError,
   type ApiPrediction,
+  apiErrorSchema,
   endpoints,
   envelopeSchema,
+  errorExample,
   predictionSchema,
 } from '../../lib/contract/v3';
-import { ApiError, apiErrorSchema } from '../../lib/contract/v3/errors';
-import { errorExample } from '../../lib/contract/v3/openapi-examples';
 import { createLimits } from '../access/limits';
 import { jobs, uploads } from '../store/schema';
 import { onePixel, openTestApi, submission, type TestApi } from '../testing/api';

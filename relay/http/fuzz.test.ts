@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { OpenApiDocument } from '../../lib/contract/v3/openapi';
+import type { OpenApiDocument } from '../../lib/contract/v3';
 import { fitting, type Meanings, spoiling } from '../testing/arbitraries';
 import { createChecker, type DocumentedOperation } from '../testing/checker';
 import { ProtocolWorker } from '../testing/protocol-worker';

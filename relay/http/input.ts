@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { describeIssues } from '../../lib/contract/request';
+import { describeIssues } from '../../lib/contract';
 import { ApiError } from '../../lib/contract/v3';
 import { tooLarge } from '../files/blobs';
 

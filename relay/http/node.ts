@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { termsVersion } from '../../lib/contract/terms';
+import { termsVersion } from '../../lib/contract';
 import { removeControl, writeControl, writePrivateFile } from '../access/control';
 import { type Config, readConfig } from '../config';
 import { createLog } from '../observe/log';

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { twoTransformerModels } from '../../lib/contract';
-import { refusedFields } from '../../lib/contract/v3/other-servers';
+import { refusedFields } from '../../lib/contract/v3';
 import { onePixel } from '../testing/api';
 import { clientHeaders, type RecordedSubmission, recorded } from '../testing/recorded-requests';
 import { startTestRelay, type TestRelay } from '../testing/server';

@@ -1,6 +1,6 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import type { Size } from '../../lib/contract/request';
+import type { Size } from '../../lib/contract';
 import { type JobLora, type JobRow, jobs } from '../store/schema';
 import { type Apply, announce, inSeconds, type JobsDependencies } from './context';
 import { maxIntakeAttempts } from './sweep';

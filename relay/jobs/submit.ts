@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { resolveSeed } from '../../lib/contract/request';
+import { resolveSeed } from '../../lib/contract';
 import { ApiError, type PredictionInput, type Submission } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type Config, modelsFor } from '../config';

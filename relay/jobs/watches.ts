@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { Signal } from '../../lib/contract/signal';
+import { Signal } from '../../lib/contract';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import type { Jobs } from './index';

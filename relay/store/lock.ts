@@ -3,7 +3,7 @@ import * as fs from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { KinoraError } from '../../lib/contract/errors';
+import { KinoraError } from '../../lib/contract';
 
 /** README.md of this folder describes the file, and the takeover from a dead holder. */
 const holderSchema = z.object({

@@ -4,7 +4,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { Signal } from '../../lib/contract/signal';
+import { Signal } from '../../lib/contract';
 import { once } from '../loop';
 import { migrationsFolder } from './folders';
 import * as schema from './schema';

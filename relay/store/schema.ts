@@ -12,18 +12,16 @@ import {
 } from 'drizzle-orm/pg-core';
 import type { Applied, Noise, PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
 import type {
+  Heartbeat,
+  ImageField,
+  LoraNeed,
   PredictionCode,
   PredictionInput,
   PredictionStatus,
   WebhookEvent,
-} from '../../lib/contract/v3';
-import type { ImageField } from '../../lib/contract/v3/prediction';
-import type {
-  Heartbeat,
-  LoraNeed,
   WorkerDeclaration,
   WorkerLora,
-} from '../../lib/contract/v3/worker';
+} from '../../lib/contract/v3';
 
 /**
  * One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`.

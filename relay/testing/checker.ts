@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
-import type { OpenApiDocument } from '../../lib/contract/v3/openapi';
+import type { OpenApiDocument } from '../../lib/contract/v3';
 
 type Json = { readonly [key: string]: unknown };
 

@@ -3,7 +3,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Logger, pino } from 'pino';
-import { termsVersion } from '../../lib/contract/terms';
+import { termsVersion } from '../../lib/contract';
 import { type Config, readConfig } from '../config';
 import { answer } from '../http/answer';
 import { sendAnswer } from '../http/reply';

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { retryAfterMs } from '../../lib/contract/retry-after';
+import { retryAfterMs } from '../../lib/contract';
 import {
   ApiError,
   describeProgress,

@@ -1,4 +1,4 @@
-import { openApiText } from '../../../lib/contract/v3/openapi';
+import { openApiText } from '../../../lib/contract/v3';
 
 /** A schema of the document, as far as it uses JSON Schema. */
 export interface Schema {

@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
 import Link from 'next/link';
-import { appPath } from '../../../lib/contract/site';
+import { appPath } from '../../../lib/contract';
 import { hasServer } from '../../shared/server';
 import { Code } from '../parts';
 import { type Answer, api, apiEndpoints, type Content, type Endpoint, referred } from './document';

@@ -1,7 +1,6 @@
 'use client';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { toKinoraError } from '../../../lib/contract/errors';
-import { appPath } from '../../../lib/contract/site';
+import { appPath, toKinoraError } from '../../../lib/contract';
 
 /** What the reader of the page may fill in. */
 export interface SendProps {

@@ -1,5 +1,4 @@
-import type { ModelEntry, PartState, StoredComponent } from '../../../lib/contract/library';
-import type { ComponentId } from '../../../lib/contract/manifest-parts';
+import type { ComponentId, ModelEntry, PartState, StoredComponent } from '../../../lib/contract';
 import { testManifest } from '../../../lib/contract/testing/manifest';
 
 /** A part of a model for tests of what is derived from it. */

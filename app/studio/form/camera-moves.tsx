@@ -1,6 +1,5 @@
 import { type ComponentProps, useRef } from 'react';
-import { heroPosterPath } from '../../../lib/contract/parameters';
-import { appPath } from '../../../lib/contract/site';
+import { appPath, heroPosterPath } from '../../../lib/contract';
 import { useReducedMotion } from '../../shared/browser';
 import { t } from '../../texts';
 import { cameraMoves, type Phrase, toggleSentence } from './phrases';

@@ -1,6 +1,5 @@
 import { lazy, Suspense, useState } from 'react';
-import type { LoraEntry } from '../../../lib/contract/library';
-import type { RunOptions } from '../../../lib/contract/run';
+import type { LoraEntry, RunOptions } from '../../../lib/contract';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormState } from './form-state';

@@ -1,9 +1,13 @@
 import Link from 'next/link';
 import { type ReactNode, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
-import type { LoraEntry } from '../../../lib/contract/library';
-import { nativeSizeOf, sizeInPixels } from '../../../lib/contract/parameters';
-import type { RunOptions } from '../../../lib/contract/run';
+import {
+  type ErrorRecord,
+  type LoraEntry,
+  nativeSizeOf,
+  type RunOptions,
+  sizeInPixels,
+  toKinoraError,
+} from '../../../lib/contract';
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';

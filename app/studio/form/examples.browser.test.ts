@@ -1,13 +1,16 @@
 /** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { EngineApi } from '../../../lib/contract/engine';
-import type { ModelManifest } from '../../../lib/contract/manifest';
-import { demonstrationModel } from '../../../lib/contract/model-sources';
-import { sampleImagePath, samplePrompt } from '../../../lib/contract/parameters';
-import { quickChecker } from '../../../lib/contract/quick-checker';
-import { parseParameters } from '../../../lib/contract/request';
-import { installTransferHandlers } from '../../../lib/contract/transfer-handlers';
+import {
+  demonstrationModel,
+  type EngineApi,
+  installTransferHandlers,
+  type ModelManifest,
+  parseParameters,
+  quickChecker,
+  sampleImagePath,
+  samplePrompt,
+} from '../../../lib/contract';
 import { generate } from '../../../lib/engine/testing/runs';
 import { fetchManifest } from '../../../lib/pipeline/open';
 import { removeVideo } from '../../../lib/predictions/videos';

@@ -1,7 +1,5 @@
 import type { Dispatch } from 'react';
-import { KinoraError } from '../../../lib/contract/errors';
-import { demonstrationModel } from '../../../lib/contract/model-sources';
-import { appPath } from '../../../lib/contract/site';
+import { appPath, demonstrationModel, KinoraError } from '../../../lib/contract';
 import type { TextKey } from '../../texts';
 import '../../texts/en/form';
 import { readImage } from './files';

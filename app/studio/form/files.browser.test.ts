@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { centred } from '../../../lib/contract/framing';
-import { parseParameters } from '../../../lib/contract/request';
-import { sharedRequestOf } from '../../../lib/contract/v3/share';
+import { centred, parseParameters } from '../../../lib/contract';
+import { sharedRequestOf } from '../../../lib/contract/v3';
 import {
   type FinishedVideo,
   toMetadataTags,

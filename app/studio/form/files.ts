@@ -1,7 +1,5 @@
-import { KinoraError } from '../../../lib/contract/errors';
-import type { Framing } from '../../../lib/contract/framing';
-import type { Parameters } from '../../../lib/contract/request';
-import type { SharedRequest } from '../../../lib/contract/v3/share';
+import { type Framing, KinoraError, type Parameters } from '../../../lib/contract';
+import type { SharedRequest } from '../../../lib/contract/v3';
 import type { SharedTags } from '../../../lib/video/metadata';
 import { type ChosenImage, type FormValues, fromParameters, fromRun } from './form-state';
 import { askedSampling } from './sampling';

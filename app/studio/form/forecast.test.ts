@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DeviceReport } from '../../../lib/contract/engine';
+import type { DeviceReport } from '../../../lib/contract';
 import { deviceSentence } from '../first-run-text';
 import { durationText } from './forecast';
 import { memoryText } from './generate-bar';

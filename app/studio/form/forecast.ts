@@ -1,8 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { DeviceReport } from '../../../lib/contract/engine';
-import type { Backend } from '../../../lib/contract/kernel-setting';
-import type { ModelEntry } from '../../../lib/contract/library';
-import type { ProfileName } from '../../../lib/contract/profile-names';
+import type { Backend, DeviceReport, ModelEntry, ProfileName } from '../../../lib/contract';
 import type { Forecast, ForecastRequest } from '../../../lib/engine/estimate';
 import type { RunInput } from '../../../lib/predictions/run-input';
 import { deviceOptions } from '../../shared/device';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Finishing, parseParameters } from '../../../lib/contract/request';
+import { type Finishing, parseParameters } from '../../../lib/contract';
 import { deviceOptions } from '../../shared/device';
 import { sharedValues } from './files';
 import {

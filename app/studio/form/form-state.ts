@@ -1,23 +1,26 @@
-import type { Framing, PixelSize } from '../../../lib/contract/framing';
-import type { Backend } from '../../../lib/contract/kernel-setting';
-import { groupPairs } from '../../../lib/contract/lora-files';
-import type { ModelManifest } from '../../../lib/contract/manifest';
 import {
   adapterStrengths,
+  type Backend,
   chosenSwitches,
+  type Framing,
+  groupPairs,
   isSwitch,
+  type ModelManifest,
   maxLoras,
+  type ParametersInput,
+  type PixelSize,
+  type Prediction,
+  type ProfileName,
+  type PromptOptimization,
   parameterRanges,
+  type RunOptions,
+  type SamplingSwitch,
   type Size,
   type Switches,
+  samplingSwitches,
   switches,
   unusedParameters,
-} from '../../../lib/contract/parameters';
-import type { Prediction } from '../../../lib/contract/prediction';
-import type { ProfileName } from '../../../lib/contract/profile-names';
-import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
-import type { ParametersInput } from '../../../lib/contract/request';
-import { type RunOptions, type SamplingSwitch, samplingSwitches } from '../../../lib/contract/run';
+} from '../../../lib/contract';
 import type { SharedRequest } from '../../../lib/contract/v3';
 import { type TypedDevice, typedDevice } from '../../shared/device';
 import { t } from '../../texts';

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { centred, type Framing } from '../../../lib/contract/framing';
+import { centred, type Framing } from '../../../lib/contract';
 import { decodeImage, FrameScaler, frameImage } from '../../../lib/video';
 import { FramingEditor } from './framing-editor';
 

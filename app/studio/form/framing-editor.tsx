@@ -17,7 +17,7 @@ import {
   type Framing,
   maxZoom,
   placeImage,
-} from '../../../lib/contract/framing';
+} from '../../../lib/contract';
 import { Picture } from '../../shared/icons';
 import {
   type FramingSizes,

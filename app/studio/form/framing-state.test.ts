@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { centred, placeImage } from '../../../lib/contract/framing';
+import { centred, placeImage } from '../../../lib/contract';
 import { framingOfKey, hasBars, moved, pixelWarning, shownImage, zoomed } from './framing-state';
 
 const frame = { width: 1280, height: 704 };

@@ -6,7 +6,7 @@ import {
   type PixelSize,
   type Placement,
   placeImage,
-} from '../../../lib/contract/framing';
+} from '../../../lib/contract';
 import { t } from '../../texts';
 import '../../texts/en/form';
 

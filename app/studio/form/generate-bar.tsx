@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { formatMemory } from '../../../lib/contract/format';
+import { formatMemory } from '../../../lib/contract';
 import type { Forecast } from '../../../lib/engine/estimate';
 import type { MemoryForecast } from '../../../lib/pipeline/memory/forecast';
 import { Choice } from '../../shared/fields';

@@ -7,8 +7,7 @@ import {
   useRef,
   useState,
 } from 'react';
-import type { Framing, PixelSize } from '../../../lib/contract/framing';
-import { type Size, sizeInPixels } from '../../../lib/contract/parameters';
+import { type Framing, type PixelSize, type Size, sizeInPixels } from '../../../lib/contract';
 import { useObjectUrl } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ImageIcon } from '../../shared/icons';

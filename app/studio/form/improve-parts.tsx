@@ -1,11 +1,11 @@
 import Link from 'next/link';
 import { useRef } from 'react';
-import { languageModelsOf } from '../../../lib/contract/library';
 import {
   addedSentences,
+  languageModelsOf,
   type PromptOptimization,
   withoutSentence,
-} from '../../../lib/contract/prompt-optimization';
+} from '../../../lib/contract';
 import { useLibrary } from '../../library';
 import { typeInto, useNow } from '../../shared/browser';
 import { CloseIcon } from '../../shared/icons';

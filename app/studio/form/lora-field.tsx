@@ -1,8 +1,6 @@
 import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
-import type { LoraEntry, ModelEntry } from '../../../lib/contract/library';
-import { groupPairs } from '../../../lib/contract/lora-files';
-import { maxLoras } from '../../../lib/contract/parameters';
+import { groupPairs, type LoraEntry, type ModelEntry, maxLoras } from '../../../lib/contract';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ArrowIcon, CloseIcon } from '../../shared/icons';
 import { errorTexts, t } from '../../texts';

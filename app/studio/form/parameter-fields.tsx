@@ -1,14 +1,14 @@
 import type { ComponentProps, ReactNode } from 'react';
-import type { ModelEntry } from '../../../lib/contract/library';
 import {
   lastImageSeconds,
+  type ModelEntry,
   parameterRanges,
   resolveSeed,
   type Size,
   type SwitchName,
   sizes,
   switches,
-} from '../../../lib/contract/parameters';
+} from '../../../lib/contract';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import {

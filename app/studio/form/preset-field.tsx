@@ -1,5 +1,5 @@
 import { type KeyboardEvent, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
+import { type ErrorRecord, toKinoraError } from '../../../lib/contract';
 import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';

@@ -1,5 +1,4 @@
-import { switchNames } from '../../../lib/contract/parameters';
-import { samplingSwitchNames } from '../../../lib/contract/run';
+import { samplingSwitchNames, switchNames } from '../../../lib/contract';
 import { emptyForm, type FormValues } from './form-state';
 
 /** What of the form a preset of one's own holds: how a video is made, not of what or by what. */

@@ -1,6 +1,5 @@
 import Link from 'next/link';
-import { adapterStrengths } from '../../../lib/contract/parameters';
-import { samplingSwitches } from '../../../lib/contract/run';
+import { adapterStrengths, samplingSwitches } from '../../../lib/contract';
 import { storedModel } from '../../../lib/pipeline/profiles';
 import { describedBy, FieldNotes, Switch } from '../../shared/fields';
 import { t } from '../../texts';

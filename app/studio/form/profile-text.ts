@@ -1,9 +1,11 @@
-import type { Applied } from '../../../lib/contract/applied';
-import { cacheNames } from '../../../lib/contract/format';
-import type { ModelEntry } from '../../../lib/contract/library';
-import { isAdapterFile } from '../../../lib/contract/model-sources';
-import type { FewStepAdapter } from '../../../lib/contract/profile';
-import type { ProfileName } from '../../../lib/contract/profile-names';
+import {
+  type Applied,
+  cacheNames,
+  type FewStepAdapter,
+  isAdapterFile,
+  type ModelEntry,
+  type ProfileName,
+} from '../../../lib/contract';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
 import '../../texts/en/form';

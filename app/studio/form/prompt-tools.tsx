@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { appPath } from '../../../lib/contract/site';
+import { appPath } from '../../../lib/contract';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';

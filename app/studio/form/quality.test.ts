@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { profilesSchema } from '../../../lib/contract/profile';
-import { parseParameters } from '../../../lib/contract/request';
+import { parseParameters, profilesSchema } from '../../../lib/contract';
 import { changeForm, emptyForm, modelDefaults, toParameters } from './form-state';
 import { hasValues, qualities, qualityValues } from './quality';
 

@@ -1,7 +1,9 @@
-import type { ModelManifest } from '../../../lib/contract/manifest';
-import { parameterRanges } from '../../../lib/contract/parameters';
-import { profilesDiffer } from '../../../lib/contract/profile-names';
-import type { SamplingSwitch } from '../../../lib/contract/run';
+import {
+  type ModelManifest,
+  parameterRanges,
+  profilesDiffer,
+  type SamplingSwitch,
+} from '../../../lib/contract';
 import { type FormValues, type ModelDefaults, modelDefaults, toNumber } from './form-state';
 
 /** The levels of speed and quality, the fastest first. */

@@ -1,9 +1,14 @@
-import { centred, type Framing } from '../../../lib/contract/framing';
-import { parameterOptions } from '../../../lib/contract/parameters';
-import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
-import { optionDefinitions, optionNames, type RunOptions } from '../../../lib/contract/run';
-import type { SubmitInput } from '../../../lib/contract/v3';
-import { variantOfProfile } from '../../../lib/contract/v3/prediction';
+import {
+  centred,
+  type Framing,
+  optionDefinitions,
+  optionNames,
+  type ParametersInput,
+  parameterOptions,
+  parseParameters,
+  type RunOptions,
+} from '../../../lib/contract';
+import { type SubmitInput, variantOfProfile } from '../../../lib/contract/v3';
 import { memoryOption } from '../../shared/device';
 import { bundledLora } from './examples';
 import {

@@ -1,8 +1,10 @@
 import { type Dispatch, lazy, type ReactNode, type RefObject, Suspense, useEffect } from 'react';
-import type { DeviceReport } from '../../../lib/contract/engine';
-import type { ErrorRecord } from '../../../lib/contract/errors';
-import { nativeSizeOf } from '../../../lib/contract/parameters';
-import type { ParametersInput } from '../../../lib/contract/request';
+import {
+  type DeviceReport,
+  type ErrorRecord,
+  nativeSizeOf,
+  type ParametersInput,
+} from '../../../lib/contract';
 import { useHydrated } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';

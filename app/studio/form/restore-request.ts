@@ -1,4 +1,4 @@
-import type { LoraEntry } from '../../../lib/contract/library';
+import type { LoraEntry } from '../../../lib/contract';
 import type { Source } from '../../../lib/predictions/database';
 import type { SourceLora } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseManifest } from '../../../lib/contract/manifest';
-import type { AdapterPart } from '../../../lib/contract/manifest-parts';
+import { type AdapterPart, parseManifest } from '../../../lib/contract';
 import { entry } from '../../models/testing/entries';
 import { emptyForm, type FormValues } from './form-state';
 import { profileText } from './profile-text';

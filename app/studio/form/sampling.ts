@@ -1,24 +1,22 @@
-import type { Applied } from '../../../lib/contract/applied';
-import type { Backend } from '../../../lib/contract/kernel-setting';
-import type { ModelEntry } from '../../../lib/contract/library';
-import { isAdapterFile } from '../../../lib/contract/model-sources';
 import {
+  type AdapterFile,
+  type Applied,
   adapterStrengths,
-  parameterRanges,
-  type unusedParameters,
-} from '../../../lib/contract/parameters';
-import type { AdapterFile } from '../../../lib/contract/profile';
-import type { ProfileName } from '../../../lib/contract/profile-names';
-import type { ParametersInput } from '../../../lib/contract/request';
-import {
+  type Backend,
   type DeviceOptions,
+  isAdapterFile,
+  type ModelEntry,
+  type ParametersInput,
+  type ProfileName,
+  parameterRanges,
   type RunOptions,
   type RunRequest,
   type SamplingOptions,
   type SamplingSwitch,
   samplingSwitches,
   samplingSwitchNames,
-} from '../../../lib/contract/run';
+  type unusedParameters,
+} from '../../../lib/contract';
 import {
   profileAdapter,
   type ResolvedSampling,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { KinoraError } from '../../../lib/contract/errors';
-import { sharedRequestSchema } from '../../../lib/contract/v3/share';
+import { KinoraError } from '../../../lib/contract';
+import { sharedRequestSchema } from '../../../lib/contract/v3';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { readImage, sharedValues } from './files';

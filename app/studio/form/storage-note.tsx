@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'react';
-import { formatBytes } from '../../../lib/contract/format';
-import { chosenSwitches, formatOfFile, parameterRanges } from '../../../lib/contract/parameters';
+import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
 import { bitRateOf } from '../../../lib/video/bit-rate';
 import { t } from '../../texts';
 import '../../texts/en/form';

@@ -1,6 +1,5 @@
 import { type Dispatch, useEffect, useState } from 'react';
-import { KinoraError } from '../../../lib/contract/errors';
-import type { Created, Prediction } from '../../../lib/contract/prediction';
+import { type Created, KinoraError, type Prediction } from '../../../lib/contract';
 import { withScales } from '../../../lib/predictions/loras';
 import type { SourceFiles } from '../../../lib/predictions/run-input';
 import type { Waiting } from '../../../lib/predictions/store';

@@ -4,7 +4,7 @@ import {
   type KinoraError,
   ofLastImage,
   toKinoraError,
-} from '../../../lib/contract/errors';
+} from '../../../lib/contract';
 import { readImage } from './files';
 import type { ChosenImage, FormAction, FormState, ImageName } from './form-state';
 import { useLoraInput } from './use-loras';

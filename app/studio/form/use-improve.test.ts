@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
+import type { PromptOptimization } from '../../../lib/contract';
 import { outcomeText, ranOutOfTime } from '../result/optimization-text';
 import { changeForm, emptyForm, typedPrompt } from './form-state';
 import { isApplied } from './use-improve';

@@ -1,8 +1,11 @@
 import { type Dispatch, useEffect, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
-import { resolveSeed } from '../../../lib/contract/parameters';
-import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
-import { untilAborted } from '../../../lib/contract/until-aborted';
+import {
+  type ErrorRecord,
+  type PromptOptimization,
+  resolveSeed,
+  toKinoraError,
+  untilAborted,
+} from '../../../lib/contract';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
 import { type FormAction, type FormState, toNumber } from './form-state';

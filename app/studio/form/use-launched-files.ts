@@ -1,5 +1,5 @@
 import { useEffect, useEffectEvent, useState } from 'react';
-import { KinoraError } from '../../../lib/contract/errors';
+import { KinoraError } from '../../../lib/contract';
 import { lostShare, takeSharedFiles } from '../../../lib/offline/shared-files';
 import type { FileInput } from './use-file-input';
 

@@ -1,7 +1,11 @@
 import { type Dispatch, useEffect, useEffectEvent, useState } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import { groupPairs } from '../../../lib/contract/lora-files';
-import { maxLoras } from '../../../lib/contract/parameters';
+import {
+  type ErrorRecord,
+  groupPairs,
+  KinoraError,
+  maxLoras,
+  toKinoraError,
+} from '../../../lib/contract';
 import { getLibrary } from '../../library';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ChosenLora, type FormAction, type FormState, rowsOfLoras } from './form-state';

@@ -1,4 +1,4 @@
-import { toKinoraError } from '../../../lib/contract/errors';
+import { toKinoraError } from '../../../lib/contract';
 import { type Data, loadData, useStored } from '../use-data';
 import { changePresets, type Preset, type PresetAction, storedPresets } from './presets';
 

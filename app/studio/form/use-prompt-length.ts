@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { OptimizerApi, PromptLength } from '../../../lib/contract/optimizer';
+import type { OptimizerApi, PromptLength } from '../../../lib/contract';
 import type { WorkerClient } from '../../../lib/predictions/worker-client';
 import { createOptimizerClient } from '../../optimizer-client';
 

@@ -1,5 +1,5 @@
 import { type Dispatch, useEffect, useEffectEvent } from 'react';
-import { type KinoraError, toKinoraError } from '../../../lib/contract/errors';
+import { type KinoraError, toKinoraError } from '../../../lib/contract';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormAction } from './form-state';

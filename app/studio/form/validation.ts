@@ -1,11 +1,12 @@
-import { KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import { isRefusedPrompt } from '../../../lib/contract/prompt-refusal';
 import {
+  isRefusedPrompt,
+  KinoraError,
   lastImageSeconds,
   maxPromptLength,
   parameterRanges,
   parseParameters,
-} from '../../../lib/contract/request';
+  toKinoraError,
+} from '../../../lib/contract';
 import { budgetError } from '../../shared/device';
 import { errorSentences, t } from '../../texts';
 import '../../texts/en/form';

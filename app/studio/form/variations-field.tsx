@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { ParametersInput } from '../../../lib/contract/request';
+import type { ParametersInput } from '../../../lib/contract';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';

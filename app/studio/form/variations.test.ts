@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { maxSeed } from '../../../lib/contract/request';
+import { maxSeed } from '../../../lib/contract';
 import { gridOf, seedVariations } from './variations';
 
 const none = { num_inference_steps: '', guidance_scale: '', flow_shift: '' };

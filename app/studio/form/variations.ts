@@ -1,5 +1,4 @@
-import { maxSeed, parameterRanges, resolveSeed } from '../../../lib/contract/parameters';
-import type { ParametersInput } from '../../../lib/contract/request';
+import { maxSeed, type ParametersInput, parameterRanges, resolveSeed } from '../../../lib/contract';
 import { rangeText, toNumber } from './form-state';
 
 /** The parameters that a grid varies. */

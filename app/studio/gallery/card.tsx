@@ -1,6 +1,5 @@
 import { type MouseEvent, memo, type RefCallback, useId, useState } from 'react';
-import { formatSize } from '../../../lib/contract/format';
-import type { Prediction } from '../../../lib/contract/prediction';
+import { formatSize, type Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { ExpandIcon, StarIcon } from '../../shared/icons';
 import { blurReason } from '../../shared/safety-text';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KinoraError } from '../../../lib/contract/errors';
+import { KinoraError } from '../../../lib/contract';
 import { newPrediction } from '../../../lib/predictions/testing/prediction';
 import { countText } from './count-text';
 

@@ -1,4 +1,4 @@
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Prediction } from '../../../lib/contract';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 

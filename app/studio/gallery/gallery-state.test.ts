@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseParameters } from '../../../lib/contract/request';
+import { parseParameters } from '../../../lib/contract';
 import { newPrediction, resultOf } from '../../../lib/predictions/testing/prediction';
 import {
   advanceGallery,

@@ -1,5 +1,4 @@
-import type { Prediction } from '../../../lib/contract/prediction';
-import type { Size } from '../../../lib/contract/request';
+import type { Prediction, Size } from '../../../lib/contract';
 import { secondsOf } from '../result/video-facts';
 
 /** Which rows the gallery shows. Failed ones are folded away: only `failed` shows them. */

@@ -11,7 +11,7 @@ import {
   useRef,
   useState,
 } from 'react';
-import type { Completed, Prediction } from '../../../lib/contract/prediction';
+import type { Completed, Prediction } from '../../../lib/contract';
 import { isAtRest } from '../../../lib/predictions/prediction-state';
 import { useStable } from '../../shared/use-stable';
 import { Card } from './card';

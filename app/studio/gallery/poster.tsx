@@ -1,6 +1,6 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useEffect, useState } from 'react';
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Prediction } from '../../../lib/contract';
 import { savePoster } from '../../../lib/predictions/poster';
 import { readVideo } from '../../../lib/predictions/videos';
 import { getRunner } from '../../runner';

@@ -1,6 +1,5 @@
 import { lazy, Suspense, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
-import type { Prediction } from '../../../lib/contract/prediction';
+import { type ErrorRecord, type Prediction, toKinoraError } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
 import { Problem } from '../../shared/messages';

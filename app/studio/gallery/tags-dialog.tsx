@@ -1,6 +1,5 @@
 import { useId, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
-import type { Prediction } from '../../../lib/contract/prediction';
+import { type ErrorRecord, type Prediction, toKinoraError } from '../../../lib/contract';
 import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';
 import { CloseIcon } from '../../shared/icons';

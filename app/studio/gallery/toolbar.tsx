@@ -1,6 +1,5 @@
 import { type Dispatch, useId, useState } from 'react';
-import { type Size, sizes } from '../../../lib/contract/parameters';
-import type { Prediction } from '../../../lib/contract/prediction';
+import { type Prediction, type Size, sizes } from '../../../lib/contract';
 import { Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/gallery';

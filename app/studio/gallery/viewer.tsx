@@ -1,5 +1,5 @@
 import { useEffect, useEffectEvent, useState } from 'react';
-import type { Completed } from '../../../lib/contract/prediction';
+import type { Completed } from '../../../lib/contract';
 import { Modal } from '../../models/modal';
 import { useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { CloseIcon } from '../../shared/icons';

@@ -1,4 +1,4 @@
-import type { Completed } from '../../../lib/contract/prediction';
+import type { Completed } from '../../../lib/contract';
 import type { PredictionStore } from '../../../lib/predictions/store';
 import { readVideo } from '../../../lib/predictions/videos';
 import { videoToSave } from '../../shared/saved-video';

@@ -1,7 +1,7 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import Link from 'next/link';
 import { useEffect, useRef, useState } from 'react';
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Prediction } from '../../../lib/contract';
 import type { Queue, QueuePause } from '../../../lib/predictions/queue';
 import type { RunState } from '../../../lib/predictions/run-state';
 import { getQueue, getRunner } from '../../runner';

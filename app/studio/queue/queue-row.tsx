@@ -1,6 +1,5 @@
 import { type ComponentProps, Fragment } from 'react';
-import { formatSize } from '../../../lib/contract/format';
-import { switchesOn } from '../../../lib/contract/parameters';
+import { formatSize, switchesOn } from '../../../lib/contract';
 import type { Waiting } from '../../../lib/predictions/store';
 import { useObjectUrl } from '../../shared/browser';
 import { Picture } from '../../shared/icons';

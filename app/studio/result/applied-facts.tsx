@@ -1,7 +1,9 @@
-import type { Applied } from '../../../lib/contract/applied';
-import { cacheNames } from '../../../lib/contract/format';
-import type { GenerationResult } from '../../../lib/contract/progress';
-import type { Parameters } from '../../../lib/contract/request';
+import {
+  type Applied,
+  cacheNames,
+  type GenerationResult,
+  type Parameters,
+} from '../../../lib/contract';
 import { Licence } from '../../models/licence';
 import { Fact } from '../../shared/fact';
 import { t } from '../../texts';

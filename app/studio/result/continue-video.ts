@@ -1,6 +1,4 @@
-import { KinoraError } from '../../../lib/contract/errors';
-import { nativeSizeOf } from '../../../lib/contract/parameters';
-import type { Completed } from '../../../lib/contract/prediction';
+import { type Completed, KinoraError, nativeSizeOf } from '../../../lib/contract';
 import { type ContinuationChanges, continuationOf } from '../../../lib/predictions/continuation';
 import type { RunInput } from '../../../lib/predictions/run-input';
 import { endOf } from '../../../lib/predictions/saved-runs';

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react';
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Prediction } from '../../../lib/contract';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/result';

@@ -1,4 +1,4 @@
-import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
+import type { PromptOptimization } from '../../../lib/contract';
 import { t } from '../../texts';
 import '../../texts/en/improve';
 import { formatTime } from '../../texts/format';

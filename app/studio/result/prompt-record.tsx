@@ -1,4 +1,4 @@
-import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
+import type { PromptOptimization } from '../../../lib/contract';
 import { showOpened } from '../../shared/browser';
 import { t } from '../../texts';
 import '../../texts/en/improve';

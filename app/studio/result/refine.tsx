@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Prediction } from '../../../lib/contract';
 import { hasLatents, isRefinable } from '../../../lib/predictions/saved-runs';
 import { t } from '../../texts';
 import '../../texts/en/run';

@@ -1,8 +1,14 @@
 import { useEffect, useRef, useState } from 'react';
-import type { ErrorRecord, KinoraError } from '../../../lib/contract/errors';
-import { formatBytes, formatSize } from '../../../lib/contract/format';
-import type { Backend, KernelRecord } from '../../../lib/contract/kernel-setting';
-import type { Completed, Prediction } from '../../../lib/contract/prediction';
+import {
+  type Backend,
+  type Completed,
+  type ErrorRecord,
+  formatBytes,
+  formatSize,
+  type KernelRecord,
+  type KinoraError,
+  type Prediction,
+} from '../../../lib/contract';
 import { showOpened, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
 import { Problem } from '../../shared/messages';

@@ -1,11 +1,13 @@
 import Link from 'next/link';
 import { useEffect, useReducer, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
-import { formatBytes } from '../../../lib/contract/format';
-import { isLoopback } from '../../../lib/contract/loopback';
-import type { Prediction } from '../../../lib/contract/prediction';
-import { ApiError } from '../../../lib/contract/v3/errors';
-import { type ShareInclude, sharedRequestOf } from '../../../lib/contract/v3/share';
+import {
+  type ErrorRecord,
+  formatBytes,
+  isLoopback,
+  type Prediction,
+  toKinoraError,
+} from '../../../lib/contract';
+import { ApiError, type ShareInclude, sharedRequestOf } from '../../../lib/contract/v3';
 import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Share } from '../../../lib/contract/v3/share';
+import type { Share } from '../../../lib/contract/v3';
 import { changeShare, type ShareEvent, type ShareState } from './share-state';
 
 const link = { url: 'https://kinora.example/s/1' } as Share;

@@ -1,4 +1,4 @@
-import type { Share } from '../../../lib/contract/v3/share';
+import type { Share } from '../../../lib/contract/v3';
 
 /** The dialog "Share this video". */
 export type ShareState =

@@ -1,10 +1,5 @@
-import { base64 } from '../../../lib/contract/base64';
-import type { Prediction } from '../../../lib/contract/prediction';
-import { uncheckedSafety } from '../../../lib/contract/safety';
-import { isFlagged } from '../../../lib/contract/safety-flag';
-import { sha256 } from '../../../lib/contract/sha256';
-import { endpoints } from '../../../lib/contract/v3/endpoints';
-import type { OwnVideo, Share } from '../../../lib/contract/v3/share';
+import { base64, isFlagged, type Prediction, sha256, uncheckedSafety } from '../../../lib/contract';
+import { endpoints, type OwnVideo, type Share } from '../../../lib/contract/v3';
 import { savePoster } from '../../../lib/predictions/poster';
 import { systemClock } from '../../../lib/weights/hub/retry';
 import {

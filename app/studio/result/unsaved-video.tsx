@@ -1,4 +1,4 @@
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
 import { videoToSave } from '../../shared/saved-video';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
+import { type ErrorRecord, toKinoraError } from '../../../lib/contract';
 import { readVideo } from '../../../lib/predictions/videos';
 
 export type VideoState =

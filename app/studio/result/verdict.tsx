@@ -1,7 +1,11 @@
 import { useEffect, useRef, useState } from 'react';
-import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import type { Prediction } from '../../../lib/contract/prediction';
-import { isQuickCheck } from '../../../lib/contract/quick-checker';
+import {
+  type ErrorRecord,
+  isQuickCheck,
+  type KinoraError,
+  type Prediction,
+  toKinoraError,
+} from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { showOpened } from '../../shared/browser';
 import { CheckerDownload, useChecker } from '../../shared/checker';

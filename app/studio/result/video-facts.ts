@@ -1,5 +1,4 @@
-import type { Completed, Prediction } from '../../../lib/contract/prediction';
-import type { ParametersInput } from '../../../lib/contract/request';
+import type { Completed, ParametersInput, Prediction } from '../../../lib/contract';
 import { t } from '../../texts';
 import '../../texts/en/result';
 

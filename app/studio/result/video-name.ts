@@ -1,4 +1,4 @@
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { Prediction } from '../../../lib/contract';
 
 /** File name of a finished video where it is saved. */
 export function videoName({ id, parameters }: Pick<Prediction, 'id' | 'parameters'>): string {

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react';
-import type { ErrorCode, ErrorRecord } from '../../../lib/contract/errors';
+import type { ErrorCode, ErrorRecord } from '../../../lib/contract';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/run';

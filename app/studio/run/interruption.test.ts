@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type ErrorCode, KinoraError } from '../../../lib/contract/errors';
+import { type ErrorCode, KinoraError } from '../../../lib/contract';
 import { newPrediction } from '../../../lib/predictions/testing/prediction';
 import { errorTexts, setTexts } from '../../texts';
 import { zh } from '../../texts/zh';

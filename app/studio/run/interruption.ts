@@ -1,5 +1,4 @@
-import type { ErrorRecord } from '../../../lib/contract/errors';
-import type { Prediction } from '../../../lib/contract/prediction';
+import type { ErrorRecord, Prediction } from '../../../lib/contract';
 import { type ErrorTexts, errorTexts, t } from '../../texts';
 import '../../texts/en/run';
 import '../../texts/en/studio';

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react';
-import type { Size } from '../../../lib/contract/parameters';
+import type { Size } from '../../../lib/contract';
 import {
   initialProgress,
   type RunProgress,

@@ -1,8 +1,12 @@
 import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contract/errors';
-import type { Backend } from '../../../lib/contract/kernel-setting';
-import type { Completed } from '../../../lib/contract/prediction';
-import type { ParametersInput } from '../../../lib/contract/request';
+import {
+  type Backend,
+  type Completed,
+  type ErrorRecord,
+  KinoraError,
+  type ParametersInput,
+  toKinoraError,
+} from '../../../lib/contract';
 import type { StartedRun } from '../../../lib/predictions/current-run';
 import type { RunInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';

@@ -1,4 +1,4 @@
-import { componentTexts, phaseNames } from '../../../lib/contract/format';
+import { componentTexts, phaseNames } from '../../../lib/contract';
 import { outcomeNames } from '../../../lib/worker/serve-page';
 
 /** Names that page and command line share. */

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../../lib/contract/errors';
+import type { ErrorCode } from '../../../lib/contract';
 
 /** The errors of `lib/contract/errors.ts`: what is wrong, and what to do. */
 export const errors: Readonly<Record<ErrorCode, readonly [message: string, remedy: string]>> = {

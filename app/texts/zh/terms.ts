@@ -1,4 +1,4 @@
-import type { TermsSection } from '../../../lib/contract/terms';
+import type { TermsSection } from '../../../lib/contract';
 
 /** A translation of the terms of use, for understanding; the English text is what is accepted. */
 export const terms: readonly TermsSection[] = [

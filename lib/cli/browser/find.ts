@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright';
-import { KinoraError } from '../../contract/errors';
+import { KinoraError } from '../../contract';
 
 /** Program names under which Chrome, Chromium and Edge stand in `PATH`. */
 const programs = [

@@ -4,12 +4,14 @@ import {
   type Backend,
   type ErrorRecord,
   type GenerationResult,
+  type HeadlessApi,
+  type HeadlessEvent,
+  type HeadlessRun,
   isErrorCode,
   type KernelCheck,
   KinoraError,
   type RunCounters,
 } from '../../contract';
-import type { HeadlessApi, HeadlessEvent, HeadlessRun } from '../../contract/headless';
 import type { InputFile } from '../inputs';
 
 /** One generation, as a program asks the page for it. */

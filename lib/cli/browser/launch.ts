@@ -1,8 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type LaunchOptions } from 'playwright';
-import type { Backend } from '../../contract';
-import { KinoraError } from '../../contract/errors';
-import { isSoftware } from '../../contract/kernel-setting';
+import { type Backend, isSoftware, KinoraError } from '../../contract';
 import { ensureBrowser } from './find';
 
 /** In the place of Playwright's own list of features that are left out, since the last flag counts. */

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BrowserContext } from 'playwright';
-import { KinoraError } from '../../contract/errors';
+import { KinoraError } from '../../contract';
 import { launchProfile, type StartedProfile } from './launch';
 
 /**

@@ -15,7 +15,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { openApiText } from '../../contract/v3/openapi';
+import { openApiText } from '../../contract/v3';
 
 const goldens = 'lib/models/wan/goldens/tiny-wan22-ti2v';
 const goldenModel = `${goldens}/model`;

@@ -1,7 +1,6 @@
 /** The engine with one frame per second, and tiny networks that finish videos. */
 import './short-videos';
-import type { FinisherPart } from '../../contract';
-import { appUrl } from '../../contract/site';
+import { appUrl, type FinisherPart } from '../../contract';
 import { modelFamilies } from '../../models';
 import { httpFolder } from '../../weights';
 import { startEngine } from '../engine';

@@ -1,4 +1,4 @@
-import { matrixFeature } from '../../contract/kernel-setting';
+import { matrixFeature } from '../../contract';
 import type { LinearShape, LinearVariant, MatrixTiling, SubgroupMatrices } from './choice';
 import type { Compute, MatrixConfig } from './compute';
 import { defineKernel, type Kernel } from './kernel';

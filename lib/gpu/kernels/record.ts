@@ -1,4 +1,4 @@
-import type { DeviceReport } from '../../contract/engine';
+import type { DeviceReport } from '../../contract';
 import { hash, type KernelMode } from './kernel';
 import type { Peak } from './peak-rate';
 import type { TuningResult } from './tune';

@@ -13,8 +13,8 @@ import {
   weightsKey,
 } from '../../graph';
 import { type ImageExecutor, scheduleOf } from '../images';
-import type { Category } from '../tensor';
 import { handleMessages } from '../messages';
+import type { Category } from '../tensor';
 import { attend } from './attention';
 import { type Block, SimdHeap } from './heap';
 import { channelFilter, fill, groupSize, type ProductName, product } from './kernels';

@@ -9,7 +9,6 @@ import {
   type Value,
 } from '../../graph';
 import type { Backend, SimdMemory } from '../backend';
-import type { DeviceTensor } from '../tensor';
 import { type Match, matchPatterns, operandOf, partsOf } from '../compiler/patterns';
 import type { GraphSizes } from '../compiler/placeholders';
 import { Refusal } from '../compiler/refusal';
@@ -21,6 +20,7 @@ import {
   tokensOfChunks,
 } from '../executor';
 import { handleMessages } from '../messages';
+import type { DeviceTensor } from '../tensor';
 import { attend, type Rows as HeapRows } from './attention';
 import { type Block, SimdHeap } from './heap';
 import { fill, groupSize, type ProductName, product } from './kernels';

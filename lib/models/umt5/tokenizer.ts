@@ -1,8 +1,7 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { decodeHTML } from 'entities';
 import { z } from 'zod';
-import { KinoraError } from '../../contract';
-import type { PromptLength } from '../../contract/optimizer';
+import { KinoraError, type PromptLength } from '../../contract';
 import type { ModelFolder } from '../../weights';
 import { maxPromptTokens } from './config';
 

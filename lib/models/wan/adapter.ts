@@ -1,11 +1,11 @@
 import {
   type AdapterPart,
   adapterParts,
+  componentName,
   KinoraError,
   type ModelManifest,
   toKinoraError,
 } from '../../contract';
-import { componentName } from '../../contract/format';
 import type { CheckedPart } from '../../pipeline/installation';
 import type { AdapterScales, ModelAdapter } from '../../pipeline/model';
 import {

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { demonstrationModel, parseManifest } from '../../contract';
-import { parseParameters } from '../../contract/request';
+import { demonstrationModel, parseManifest, parseParameters } from '../../contract';
 import { elementCount } from '../../gpu';
 import { RunEstimator } from '../../pipeline/estimate/estimator';
 import { stagesOf } from '../../pipeline/estimate/stages';

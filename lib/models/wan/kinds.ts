@@ -1,4 +1,4 @@
-import type { LoraNeed } from '../../contract/v3/worker';
+import type { LoraNeed } from '../../contract/v3';
 
 /** What tells transformers apart; what a shard does not have is undefined. */
 export interface TransformerFacts {

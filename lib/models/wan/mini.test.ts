@@ -2,8 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { demonstrationModel, parseManifest } from '../../contract';
-import { samplePrompt } from '../../contract/parameters';
+import { demonstrationModel, parseManifest, samplePrompt } from '../../contract';
 import type { Backend } from '../../gpu';
 import { runParity } from '../../parity';
 import type { Frame } from '../../pipeline/latents';

@@ -4,8 +4,8 @@ import {
   decoderKinds,
   type LoraFile,
   type ModelManifest,
+  type PromptLength,
 } from '../../contract';
-import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
 import type { KeyFrame } from '../../pipeline/key-frames';
 import {

@@ -2,9 +2,7 @@
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type LoraFile, parseManifest } from '../../contract';
-import { profilesSchema } from '../../contract/profile';
-import type { RunOptions } from '../../contract/run';
+import { type LoraFile, parseManifest, profilesSchema, type RunOptions } from '../../contract';
 import { relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
 import { type Frame, latentSizeOf } from '../../pipeline/latents';

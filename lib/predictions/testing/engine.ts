@@ -1,10 +1,17 @@
-import type { Applied } from '../../contract/applied';
-import type { CheckRequest, DeviceReport, EngineApi, EngineRequest } from '../../contract/engine';
-import { KinoraError } from '../../contract/errors';
-import type { GenerationResult, ProgressEvent } from '../../contract/progress';
-import { promptOptimizationSchema } from '../../contract/prompt-optimization';
-import { sizeInPixels } from '../../contract/request';
-import { type Safety, safetySchema } from '../../contract/safety';
+import {
+  type Applied,
+  type CheckRequest,
+  type DeviceReport,
+  type EngineApi,
+  type EngineRequest,
+  type GenerationResult,
+  KinoraError,
+  type ProgressEvent,
+  promptOptimizationSchema,
+  type Safety,
+  safetySchema,
+  sizeInPixels,
+} from '../../contract';
 import { fullMemory } from '../../contract/testing/memory';
 import type { EngineClient } from '../engine-client';
 import { openRunFiles } from '../run-files';

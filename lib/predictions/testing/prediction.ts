@@ -1,6 +1,4 @@
-import type { Prediction } from '../../contract/prediction';
-import type { GenerationResult } from '../../contract/progress';
-import { parseParameters } from '../../contract/request';
+import { type GenerationResult, type Prediction, parseParameters } from '../../contract';
 import { fullMemory } from '../../contract/testing/memory';
 import type { PredictionEvent } from '../prediction-state';
 

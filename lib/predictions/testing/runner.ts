@@ -1,5 +1,5 @@
 import { afterEach, beforeEach } from 'vitest';
-import { KinoraError } from '../../contract/errors';
+import { KinoraError } from '../../contract';
 import { readImageFile } from '../../video/image';
 import { KinoraDatabase } from '../database';
 import { Runner } from '../runner';

@@ -1,5 +1,5 @@
 import { ALL_FORMATS, BlobSource, EncodedPacketSink, Input } from 'mediabunny';
-import { sha256 } from '../../contract/sha256';
+import { sha256 } from '../../contract';
 
 /** The SHA-256 of each packet of a file's first video or audio track. */
 export async function packetsOf(file: Blob, kind: 'video' | 'audio' = 'video') {

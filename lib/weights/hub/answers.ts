@@ -1,5 +1,4 @@
-import { KinoraError } from '../../contract';
-import { retryAfterMs } from '../../contract/retry-after';
+import { KinoraError, retryAfterMs } from '../../contract';
 import { type Clock, Transient } from './retry';
 
 /**

@@ -1,8 +1,14 @@
 import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
-import { bareAddress, groupPairs, KinoraError, type SourceFile, servedName } from '../../contract';
-import { untilAborted } from '../../contract/until-aborted';
-import { untilStalled } from '../../contract/until-stalled';
+import {
+  bareAddress,
+  groupPairs,
+  KinoraError,
+  type SourceFile,
+  servedName,
+  untilAborted,
+  untilStalled,
+} from '../../contract';
 import { isHidden, SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
 import {

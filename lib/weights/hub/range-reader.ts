@@ -1,5 +1,4 @@
-import { KinoraError } from '../../contract';
-import { untilStalled } from '../../contract/until-stalled';
+import { KinoraError, untilStalled } from '../../contract';
 import { SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request, sizeOfRefusedRange } from './answers';
 import type { HubClient, RemoteFile } from './client';

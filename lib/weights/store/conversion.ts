@@ -1,4 +1,4 @@
-import { at } from '../../contract/at';
+import { at } from '../../contract';
 import { type ByteSource, truncated } from '../formats/source';
 import { BlockBuffer, convertRows } from './convert';
 import { readFactors } from './factors';

@@ -1,4 +1,4 @@
-import { at } from '../../contract/at';
+import { at } from '../../contract';
 import { scaleFactors } from '../convert/elements';
 import type { TensorLocation } from '../formats/located';
 import type { WeightFile } from '../formats/source';

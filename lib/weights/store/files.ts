@@ -1,5 +1,4 @@
-import { type ComponentId, KinoraError, type StoredComponent } from '../../contract';
-import { at } from '../../contract/at';
+import { at, type ComponentId, KinoraError, type StoredComponent } from '../../contract';
 import type { ByteSource } from '../formats/source';
 import { checkPath } from '../formats/source';
 import { fetchFile, forgetFetched, recordEnding } from './fetched-file';

@@ -1,5 +1,4 @@
-import { KinoraError } from '../../contract';
-import { openSyncAccess, renameFile, siteStorage } from '../../contract/site-storage';
+import { KinoraError, openSyncAccess, renameFile, siteStorage } from '../../contract';
 import { blobFile, readError } from '../formats/source';
 import { type StoreFolder, type StoreWriter, storageFull, writeError, writeWhole } from './folder';
 

@@ -1,5 +1,4 @@
-import type { StoredComponent } from '../../contract';
-import { at } from '../../contract/at';
+import { at, type StoredComponent } from '../../contract';
 import type { ByteSource, WeightFile } from '../formats/source';
 import type { KeptFile } from './folder';
 import type { Checksum } from './hashes';

@@ -1,6 +1,5 @@
-import { parseParameters } from '../../contract/request';
-import { ApiError, type ApiErrorCode } from '../../contract/v3/errors';
-import type { WorkerJob } from '../../contract/v3/worker';
+import { parseParameters } from '../../contract';
+import { ApiError, type ApiErrorCode, type WorkerJob } from '../../contract/v3';
 import type { ServeOptions } from '../api';
 
 /** What a worker of the tests serves with. */

@@ -1,5 +1,5 @@
 import { buffer } from 'node:stream/consumers';
-import { maxImageBytes, type Size } from '../../../lib/contract/request';
+import { maxImageBytes, type Size } from '../../../lib/contract';
 import {
   type ApiError,
   type ImageField,

@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
-import { isFlagged, isRefusedPrompt, KinoraError, namesChild } from '../../../lib/contract';
-import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
+import {
+  formatOfFile,
+  isFlagged,
+  isRefusedPrompt,
+  KinoraError,
+  mostFramesPerSecond,
+  namesChild,
+} from '../../../lib/contract';
 import {
   ApiError,
   type OwnVideo,

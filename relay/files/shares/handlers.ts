@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
-import { formatOfFile, mostFramesPerSecond } from '../../../lib/contract/request';
-import { isFlagged } from '../../../lib/contract/safety-flag';
+import { formatOfFile, isFlagged, mostFramesPerSecond } from '../../../lib/contract';
 import {
   ApiError,
   profileOfModel,

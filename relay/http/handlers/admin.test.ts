@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { termsVersion } from '../../../lib/contract/terms';
+import { termsVersion } from '../../../lib/contract';
 import { endpoints, scopes } from '../../../lib/contract/v3';
 import { startTestRelay, type TestRelay } from '../../testing/server';
 

@@ -1,4 +1,4 @@
-import { termsVersion } from '../../../lib/contract/terms';
+import { termsVersion } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
 import { type Caller, firstOwner } from '../../access/caller';
 import { requireOwnOrigin } from '../../access/keys';

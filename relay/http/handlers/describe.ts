@@ -1,5 +1,5 @@
 import { ReadableStream } from 'node:stream/web';
-import { formatBytes } from '../../../lib/contract/format';
+import { formatBytes } from '../../../lib/contract';
 import { type ApiPrediction, describeProgress } from '../../../lib/contract/v3';
 import { describeInput, describeRecord } from '../../files/links';
 import { canTake } from '../../jobs';

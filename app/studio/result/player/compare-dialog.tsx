@@ -1,6 +1,6 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useState } from 'react';
-import type { Completed, Prediction } from '../../../../lib/contract/prediction';
+import type { Completed, Prediction } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { t } from '../../../texts';

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import type { Completed } from '../../../../lib/contract/prediction';
+import type { Completed } from '../../../../lib/contract';
 import { useObjectUrl } from '../../../shared/browser';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';

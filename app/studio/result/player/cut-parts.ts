@@ -1,4 +1,4 @@
-import type { Completed } from '../../../../lib/contract/prediction';
+import type { Completed } from '../../../../lib/contract';
 import { readVideo } from '../../../../lib/predictions/videos';
 import type { CutVideo } from '../../../../lib/video/cut';
 

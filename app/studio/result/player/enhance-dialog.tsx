@@ -1,13 +1,13 @@
 import { useState } from 'react';
 import {
+  type Completed,
   chosenSwitches,
   type Finishing,
   finishersOf,
   switches,
   switchesOn,
   upscalers,
-} from '../../../../lib/contract/parameters';
-import type { Completed } from '../../../../lib/contract/prediction';
+} from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { Switch } from '../../../shared/fields';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { Completed } from '../../../../lib/contract/prediction';
+import type { Completed } from '../../../../lib/contract';
 import type { ExportFormat } from '../../../../lib/video/export-video';
 import { Modal } from '../../../models/modal';
 import { downloadFile } from '../../../shared/browser';

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../../lib/contract/errors';
+import { type ErrorRecord, toKinoraError } from '../../../../lib/contract';
 import { Problem } from '../../../shared/messages';
 
 /** What a dialog does with a file, one thing at a time. */

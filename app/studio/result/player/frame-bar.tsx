@@ -1,6 +1,5 @@
 import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
-import type { KinoraError } from '../../../../lib/contract/errors';
-import { toKinoraError } from '../../../../lib/contract/errors';
+import { type KinoraError, toKinoraError } from '../../../../lib/contract';
 import { downloadFile } from '../../../shared/browser';
 import { t } from '../../../texts';
 import '../../../texts/en/result';

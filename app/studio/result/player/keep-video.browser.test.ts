@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Completed } from '../../../../lib/contract/prediction';
-import { safetySchema } from '../../../../lib/contract/safety';
+import { type Completed, safetySchema } from '../../../../lib/contract';
 import { KinoraDatabase } from '../../../../lib/predictions/database';
 import { PredictionStore } from '../../../../lib/predictions/store';
 import { sweep } from '../../../../lib/predictions/sweep';

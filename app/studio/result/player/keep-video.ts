@@ -1,5 +1,4 @@
-import type { Finishing } from '../../../../lib/contract/parameters';
-import type { Completed } from '../../../../lib/contract/prediction';
+import type { Completed, Finishing } from '../../../../lib/contract';
 import { predictionLock } from '../../../../lib/predictions/locks';
 import { newPredictionId } from '../../../../lib/predictions/run-input';
 import type { PredictionStore } from '../../../../lib/predictions/store';

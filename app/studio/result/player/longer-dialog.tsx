@@ -1,7 +1,10 @@
 import { useEffect, useState } from 'react';
-import { maxPromptLength, parameterRanges } from '../../../../lib/contract/parameters';
-import type { Completed } from '../../../../lib/contract/prediction';
-import type { RunOptions } from '../../../../lib/contract/run';
+import {
+  type Completed,
+  maxPromptLength,
+  parameterRanges,
+  type RunOptions,
+} from '../../../../lib/contract';
 import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
 import { Switch } from '../../../shared/fields';

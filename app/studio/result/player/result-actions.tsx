@@ -1,8 +1,7 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { type ComponentType, type RefObject, useState } from 'react';
 import { flushSync } from 'react-dom';
-import { type ErrorRecord, toKinoraError } from '../../../../lib/contract/errors';
-import type { Completed } from '../../../../lib/contract/prediction';
+import { type Completed, type ErrorRecord, toKinoraError } from '../../../../lib/contract';
 import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Applied } from '../../../../lib/contract/applied';
-import type { Completed } from '../../../../lib/contract/prediction';
-import { parseParameters } from '../../../../lib/contract/request';
+import { type Applied, type Completed, parseParameters } from '../../../../lib/contract';
 import { newPrediction, resultOf } from '../../../../lib/predictions/testing/prediction';
 import { settingDifferences } from './setting-differences';
 

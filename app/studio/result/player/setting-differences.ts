@@ -1,5 +1,4 @@
-import { formatSize } from '../../../../lib/contract/format';
-import type { Completed } from '../../../../lib/contract/prediction';
+import { type Completed, formatSize } from '../../../../lib/contract';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { adapterText } from '../../form/profile-text';

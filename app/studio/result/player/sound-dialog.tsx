@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { Completed } from '../../../../lib/contract/prediction';
+import type { Completed } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { downloadFile, useObjectUrl } from '../../../shared/browser';

@@ -1,5 +1,5 @@
 import { useEffect, useId, useRef, useState } from 'react';
-import type { Completed } from '../../../../lib/contract/prediction';
+import type { Completed } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { useObjectUrl } from '../../../shared/browser';

@@ -1,5 +1,5 @@
 import { proxy } from 'comlink';
-import { appUrl } from '../../../contract/site';
+import { appUrl } from '../../../contract';
 import type { GpuReportApi, GpuReportRequest } from '../../../engine/gpu-report';
 import type { SpeedReport } from '../../../models/wan/speed';
 import { inWorker, tellReady } from './in-worker';

@@ -1,6 +1,5 @@
 import { type Remote, wrap } from 'comlink';
-import { toKinoraError } from '../../../contract/errors';
-import { installTransferHandlers } from '../../../contract/transfer-handlers';
+import { installTransferHandlers, toKinoraError } from '../../../contract';
 
 /** Runs one call in a worker, which ends with it; what fails comes as its sentence. */
 export async function inWorker<Api, T>(

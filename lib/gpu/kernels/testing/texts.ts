@@ -1,4 +1,4 @@
-import { matrixFeature } from '../../../contract/kernel-setting';
+import { matrixFeature } from '../../../contract';
 import { attentionKernel } from '../attention';
 import { fastAttentionKernel } from '../attention-dp4a';
 import { matrixAttentionKernel } from '../attention-matrix';

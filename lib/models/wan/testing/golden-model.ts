@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ModelManifest } from '../../../contract/manifest';
+import type { ModelManifest } from '../../../contract';
 import type { LocalHub } from '../../../weights/testing/hub/server';
 import { publishTwins } from '../../../weights/testing/hub/twins';
 import { modelFamilies } from '../..';
