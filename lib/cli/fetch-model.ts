@@ -14,7 +14,7 @@ import {
   type Precision,
   toKinoraError,
 } from '../contract';
-import { requireRoom } from '../library/plan';
+import { requireRoom } from '../library/download-plan';
 import type { Command } from './command';
 import { askToDownload, freeBytes, offerText, withDiskSpace } from './consent';
 import { DownloadReport } from './download-report';

@@ -20,7 +20,7 @@ import {
   type MemoryPlanner,
   memoryReport,
   planRequestOf,
-} from '../pipeline/memory/plan';
+} from '../pipeline/memory/memory-plan';
 import { familyOf } from '../pipeline/open';
 import { resolveSampling } from '../pipeline/profiles';
 import { oneOf, readGibibytes, readPrecision, runCommand } from './arguments';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { at } from '../contract';
 import { modelFamilies } from '../models';
 import { realFolder } from '../models/wan/testing/model';
-import { longestClip } from '../pipeline/memory/plan';
+import { longestClip } from '../pipeline/memory/memory-plan';
 import { readManifest } from './inputs';
 import { countProfiles, type ProfileWork, workTable } from './profile-work';
 

@@ -1,9 +1,9 @@
 /** @module-tag full */
 import { afterAll, expect, test } from 'vitest';
 import { WanModel } from '../models/wan/model';
-import { openComponent } from '../models/wan/naming';
 import { nodeBackend, openTiny } from '../models/wan/testing/model';
 import { smoothImage } from '../models/wan/testing/video';
+import { openComponent } from '../models/wan/wan-naming';
 import { openTensorFile } from '../weights';
 import { diskFile, goldens, openGolden } from '../weights/testing/files';
 import { compareDecoders } from './compare-decoders';

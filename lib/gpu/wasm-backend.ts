@@ -63,7 +63,7 @@ function allocate(dtype: ElementType, count: number): ElementArrays[ElementType]
 /** Messages of the runtime when a size, or the memory for it, exceeds WebAssembly's 4 GiB. */
 const tooLarge = /integer overflow|bad_alloc|shape is too large|out of memory|aborted\(oom\)/i;
 
-/** The CPU: the same graphs through ONNX Runtime's WebAssembly provider. */
+/** The CPU: vectors of WebAssembly compute graphs, or ONNX Runtime what they do not. */
 export class WasmBackend extends Counted implements Backend {
   readonly kind = 'wasm';
   readonly compute = null;

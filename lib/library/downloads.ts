@@ -8,12 +8,12 @@ import {
 } from '../contract';
 import { installProgress } from '../weights/store';
 import { Download } from './download';
+import { planDownload, requireRoom } from './download-plan';
 import type { LibraryEnvironment } from './environment';
 import type { HubAccess } from './hub-access';
 import type { LocalFiles } from './local-files';
 import { chooseAgain, isLocal } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { planDownload, requireRoom } from './plan';
 import type { ModelRegistry } from './registry';
 import type { Tabs } from './tabs';
 import { requireTerms } from './terms';

@@ -26,9 +26,9 @@ import {
   startingOver,
 } from '../weights/store';
 import { isTransient } from './download';
+import { gibibytes } from './download-plan';
 import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
-import { gibibytes } from './plan';
 import { licenceOf, unknownLicence } from './sources';
 
 /** A LoRA to be added. */

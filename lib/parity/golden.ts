@@ -2,7 +2,7 @@ import { decode } from 'fast-png';
 import type { z } from 'zod';
 import type { Backend } from '../gpu';
 import type { KernelMode } from '../gpu/kernels';
-import { readConfig } from '../models/layers/config';
+import { readConfig } from '../models/layers/config-file';
 import type { Frame } from '../pipeline/latents';
 import type { RgbaImage } from '../pipeline/vision/squares';
 import { blobFile, type Checkpoint, type ModelFolder, openSafetensors } from '../weights';

@@ -9,18 +9,18 @@ import {
   type LoraBranches,
   parseLora,
 } from '../models/layers/lora';
-import { readTextEncoderConfig, type TextEncoderConfig } from '../models/umt5/config';
 import { encodePrompts } from '../models/umt5/text-encoder';
+import { readTextEncoderConfig, type TextEncoderConfig } from '../models/umt5/text-encoder-config';
 import { loadTokenizer } from '../models/umt5/tokenizer';
 import { conditionName, encodePictures, featuresName, givenName } from '../models/wan/condition';
 import { WanDenoiser } from '../models/wan/denoiser';
 import type { Expert } from '../models/wan/experts';
 import { loraArchitectureOf } from '../models/wan/lora';
 import { readVideoConfig, type VideoConfig } from '../models/wan/model-config';
-import { openComponent, type WeightComponent } from '../models/wan/naming';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../models/wan/tokens';
 import { Transformer, tokenWidth } from '../models/wan/transformer';
 import { type ClipDecoder, createVaeDecoder, encodeFirstFrame } from '../models/wan/vae';
+import { openComponent, type WeightComponent } from '../models/wan/wan-naming';
 import { denoise } from '../pipeline/denoise';
 import { type Frame, joinLatents, type LatentSize, splitLatents } from '../pipeline/latents';
 import type { NamedTensors } from '../pipeline/model';

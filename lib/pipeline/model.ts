@@ -15,7 +15,7 @@ import type { StoreFolder } from '../weights/store';
 import type { ModelInstallation } from './installation';
 import type { KeyFrame } from './key-frames';
 import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
-import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
+import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/memory-plan';
 
 /** What a part of a run computes. */
 export interface Computation {

@@ -14,7 +14,7 @@ import {
   splitLatents,
 } from './latents';
 import { MemoryFit } from './memory/fit';
-import { type MemoryPlan, planRequestOf } from './memory/plan';
+import { type MemoryPlan, planRequestOf } from './memory/memory-plan';
 import type { ClipConditions, Loading, NamedTensors, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { VideoOutput } from './output';

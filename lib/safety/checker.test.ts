@@ -12,7 +12,7 @@ import {
 import { blobFile, openTensorFile } from '../weights';
 import { patchedFolder, safetensorsFrom } from '../weights/testing/files';
 import { checkCheckerFiles } from './checker';
-import { parseCheckerConfig } from './config';
+import { parseCheckerConfig } from './checker-config';
 import {
   golden,
   goldenCheckerFolder,

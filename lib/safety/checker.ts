@@ -8,10 +8,10 @@ import {
   openTensorFile,
   type TensorFile,
 } from '../weights';
+import { parseCheckerConfig } from './checker-config';
+import { readArchitecture } from './checker-weights';
 import { type Classifier, scoreImages } from './classifier';
-import { parseCheckerConfig } from './config';
 import { type VitNetwork, vitClassifier } from './vit';
-import { readArchitecture } from './weights';
 
 /** Files of a checker in its folder; the processor's is of the transformers layout, and optional. */
 export const checkerFiles = {

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { modelFamilies } from '../models';
 import { latentSizeOf } from '../pipeline/latents';
 import { diskFolder, publicModels } from '../weights/testing/files';
+import { storedShapes } from './checker-weights';
 import { checkCost, defaultArchitecture, squareFlops } from './testing/synthetic';
-import { storedShapes } from './weights';
 
 const native = { width: 1280, height: 704, frames: 121 };
 

@@ -10,9 +10,9 @@ import {
 import { cutSquares, normalise } from '../pipeline/vision/squares';
 import { VisionTower } from '../pipeline/vision/tower';
 import type { Checkpoint } from '../weights';
+import type { CheckerConfig } from './checker-config';
+import { headTensors, labelCount, readTensor } from './checker-weights';
 import type { Classifier } from './classifier';
-import type { CheckerConfig } from './config';
-import { headTensors, labelCount, readTensor } from './weights';
 
 /** A vision transformer whose files were read. */
 export interface VitNetwork {

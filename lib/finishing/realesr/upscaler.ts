@@ -1,8 +1,8 @@
 import { KinoraError, type PixelSize } from '../../contract';
 import type { Backend, ImageExecutor } from '../../gpu';
 import type { Graph } from '../../graph';
-import { openImages } from '../../models/wan/vae/images';
-import { measureGraphs } from '../../models/wan/vae/plan';
+import { openImages } from '../../models/wan/vae/vae-executor';
+import { measureGraphs } from '../../models/wan/vae/vae-memory';
 import type { Frame } from '../../pipeline/latents';
 import {
   type Checkpoint,
@@ -11,8 +11,8 @@ import {
   openTensorFile,
   type WeightFile,
 } from '../../weights';
-import { type CompactConfig, compactGraph, type Factor } from './network';
-import { compactConfig, compactWeights, plainNames } from './weights';
+import { type CompactConfig, compactGraph, type Factor } from './upscaler-network';
+import { compactConfig, compactWeights, plainNames } from './upscaler-weights';
 
 /** Makes frames larger, one after another. */
 export interface Upscaler {

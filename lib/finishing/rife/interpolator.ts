@@ -10,8 +10,8 @@ import {
   keptChannels,
   type RifeConfig,
   sizeStep,
-} from './network';
-import { canonicalNames, loadRife, type RifeWeights, rifeConfig } from './weights';
+} from './interpolator-network';
+import { canonicalNames, loadRife, type RifeWeights, rifeConfig } from './interpolator-weights';
 
 /** Makes frames between frames. */
 export interface Interpolator {

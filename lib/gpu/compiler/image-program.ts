@@ -1,6 +1,6 @@
 import { type Graph, type ImageMatch, matchImages, weightsKey } from '../../graph';
 import { type Backend, type Bindings, Scope } from '../backend';
-import { type ImageExecutor, type ImageWeights, readsTogether } from '../images';
+import { type ImageExecutor, type ImageWeights, readsTogether } from '../image-executor';
 import type { Compute, Dispatch, Kernel } from '../kernels';
 import type { DeviceTensor } from '../tensor';
 import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';

@@ -3,7 +3,7 @@ import type { Backend } from '../backend';
 import type { Executor } from '../executor';
 import type { Compute, KernelChoice, Storage } from '../kernels';
 import { RuntimeExecutor } from '../runtime/executor';
-import { openTokens } from '../simd/tokens';
+import { openTokens } from '../simd/simd-tokens';
 import type { GraphSizes } from './placeholders';
 import { Program } from './program';
 import type { KernelSet } from './scope';

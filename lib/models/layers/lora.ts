@@ -3,7 +3,7 @@ import { toBF16 } from '../../gpu';
 import { blobFile, type Checkpoint, type SafetensorsCheckpoint } from '../../weights';
 import { loraStrength, ofLora, openLoraFile } from '../../weights/lora-metadata';
 import { type LoraKey, type LoraRole, loraKeyReader } from './lora-keys';
-import { shapeOfTensor, type TensorShapes } from './tensors';
+import { shapeOfTensor, type TensorShapes } from './tensor-shapes';
 
 /** A low-rank change of one linear weight: ΔW = factor · up · down. */
 export interface LoraFactors {

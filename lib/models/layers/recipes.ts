@@ -2,7 +2,7 @@ import type { Precision } from '../../contract';
 import { elementCount } from '../../gpu';
 import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
 import { precisionFor } from './layer-data';
-import { shapeOfTensor, type TensorShapes } from './tensors';
+import { shapeOfTensor, type TensorShapes } from './tensor-shapes';
 
 /** Gives the recipe of a tensor by its name, and knows its shape. */
 export function tensorRecipes(shapes: TensorShapes) {

@@ -3,7 +3,7 @@ import { elementCount } from '../../gpu';
 import { type Checkpoint, readEach, type TensorData } from '../../weights';
 import { bitsOf } from './blocks';
 import { precisionFor } from './layer-data';
-import { shapeOfTensor, type TensorShapes } from './tensors';
+import { shapeOfTensor, type TensorShapes } from './tensor-shapes';
 
 /** What fills the tensors of a {@link checkpointOfShapes}. */
 export interface Content {

@@ -1,4 +1,4 @@
-import type { TensorShapes } from '../layers/tensors';
+import type { TensorShapes } from '../layers/tensor-shapes';
 
 /** Gives the shape of a tensor by the model's own name; undefined for one that is not there. */
 export type ShapeOf = (name: string) => readonly number[] | undefined;

@@ -3,9 +3,9 @@ import { CountingBackend, type DeviceBytes } from '../../gpu';
 import type { Compute, KernelChoice } from '../../gpu/kernels';
 import { withAliases } from '../../weights';
 import { zeroCheckpoint } from '../layers/shape-checkpoint';
-import type { TextEncoderConfig } from './config';
-import { textEncoderAliases, textEncoderTensors } from './tensors';
 import { encodePrompts } from './text-encoder';
+import type { TextEncoderConfig } from './text-encoder-config';
+import { textEncoderAliases, textEncoderTensors } from './text-encoder-tensors';
 
 /**
  * Counts what encoding prompts takes on a device. All layers are written into the buffers of the first, so that one of

@@ -4,11 +4,11 @@ import { withAliases } from '../../weights';
 import { openCheckpoint } from '../../weights/testing/checkpoint';
 import { openGolden } from '../../weights/testing/files';
 import { readModelConfig } from '../wan/model-config';
-import { planWan, usualChoice } from '../wan/plan';
+import { planWan, usualChoice } from '../wan/model-memory';
 import { nodeBackend, realFolder, tinyFolder } from '../wan/testing/model';
 import { countTextEncoder } from './memory';
-import { textEncoderAliases } from './tensors';
 import { encodePrompts, relativeBuckets } from './text-encoder';
+import { textEncoderAliases } from './text-encoder-tensors';
 import { loadTokenizer } from './tokenizer';
 
 describe('relative buckets of UMT5-XXL', async () => {

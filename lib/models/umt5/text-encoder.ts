@@ -29,8 +29,8 @@ import {
   layerOf,
   specOf,
 } from '../layers/linear';
-import type { TextEncoderConfig } from './config';
-import { textEncoderTensors } from './tensors';
+import type { TextEncoderConfig } from './text-encoder-config';
+import { textEncoderTensors } from './text-encoder-tensors';
 
 /*
  * The encoder of UMT5-XXL (arXiv:2304.09151): `models/umt5/modeling_umt5.py` of huggingface/transformers,

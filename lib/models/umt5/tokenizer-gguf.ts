@@ -1,6 +1,6 @@
 import { KinoraError } from '../../contract';
 import type { GgufHeader, GgufNumbers, GgufValue } from '../../weights';
-import { maxPromptTokens } from './config';
+import { maxPromptTokens } from './text-encoder-config';
 import type { TokenizerFiles } from './tokenizer';
 
 /** Kinds of a piece, as SentencePiece and GGUF number them. */

@@ -3,7 +3,7 @@ import { decodeHTML } from 'entities';
 import { z } from 'zod';
 import { KinoraError, type PromptLength } from '../../contract';
 import type { ModelFolder } from '../../weights';
-import { maxPromptTokens } from './config';
+import { maxPromptTokens } from './text-encoder-config';
 
 /** What Python's `str` calls white space; JavaScript's `\s` differs by a few characters. */
 const whitespace =

@@ -1,6 +1,6 @@
 import { type Backend, kernelSet, Scope } from '../../gpu';
 import { GraphBuilder, multiHeadAttention } from '../../onnx';
-import { type TransformerConfig, transformerDim } from './config';
+import { type TransformerConfig, transformerDim } from './config-schemas';
 
 /** About the longest time that one dispatch may take: longer ones lose the device on some systems. */
 const dispatchSeconds = 0.3;

@@ -8,11 +8,11 @@ import { latentSizeOf } from '../../pipeline/latents';
 import { resolveSampling } from '../../pipeline/profiles';
 import { diskFolder, publicModels } from '../../weights/testing/files';
 import { modelFamilies } from '..';
-import { withDecoder } from './config';
+import { withDecoder } from './config-schemas';
 import { readModelConfig } from './model-config';
-import { lightDecoderTensors } from './tensors';
 import { realFolder, tinyFolder, tinyManifest } from './testing/model';
 import { decodeCost, decoderGraphs } from './vae';
+import { lightDecoderTensors } from './wan-tensors';
 
 test('a model that is counted by its configuration is the one that would be opened', async () => {
   const manifest = tinyManifest();

@@ -4,16 +4,16 @@ import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
 import type { ComponentRecipe } from '../../weights/store/recipe';
 import { branchRank } from '../layers/lora';
-import type { TensorShapes } from '../layers/tensors';
-import { maxPromptTokens } from '../umt5/config';
+import type { TensorShapes } from '../layers/tensor-shapes';
+import { maxPromptTokens } from '../umt5/text-encoder-config';
 import { passFlops } from './flops';
 import type { ModelConfig } from './model-config';
-import { planWan, usualChoice } from './plan';
+import { planWan, usualChoice } from './model-memory';
 import { componentRecipe } from './recipes';
 import { publishedTinyDecoder } from './tiny-decoder/published';
-import { tinyGraphs } from './tiny-decoder/weights';
+import { tinyGraphs } from './tiny-decoder/tiny-decoder-weights';
 import { tokensPerFrame } from './tokens';
-import { blockLinears } from './transformer/network';
+import { blockLinears } from './transformer/transformer-network';
 import { decodeCost, decoderGraphs } from './vae';
 
 /**

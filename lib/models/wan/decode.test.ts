@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { relativeRms } from '../../gpu';
-import { longestClip } from '../../pipeline/memory/plan';
+import { longestClip } from '../../pipeline/memory/memory-plan';
 import { openTensorFile } from '../../weights';
 import {
   diskFile,
@@ -11,10 +11,10 @@ import {
   patchedFolder,
 } from '../../weights/testing/files';
 import { WanModel } from './model';
-import { openComponent } from './naming';
 import { nodeBackend, openTiny, tinyFolder } from './testing/model';
 import { makeVideo, smoothImage } from './testing/video';
 import { clipOf, collect, openGoldens } from './vae/testing/goldens';
+import { openComponent } from './wan-naming';
 
 const backend = nodeBackend();
 // The plans count the runtime's tensors.

@@ -6,7 +6,7 @@ import { exhaustMemory } from '../../gpu/testing';
 import { DenoiseInterrupted } from '../../pipeline/denoise';
 import { type Checkpoint, httpFolder } from '../../weights';
 import { openCheckpoint } from '../../weights/testing/checkpoint';
-import type { TransformerConfig } from './config';
+import type { TransformerConfig } from './config-schemas';
 import { readModelConfig } from './model-config';
 import {
   denoiseTokens,

@@ -4,14 +4,14 @@ import { type Backend, type Category, type Compute, CountingBackend, toBF16 } fr
 import type { ElementType } from '../../onnx';
 import type { StepCache } from '../../pipeline/caches';
 import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
-import { allResident } from '../../pipeline/memory/plan';
+import { allResident } from '../../pipeline/memory/memory-plan';
 import { createScheduler } from '../../pipeline/schedulers';
 import { heun } from '../../pipeline/schedulers/testing/heun';
 import { openCheckpoint } from '../../weights/testing/checkpoint';
 import type { LoraBranch, LoraBranches } from '../layers/lora';
-import { type TransformerConfig, transformerDim } from './config';
+import { type TransformerConfig, transformerDim } from './config-schemas';
 import { readModelConfig } from './model-config';
-import { usualChoice } from './plan';
+import { usualChoice } from './model-memory';
 import { deepened } from './testing/deep';
 import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { tinyFolder } from './testing/model';

@@ -6,8 +6,8 @@ import { modelFamilies } from '..';
 import { imageEncoderTensors } from './image-encoder/image-encoder';
 import { readVideoConfig } from './model-config';
 import { originalTransformerName, originalVaeName } from './original-names';
-import { transformerTensors, vaeTensors } from './tensors';
 import { ggufOf, renamed, safetensorsOf } from './testing/checkpoints';
+import { transformerTensors, vaeTensors } from './wan-tensors';
 
 const { recognise } = modelFamilies.wan14b.installation;
 const { recognise: recogniseWan22 } = modelFamilies.wan22.installation;

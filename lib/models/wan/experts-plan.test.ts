@@ -4,7 +4,7 @@ import { CountingBackend } from '../../gpu';
 import { diskFolder } from '../../weights/testing/files';
 import { countImageEncoder } from './image-encoder/image-encoder';
 import { readModelConfig } from './model-config';
-import { planWan, usualChoice } from './plan';
+import { planWan, usualChoice } from './model-memory';
 
 const folderOf = (id: string) =>
   diskFolder(fileURLToPath(new URL(`../../../public/models/${id}/`, import.meta.url)));

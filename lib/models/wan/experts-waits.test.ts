@@ -10,7 +10,7 @@ import { conditionName } from './condition';
 import { WanDenoiser } from './denoiser';
 import type { Expert } from './experts';
 import { readVideoConfig } from './model-config';
-import { usualChoice } from './plan';
+import { usualChoice } from './model-memory';
 import { Transformer } from './transformer';
 
 const goldens = fileURLToPath(new URL('./goldens/tiny-wan22-a14b/', import.meta.url));

@@ -1,7 +1,7 @@
 /*
  * Floating-point operations of what works on rows, two for a multiplication with its addition. Norms, activations and softmax are not counted.
  */
-import { type TransformerConfig, transformerDim } from './config';
+import { type TransformerConfig, transformerDim } from './config-schemas';
 
 /** One pass of the transformer's blocks over a clip of S tokens, with a text of T rows. */
 export function passFlops(config: TransformerConfig, tokens: number, text: number): number {

@@ -5,16 +5,16 @@ import type { Precision } from '../../contract';
 import { type Backend, createBackend, relativeRms, toBF16 } from '../../gpu';
 import { familyOf, type KernelChoice, type Storage } from '../../gpu/kernels';
 import { runParity } from '../../parity';
-import type { Residency } from '../../pipeline/memory/plan';
+import type { Residency } from '../../pipeline/memory/memory-plan';
 import { type Checkpoint, httpFolder, subfolder } from '../../weights';
 import { openCheckpoint } from '../../weights/testing/checkpoint';
 import type { LoraBranches } from '../layers/lora';
-import type { TransformerConfig } from './config';
+import type { TransformerConfig } from './config-schemas';
 import { readModelConfig } from './model-config';
-import { transformerTensors } from './tensors';
 import { denoiseTokens, tokenRequest, tokens, values } from './testing/denoise';
 import { checkReuse } from './testing/reuse';
 import { planDenoising, Transformer } from './transformer';
+import { transformerTensors } from './wan-tensors';
 
 /** Small tiles: a large one takes seconds to compile on a CPU. */
 const choice = {

@@ -19,7 +19,7 @@ import { scaledAdapters, type WanAdapters } from './adapter';
 import { type Expert, expertOfLora, expertsOf, noiseOfLora } from './experts';
 import type { VideoConfig } from './model-config';
 import { originalTransformerName } from './original-names';
-import { transformerTensors } from './tensors';
+import { transformerTensors } from './wan-tensors';
 
 /** Parts that only blocks that attend to an image have. */
 const imageAttention =

@@ -3,12 +3,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ProgressEvent, parseManifest } from '../../contract';
 import { type Backend, createBackend } from '../../gpu';
-import type { MemoryPlanner } from '../../pipeline/memory/plan';
+import type { MemoryPlanner } from '../../pipeline/memory/memory-plan';
 import { httpFolder } from '../../weights';
 import { loadTokenizer } from '../umt5/tokenizer';
 import { measureChunkTokens } from './chunk-size';
+import { planWan } from './model-memory';
 import { openParts, type WanParts } from './parts';
-import { planWan } from './plan';
 import { deepened } from './testing/deep';
 import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
 import { tokensPerFrame } from './tokens';

@@ -2,11 +2,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KinoraError, type ProgressEvent } from '../../contract';
 import type { Frame } from '../../pipeline/latents';
-import type { MemoryPlanner } from '../../pipeline/memory/plan';
+import type { MemoryPlanner } from '../../pipeline/memory/memory-plan';
 import type { ImageToVideoRequest } from '../../pipeline/run';
 import { loadTokenizer } from '../umt5/tokenizer';
+import { planWan } from './model-memory';
 import type { WanParts } from './parts';
-import { planWan } from './plan';
 import { deepened } from './testing/deep';
 import { nodeBackend, openTiny, transformerOf } from './testing/model';
 import {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ModelFolder } from '../../weights';
-import { invalidConfig, readConfig } from '../layers/config';
-import { readTextEncoderConfig, type TextEncoderConfig } from '../umt5/config';
+import { invalidConfig, readConfig } from '../layers/config-file';
+import { readTextEncoderConfig, type TextEncoderConfig } from '../umt5/text-encoder-config';
 import {
   completeVae,
   type SchedulerConfig,
@@ -11,8 +11,11 @@ import {
   transformerSchema,
   type VaeConfig,
   vaeSchema,
-} from './config';
-import { type ImageEncoderConfig, readImageEncoderConfig } from './image-encoder/config';
+} from './config-schemas';
+import {
+  type ImageEncoderConfig,
+  readImageEncoderConfig,
+} from './image-encoder/image-encoder-config';
 import { type WanKind, wanKinds } from './kinds';
 
 const none = z.union([z.null(), z.tuple([z.null(), z.null()])]).optional();

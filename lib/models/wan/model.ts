@@ -15,7 +15,7 @@ import {
   latentSizeOf,
   splitLatents,
 } from '../../pipeline/latents';
-import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
+import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/memory-plan';
 import type {
   AdapterScales,
   ClipToDecode,
@@ -30,24 +30,22 @@ import type {
 import { missingDecoder } from '../../pipeline/profiles';
 import type { Checkpoint } from '../../weights';
 import type { LoraBranches } from '../layers/lora';
-import type { TensorShapes } from '../layers/tensors';
+import type { TensorShapes } from '../layers/tensor-shapes';
 import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
 import type { WanAdapters } from './adapter';
 import { measureChunkTokens } from './chunk-size';
 import { encodePictures } from './condition';
-import { withDecoder } from './config';
+import { withDecoder } from './config-schemas';
 import { clipComputation, countWan } from './counts';
 import { WanDenoiser } from './denoiser';
 import type { Expert } from './experts';
-import { wanInstallation } from './install';
 import type { WanKind } from './kinds';
 import { adaptExperts, type ExpertLoras } from './lora';
 import { type ModelConfig, readModelConfig } from './model-config';
+import { planWan, usualChoice } from './model-memory';
 import { openParts, openStoredParts, type WanParts } from './parts';
-import { planWan, usualChoice } from './plan';
 import { previewOf } from './preview';
-import { decoderWidth } from './tensors';
 import { createTinyDecoder } from './tiny-decoder';
 import { tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
@@ -58,6 +56,8 @@ import {
   encodeClip,
   encodeFirstFrame,
 } from './vae';
+import { wanInstallation } from './wan-installation';
+import { decoderWidth } from './wan-tensors';
 
 /** A Wan model as the pipeline sees it: see the README of this folder. */
 export class WanModel implements VideoModel {

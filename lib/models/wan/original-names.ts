@@ -3,7 +3,7 @@
  * of the transformer and ComfyUI's files keep.
  */
 import { type Renames, renamed } from '../naming/component';
-import type { VaeConfig } from './config';
+import type { VaeConfig } from './config-schemas';
 
 /** `scripts/convert_wan_to_diffusers.py` of diffusers, read backwards. */
 const transformer: Renames = [

@@ -93,7 +93,7 @@ describe('a manifest that does not fit the model', () => {
   });
 });
 
-// Other damage is tested in config.test.ts and with the readers in lib/weights/formats.
+// Other damage is tested in config-schemas.test.ts and with the readers in lib/weights/formats.
 test('a file that lacks a tensor is refused by its name', async () => {
   const bytes = await bytesOf(transformerFile);
   const length = Number(new DataView(bytes.buffer).getBigUint64(0, true));

@@ -8,21 +8,21 @@ import {
 } from '../../weights';
 import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '../../weights/store';
 import type { ComponentRecipe } from '../../weights/store/recipe';
-import type { TensorShapes } from '../layers/tensors';
-import { installedConfiguration } from '../umt5/install';
+import type { TensorShapes } from '../layers/tensor-shapes';
+import { installedConfiguration } from '../umt5/text-encoder-recipe';
 import { bundledAdapters, storedAdapters, type WanAdapters } from './adapter';
 import { type Expert, expertsOf } from './experts';
 import { type WanKind, wanKinds } from './kinds';
 import { loraArchitectureOf } from './lora';
 import { type ModelConfig, readModelConfig } from './model-config';
-import { openComponent, type WeightComponent } from './naming';
 import {
   type ConvertedComponent,
   componentRecipe,
   convertedComponents,
   lightDecoderRecipe,
 } from './recipes';
-import { decoderWidth, tinyDecoderTensors } from './tensors';
+import { openComponent, type WeightComponent } from './wan-naming';
+import { decoderWidth, tinyDecoderTensors } from './wan-tensors';
 
 /** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
 export interface WanParts {

@@ -15,17 +15,17 @@ import {
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFile, diskFolder, goldens } from '../../weights/testing/files';
 import { readModelConfig } from './model-config';
-import { openComponent } from './naming';
 import { openStoredParts } from './parts';
 import { componentRecipe } from './recipes';
 import { nodeBackend, realFolder, tinyFolder, tinyManifest, transformerOf } from './testing/model';
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
 import { decoderGraphs } from './vae/decoder';
 import { clipEncoderGraphs } from './vae/encoder';
-import { matchesOf } from './vae/images';
-import { encoderFrame } from './vae/network';
 import { runtimeWeights } from './vae/runtime-weights';
-import { VaeReader } from './vae/weights';
+import { matchesOf } from './vae/vae-executor';
+import { encoderFrame } from './vae/vae-network';
+import { VaeReader } from './vae/vae-weights';
+import { openComponent } from './wan-naming';
 
 const root = temporaryFolder();
 let store: StoreFolder;

@@ -1,8 +1,8 @@
 import type { Precision } from '../../contract';
 import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
 import { layerRecipe, packOf, plainRecipe, tensorRecipes } from '../layers/recipes';
-import { shapeOfTensor } from '../layers/tensors';
-import { textEncoderRecipe } from '../umt5/install';
+import { shapeOfTensor } from '../layers/tensor-shapes';
+import { textEncoderRecipe } from '../umt5/text-encoder-recipe';
 import {
   decoderBlocks,
   encoderBlocks,
@@ -10,13 +10,13 @@ import {
   type VaeBlock,
   type VaeConfig,
   withDecoder,
-} from './config';
+} from './config-schemas';
 import { type Expert, expertsOf } from './experts';
 import { imageEncoderTensors } from './image-encoder/image-encoder';
 import type { ModelConfig } from './model-config';
-import { isDecoding, transformerTensors, vaeTensors } from './tensors';
-import { blockLinears } from './transformer/network';
-import { allPhases, derived, newestFirst, transposed } from './vae/weights';
+import { blockLinears } from './transformer/transformer-network';
+import { allPhases, derived, newestFirst, transposed } from './vae/vae-weights';
+import { isDecoding, transformerTensors, vaeTensors } from './wan-tensors';
 
 /** Components whose tensors are converted by the model's architecture. */
 export type ConvertedComponent = Expert | 'text_encoder' | 'vae' | 'image_encoder';

@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { openTensorFile } from '../../weights';
 import { diskFile, goldens } from '../../weights/testing/files';
 import { modelFamilies } from '..';
-import { llamaCppTextEncoderName } from '../umt5/naming';
+import { llamaCppTextEncoderName } from '../umt5/text-encoder-naming';
 import { readModelConfig } from './model-config';
-import { locateComponent, type WeightComponent } from './naming';
 import { originalTransformerName, originalVaeName } from './original-names';
 import { dit, ggufOf, renamed, type Shapes, safetensorsOf, t5, vae } from './testing/checkpoints';
 import { realFolder } from './testing/model';
+import { locateComponent, type WeightComponent } from './wan-naming';
 
 const { recognise } = modelFamilies.wan22.installation;
 const config = await readModelConfig(realFolder);

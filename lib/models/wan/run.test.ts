@@ -14,8 +14,8 @@ import { encodePrompts } from '../umt5/text-encoder';
 import { loadTokenizer } from '../umt5/tokenizer';
 import { loraArchitectureOf } from './lora';
 import { WanModel } from './model';
+import { usualChoice } from './model-memory';
 import type { WanParts } from './parts';
-import { usualChoice } from './plan';
 import { denoiseTokens } from './testing/denoise';
 import { nodeBackend, openTiny, transformerOf } from './testing/model';
 import {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { type Backend, createBackend } from '../../gpu';
 import { type Checkpoint, httpFolder } from '../../weights';
 import { openCheckpoint } from '../../weights/testing/checkpoint';
-import type { TransformerConfig } from './config';
+import type { TransformerConfig } from './config-schemas';
 import { readModelConfig } from './model-config';
 import { streamingTests } from './testing/streaming';
 

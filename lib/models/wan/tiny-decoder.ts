@@ -1,10 +1,10 @@
 import type { Backend } from '../../gpu';
-import { softClamp, tinyDecoderGraphs } from './tiny-decoder/network';
-import { tinyConfig, tinyWeights } from './tiny-decoder/weights';
+import { softClamp, tinyDecoderGraphs } from './tiny-decoder/tiny-decoder-network';
+import { tinyConfig, tinyWeights } from './tiny-decoder/tiny-decoder-weights';
 import { type ClipDecoder, FrameDecoder, type VaeDecoderOptions } from './vae/decoder';
-import { openImages } from './vae/images';
 import { channelsLast } from './vae/pixels';
-import type { VaeCheckpoint } from './vae/weights';
+import { openImages } from './vae/vae-executor';
+import type { VaeCheckpoint } from './vae/vae-weights';
 
 /**
  * Loads a tiny decoder: TAEHV's for Wan2.1 and Wan2.2, base or super (tiny-decoder/README.md). It takes model-space latents

@@ -3,7 +3,7 @@ import { latentFrame } from '../../pipeline/latents';
 import { readModelConfig } from './model-config';
 import { realFolder } from './testing/model';
 import { chunkTokens, headRows, latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
-import { rotaryTables } from './transformer/network';
+import { rotaryTables } from './transformer/transformer-network';
 
 const { transformer: real } = await readModelConfig(realFolder);
 /** 1280×704 in 121 frames. */

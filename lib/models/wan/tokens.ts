@@ -1,5 +1,5 @@
 import type { LatentSize } from '../../pipeline/latents';
-import type { TransformerConfig } from './config';
+import type { TransformerConfig } from './config-schemas';
 
 /** Tokens of one latent frame. */
 export function tokensPerFrame(config: TransformerConfig, size: LatentSize): number {

@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { CountingBackend } from '../../gpu';
 import { diskFolder, goldens } from '../../weights/testing/files';
-import { usualChoice } from './plan';
+import { usualChoice } from './model-memory';
 import { tinyFolder } from './testing/model';
 import { waitsTests } from './testing/waits';
 

@@ -1,7 +1,7 @@
 import { KinoraError, type MemoryReport } from '../../contract';
 import { type Backend, probeBudget } from '../../gpu';
 import { DenoiseInterrupted } from '../denoise';
-import { type MemoryPlan, type MemoryPlanner, memoryReport, type StageName } from './plan';
+import { type MemoryPlan, type MemoryPlanner, memoryReport, type StageName } from './memory-plan';
 
 /** The CPU's memory does not hold a clip in tiles: a smaller plan of the device's would not help. */
 export class MainMemoryExhausted extends KinoraError {

@@ -2,7 +2,7 @@ import type { KernelSetting, ModelManifest, Size } from '../../contract';
 import { joinOf, planClips } from '../clips';
 import type { ModelCounts } from '../model';
 import type { ResolvedSampling } from '../profiles';
-import { longestClip, type MemoryPlan, MemoryPlanner, planRequestOf } from './plan';
+import { longestClip, type MemoryPlan, MemoryPlanner, planRequestOf } from './memory-plan';
 
 /** Device memory that a run takes. */
 export interface MemoryForecast {

@@ -4,9 +4,9 @@ import { patchValues, type VisionTransformer, visionRows } from '../../graph';
 import { gaussianNoise } from '../../pipeline/noise';
 import { layOutSquares } from '../../pipeline/vision/squares';
 import { sampledFrames } from '../check';
-import { parseCheckerConfig } from '../config';
+import { parseCheckerConfig } from '../checker-config';
+import { storedShapes } from '../checker-weights';
 import type { VitNetwork } from '../vit';
-import { storedShapes } from '../weights';
 
 /** `Marqo/nsfw-image-detection-384` (timm's `vit_tiny_patch16_384`): 5.6 million parameters. */
 export const defaultArchitecture: VisionTransformer = {

@@ -23,7 +23,7 @@ import { openExecutor } from '../../compiler/target';
 import { layer as layerOf } from '../../compiler/testing/block';
 import type { Bound } from '../../executor';
 import { relativeRms } from '../../self-test';
-import { SimdTokens } from '../tokens';
+import { SimdTokens } from '../simd-tokens';
 
 /** Neither tokens nor sizes are multiples of a tile or a vector, but for heads. */
 const [width, inner, text, heads] = [64, 52, 5, 4];

@@ -8,7 +8,7 @@ import {
 import { type Backend, type DeviceBytes, type DeviceTensor, Scope } from '../../../gpu';
 import type { KeyFrame } from '../../../pipeline/key-frames';
 import type { LatentSize, LatentSpace } from '../../../pipeline/latents';
-import { MemoryPlanner } from '../../../pipeline/memory/plan';
+import { MemoryPlanner } from '../../../pipeline/memory/memory-plan';
 import type {
   ClipConditions,
   ClipDenoiser,
@@ -23,11 +23,11 @@ import type {
 import { type Checkpoint, type ModelFolder, openSafetensors, withAliases } from '../../../weights';
 import { openStoredComponent, storedBytes } from '../../../weights/store';
 import { combineLoras, type LoraBranches, readLoras } from '../../layers/lora';
-import { maxPromptTokens } from '../../umt5/config';
-import { installedConfiguration } from '../../umt5/install';
 import { countTextEncoder } from '../../umt5/memory';
-import { textEncoderAliases } from '../../umt5/tensors';
 import { encodePrompts } from '../../umt5/text-encoder';
+import { maxPromptTokens } from '../../umt5/text-encoder-config';
+import { installedConfiguration } from '../../umt5/text-encoder-recipe';
+import { textEncoderAliases } from '../../umt5/text-encoder-tensors';
 import { loadTokenizer } from '../../umt5/tokenizer';
 import {
   type Component,

@@ -11,7 +11,7 @@ import {
   type StoreFolder,
 } from '../../../weights/store';
 import { f32, safetensorsBytes } from '../../../weights/testing/bytes';
-import { readTextEncoderConfig } from '../../umt5/config';
+import { readTextEncoderConfig } from '../../umt5/text-encoder-config';
 import { components, twoExpertsInstallation } from './install';
 import { experts, expertTensors, imageEncoderTensors } from './network';
 

@@ -9,8 +9,12 @@ import { checkArchitecture } from '../../naming/architecture';
 import { canonicalise } from '../../naming/canonicalise';
 import { type ComponentArchitecture, diffusersNaming } from '../../naming/component';
 import { lora, recogniseBy } from '../../naming/kinds';
-import { embeddedTokenizer, textEncoderRecipe, tokenizerFiles } from '../../umt5/install';
-import { textEncoderArchitecture, umt5 } from '../../umt5/naming';
+import { textEncoderArchitecture, umt5 } from '../../umt5/text-encoder-naming';
+import {
+  embeddedTokenizer,
+  textEncoderRecipe,
+  tokenizerFiles,
+} from '../../umt5/text-encoder-recipe';
 import {
   type Expert,
   experts,

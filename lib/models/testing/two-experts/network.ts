@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Backend, type DeviceTensor, openExecutor, Scope } from '../../../gpu';
 import { add, Graph, gelu, linear, memoised } from '../../../graph';
 import type { Checkpoint, ModelFolder } from '../../../weights';
-import { readConfig } from '../../layers/config';
+import { readConfig } from '../../layers/config-file';
 import type { ReadOptions } from '../../layers/layer-data';
 import {
   bindLinear,
@@ -12,8 +12,8 @@ import {
   type LinearSpec,
   layerOf,
 } from '../../layers/linear';
-import type { TensorShapes } from '../../layers/tensors';
-import { readTextEncoderConfig } from '../../umt5/config';
+import type { TensorShapes } from '../../layers/tensor-shapes';
+import { readTextEncoderConfig } from '../../umt5/text-encoder-config';
 
 /** The transformers, which take turns by timestep, each of which is a perceptron of one hidden layer here. */
 export const experts = ['high_noise', 'low_noise'] as const;

@@ -6,8 +6,8 @@ import { bicubic, cutSquares, frameBytes, normalise } from '../../../pipeline/vi
 import { VisionTower } from '../../../pipeline/vision/tower';
 import type { Checkpoint } from '../../../weights';
 import { zeroCheckpoint } from '../../layers/shape-checkpoint';
-import type { TensorShapes } from '../../layers/tensors';
-import type { ImageEncoderConfig } from './config';
+import type { TensorShapes } from '../../layers/tensor-shapes';
+import type { ImageEncoderConfig } from './image-encoder-config';
 
 /*
  * The vision tower of CLIP ViT-H (Radford et al., arXiv:2103.00020; `models/clip/modeling_clip.py` of

@@ -7,7 +7,7 @@ import { type TimeOptions, timeWork } from '../../../gpu/kernels/time';
 import { tune } from '../../../gpu/kernels/tune';
 import { modesOf } from '../../../gpu/kernels/variants';
 import type { LatentSize } from '../../../pipeline/latents';
-import { maxPromptTokens } from '../../umt5/config';
+import { maxPromptTokens } from '../../umt5/text-encoder-config';
 import { passFlops } from '../flops';
 import type { ModelConfig } from '../model-config';
 import { tokensPerFrame } from '../tokens';

@@ -1,16 +1,16 @@
 import { type Backend, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
-import { maxPromptTokens } from '../../umt5/config';
+import { maxPromptTokens } from '../../umt5/text-encoder-config';
 import { measureChunkTokens } from '../chunk-size';
-import type { TransformerConfig } from '../config';
+import type { TransformerConfig } from '../config-schemas';
 import type { ModelConfig } from '../model-config';
-import { transformerTensors, vaeTensors } from '../tensors';
 import { createTinyDecoder } from '../tiny-decoder';
 import { publishedTinyDecoder } from '../tiny-decoder/published';
-import { tinyGraphs } from '../tiny-decoder/weights';
+import { tinyGraphs } from '../tiny-decoder/tiny-decoder-weights';
 import { tokensPerFrame } from '../tokens';
 import { Transformer, tokenWidth } from '../transformer';
 import { createVaeDecoder, decodeCost, decoderGraphs } from '../vae';
+import { transformerTensors, vaeTensors } from '../wan-tensors';
 import { noise, syntheticCheckpoint } from './synthetic';
 
 /** A latent frame of 1280×704. */

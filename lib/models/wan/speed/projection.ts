@@ -1,6 +1,6 @@
 import type { LatentSize } from '../../../pipeline/latents';
-import { maxPromptTokens } from '../../umt5/config';
-import { transformerDim } from '../config';
+import { maxPromptTokens } from '../../umt5/text-encoder-config';
+import { transformerDim } from '../config-schemas';
 import { passFlops } from '../flops';
 import type { ModelConfig } from '../model-config';
 import { tokensPerFrame } from '../tokens';

@@ -4,7 +4,7 @@ import { type Blocks, blockSize, type Checkpoint } from '../../../weights';
 import { bitsOf } from '../../layers/blocks';
 import { precisionFor } from '../../layers/layer-data';
 import { checkpointOfShapes } from '../../layers/shape-checkpoint';
-import type { TensorShapes } from '../../layers/tensors';
+import type { TensorShapes } from '../../layers/tensor-shapes';
 
 /** Standard deviation of a byte whose values are all equally frequent. */
 const byteDeviation = Math.sqrt((256 ** 2 - 1) / 12);

@@ -6,7 +6,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { createScheduler, type Scheduler } from '../../../pipeline/schedulers';
 import { givenName } from '../condition';
-import type { TransformerConfig } from '../config';
+import type { TransformerConfig } from '../config-schemas';
 import { WanDenoiser } from '../denoiser';
 import { latentsToTokens, tokensToLatents } from '../tokens';
 import type { Transformer } from '../transformer';

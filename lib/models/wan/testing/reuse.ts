@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { type Backend, relativeRms, Scope } from '../../../gpu';
 import type { BlockWork } from '../../../pipeline/model';
 import { givenName } from '../condition';
-import type { TransformerConfig } from '../config';
+import type { TransformerConfig } from '../config-schemas';
 import { WanDenoiser } from '../denoiser';
 import { tokensToLatents } from '../tokens';
 import type { Transformer } from '../transformer';

@@ -7,8 +7,8 @@ import { type TestSource, testSource } from '../../../weights/store/testing/sour
 import { goldens } from '../../../weights/testing/files';
 import { modelFamilies } from '../..';
 import { readModelConfig } from '../model-config';
-import { locateComponent } from '../naming';
 import { type ConvertedComponent, componentRecipe } from '../recipes';
+import { locateComponent } from '../wan-naming';
 import { tinyFolder } from './model';
 
 /** Files of the golden model as people host it. */

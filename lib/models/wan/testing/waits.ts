@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { type Backend, selfTest } from '../../../gpu';
 import type { StepCache } from '../../../pipeline/caches';
-import { allResident, type Residency } from '../../../pipeline/memory/plan';
+import { allResident, type Residency } from '../../../pipeline/memory/memory-plan';
 import { type ModelFolder, openSafetensors } from '../../../weights';
 import { openCheckpoint } from '../../../weights/testing/checkpoint';
 import { encodePrompts } from '../../umt5/text-encoder';

@@ -1,6 +1,6 @@
-import type { TensorShapes } from '../../layers/tensors';
-import type { VaeConfig } from '../config';
-import { tinyDecoderTensors } from '../tensors';
+import type { TensorShapes } from '../../layers/tensor-shapes';
+import type { VaeConfig } from '../config-schemas';
+import { tinyDecoderTensors } from '../wan-tensors';
 
 /** The tensors of `taew2_2`, or of `taew2_1` for the VAE without a patch: their widths are alike (README). */
 export function publishedTinyDecoder({ vae }: { readonly vae: VaeConfig }): TensorShapes {

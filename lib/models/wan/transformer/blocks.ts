@@ -1,11 +1,11 @@
 import type { Scope } from '../../../gpu';
-import type { Residency } from '../../../pipeline/memory/plan';
+import type { Residency } from '../../../pipeline/memory/memory-plan';
 import type { Checkpoint } from '../../../weights';
 import type { ReadOptions } from '../../layers/layer-data';
 import { BufferSet, freshMemory } from '../../layers/linear';
-import type { TransformerConfig } from '../config';
+import type { TransformerConfig } from '../config-schemas';
 import { loraFactors } from './graphs';
-import { type BlockWeights, placeBlock, readBlock } from './weights';
+import { type BlockWeights, placeBlock, readBlock } from './transformer-weights';
 
 /**
  * The streamed blocks, in order. They are spread evenly, so that each is read while the resident blocks

@@ -8,11 +8,11 @@ import {
 } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { bindLinear } from '../../layers/linear';
-import { type TransformerConfig, transformerDim } from '../config';
+import { type TransformerConfig, transformerDim } from '../config-schemas';
 import { chunkTokens, tokenOrder, tokensPerFrame } from '../tokens';
-import * as network from './network';
 import { clipSizes } from './sizes';
-import type { BlockWeights, TransformerWeights } from './weights';
+import * as network from './transformer-network';
+import type { BlockWeights, TransformerWeights } from './transformer-weights';
 
 type Tensor = DeviceTensor<'float32'>;
 

@@ -2,14 +2,14 @@ import type { GraphSizes } from '../../../gpu';
 import type { Graph } from '../../../graph';
 import type { WeightForm } from '../../layers/layer-data';
 import { factorsOf, type LinearSpec, specOf, type TensorNames } from '../../layers/linear';
-import { shapeOfTensor } from '../../layers/tensors';
-import { maxPromptTokens } from '../../umt5/config';
-import { type TransformerConfig, transformerDim } from '../config';
-import { transformerTensors } from '../tensors';
+import { shapeOfTensor } from '../../layers/tensor-shapes';
+import { maxPromptTokens } from '../../umt5/text-encoder-config';
+import { type TransformerConfig, transformerDim } from '../config-schemas';
+import { transformerTensors } from '../wan-tensors';
 import type { ClipTokens } from './clip';
-import * as network from './network';
 import { conditionWidth, tokenWidth } from './sizes';
-import { imageEmbedderLinears, outerLinears } from './weights';
+import * as network from './transformer-network';
+import { imageEmbedderLinears, outerLinears } from './transformer-weights';
 
 function namesOf(config: TransformerConfig): TensorNames {
   const shapes = transformerTensors(config);

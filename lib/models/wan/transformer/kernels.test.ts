@@ -12,16 +12,16 @@ import {
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
 import type { LoraBranch } from '../../layers/lora';
-import type { TransformerConfig } from '../config';
+import type { TransformerConfig } from '../config-schemas';
 import { readModelConfig } from '../model-config';
 import { syntheticCheckpoint } from '../speed/synthetic';
-import { transformerTensors } from '../tensors';
 import { denoiseTokens, tokenRequest } from '../testing/denoise';
 import { realFolder } from '../testing/model';
+import { transformerTensors } from '../wan-tensors';
 import { tokensOf } from './clip';
 import { clipGraphs, sizesOf } from './graphs';
-import { blockLinears } from './network';
 import { Transformer } from './transformer';
+import { blockLinears } from './transformer-network';
 
 interface Setting {
   readonly mode: KernelMode;

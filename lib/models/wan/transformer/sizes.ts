@@ -1,5 +1,5 @@
-import { maxPromptTokens } from '../../umt5/config';
-import { type TransformerConfig, transformerDim } from '../config';
+import { maxPromptTokens } from '../../umt5/text-encoder-config';
+import { type TransformerConfig, transformerDim } from '../config-schemas';
 
 /*
  * The tensors of a clip on the device beside those of its executor, by their sizes; all are f32. A run takes what is

@@ -8,13 +8,13 @@ import {
   Scope,
 } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
-import { allResident, type Residency } from '../../../pipeline/memory/plan';
+import { allResident, type Residency } from '../../../pipeline/memory/memory-plan';
 import type { BlockWork } from '../../../pipeline/model';
 import type { Checkpoint } from '../../../weights';
 import type { ReadOptions } from '../../layers/layer-data';
 import { bindLinear } from '../../layers/linear';
-import { maxPromptTokens } from '../../umt5/config';
-import type { TransformerConfig } from '../config';
+import { maxPromptTokens } from '../../umt5/text-encoder-config';
+import type { TransformerConfig } from '../config-schemas';
 import { BlockStore } from './blocks';
 import {
   Clip,
@@ -26,9 +26,9 @@ import {
   tokensOf,
 } from './clip';
 import { clipGraphs, imageGraph, sizesOf } from './graphs';
-import * as network from './network';
 import { textSizes, timeSizes } from './sizes';
-import { loadNonBlockWeights, type TransformerWeights } from './weights';
+import * as network from './transformer-network';
+import { loadNonBlockWeights, type TransformerWeights } from './transformer-weights';
 
 type Tensor = DeviceTensor<'float32'>;
 

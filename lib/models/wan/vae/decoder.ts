@@ -1,11 +1,11 @@
 import { at } from '../../../contract';
 import type { Backend, ImageExecutor } from '../../../gpu';
 import { type Graph, imageFlops, matchImages } from '../../../graph';
-import type { VaeConfig } from '../config';
-import { openImages } from './images';
-import { decoderFrame } from './network';
+import type { VaeConfig } from '../config-schemas';
 import { channelsLast, type FoldOrder, unfoldPixels } from './pixels';
-import type { VaeCheckpoint, VaeLoadOptions } from './weights';
+import { openImages } from './vae-executor';
+import { decoderFrame } from './vae-network';
+import type { VaeCheckpoint, VaeLoadOptions } from './vae-weights';
 
 /** Size of the latents that a decoder takes. */
 export interface LatentFrameSize {

@@ -1,11 +1,11 @@
 import { at } from '../../../contract';
 import { type Backend, elementCount, type ImageExecutor } from '../../../gpu';
 import type { Graph } from '../../../graph';
-import type { VaeConfig } from '../config';
-import { openImages } from './images';
-import { type EncoderPart, encoderFrame, encoderParts, pixelChannels } from './network';
+import type { VaeConfig } from '../config-schemas';
 import { foldPixels } from './pixels';
-import { derived, type VaeCheckpoint, type VaeLoadOptions } from './weights';
+import { openImages } from './vae-executor';
+import { type EncoderPart, encoderFrame, encoderParts, pixelChannels } from './vae-network';
+import { derived, type VaeCheckpoint, type VaeLoadOptions } from './vae-weights';
 
 /** Planar RGB [3, height, width] in −1…1; sizes are multiples of the VAE's spatial factor. */
 export interface PlanarImage {
@@ -16,7 +16,7 @@ export interface PlanarImage {
 
 /**
  * Encodes the first frame of a clip. It has no past, so of every 3×3×3 kernel only the last time tap
- * sees anything and the encoder is a 2-D network (`network.ts`), in f32: that of {@link encodeClip} for a third of the
+ * sees anything and the encoder is a 2-D network (`vae-network.ts`), in f32: that of {@link encodeClip} for a third of the
  * work. Everything is freed when it returns or throws.
  *
  * @returns latent [z, 1, H/16, W/16] in model space: (mean of the moments − latents_mean) / latents_std

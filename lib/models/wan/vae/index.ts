@@ -8,16 +8,16 @@ export {
 } from './decoder';
 export { encodeClip, encodeFirstFrame, type PlanarImage } from './encoder';
 export {
+  createTiledVaeDecoder,
+  type TiledVaeDecoderOptions,
+  tiledClipBytes,
+} from './tiled-decoder';
+export { exactOverlap, tileSize } from './tiles';
+export {
   decodeOptions,
   decodeWork,
   measureDecoder,
   measureEncoder,
   measureGraphs,
   type VaePlanOptions,
-} from './plan';
-export {
-  createTiledVaeDecoder,
-  type TiledVaeDecoderOptions,
-  tiledClipBytes,
-} from './tiled-decoder';
-export { exactOverlap, tileSize } from './tiles';
+} from './vae-memory';

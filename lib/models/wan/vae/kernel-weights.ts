@@ -22,7 +22,7 @@ import {
   transposed,
   type VaeCheckpoint,
   type VaeReader,
-} from './weights';
+} from './vae-weights';
 
 /** Type of a tensor in a storage. */
 const dtypes = { f32: 'float32', f16: 'float16' } as const;

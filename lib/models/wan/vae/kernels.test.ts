@@ -5,13 +5,13 @@ import { type Dispatch, hash, type KernelMode, type Storage } from '../../../gpu
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import { defaultChoice } from '../../../gpu/kernels/variants';
 import type { Graph } from '../../../graph';
-import type { VaeConfig } from '../config';
+import type { VaeConfig } from '../config-schemas';
 import { readModelConfig } from '../model-config';
 import { realFolder } from '../testing/model';
 import { decoderGraphs } from './decoder';
-import { compileImages, imageKernels, matchesOf } from './images';
 import { kernelWeightSizes } from './kernel-weights';
 import { tileGraphs } from './tiled-decoder';
+import { compileImages, imageKernels, matchesOf } from './vae-executor';
 
 let config: VaeConfig;
 beforeAll(async () => {

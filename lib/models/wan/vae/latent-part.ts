@@ -1,11 +1,11 @@
 import { at } from '../../../contract';
 import type { Backend } from '../../../gpu';
 import type { Graph } from '../../../graph';
-import type { VaeConfig } from '../config';
+import type { VaeConfig } from '../config-schemas';
 import { denormalised, type VaeDecoderOptions } from './decoder';
-import { openImages } from './images';
-import { latentGraphs } from './network';
-import type { VaeCheckpoint } from './weights';
+import { openImages } from './vae-executor';
+import { latentGraphs } from './vae-network';
+import type { VaeCheckpoint } from './vae-weights';
 
 /** What the decoder makes of one latent frame before it upsamples, [h·w, C] each. */
 export interface LatentFeatures {

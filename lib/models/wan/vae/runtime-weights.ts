@@ -5,7 +5,7 @@ import {
   filterDims,
   type ImageMatch,
 } from '../../../graph';
-import { averagingWeights, uploadPhases, type VaeReader } from './weights';
+import { averagingWeights, uploadPhases, type VaeReader } from './vae-weights';
 
 /** Weights of a match on the device as the runtime's graphs have them. */
 export async function runtimeWeights(

@@ -1,7 +1,7 @@
 /** @module-tag full */
 import { afterAll, expect, test } from 'vitest';
 import { relativeRms } from '../../../gpu';
-import type { Tiling } from '../../../pipeline/memory/plan';
+import type { Tiling } from '../../../pipeline/memory/memory-plan';
 import type { TileProgress } from '../../../pipeline/model';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';

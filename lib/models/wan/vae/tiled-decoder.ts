@@ -1,9 +1,9 @@
 import { at } from '../../../contract';
 import type { Backend, ImageExecutor } from '../../../gpu';
 import { MainMemoryExhausted } from '../../../pipeline/memory/fit';
-import type { Tiling } from '../../../pipeline/memory/plan';
+import type { Tiling } from '../../../pipeline/memory/memory-plan';
 import type { TileProgress } from '../../../pipeline/model';
-import { decoderBlocks, type VaeConfig } from '../config';
+import { decoderBlocks, type VaeConfig } from '../config-schemas';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
 import {
   type ClipDecoder,
@@ -12,12 +12,12 @@ import {
   type LatentFrameSize,
   type VaeDecoderOptions,
 } from './decoder';
-import { openImages } from './images';
 import { type LatentFeatures, runLatentPart } from './latent-part';
-import { decoderTile } from './network';
 import { unfoldPixels } from './pixels';
 import { type Tile, tileSize, tilesOf } from './tiles';
-import type { VaeCheckpoint } from './weights';
+import { openImages } from './vae-executor';
+import { decoderTile } from './vae-network';
+import type { VaeCheckpoint } from './vae-weights';
 
 /** Latent sizes are those of the whole frame. */
 export interface TiledVaeDecoderOptions extends VaeDecoderOptions {

@@ -1,5 +1,5 @@
-import type { Tiling } from '../../../pipeline/memory/plan';
-import { decoderBlocks, type VaeConfig } from '../config';
+import type { Tiling } from '../../../pipeline/memory/memory-plan';
+import { decoderBlocks, type VaeConfig } from '../config-schemas';
 import type { LatentFrameSize } from './decoder';
 
 /** Position of a tile in its frame, and its weight in each pixel row and column. */

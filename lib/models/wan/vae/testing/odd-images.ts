@@ -13,7 +13,7 @@ import {
   silu,
   upsample,
 } from '../../../../graph';
-import { openImages } from '../images';
+import { openImages } from '../vae-executor';
 
 /** Tensors of {@link oddGraph}. */
 const shapes: Readonly<Record<string, readonly number[]>> = {

@@ -3,7 +3,7 @@
  * linear layer is [out, in]; a convolution's is [out, in, time, height, width] or without time.
  */
 import { at } from '../../contract';
-import type { TensorShapes } from '../layers/tensors';
+import type { TensorShapes } from '../layers/tensor-shapes';
 import {
   decoderBlocks,
   encoderBlocks,
@@ -12,7 +12,7 @@ import {
   type VaeBlock,
   type VaeConfig,
   withDecoder,
-} from './config';
+} from './config-schemas';
 import { tinyDecoderKeys } from './tiny-decoder/keys';
 
 /** All tensors of the transformer: 825 for the 5B, 1,303 with an image branch and 1,095 without for the 14B. */

@@ -8,7 +8,12 @@ import {
   weightsKey,
 } from '../../graph';
 import type { Backend } from '../backend';
-import { type ImageExecutor, type ImageWeights, readsTogether, scheduleOf } from '../images';
+import {
+  type ImageExecutor,
+  type ImageWeights,
+  readsTogether,
+  scheduleOf,
+} from '../image-executor';
 import { handleMessages } from '../messages';
 import { TensorPool } from '../pool';
 import type { DeviceTensor } from '../tensor';

@@ -14,7 +14,7 @@ import {
   upsample,
   type Value,
 } from '../../../graph';
-import { decoderBlocks, encoderBlocks, type VaeBlock, type VaeConfig } from '../config';
+import { decoderBlocks, encoderBlocks, type VaeBlock, type VaeConfig } from '../config-schemas';
 
 /*
  * The VAE's equations, each once. Images are [H, W, C]; h and w are sizes of the latents, z their channels. In time,

@@ -1,5 +1,5 @@
 import { at } from '../../contract';
-import type { VaeCheckpoint } from '../../models/wan/vae/weights';
+import type { VaeCheckpoint } from '../../models/wan/vae/vae-weights';
 import { type Checkpoint, checkTensors, withAliases } from '../../weights';
 import {
   type CompactConfig,
@@ -8,7 +8,7 @@ import {
   layerName,
   nearestLayer,
   slopeName,
-} from './network';
+} from './upscaler-network';
 
 /** Pixels that the file's last convolution makes of one, along a side. */
 const ownFactor = 4;

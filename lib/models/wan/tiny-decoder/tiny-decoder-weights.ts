@@ -1,10 +1,10 @@
 import { at, KinoraError } from '../../../contract';
 import { elementCount } from '../../../gpu';
-import { shapeOfTensor, type TensorShapes } from '../../layers/tensors';
+import { shapeOfTensor, type TensorShapes } from '../../layers/tensor-shapes';
 import type { ClipGraphs, LatentFrameSize } from '../vae/decoder';
-import { derived, type VaeCheckpoint } from '../vae/weights';
+import { derived, type VaeCheckpoint } from '../vae/vae-weights';
 import { tinyDecoderKeys, type Variant } from './keys';
-import { type TinyConfig, tinyDecoderGraphs } from './network';
+import { type TinyConfig, tinyDecoderGraphs } from './tiny-decoder-network';
 
 /** A tensor that is made from one of the file. */
 interface View {

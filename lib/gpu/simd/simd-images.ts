@@ -12,7 +12,7 @@ import {
   type Value,
   weightsKey,
 } from '../../graph';
-import { type ImageExecutor, scheduleOf } from '../images';
+import { type ImageExecutor, scheduleOf } from '../image-executor';
 import { handleMessages } from '../messages';
 import type { Category } from '../tensor';
 import { attend } from './attention';

@@ -1,5 +1,5 @@
-import type { TensorShapes } from '../layers/tensors';
-import type { TextEncoderConfig } from './config';
+import type { TensorShapes } from '../layers/tensor-shapes';
+import type { TextEncoderConfig } from './text-encoder-config';
 
 /** The embedding may be stored under its tied name; see `withAliases`. */
 export const textEncoderAliases: ReadonlyMap<string, string> = new Map([

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openTensorFile, type TensorFile } from '../../weights';
 import { diskFile, goldens } from '../../weights/testing/files';
-import { llamaCppTextEncoderName, originalTextEncoderName } from '../umt5/naming';
+import { llamaCppTextEncoderName, originalTextEncoderName } from '../umt5/text-encoder-naming';
 import { type ModelConfig, readModelConfig } from './model-config';
-import { locateComponent, openComponent, type WeightComponent } from './naming';
 import { originalTransformerName, originalVaeName } from './original-names';
 import { dit, ggufOf, renamed, type Shapes, safetensorsOf, t5, vae } from './testing/checkpoints';
 import { realFolder, tinyFolder } from './testing/model';
+import { locateComponent, openComponent, type WeightComponent } from './wan-naming';
 
 const config = await readModelConfig(realFolder);
 const untied = renamed(t5, (name) => (name.startsWith('encoder.embed') ? null : name));

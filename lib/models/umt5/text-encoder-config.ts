@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ModelFolder } from '../../weights';
-import { readConfig } from '../layers/config';
+import { readConfig } from '../layers/config-file';
 
 /**
  * Rows of the text context that the models were trained with: longer prompts are cut, shorter ones

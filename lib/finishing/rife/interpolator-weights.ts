@@ -7,7 +7,7 @@ import {
   paddedChannels,
   type RifeConfig,
   residualLayers,
-} from './network';
+} from './interpolator-network';
 
 const blockCount = 5;
 

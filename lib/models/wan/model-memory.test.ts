@@ -8,9 +8,9 @@ import {
   type MemoryPlan,
   type MemoryPlanner,
   memoryReport,
-} from '../../pipeline/memory/plan';
+} from '../../pipeline/memory/memory-plan';
 import { readModelConfig } from './model-config';
-import { planWan, usualChoice, type WanPlanRequest } from './plan';
+import { planWan, usualChoice, type WanPlanRequest } from './model-memory';
 import { realFolder } from './testing/model';
 
 const models = new URL('../../../public/models/', import.meta.url).pathname;

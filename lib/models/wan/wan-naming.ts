@@ -13,14 +13,19 @@ import {
   type Recogniser,
   recogniseBy,
 } from '../naming/kinds';
-import { textEncoderArchitecture, umt5 } from '../umt5/naming';
+import { textEncoderArchitecture, umt5 } from '../umt5/text-encoder-naming';
 import { expertOfPath, isExpert } from './experts';
 import { imageEncoderTensors } from './image-encoder/image-encoder';
 import type { TransformerFacts, WanKind } from './kinds';
 import type { ModelConfig, VideoConfig } from './model-config';
 import { originalTransformerName, originalVaeName } from './original-names';
 import type { ConvertedComponent } from './recipes';
-import { lightDecoderTensors, tinyDecoderTensors, transformerTensors, vaeTensors } from './tensors';
+import {
+  lightDecoderTensors,
+  tinyDecoderTensors,
+  transformerTensors,
+  vaeTensors,
+} from './wan-tensors';
 
 /** The components whose tensors have names and shapes of their own; an adapter has those of a LoRA. */
 export type WeightComponent = ConvertedComponent | 'light_decoder' | 'tiny_decoder';

@@ -11,17 +11,23 @@ import {
 } from '../../../gpu';
 import { type Kernel, type KernelChoice, packKernels, type Storage } from '../../../gpu/kernels';
 import type { Graph } from '../../../graph';
-import type { DecodeOption, DecodeTiles, Tiling } from '../../../pipeline/memory/plan';
-import type { VaeConfig } from '../config';
-import { vaeTensors } from '../tensors';
+import type { DecodeOption, DecodeTiles, Tiling } from '../../../pipeline/memory/memory-plan';
+import type { VaeConfig } from '../config-schemas';
+import { vaeTensors } from '../wan-tensors';
 import { decoderGraphs, type LatentFrameSize } from './decoder';
 import { clipEncoderGraphs } from './encoder';
-import { compileImages, type ImageKernels, imageKernels, matchesOf, openImages } from './images';
 import { kernelWeightSizes, largestSource } from './kernel-weights';
-import { encoderFrame, latentGraphs } from './network';
 import { tileGraphs } from './tiled-decoder';
 import { canCut, tileSize } from './tiles';
-import { derived, type VaeCheckpoint } from './weights';
+import {
+  compileImages,
+  type ImageKernels,
+  imageKernels,
+  matchesOf,
+  openImages,
+} from './vae-executor';
+import { encoderFrame, latentGraphs } from './vae-network';
+import { derived, type VaeCheckpoint } from './vae-weights';
 
 /*
  * What encoder and decoders take of the device. With kernels of our own it is what their graphs are compiled to. What

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ModelFolder } from '../../../weights';
-import { invalidConfig, readConfig } from '../../layers/config';
+import { invalidConfig, readConfig } from '../../layers/config-file';
 
 const positive = z.int().positive();
 

@@ -19,7 +19,7 @@ import {
 import { type Graph, type ImageMatch, matchImages, weightsKey } from '../../../graph';
 import { kernelWeightSizes, kernelWeights } from './kernel-weights';
 import { runtimeWeights } from './runtime-weights';
-import { type VaeCheckpoint, type VaeLoadOptions, VaeReader } from './weights';
+import { type VaeCheckpoint, type VaeLoadOptions, VaeReader } from './vae-weights';
 
 /** How kernels of our own compute images. */
 export interface ImageKernels {

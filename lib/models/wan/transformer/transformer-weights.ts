@@ -2,11 +2,11 @@ import type { DeviceTensor, Scope } from '../../../gpu';
 import type { Checkpoint } from '../../../weights';
 import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../../layers/layer-data';
 import { freshMemory, LayerLoader, type Linear, type Placement } from '../../layers/linear';
-import { type TransformerConfig, transformerDim } from '../config';
-import { transformerTensors } from '../tensors';
+import { type TransformerConfig, transformerDim } from '../config-schemas';
 import { headRows } from '../tokens';
-import { type BlockLinear, type BlockSpecs, blockLinears } from './network';
+import { transformerTensors } from '../wan-tensors';
 import { conditionWidth, tokenWidth } from './sizes';
+import { type BlockLinear, type BlockSpecs, blockLinears } from './transformer-network';
 
 type Tensor = DeviceTensor<'float32'>;
 

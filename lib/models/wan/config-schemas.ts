@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { at } from '../../contract';
-import { invalidConfig } from '../layers/config';
+import { invalidConfig } from '../layers/config-file';
 
 /*
  * What the configuration files of all Wan models have in common, in the files' own names. A family narrows it to what it runs.

@@ -22,7 +22,7 @@ export type Factor = 2 | 4;
 export const layerName = (i: number) => `body.${2 * i}`;
 export const slopeName = (i: number) => `body.${2 * i + 1}`;
 
-/** Layers whose tensors are not those of the file (`weights.ts`). */
+/** Layers whose tensors are not those of the file (`upscaler-weights.ts`). */
 export const lastLayer = 'last';
 export const nearestLayer = 'nearest';
 

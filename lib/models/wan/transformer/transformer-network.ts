@@ -20,7 +20,7 @@ import {
 } from '../../../graph';
 import type { LatentSize } from '../../../pipeline/latents';
 import { type LinearSpec, layerOf } from '../../layers/linear';
-import { type TransformerConfig, transformerDim } from '../config';
+import { type TransformerConfig, transformerDim } from '../config-schemas';
 import { tokenOrder } from '../tokens';
 
 /*

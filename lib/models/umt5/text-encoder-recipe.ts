@@ -3,9 +3,9 @@ import type { ModelFolder, TensorFile } from '../../weights';
 import { type KeptFile, modelFolderOf, type StoreFolder } from '../../weights/store';
 import type { ComponentRecipe } from '../../weights/store/recipe';
 import { layerRecipe, packOf, tensorRecipes } from '../layers/recipes';
-import type { TextEncoderConfig } from './config';
-import { textEncoderTensors } from './tensors';
 import { textEncoderPrecision } from './text-encoder';
+import type { TextEncoderConfig } from './text-encoder-config';
+import { textEncoderTensors } from './text-encoder-tensors';
 import { tokenizerFilesFromGguf } from './tokenizer-gguf';
 
 /** Files of the configuration that the header of a GGUF text encoder may have instead. */

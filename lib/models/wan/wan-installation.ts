@@ -4,10 +4,10 @@ import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weigh
 import { storedBytes } from '../../weights/store';
 import { largestRank } from '../layers/lora';
 import { plainRecipe } from '../layers/recipes';
-import { embeddedTokenizer, tokenizerFiles } from '../umt5/install';
+import { embeddedTokenizer, tokenizerFiles } from '../umt5/text-encoder-recipe';
 import { checkAdapter } from './adapter';
 import { expertOfLora, noiseOfLora } from './experts';
-import { processorFile } from './image-encoder/config';
+import { processorFile } from './image-encoder/image-encoder-config';
 import type { WanKind } from './kinds';
 import { baseOfLora, loraArchitectureOf, unusedTensors } from './lora';
 import {
@@ -16,9 +16,9 @@ import {
   readVideoConfig,
   type VideoConfig,
 } from './model-config';
-import { locateComponent, recognise, type WeightComponent } from './naming';
 import { componentRecipe, convertedComponents, lightDecoderRecipe } from './recipes';
-import { decoderWidth } from './tensors';
+import { locateComponent, recognise, type WeightComponent } from './wan-naming';
+import { decoderWidth } from './wan-tensors';
 
 /** Files of the diffusers layout that are no weights. */
 const commonFiles = [

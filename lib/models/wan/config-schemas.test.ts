@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { diskFolder, goldens, patchedFolder } from '../../weights/testing/files';
-import { decoderBlocks, encoderBlocks, transformerDim } from './config';
+import { decoderBlocks, encoderBlocks, transformerDim } from './config-schemas';
 import { wanKinds } from './kinds';
 import { readModelConfig } from './model-config';
 import { realFolder } from './testing/model';

@@ -7,8 +7,8 @@ import {
 } from '../naming/component';
 import type { Contents } from '../naming/contents';
 import { foreign } from '../naming/kinds';
-import type { TextEncoderConfig } from './config';
-import { textEncoderAliases, textEncoderTensors } from './tensors';
+import type { TextEncoderConfig } from './text-encoder-config';
+import { textEncoderAliases, textEncoderTensors } from './text-encoder-tensors';
 
 /** Names of Wan's `.pth` file (`wan/modules/t5.py`). */
 const original: Renames = [

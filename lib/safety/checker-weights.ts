@@ -1,7 +1,7 @@
 import { at } from '../contract';
 import { type VisionTransformer, visionTensors } from '../graph';
 import { type Checkpoint, checkTensors } from '../weights';
-import { type CheckerConfig, invalid, type Layout } from './config';
+import { type CheckerConfig, invalid, type Layout } from './checker-config';
 
 /** Logits of the head: safe and unsafe, in the file's order. */
 export const labelCount = 2;
