@@ -5,6 +5,9 @@ import { expect, expectAccessible, full, picturePath, test } from './support/fix
 
 const prompt = 'A kite climbs';
 
+// The steps of a short video end before a click does, under load.
+test.use({ longVideos: true });
+
 /** Starts a run on the CPU and waits until it can be resumed. */
 async function startSavedRun(studio: StudioPage, steps: number, seed = 7): Promise<void> {
   await studio.fill({ image: picturePath, prompt, steps });

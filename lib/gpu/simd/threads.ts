@@ -95,7 +95,7 @@ export class SimdThreads {
   readonly #kernels = new Map<string, Kernel>();
   /** Threads that compute, this one too. */
   readonly count: number;
-  #helpers: readonly Worker[] | undefined;
+  #helpers: Worker[] | undefined;
 
   constructor(heap: SimdHeap) {
     this.#heap = heap;
@@ -104,14 +104,22 @@ export class SimdThreads {
 
   /** Helpers, which begin with the first job of several parts. */
   #started(): readonly Worker[] {
-    this.#helpers ??= Array.from({ length: this.count - 1 }, (_, index) => {
+    if (this.#helpers) return this.#helpers;
+    this.#helpers = [];
+    for (let thread = 1; thread < this.count; thread++) {
       program ??= URL.createObjectURL(
         new Blob([`(${help})(${JSON.stringify({ word, jobStart, jobWords })})`]),
       );
       const helper = new Worker(program);
-      helper.postMessage([this.#heap.memory, index + 1]);
-      return helper;
-    });
+      try {
+        helper.postMessage([this.#heap.memory, thread]);
+      } catch {
+        // WebKitGTK does not pass a shared memory on: one thread computes there.
+        helper.terminate();
+        break;
+      }
+      this.#helpers.push(helper);
+    }
     return this.#helpers;
   }
 
