@@ -10,6 +10,7 @@ import { ensureBrowser } from '../browser/find';
 import { root } from '../paths';
 import { binary, ensureBuild, nextBinary } from './build';
 import { compileKernels } from './compile-kernels';
+import { writeImportRules } from './import-rules';
 import { prepareAssets } from './prepare-assets';
 import { installTestPackages, testPackageFile } from './test-packages';
 import {
@@ -28,7 +29,10 @@ const stages: Readonly<Record<string, (level: Level) => Promise<Counts>>> = {
     const generated = await run([nextBinary(), 'typegen']);
     return single(generated || (await run([binary('typescript', 'bin/tsc'), '--noEmit'])));
   },
-  lint: async () => single(await run([await testPackageFile('@biomejs/biome/bin/biome'), 'check'])),
+  lint: async () => {
+    await writeImportRules(root);
+    return single(await run([await testPackageFile('@biomejs/biome/bin/biome'), 'check']));
+  },
   build: async () => {
     await ensureBuild(console.log);
     return single(0);
