@@ -10,9 +10,8 @@ import { ensureBrowser } from '../browser/find';
 import { root } from '../paths';
 import { binary, ensureBuild, nextBinary } from './build';
 import { compileKernels } from './compile-kernels';
-import { writeImportRules } from './import-rules';
 import { prepareAssets } from './prepare-assets';
-import { installTestPackages, testPackageFile } from './test-packages';
+import { installTestPackages } from './test-packages';
 import {
   atLeastOneFailure,
   type Counts,
@@ -29,10 +28,7 @@ const stages: Readonly<Record<string, (level: Level) => Promise<Counts>>> = {
     const generated = await run([nextBinary(), 'typegen']);
     return single(generated || (await run([binary('typescript', 'bin/tsc'), '--noEmit'])));
   },
-  lint: async () => {
-    await writeImportRules(root);
-    return single(await run([await testPackageFile('@biomejs/biome/bin/biome'), 'check']));
-  },
+  lint: async () => single(await run(['--import', 'tsx/esm', 'lib/cli/dev/lint.ts', 'check'])),
   build: async () => {
     await ensureBuild(console.log);
     return single(0);
