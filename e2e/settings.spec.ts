@@ -144,9 +144,13 @@ test(
     await expect(gpu.getByRole('button', { name: 'Text copied' })).toBeVisible();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(text);
     expect(text).toMatch(/^# Kinora on a graphics card\n\ngoogle swiftshader, computed by the CPU/);
-    for (const part of ['Self-test: ', 'Peak of', 'Self-attention: ', 'Decoder, 3×3: ']) {
+    for (const part of ['Self-test: ', 'Peak of', 'Self-attention: ']) {
       expect(text).toContain(`**${part}`);
     }
+    // A machine that is too slow for it is told that.
+    expect(text).toMatch(
+      /\*\*Decoder, 3×3: |convolution \| 0 \| It was left out: what came before/,
+    );
     expect(text).toContain('**Projected to 1280×704×121, which is 5 seconds**');
     expect(text).not.toMatch(/:\/\/|localhost|\/(home|root|Users|models|workers)\//);
     await expectAccessible(page, [{ colorScheme: 'dark', width: 390 }]);

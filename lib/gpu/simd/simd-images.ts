@@ -331,14 +331,29 @@ export class SimdImages implements ImageExecutor {
   /**
    * Filters of groups of 8.
    *
-   * @param values of a filter, filled up to whole fours
+   * @param ages weights of the newest frame first, [filters, inputs, pixels] each
+   * @param order where the numbers of the next filter and of the next input lie, when it is another one
    */
-  #pack(filters: number, values: number, weight: Weight, bias?: Float32Array): Filters {
+  #pack(
+    { filters, inputs, pixels = 1 }: { filters: number; inputs: number; pixels?: number },
+    ages: readonly Float32Array[],
+    bias?: Float32Array,
+    [nextFilter, nextInput]: readonly [number, number] = [inputs * pixels, pixels],
+  ): Filters {
     const groups = Math.ceil(filters / groupSize);
+    const values = ages.length * pixels * fill(inputs);
     const packed = new Float32Array(groups * values * groupSize);
-    for (let filter = 0; filter < filters; filter++) {
-      const start = (filter - (filter % groupSize)) * values + (filter % groupSize);
-      for (let k = 0; k < values; k++) packed[start + k * groupSize] = weight(filter, k);
+    for (const [age, data] of ages.entries()) {
+      for (let filter = 0; filter < filters; filter++) {
+        const start = (filter - (filter % groupSize)) * values + (filter % groupSize);
+        for (let pixel = 0; pixel < pixels; pixel++) {
+          let to = start + (age * pixels + pixel) * fill(inputs) * groupSize;
+          let from = filter * nextFilter + pixel;
+          for (let c = 0; c < inputs; c++, from += nextInput, to += groupSize) {
+            packed[to] = data[from] as number;
+          }
+        }
+      }
     }
     const added = new Float32Array(groups * groupSize);
     if (bias) added.set(bias.subarray(0, filters));
@@ -353,41 +368,24 @@ export class SimdImages implements ImageExecutor {
     const find = (name: string) => bound[name];
     const named = (name: string) => find(name) ?? missing(name);
     const gamma = find('gamma') ? this.#filled(named('gamma')) : null;
-    const matrix = (filters: number, inputs: number, data: Float32Array, bias?: Float32Array) =>
-      this.#pack(
-        filters,
-        fill(inputs),
-        (o, c) => (c < inputs ? at(data, o * inputs + c) : 0),
-        bias,
-      );
     if (match.kind === 'attention') {
       const filters = match.layers.map((layer, index) =>
-        matrix(layer.filters, layer.inputs, named(`weight${index}`), named(`bias${index}`)),
+        this.#pack(layer, [named(`weight${index}`)], named(`bias${index}`)),
       );
       this.#weights.set(key, { filters, shortcut: null, gamma });
       return;
     }
     const { layer, residual, upsample } = match;
     const { inputs, filters, kernel, taps } = layer;
-    const [channels, side] = [fill(inputs), upsample ? 2 : kernel];
-    /** Of [filters, inputs, side, side], one for each frame. */
+    const pixels = (upsample ? 2 : kernel) ** 2;
     const convolution = (ages: readonly Float32Array[]) =>
-      this.#pack(
-        filters,
-        ages.length * side * side * channels,
-        (o, k) => {
-          const [c, pixel] = [k % channels, Math.floor(k / channels)];
-          const age = Math.floor(pixel / (side * side));
-          if (c >= inputs) return 0;
-          return at(at(ages, age), (o * inputs + c) * side * side + (pixel % (side * side)));
-        },
-        find('bias'),
-      );
+      this.#pack({ filters, inputs, pixels }, ages, find('bias'));
     const size = filterDims(layer).reduce((product, count) => product * count, 1);
     const joined = find('taps');
     const tapOf = (age: number) =>
       joined ? joined.subarray(age * size, (age + 1) * size) : named(`tap${2 - age}`);
     if (layer.depthwise) {
+      const channels = fill(inputs);
       const taps = Float32Array.from({ length: 9 * channels }, (_, i) =>
         i % channels < inputs
           ? at(named('tap2'), 9 * (i % channels) + Math.floor(i / channels))
@@ -405,11 +403,10 @@ export class SimdImages implements ImageExecutor {
     const shortcut =
       residual?.kind === 'linear'
         ? this.#pack(
-            filters,
-            fill(residual.layer.inputs),
-            (o, c) =>
-              c < residual.layer.inputs ? at(named('residualWeight'), c * filters + o) : 0,
+            { filters, inputs: residual.layer.inputs },
+            [named('residualWeight')],
             named('residualBias'),
+            [1, filters],
           )
         : null;
     this.#weights.set(key, { filters: packed, shortcut, gamma });
@@ -483,9 +480,6 @@ function limitsOf(match: ConvolutionMatch | null) {
     ceiling: op === 'relu6' ? 6 : Number.POSITIVE_INFINITY,
   };
 }
-
-/** The weight of a value in a filter. */
-type Weight = (filter: number, value: number) => number;
 
 /** Where a pixel begins, in numbers; pixels count row by row. */
 function placeOf({ first, row, step, width }: Image, pixel: number): number {

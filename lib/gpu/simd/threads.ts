@@ -19,6 +19,7 @@ const word = {
   module: 4,
   moduleBytes: 5,
   helped: 6,
+  failed: 7,
 } as const;
 const jobStart = 16;
 /** Most words of a job. */
@@ -82,9 +83,14 @@ function partOf({ functions, names }: KernelSource<string>): FunctionSource {
 }
 type Three = [Code, Code, Code];
 
-/** Whether this thread may wait for others, and the memory be theirs as well. */
+/**
+ * Whether this thread may wait for others, and the memory be theirs as well. In Firefox a worker that starts another
+ * one on a busy machine may wait for it forever.
+ */
 export const mayShare = () =>
-  typeof document === 'undefined' && globalThis.crossOriginIsolated === true;
+  typeof document === 'undefined' &&
+  globalThis.crossOriginIsolated === true &&
+  !navigator.userAgent.includes('Firefox');
 
 /**
  * Runs kernels by several threads, which take parts of a job from a counter. The result does not depend on who takes
@@ -184,9 +190,10 @@ export class SimdThreads {
     Atomics.add(control, word.job, 1);
     for (;;) {
       const active = Atomics.load(control, word.active);
-      if (active === 0) return;
+      if (active === 0) break;
       Atomics.wait(control, word.active, active);
     }
+    if (Atomics.load(control, word.failed) > 0) throw new Error(`A thread failed at ${key}.`);
   }
 
   /** Parts that helpers have computed. */
@@ -216,6 +223,18 @@ function help(layout: {
       });
       return exports.part as (...words: number[]) => void;
     };
+    const compute = () => {
+      const address = control[word.module] as number;
+      const part = kernels.get(address) ?? kernelOf(address, control[word.moduleBytes] as number);
+      kernels.set(address, part);
+      const parts = control[word.parts] as number;
+      for (;;) {
+        const index = Atomics.add(control, word.next, 1);
+        if (index >= parts) break;
+        part(4 * jobStart, index, thread);
+        Atomics.add(control, word.helped, 1);
+      }
+    };
     let done = 0;
     for (;;) {
       const job = Atomics.load(control, word.job);
@@ -228,20 +247,15 @@ function help(layout: {
       }
       Atomics.add(control, word.active, 1);
       // As long as it is active, and the job was the same afterwards, no other job begins.
-      if (Atomics.load(control, word.job) === job) {
-        const address = control[word.module] as number;
-        const part = kernels.get(address) ?? kernelOf(address, control[word.moduleBytes] as number);
-        kernels.set(address, part);
-        const parts = control[word.parts] as number;
-        for (;;) {
-          const index = Atomics.add(control, word.next, 1);
-          if (index >= parts) break;
-          part(4 * jobStart, index, thread);
-          Atomics.add(control, word.helped, 1);
-        }
+      try {
+        if (Atomics.load(control, word.job) === job) compute();
+      } catch (error) {
+        Atomics.add(control, word.failed, 1);
+        throw error;
+      } finally {
+        if (Atomics.sub(control, word.active, 1) === 1) Atomics.notify(control, word.active);
       }
       done = job;
-      if (Atomics.sub(control, word.active, 1) === 1) Atomics.notify(control, word.active);
     }
   };
 }
