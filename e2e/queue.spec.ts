@@ -153,7 +153,7 @@ test('of several images, Generate makes a video each', full, async ({ studio, pa
   await studio.prompt.press('ControlOrMeta+Enter');
   await expect(studio.progress).toBeVisible();
   await expect(studio.waiting).toHaveCount(2);
-  await expect(studio.generateButton).toHaveText('Generate · 2 wait');
+  await expect(studio.generateButton).toHaveText('Add to queue · 2 waiting');
   await studio.queue.getByRole('button', { name: 'Remove all' }).click();
   await studio.progress.getByRole('button', { name: 'Cancel' }).click();
   await expect(studio.failure).toBeVisible();

@@ -48,7 +48,7 @@ export class StudioPage {
     this.improveButton = form.getByRole('button', { name: /^Improve( again)?$/ });
     this.improved = form.getByRole('region', { name: 'Improved prompt' });
     this.cost = form.getByText(/^Takes (about|roughly) \d+ /);
-    this.generateButton = form.getByRole('button', { name: /^Generat/ });
+    this.generateButton = form.getByRole('button', { name: /^(Generat|Add to queue ·)/ });
     this.progress = page.getByRole('region', {
       name: /Making your video|Starting|Waiting|Cancelling|Finishing|Paus(ed$|ing)|Decoding again/,
     });
