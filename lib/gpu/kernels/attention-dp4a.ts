@@ -1,5 +1,5 @@
 import { memoised } from '../../graph';
-import { type AttentionRun, attentionOperands } from './attention';
+import { type AttentionRun, attentionOperands, widest } from './attention';
 import { pack, packedWidth, type QuantisedHeads, type QuantisedValues } from './attention-quantise';
 import {
   type Area,
@@ -19,7 +19,6 @@ import type { AttentionShape, AttentionVariant } from './choice';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, integerDots, type Kernel } from './kernel';
 import { vectorBinding } from './text';
-import { attentionShape } from './tuned-shapes';
 
 /*
  * Attention of the mode `fast`: both products are of 8-bit integers. The weights of a tile of keys are rounded to
@@ -91,7 +90,7 @@ export function fastAttentionVariants(
     .map(([queries, keys, threadRows]): AttentionVariant => {
       return { queries, keys, threadRows, shared: 'f32' };
     })
-    .filter((variant) => fits(compute, fastAttentionKernel(variant, attentionShape('none'))));
+    .filter((variant) => fits(compute, fastAttentionKernel(variant, widest)));
 }
 
 /**

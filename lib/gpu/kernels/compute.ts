@@ -101,6 +101,11 @@ export interface RowView {
   readonly firstRow: number;
 }
 
+/** All rows of a tensor. */
+export function wholeRows(tensor: DeviceTensor): RowView {
+  return { operand: { tensor }, firstRow: 0 };
+}
+
 /**
  * The rows `start` to `start + count` of a tensor, or of an aligned range of one, without a copy.
  *
