@@ -14,6 +14,7 @@ export { handleMessages } from './messages';
 export { countGraphs } from './runtime/count';
 export { RuntimeExecutor } from './runtime/executor';
 export { joinsTaps } from './runtime/image-graphs';
+export { planarGraph } from './runtime/planar-graph';
 export { RuntimeImages } from './runtime/runtime-images';
 export { browserRuntime, type Runtime } from './runtime/session';
 export { relativeRms, requireUsable, selfTest } from './self-test';
