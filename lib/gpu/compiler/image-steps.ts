@@ -20,6 +20,7 @@ import {
   convolutionDispatches,
   type Dispatch,
   depthwiseDispatch,
+  plainConvolution,
   type Span,
   type Storage,
   softmaxDispatch,
@@ -391,6 +392,7 @@ function matrixProduct(
 ): Dispatch[] {
   const residual = side === undefined ? 'none' : side === 'stored' ? side : 'same';
   const shape: ConvolutionShape = {
+    ...plainConvolution,
     frames: 1,
     input: 'f32',
     weight: null,
@@ -398,8 +400,6 @@ function matrixProduct(
     residual,
     side: storage,
     bias: bias !== undefined,
-    activation: null,
-    shuffled: false,
     wholeVectors: n % 4 === 0,
   };
   return convolutionDispatches({ limits }, variant, shape, {

@@ -3,7 +3,7 @@ import * as reference from '../reference';
 import { numbers } from '../reference';
 import { checkEach, extremeRows, stored, tolerances, upload } from './check';
 import type { ConvolutionShape, ConvolutionVariant } from './choice';
-import { convolutionVariants } from './convolution';
+import { convolutionVariants, plainConvolution } from './convolution';
 import { matrixConvolutionVariants, withoutWindow } from './convolution-matrix';
 import { convolutionDispatches, wholeKernel } from './convolution-run';
 import {
@@ -21,18 +21,7 @@ import { suited } from './registers';
 
 /** The shape of a causal convolution. */
 export function convolutionShape(output: Storage): ConvolutionShape {
-  return {
-    frames: 3,
-    input: 'f16',
-    weight: 'f16',
-    output,
-    residual: 'none',
-    side: 'f16',
-    bias: true,
-    activation: null,
-    shuffled: false,
-    wholeVectors: true,
-  };
+  return { ...plainConvolution, frames: 3, input: 'f16', weight: 'f16', output, side: 'f16' };
 }
 
 /** The shape that is checked: what it adds is in f16. */

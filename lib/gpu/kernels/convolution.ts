@@ -4,6 +4,15 @@ import { type Compute, fits } from './compute';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
 import { halfFunctions, lines, load4, range, store4, vectorBinding } from './text';
 
+/** What most convolutions have not. */
+export const plainConvolution = {
+  residual: 'none',
+  bias: true,
+  activation: null,
+  shuffled: false,
+  wholeVectors: true,
+} as const;
+
 /** Channels of a step of the inner loop; each tap's channels are filled up with zeros to a multiple. */
 export const channelStep = 16;
 

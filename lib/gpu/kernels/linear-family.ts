@@ -16,7 +16,7 @@ import {
 import type { LinearShape, LinearVariant } from './choice';
 import { type Dispatch, wholeRows } from './compute';
 import { halfBits, halves, type KernelFamily } from './family';
-import { linearDispatch, linearKernel, linearVariants } from './linear';
+import { linearDispatch, linearKernel, linearVariants, productShape } from './linear';
 import {
   type FastLinearShape,
   fastLinearDispatch,
@@ -171,8 +171,7 @@ function flopsOf({ n, k }: LinearShape): number {
 
 /** `x·downᵀ` of a LoRA. */
 function downShape({ k, input, rank, up = 'f32' }: LinearShape): LinearShape {
-  const plain = { output: 'f32', bias: false, rank: 0, epilogue: 'none' } as const;
-  return { k, n: rank, input, weight: up, ...plain };
+  return productShape({ k, n: rank, input, weight: up });
 }
 
 /** Memory of rows in blocks of bytes, and what rounds f16 rows to them. */

@@ -171,6 +171,11 @@ ${accumulatorLines(variant)}
 ${stepLoop(fills, Math.ceil(k / step), sums)}`;
 }
 
+/** The shape of `x·Wᵀ` alone, in f32. */
+export function productShape(of: Pick<LinearShape, 'k' | 'n' | 'weight' | 'input'>): LinearShape {
+  return { ...of, output: 'f32', bias: false, rank: 0, epilogue: 'none' };
+}
+
 /** @throws RangeError for a shape that no linear kernel computes */
 export function checkShape({ k, n, weight, output, rank, epilogue }: LinearShape): void {
   const whole = [k, n].every((size) => Number.isInteger(size) && size > 0) && rank % 4 === 0;
