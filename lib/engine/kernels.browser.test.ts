@@ -3,8 +3,8 @@ import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { ProgressEvent } from '../contract';
 import { type Backend, createBackend, probeDevice, relativeRms } from '../gpu';
 import { linearKernel } from '../gpu/kernels/linear';
+import { linearShape } from '../gpu/kernels/linear-family';
 import { readRecord, recordId } from '../gpu/kernels/record';
-import { linearShape } from '../gpu/kernels/tuned-shapes';
 import { readModelConfig } from '../models/wan/model-config';
 import { denoiseTokens, tokenRequest } from '../models/wan/testing/denoise';
 import { Transformer } from '../models/wan/transformer';

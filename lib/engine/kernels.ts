@@ -8,8 +8,8 @@ import {
 } from '../contract';
 import { type Backend, type Compute, probeDevice, Scope } from '../gpu';
 import { modeFor } from '../gpu/kernels/assign';
-import { tunedFamilies } from '../gpu/kernels/candidates';
 import type { KernelChoice } from '../gpu/kernels/choice';
+import { familiesOf, kernelSetOf, modeOf, tunedFamilies } from '../gpu/kernels/families';
 import { familyOf, type KernelMode } from '../gpu/kernels/kernel';
 import { measurePeak, quickPeak } from '../gpu/kernels/peak';
 import type { Peak } from '../gpu/kernels/peak-rate';
@@ -25,7 +25,6 @@ import {
   withLoss,
 } from '../gpu/kernels/record';
 import { type TuneOptions, type TuningResult, tune } from '../gpu/kernels/tune';
-import { familiesOf, kernelSetOf, modeOf } from '../gpu/kernels/variants';
 import { usualArithmetic } from '../gpu/simd/kernels';
 import { KinoraDatabase } from '../predictions/database';
 import { loadSetting, saveSetting } from '../predictions/settings';

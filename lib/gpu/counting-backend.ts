@@ -11,7 +11,7 @@ import {
 import type { Compute, KernelChoice } from './kernels';
 import { checkJob } from './kernels/run';
 import { Counted } from './ledger';
-import { StagingPool } from './staging';
+import { StagingPool } from './pool';
 import type { Category, DeviceTensor, ReadableTensor } from './tensor';
 
 /** Operators whose result shares its input's memory. */

@@ -55,9 +55,7 @@ export class BoundGraph {
 
   /** @throws TypeError where nothing is bound to the name */
   get(name: string): Bound {
-    const bound = this.bound[name];
-    if (bound === undefined) throw new TypeError(`${this.graph.name}: ${name} is not bound`);
-    return bound;
+    return requireBound(this.bound[name], `${this.graph.name}: ${name}`);
   }
 
   /** The tensor of a name; of a classed input that of the class. */
@@ -99,6 +97,12 @@ export class BoundGraph {
     }
     throw new TypeError(`${this.graph.name}: the size ${dim} is not known`);
   }
+}
+
+/** @throws TypeError where nothing is bound to a name */
+export function requireBound<T>(bound: T | undefined, name: string): T {
+  if (bound === undefined) throw new TypeError(`${name} is not bound`);
+  return bound;
 }
 
 function isClassed(

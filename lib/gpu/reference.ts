@@ -6,36 +6,52 @@ type Numbers = ArrayLike<number>;
 
 const at = (values: Numbers, index: number): number => values[index] ?? Number.NaN;
 
-/** softmax(q·kᵀ/√size + bias)·v; q [rows, heads·size], k, v [keys, heads·size], bias [rows, keys], or one per head. */
+/** The same pseudo-random numbers in [−1, 1) in each run. */
+export function numbers(count: number, salt: number): Float32Array<ArrayBuffer> {
+  let state = Math.imul(salt + 1, 0x9e3779b1) >>> 0;
+  return Float32Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2147483648 - 1;
+  });
+}
+
+/** What softmax makes of logits, before its division by their sum. */
+function softmaxWeights(logits: Float64Array): Float64Array {
+  const most = largest(logits);
+  return logits.map((logit) => Math.exp(logit - most));
+}
+
+export function largest(values: Float64Array): number {
+  return values.reduce((a, b) => Math.max(a, b));
+}
+
+/**
+ * softmax(q·kᵀ/√size + bias)·v; q [rows, heads·size], k, v [keys, heads·size], bias [rows, keys], or one per head.
+ *
+ * @param weightsOf takes the logits of a row
+ */
 export function attention(
   q: Numbers,
   k: Numbers,
   v: Numbers,
   bias: Numbers,
   { rows, keys, heads, size }: { rows: number; keys: number; heads: number; size: number },
+  weightsOf = softmaxWeights,
 ): Float64Array {
   const width = heads * size;
   const out = new Float64Array(rows * width);
-  const weights = new Float64Array(keys);
   const perHead = bias.length > rows * keys ? rows * keys : 0;
   for (let head = 0; head < heads; head++) {
     for (let row = 0; row < rows; row++) {
       const start = row * width + head * size;
-      let max = Number.NEGATIVE_INFINITY;
-      for (let key = 0; key < keys; key++) {
+      const logits = Float64Array.from({ length: keys }, (_, key) => {
         let dot = 0;
         const other = key * width + head * size;
         for (let c = 0; c < size; c++) dot += at(q, start + c) * at(k, other + c);
-        const score = dot / Math.sqrt(size) + at(bias, head * perHead + row * keys + key);
-        weights[key] = score;
-        max = Math.max(max, score);
-      }
-      let sum = 0;
-      for (let key = 0; key < keys; key++) {
-        const weight = Math.exp(at(weights, key) - max);
-        weights[key] = weight;
-        sum += weight;
-      }
+        return dot / Math.sqrt(size) + at(bias, head * perHead + row * keys + key);
+      });
+      const weights = weightsOf(logits);
+      const sum = weights.reduce((a, b) => a + b);
       for (let key = 0; key < keys; key++) {
         const weight = at(weights, key) / sum;
         const other = key * width + head * size;

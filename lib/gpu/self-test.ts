@@ -29,15 +29,6 @@ export function relativeRms(actual: ArrayLike<number>, expected: ArrayLike<numbe
 /** More than float32 sums in another order differ. */
 const tolerance = 1e-4;
 
-/** The same pseudo-random numbers in [−1, 1) in each run. */
-function numbers(count: number, salt: number): Float32Array {
-  let state = Math.imul(salt + 1, 0x9e3779b1) >>> 0;
-  return Float32Array.from({ length: count }, () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2147483648 - 1;
-  });
-}
-
 type Tensors = Readonly<Record<string, Float32Array | Uint8Array>>;
 type Shapes = Readonly<Record<string, readonly number[]>>;
 
@@ -222,7 +213,7 @@ async function submit(backend: Backend, scope: Scope, test: Case) {
   const bound: Record<string, ReturnType<Scope['tensor']>> = {};
   Object.entries(test.inputs).forEach(([name, dims], index) => {
     const dtype = test.bytes?.includes(name) ? 'uint8' : 'float32';
-    const data = numbers(elementCount(dims), index);
+    const data = reference.numbers(elementCount(dims), index);
     const content =
       dtype === 'uint8' ? Uint8Array.from(data, (value) => 128 + Math.round(value * 127)) : data;
     values.set(name, g.input(name, dtype, dims));

@@ -16,8 +16,8 @@ import { InFlight } from './in-flight';
 import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
 import { Counted } from './ledger';
+import { StagingPool } from './pool';
 import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
-import { StagingPool } from './staging';
 import type { Category, DeviceTensor, ReadableTensor } from './tensor';
 
 /** ONNX Runtime rounds its copies up to 16 bytes, so that buffers have multiples of this size. */

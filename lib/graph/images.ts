@@ -12,9 +12,11 @@ export interface ConvolutionLayer {
   readonly inputs: number;
   /** C of the result. */
   readonly filters: number;
-  /** Width and height of the kernel. Odd ones pad with zeros; with a stride of 2 on the right and below only. */
+  /** Width and height of the kernel. Odd ones pad with zeros. */
   readonly kernel: 1 | 2 | 3 | 7;
   readonly stride: 1 | 2;
+  /** Whether a stride of 2 pads on all sides; on the right and below only where not. */
+  readonly around: boolean;
   /** 2, 3: causal in time, over a frame and those before it; 1: the frame alone. */
   readonly taps: 1 | 2 | 3;
   readonly bias: boolean;
@@ -49,7 +51,13 @@ export type ImageCall =
   | { readonly op: 'channelNorm'; readonly name: string }
   | Activation
   | ({ readonly op: 'repeat' } & RepeatSpec)
-  | { readonly op: 'pixelAttention' | 'upsample' | 'pixelShuffle' };
+  | { readonly op: 'pixelAttention' | 'upsample' | 'pixelShuffle' }
+  | { readonly op: 'leakyRelu'; readonly slope: number }
+  | { readonly op: 'sigmoid' | 'concat' }
+  | { readonly op: 'channels'; readonly start: number; readonly end: number }
+  | { readonly op: 'depthToSpace'; readonly block: number }
+  | { readonly op: 'resize'; readonly scale: number }
+  | { readonly op: 'warp'; readonly first: number };
 
 /** What stands behind a convolution or a sum. */
 export type Activation =
@@ -65,8 +73,11 @@ export function imageSize({ dims: [height, width, channels] }: Value) {
 }
 
 export type ConvolutionOptions = Partial<
-  Pick<ConvolutionLayer, 'kernel' | 'stride' | 'taps' | 'bias' | 'part' | 'precise'>
+  Pick<ConvolutionLayer, 'kernel' | 'stride' | 'around' | 'taps' | 'bias' | 'part' | 'precise'>
 >;
+
+/** A layer in one part, with nothing special. */
+const plain = { around: false, part: { index: 0, of: 1 }, precise: false, average: null };
 
 /**
  * A convolution, 3×3 over the frame alone unless the options say other.
@@ -80,10 +91,10 @@ export function convolution(
   filters: number,
   options: ConvolutionOptions = {},
 ): Value {
-  const { kernel = 3, stride = 1, taps = 1, part = { index: 0, of: 1 } } = options;
-  const { bias = true, precise = false } = options;
+  const { kernel = 3, stride = 1, taps = 1, part = plain.part } = options;
+  const { around = false, bias = true, precise = false } = options;
   const { channels: inputs } = imageSize(x);
-  const shape = { name, inputs, filters, kernel, stride, taps, bias, depthwise: false };
+  const shape = { name, inputs, filters, kernel, stride, around, taps, bias, depthwise: false };
   return append(x, { ...shape, part, precise, average: null });
 }
 
@@ -105,8 +116,7 @@ export function causal(
 export function depthwise(x: Value, name: string, stride: 1 | 2 = 1): Value {
   const { channels: inputs } = imageSize(x);
   const shape = { name, inputs, filters: inputs, kernel: 3, stride, taps: 1, bias: true } as const;
-  const part = { index: 0, of: 1 };
-  return append(x, { ...shape, depthwise: true, part, precise: false, average: null });
+  return append(x, { ...shape, ...plain, depthwise: true });
 }
 
 /**
@@ -117,9 +127,7 @@ export function depthwise(x: Value, name: string, stride: 1 | 2 = 1): Value {
 export function depthwisePair(x: Value, name: string): Value {
   const { channels: inputs } = imageSize(x);
   const shape = { name, inputs, filters: 2 * inputs, kernel: 7, stride: 1, taps: 2 } as const;
-  const part = { index: 0, of: 1 };
-  const plain = { bias: false, precise: false, average: null };
-  return append(x, { ...shape, ...plain, depthwise: true, part });
+  return append(x, { ...shape, ...plain, bias: false, depthwise: true });
 }
 
 /**
@@ -135,9 +143,8 @@ export function average(x: Value, filters: number, factor: 1 | 2, spec: AverageS
   const { time, factorTime } = spec;
   const name = `mean of ${inputs} as ${filters}, ${factor}·${factor}·${factorTime}, ${time}`;
   const shape = { name, inputs, filters, kernel: factor, stride: factor } as const;
-  const part = { index: 0, of: 1 };
-  const plain = { taps: 1, bias: false, depthwise: false } as const;
-  return append(x, { ...shape, ...plain, part, precise: true, average: spec });
+  const mean = { taps: 1, bias: false, depthwise: false, precise: true, average: spec } as const;
+  return append(x, { ...plain, ...shape, ...mean });
 }
 
 function append(x: Value, layer: ConvolutionLayer): Value {
@@ -203,6 +210,50 @@ export function pixelShuffle(x: Value): Value {
 export function repeat(x: Value, filters: number, spec: RepeatSpec): Value {
   const { height, width } = imageSize(x);
   return x.graph.append({ op: 'repeat', ...spec }, [x], [2 * height, 2 * width, filters]);
+}
+
+/** `max(x, 0) + slope·min(x, 0)` */
+export function leakyRelu(x: Value, slope: number): Value {
+  return x.graph.append({ op: 'leakyRelu', slope }, [x], x.dims);
+}
+
+/** `1 / (1 + exp(−x))` */
+export function sigmoid(x: Value): Value {
+  return x.graph.append({ op: 'sigmoid' }, [x], x.dims);
+}
+
+/** Channels of images of one size, one behind the other. */
+export function concat(...images: readonly [Value, ...Value[]]): Value {
+  const [{ graph, dims }] = images;
+  const channels = images.reduce((sum, image) => sum + imageSize(image).channels, 0);
+  return graph.append({ op: 'concat' }, images, [...dims.slice(0, 2), channels]);
+}
+
+/** Some channels of an image, from `start` to before `end`. */
+export function channelsOf(x: Value, start: number, end: number): Value {
+  return x.graph.append({ op: 'channels', start, end }, [x], [...x.dims.slice(0, 2), end - start]);
+}
+
+/** Channels (row, column, c) become pixels of blocks: [H, W, block²·C] → [block·H, block·W, C]. */
+export function depthToSpace(x: Value, block: number): Value {
+  const { height, width, channels } = imageSize(x);
+  const dims = [block * height, block * width, channels / block ** 2];
+  return x.graph.append({ op: 'depthToSpace', block }, [x], dims);
+}
+
+/** Linear between the centres of pixels, without antialiasing: [scale·H, scale·W, C]. */
+export function resize(x: Value, scale: number): Value {
+  const { height, width, channels } = imageSize(x);
+  return x.graph.append({ op: 'resize', scale }, [x], [scale * height, scale * width, channels]);
+}
+
+/**
+ * Pixel (row, column) is read so many columns and rows further, bilinear; beyond its edge an image goes on as it ends.
+ *
+ * @param flow its channels `first` and `first + 1` are these columns and rows
+ */
+export function warp(x: Value, flow: Value, first: number): Value {
+  return x.graph.append({ op: 'warp', first }, [x, flow], x.dims);
 }
 
 /** Calls that are computed together; `value` is what they give. */
@@ -308,6 +359,7 @@ function convolutionMatch(value: Value, single: Single): ConvolutionMatch | null
   if (!x) return null;
   const name = norm?.call.op === 'channelNorm' ? norm.call.name : null;
   const { layer } = main.call;
+  if (layer.around) return null;
   const around = { norm: name, upsample: !!large, residual, activation, shuffle };
   return { kind: 'convolution', value, layer, x, ...around };
 }

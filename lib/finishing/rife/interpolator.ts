@@ -1,5 +1,5 @@
 import { at } from '../../contract';
-import { type Backend, type DeviceTensor, Scope } from '../../gpu';
+import { type Backend, type DeviceTensor, planarGraph, Scope } from '../../gpu';
 import type { Frame } from '../../pipeline/latents';
 import { type Checkpoint, openSafetensors, type WeightFile } from '../../weights';
 import { isCut } from './cuts';
@@ -121,11 +121,12 @@ export class Rife implements Interpolator {
         const [from, to] = i % 2 === 0 ? states : [states[1], states[0]];
         const inputs = Object.assign({ time }, images, features, weights.blocks[i], i > 0 && from);
         const next = { flowNext: to.flow, maskNext: to.mask, keptNext: to.kept };
-        await backend.run(blockGraph(config, i, h, w), inputs, next);
+        await backend.run(planarGraph(blockGraph(config, i, h, w)), inputs, next);
         await onStage(`flow_block${i}`, to.flow);
       }
       const { flow, mask } = at(states, config.widths.length % 2);
-      await backend.run(blendGraph(h, w), { ...images, flow, mask }, { middle });
+      const graph = planarGraph(blendGraph(h, w));
+      await backend.run(graph, { ...images, flow, mask }, { middle });
       return cropped(await backend.read(middle), loaded);
     } catch (error) {
       this.dispose();
@@ -141,7 +142,8 @@ export class Rife implements Interpolator {
     place.frame = null;
     backend.write(place.image, padded(frame, loaded));
     const inputs = { ...loaded.weights.head, image: place.image };
-    await backend.run(headGraph(config, h, w), inputs, { features: place.features });
+    const graph = planarGraph(headGraph(config, h, w));
+    await backend.run(graph, inputs, { features: place.features });
     place.frame = frame;
   }
 

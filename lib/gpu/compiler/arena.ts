@@ -1,4 +1,5 @@
 import { offsetAlignment } from '../kernels/compute';
+import type { DeviceTensor } from '../tensor';
 
 /** Memory of one value while it is needed. */
 export interface Slot {
@@ -138,4 +139,12 @@ function freeOffset(bin: Bin, slot: Slot): number {
     byteOffset = Math.max(byteOffset, other.byteOffset + alignedBytes(other));
   }
   return byteOffset;
+}
+
+/** A tensor for each bin. */
+export function binTensors(
+  bins: readonly Bin[],
+  make: (dims: readonly number[]) => DeviceTensor,
+): ReadonlyMap<Bin, DeviceTensor> {
+  return new Map(bins.map((bin) => [bin, make([bin.bytes / 4])]));
 }

@@ -154,10 +154,7 @@ class AttentionSteps {
     scope.step(value, reads, slotsOf(y), (listing) =>
       keys.flatMap(({ range, ...of }, index) => [
         ...quantiseRows({
-          x: this.#heads(q, range, listing),
-          storage: q.place.storage,
-          headSize: this.headSize,
-          heads: range.count,
+          ...this.#rowsOfHeads(q, range, listing),
           rows: rowsOf(q.value, listing),
           y: operandsOf(queries, listing),
         }),
@@ -180,10 +177,7 @@ class AttentionSteps {
       const of = this.#take(range.count * scope.tokens);
       scope.stepBefore(k.value, slotsOf(k.place), [mean, of.values, of.scales], (listing) =>
         quantiseRows({
-          x: this.#heads(k, range, listing),
-          storage: k.place.storage,
-          headSize,
-          heads: range.count,
+          ...this.#rowsOfHeads(k, range, listing),
           rows: scope.tokens,
           y: operandsOf(of, listing),
           mean: slotOperand(mean, listing),
@@ -204,10 +198,7 @@ class AttentionSteps {
       const ranges = lifetimes.take(4 * range.count * 2 * headSize);
       scope.stepBefore(v.value, slotsOf(v.place), [values, ranges], (listing) =>
         quantiseValues({
-          x: this.#heads(v, range, listing),
-          storage: v.place.storage,
-          headSize,
-          heads: range.count,
+          ...this.#rowsOfHeads(v, range, listing),
           rows: tokens,
           y: valuesOf({ values, ranges }, listing),
         }),
@@ -228,6 +219,13 @@ class AttentionSteps {
     const { lifetimes } = this.scope;
     const words = packedWidth(this.headSize);
     return { values: lifetimes.take(4 * rows * words), scales: lifetimes.take(4 * rows) };
+  }
+
+  /** What is to be stored in 8 bits. */
+  #rowsOfHeads(of: Placed, range: HeadRange, listing: Listing) {
+    const { headSize } = this;
+    const { storage } = of.place;
+    return { x: this.#heads(of, range, listing), storage, headSize, heads: range.count };
   }
 
   #heads({ value, place }: Placed, range: HeadRange, listing: Listing) {

@@ -3,8 +3,15 @@ import type { Lifetimes } from './arena';
 import { attentionSteps } from './attention-steps';
 import { linearSteps } from './linear-steps';
 import { attentionOf, type Match, matchPatterns } from './patterns';
-import { gatherHeadsStep, pointwiseStep, rmsNormStep } from './pointwise-steps';
-import { headRowsStep, layerNormStep, rowView, sumStep } from './row-steps';
+import {
+  gatherHeadsStep,
+  headRowsStep,
+  layerNormStep,
+  pointwiseStep,
+  rmsNormStep,
+  rowView,
+  sumStep,
+} from './row-steps';
 import { type CompiledPass, type CompileOptions, GraphScope } from './scope';
 
 /**

@@ -1,9 +1,10 @@
 import { type Graph, type ImageMatch, matchImages, weightsKey } from '../../graph';
 import { type Backend, type Bindings, Scope } from '../backend';
+import { requireBound } from '../executor';
 import { type ImageExecutor, type ImageWeights, readsTogether } from '../image-executor';
 import type { Compute, Dispatch, Kernel } from '../kernels';
 import type { DeviceTensor } from '../tensor';
-import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';
+import { type Bin, binTensors, Lifetimes, placeSlots, type Slot } from './arena';
 import {
   compileImages,
   FrameHistory,
@@ -14,7 +15,7 @@ import {
   tensorKey,
 } from './image-steps';
 import { placeholder } from './placeholders';
-import { checkFits, Refusal } from './refusal';
+import { checkFits, compileOn } from './refusal';
 
 /** Frames after which a causal layer has all that it sees, and the memory of one more. */
 const fullHistory = 3;
@@ -97,11 +98,11 @@ export class ImageProgram {
 
   #withoutDevice(weights: ImageWeights, onFrame: (bytes: number) => void): ImageListing {
     return {
-      bins: new Map(this.bins.map((bin) => [bin, placeholder('int32', [bin.bytes / 4])])),
+      bins: binTensors(this.bins, (dims) => placeholder('int32', dims)),
       tensors: new Map(
         [...this.tensors].map(([key, bytes]) => [key, placeholder('float32', [bytes / 4])]),
       ),
-      weights: (key) => weightsOf(weights, key),
+      weights: (key) => requireBound(weights.get(key), key),
       history: new FrameHistory((bytes) => {
         onFrame(bytes);
         return placeholder('int32', [bytes / 4]);
@@ -121,11 +122,8 @@ export class ImageProgram {
    * @param others kernels that prepare its weights
    * @throws Refusal for one that the device does not compile
    */
-  async compileOn(compute: Compute, others: readonly Kernel[] = []): Promise<void> {
-    const [failure] = await compute.compile([...this.kernels.keys(), ...others]);
-    if (!failure) return;
-    const { kernel, reason } = failure;
-    throw new Refusal(this.kernels.get(kernel)?.name ?? '', kernel.name, `fails: ${reason}`);
+  compileOn(compute: Compute, others: readonly Kernel[] = []): Promise<void> {
+    return compileOn(compute, this.kernels, others);
   }
 }
 
@@ -155,14 +153,9 @@ export class KernelImages implements ImageExecutor {
         this.#tensors.set(key, this.#images.float32([bytes / 4], 'activations'));
       }
       this.#listing = {
-        bins: new Map<Bin, DeviceTensor>(
-          program.bins.map((bin) => [
-            bin,
-            this.#images.tensor('int32', [bin.bytes / 4], 'activations'),
-          ]),
-        ),
+        bins: binTensors(program.bins, (dims) => this.#images.tensor('int32', dims, 'activations')),
         tensors: this.#tensors,
-        weights: (key) => weightsOf(weights, key),
+        weights: (key) => requireBound(weights.get(key), key),
         history: new FrameHistory((bytes) => this.#frames.tensor('int32', [bytes / 4], 'caches')),
         copy: (from, to, bytes) => {
           const { tensor, byteOffset = 0 } = 'tensor' in from ? from : { tensor: from };
@@ -182,9 +175,8 @@ export class KernelImages implements ImageExecutor {
     const { backend, compute, program, signal } = this;
     for (const value of graph.values) {
       if (value.call.op !== 'input') continue;
-      const data = inputs[value.call.name];
-      if (!data) throw new TypeError(`${value.call.name} is not bound`);
-      backend.write(this.#tensor(tensorKey(value.call.name, value)), data);
+      const { name } = value.call;
+      backend.write(this.#tensor(tensorKey(name, value)), requireBound(inputs[name], name));
     }
     const staged: Promise<Float32Array<ArrayBuffer>>[] = [];
     try {
@@ -204,9 +196,7 @@ export class KernelImages implements ImageExecutor {
   }
 
   #tensor(key: string): DeviceTensor<'float32'> {
-    const tensor = this.#tensors.get(key);
-    if (!tensor) throw new TypeError(`${key} is not bound`);
-    return tensor;
+    return requireBound(this.#tensors.get(key), key);
   }
 
   reset(): void {
@@ -217,10 +207,4 @@ export class KernelImages implements ImageExecutor {
     this.#images.dispose();
     this.#frames.dispose();
   }
-}
-
-function weightsOf(weights: ImageWeights, key: string): Bindings {
-  const bindings = weights.get(key);
-  if (!bindings) throw new TypeError(`${key} has no weights`);
-  return bindings;
 }

@@ -11,6 +11,7 @@ import {
   weightsKey,
 } from '../../graph';
 import type { Bindings } from '../backend';
+import { requireBound } from '../executor';
 import {
   type Compute,
   type ConvolutionShape,
@@ -19,6 +20,7 @@ import {
   convolutionDispatches,
   type Dispatch,
   depthwiseDispatch,
+  plainConvolution,
   type Span,
   type Storage,
   softmaxDispatch,
@@ -27,7 +29,7 @@ import {
 import type { DeviceTensor } from '../tensor';
 import type { Bin, Lifetimes, Slot } from './arena';
 import { type SlotOperand, slotOperand } from './places';
-import { Refusal } from './refusal';
+import { Refusal, refusing } from './refusal';
 
 /** What graphs of images are compiled for. */
 export interface ImageOptions {
@@ -148,21 +150,9 @@ class ImageCompiler {
         match.kind === 'attention'
           ? this.#attention(match, index)
           : this.#convolution(match, index);
-      return { list: this.#refusing(match, list), result: this.#results.get(match.value) ?? null };
+      const result = this.#results.get(match.value) ?? null;
+      return { list: refusing(this.graph, weightsKey(match), list), result };
     });
-  }
-
-  /** A shape for which there is no kernel is a RangeError. */
-  #refusing(match: ImageMatch, list: ImageStep['list']): ImageStep['list'] {
-    return (listing) => {
-      try {
-        return list(listing);
-      } catch (error) {
-        if (!(error instanceof RangeError)) throw error;
-        const reason = `is not computed: ${error.message}`;
-        throw new Refusal(this.graph.name, weightsKey(match), reason);
-      }
-    };
   }
 
   #at(value: Value): ImagePlace {
@@ -402,6 +392,7 @@ function matrixProduct(
 ): Dispatch[] {
   const residual = side === undefined ? 'none' : side === 'stored' ? side : 'same';
   const shape: ConvolutionShape = {
+    ...plainConvolution,
     frames: 1,
     input: 'f32',
     weight: null,
@@ -409,8 +400,6 @@ function matrixProduct(
     residual,
     side: storage,
     bias: bias !== undefined,
-    activation: null,
-    shuffled: false,
     wholeVectors: n % 4 === 0,
   };
   return convolutionDispatches({ limits }, variant, shape, {
@@ -433,13 +422,9 @@ function matrixProduct(
 
 function operandOf(place: ImagePlace, listing: ImageListing): SlotOperand | DeviceTensor {
   if ('slot' in place) return slotOperand(place.slot, listing);
-  const tensor = listing.tensors.get(place.tensor);
-  if (!tensor) throw new TypeError(`${place.tensor} is not bound`);
-  return tensor;
+  return requireBound(listing.tensors.get(place.tensor), place.tensor);
 }
 
 function bound(weights: Bindings, name: string): DeviceTensor {
-  const tensor = weights[name];
-  if (!tensor) throw new TypeError(`${name} is not bound`);
-  return tensor;
+  return requireBound(weights[name], name);
 }

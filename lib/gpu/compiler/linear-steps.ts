@@ -6,6 +6,7 @@ import {
   linearDispatch,
   type Operand,
   offsetAlignment,
+  productShape,
   quantiseDispatch,
   storageBytes,
 } from '../kernels';
@@ -167,16 +168,8 @@ function lowRankStep(scope: GraphScope, linear: Value, source: Place): Slot {
     const rows = rowsOf(x, listing);
     const down = listing.bindings.tensor(`${name}.down`, 0);
     const [rank = 0] = down.dims;
-    const shape = {
-      k: inFeatures,
-      n: rank,
-      weight: lora || 'f32',
-      input: source.storage,
-      output: 'f32',
-      bias: false,
-      rank: 0,
-      epilogue: 'none',
-    } as const;
+    const input = source.storage;
+    const shape = productShape({ k: inFeatures, n: rank, weight: lora || 'f32', input });
     const y = slotRows(t, listing, 4 * rows * rank);
     const operands = { rows, x: viewOf(x, source, listing), y, weight: down };
     return [linearDispatch(scope.kernels.linear, shape, operands)];

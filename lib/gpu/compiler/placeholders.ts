@@ -8,6 +8,7 @@ import {
   type RowChunk,
   tokensOfChunks,
 } from '../executor';
+import type { RuntimeExecutor } from '../runtime/executor';
 import type { DeviceTensor } from '../tensor';
 
 /** What graphs are run on, in numbers. */
@@ -85,4 +86,15 @@ export function placeholderBindings(graph: Graph, options: GraphSizes): GraphBin
       }),
     ),
   }));
+}
+
+/** Lets the counting backend of an executor take what graphs need beside the tensors that are bound to them. */
+export async function countGraphs(
+  executor: RuntimeExecutor,
+  graphs: Iterable<Graph>,
+  of: GraphSizes,
+): Promise<void> {
+  for (const graph of graphs) {
+    for (const bound of placeholderBindings(graph, of)) await executor.run(graph, bound, of.chunks);
+  }
 }

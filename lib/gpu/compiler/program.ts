@@ -1,13 +1,13 @@
 import type { Graph } from '../../graph';
-import type { Backend } from '../backend';
-import { BoundGraph, type GraphBindings, type RowChunk } from '../executor';
+import { type Backend, Scope } from '../backend';
+import { BoundGraph, type Executor, type GraphBindings, type RowChunk } from '../executor';
 import type { Compute, Dispatch, Kernel } from '../kernels';
-import { type Bin, Lifetimes, placeSlots, type Slot } from './arena';
+import type { DeviceTensor } from '../tensor';
+import { type Bin, binTensors, Lifetimes, placeSlots, type Slot } from './arena';
 import { compileGraph } from './compile';
-import { KernelExecutor } from './kernel-executor';
 import { placeholder, placeholderBindings } from './placeholders';
 import type { Listing } from './places';
-import { checkFits, Refusal } from './refusal';
+import { checkFits, compileOn } from './refusal';
 import type { CompiledPass, CompileOptions, Step } from './scope';
 
 /** Where the values of a program lie. */
@@ -80,7 +80,7 @@ export class Program {
   /** As {@link list}, with tensors that have sizes only, for each of the ranks that a LoRA may have. */
   *listWithoutDevice(chunks = this.options.chunks): Generator<[Graph, readonly Dispatch[]]> {
     const memory = {
-      bins: new Map(this.bins.map((bin) => [bin, placeholder('int32', [bin.bytes / 4])])),
+      bins: binTensors(this.bins, (dims) => placeholder('int32', dims)),
       overflows: placeholder('int32', [1]),
     };
     for (const graph of this.#passes.keys()) {
@@ -109,11 +109,8 @@ export class Program {
    *
    * @throws Refusal for one that the device does not compile
    */
-  async compileOn(compute: Compute): Promise<void> {
-    const [failure] = await compute.compile([...this.kernels.keys()]);
-    if (!failure) return;
-    const { kernel, reason } = failure;
-    throw new Refusal(this.kernels.get(kernel)?.name ?? '', kernel.name, `fails: ${reason}`);
+  compileOn(compute: Compute): Promise<void> {
+    return compileOn(compute, this.kernels);
   }
 
   /**
@@ -124,5 +121,71 @@ export class Program {
    */
   open(backend: Backend): Promise<KernelExecutor> {
     return KernelExecutor.open(backend, this);
+  }
+}
+
+/** A compiled program on a device: runs its graphs by kernels of our own. Values between two graphs are not kept. */
+export class KernelExecutor implements Executor {
+  /** What was counted up to the last {@link finish}. */
+  #clamped = 0;
+
+  private constructor(
+    readonly backend: Backend,
+    readonly compute: Compute,
+    readonly program: Program,
+    readonly scope: Scope,
+    readonly memory: ProgramMemory & { readonly overflows: DeviceTensor<'int32'> },
+    /** The count to be read: only floats are. */
+    readonly overflowBits: DeviceTensor<'float32'>,
+  ) {}
+
+  /** As {@link Program.open}. */
+  static async open(backend: Backend, program: Program): Promise<KernelExecutor> {
+    const { compute } = backend;
+    if (!compute) throw new TypeError(`${backend.kind} runs no kernels`);
+    await program.compileOn(compute);
+    const scope = new Scope(backend);
+    try {
+      const memory = {
+        bins: binTensors(program.bins, (dims) => scope.tensor('int32', dims, 'activations')),
+        overflows: scope.tensor('int32', [1], 'activations'),
+      };
+      const bits = scope.float32([1], 'activations');
+      return new KernelExecutor(backend, compute, program, scope, memory, bits);
+    } catch (error) {
+      scope.dispose();
+      throw error;
+    }
+  }
+
+  async run(
+    graph: Graph,
+    bindings: GraphBindings,
+    chunks: readonly RowChunk[] = [],
+  ): Promise<void> {
+    for (const jobs of this.program.list(graph, bindings, chunks, this.memory)) {
+      await this.compute.dispatch(jobs);
+    }
+  }
+
+  /**
+   * Adds to the device's count the results that were clamped to f16. Nothing waits for the number: it arrives with
+   * whatever is read next, or before.
+   */
+  async finish(): Promise<void> {
+    const { backend, compute, memory, overflowBits } = this;
+    backend.copy(memory.overflows, 0, overflowBits, 0, 1);
+    const staged = backend.stage(overflowBits);
+    const arrived = staged.then((bits) => {
+      const [count = 0] = new Uint32Array(bits.buffer);
+      compute.clamped.count += count - this.#clamped;
+      this.#clamped = count;
+    });
+    // The next read fails as well, and is told of.
+    arrived.catch(() => undefined);
+  }
+
+  dispose(): void {
+    this.scope.dispose();
   }
 }

@@ -12,7 +12,7 @@ import {
 import type { Lifetimes, Slot } from './arena';
 import type { GraphSizes } from './placeholders';
 import { type Listing, type Place, slotsOf } from './places';
-import { Refusal } from './refusal';
+import { Refusal, refusing } from './refusal';
 
 /** The kernels that compute graphs. */
 export interface KernelSet {
@@ -146,25 +146,13 @@ export class GraphScope {
   /** The next step; what it updates in place is among `writes` only. */
   step(value: Value, reads: readonly Slot[], writes: readonly Slot[], step: Step): void {
     this.lifetimes.step(reads, writes);
-    this.#steps.push(this.#refusing(value, step));
+    this.#steps.push(refusing(this.graph, nameOf(value), step));
   }
 
   /** A step of a pass over chunks that is done once, before the first of them. */
   stepBefore(value: Value, reads: readonly Slot[], writes: readonly Slot[], step: Step): void {
     this.lifetimes.stepBefore(reads, writes);
-    this.#before.push(this.#refusing(value, step));
-  }
-
-  /** A shape for which there is no kernel is a RangeError. */
-  #refusing(value: Value, step: Step): Step {
-    return (listing) => {
-      try {
-        return step(listing);
-      } catch (error) {
-        if (error instanceof RangeError) this.refuse(value, `is not computed: ${error.message}`);
-        throw error;
-      }
-    };
+    this.#before.push(refusing(this.graph, nameOf(value), step));
   }
 
   /** The rows of x in 8 bits, which `make` makes for the first layer of a pass that reads them. */

@@ -2,9 +2,9 @@ import { type KernelSetting, KinoraError } from '../../contract';
 import type { Backend } from '../backend';
 import { probeDevice } from '../device';
 import type { Compute } from './compute';
+import { defaultChoice, modesOf } from './families';
 import type { KernelMode } from './kernel';
 import { measurePeak, quickPeak } from './peak';
-import { defaultChoice, modesOf } from './variants';
 
 /**
  * What computes where a mode is asked for: `exact` on a device that has no kernels of that mode, or on which they are

@@ -1,5 +1,5 @@
 import { memoised } from '../../graph';
-import { type AttentionRun, attentionOperands } from './attention';
+import { type AttentionRun, attentionOperands, widest } from './attention';
 import { pack, packedWidth, type QuantisedHeads, type QuantisedValues } from './attention-quantise';
 import {
   type Area,
@@ -10,16 +10,13 @@ import {
   type Geometry,
   geometryOf,
   lanes,
-  lines,
-  upTo,
   workgroupOf,
 } from './attention-tile';
 import { resultText } from './attention-wgsl';
 import type { AttentionShape, AttentionVariant } from './choice';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, integerDots, type Kernel } from './kernel';
-import { vectorBinding } from './text';
-import { attentionShape } from './tuned-shapes';
+import { lines, range, vectorBinding } from './text';
 
 /*
  * Attention of the mode `fast`: both products are of 8-bit integers. The weights of a tile of keys are rounded to
@@ -91,7 +88,7 @@ export function fastAttentionVariants(
     .map(([queries, keys, threadRows]): AttentionVariant => {
       return { queries, keys, threadRows, shared: 'f32' };
     })
-    .filter((variant) => fits(compute, fastAttentionKernel(variant, attentionShape('none'))));
+    .filter((variant) => fits(compute, fastAttentionKernel(variant, widest)));
 }
 
 /**
@@ -260,7 +257,7 @@ function softmaxText(variant: AttentionVariant, geometry: Geometry): string {
   const groupOf = (owner: string, g: number | string) =>
     `${owner} * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
   const most = (i: number) =>
-    `${upTo(keys).reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '')} * ${component('factor', i)}`;
+    `${range(keys).reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '')} * ${component('factor', i)}`;
   // The lowest byte of each number's bits is its weight. Shifted by a byte or more, nothing is left of the exponent;
   // the last summand takes away that of the first.
   const magic = (j: number) => (j % pack === pack - 1 ? '8388789.0' : '8388608.0');
@@ -269,7 +266,7 @@ function softmaxText(variant: AttentionVariant, geometry: Geometry): string {
       .map((e) => `(bitcast<u32>(w${i}_${b * pack + e}) << ${8 * e}u)`)
       .join(' + ')} + bitcast<u32>(w${i}_${b * pack})) & mask${b}`;
   const count = (i: number) =>
-    `bitcast<f32>(0x4B000000u + ${upTo(packs)
+    `bitcast<f32>(0x4B000000u + ${range(packs)
       .map((b) => `dot4U8Packed(word${i}_${b}, 0x01010101u)`)
       .join(' + ')}) - 8388608.0`;
   return `
@@ -320,7 +317,7 @@ ${lines(packs, (b) =>
   lines(
     rows / 4,
     (g) =>
-      `    weights[${groupOf(`(lane * ${packs}u + ${b}u)`, g)}] = vec4<u32>(${upTo(4)
+      `    weights[${groupOf(`(lane * ${packs}u + ${b}u)`, g)}] = vec4<u32>(${range(4)
         .map((i) => `word${4 * g + i}_${b}`)
         .join(', ')});`,
   ),
@@ -331,10 +328,10 @@ ${lines(packs, (b) =>
 function weightedText(variant: AttentionVariant, geometry: Geometry): string {
   const { queries, keys: tile } = variant;
   const { rows, columns } = geometry;
-  const across = upTo(4 * columns);
+  const across = range(4 * columns);
   const element = (c: number) => `v${c >> 2}.${'xyzw'[c & 3]}`;
   const sums = (i: number, h: number) =>
-    `bitcast<vec4<f32>>(vec4<u32>(${upTo(4)
+    `bitcast<vec4<f32>>(vec4<u32>(${range(4)
       .map((e) => `a${i}_${4 * h + e}`)
       .join(', ')}))`;
   const packs = lines(

@@ -6,7 +6,6 @@ import {
   type Geometry,
   geometryOf,
   lanes,
-  lines,
   place,
   read,
   rowsBinding,
@@ -16,6 +15,7 @@ import {
 import { type Logits, valuesFill } from './attention-wgsl';
 import type { AttentionShape, AttentionVariant } from './choice';
 import type { Storage } from './kernel';
+import { lines } from './text';
 
 /** Logits in f32. */
 export function exactLogits(variant: AttentionVariant, shape: AttentionShape): Logits {

@@ -1,11 +1,11 @@
 import { memoised } from '../../graph';
 import { type AttentionRun, dispatchOf, widest } from './attention';
-import { eachUnit, largestHead, lines, place, rowsBinding, upTo } from './attention-tile';
+import { eachUnit, largestHead, place, rowsBinding } from './attention-tile';
 import type { AttentionShape, MatrixAttentionVariant } from './choice';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import { deviceMatrices, matrixText, typesOf } from './linear-matrix';
-import { halfFunctions, store4, vectorBinding } from './text';
+import { halfFunctions, lines, range, store4, vectorBinding } from './text';
 
 /*
  * Attention of the mode `matrix`: both products on the GPU's matrix units, f16 products and f32 sums. A subgroup has
@@ -333,7 +333,7 @@ ${rows((i) => `        s${i}_${j} = select(vec4<f32>(-1e30), s${i}_${j}, key < v
 )}
     }
 ${rows((i) => {
-  const most = upTo(share / 4)
+  const most = range(share / 4)
     .map((j) => `s${i}_${j}`)
     .reduce((text, value) => `max(${text}, ${value})`);
   return `    let mosts${i} = ${most};

@@ -1,10 +1,10 @@
 import { memoised } from '../../graph';
 import type { DeviceTensor } from '../tensor';
 import type { HeadView } from './attention';
-import { type Area, lines, load8, place, rowsBinding } from './attention-tile';
+import { type Area, load8, place, rowsBinding } from './attention-tile';
 import type { Dispatch, Operand } from './compute';
 import { defineKernel, integerDots, type Kernel, type Storage } from './kernel';
-import { halfFunctions } from './text';
+import { halfFunctions, lines } from './text';
 
 /*
  * What attention of 8-bit integers reads: each row of queries and keys with a scale of its own, and values with a range

@@ -1,6 +1,6 @@
 import type { AttentionVariant } from './choice';
 import type { KernelBinding, Storage } from './kernel';
-import { halfFunctions } from './text';
+import { halfFunctions, lines, range } from './text';
 
 /*
  * How a workgroup of an attention kernel is divided, and pieces of text for it: 16 lanes share each row of
@@ -146,7 +146,7 @@ function withRegisters(fills: readonly Fill[], threads: number) {
     const each = fill.storage === 'f32' ? 2 : 1;
     const start = first;
     first += Math.ceil(fill.count / threads) * each;
-    const names = (turn: number) => upTo(each).map((half) => `ahead${start + each * turn + half}`);
+    const names = (turn: number) => range(each).map((half) => `ahead${start + each * turn + half}`);
     return { fill, names, end: first };
   });
 }
@@ -231,13 +231,8 @@ export function eachUnit(
   });
 }
 
-export const upTo = (count: number) => Array.from({ length: count }, (_, index) => index);
-
-export const lines = (count: number, line: (index: number) => string) =>
-  upTo(count).map(line).join('\n');
-
 /** A `vec4<f32>` of four expressions. */
-export const four = (of: (i: number) => string) => `vec4<f32>(${upTo(4).map(of).join(', ')})`;
+export const four = (of: (i: number) => string) => `vec4<f32>(${range(4).map(of).join(', ')})`;
 
 /** Component `i` of `name0`, `name1` …: vectors of four rows. */
 export const component = (name: string, i: number) => `${name}${i >> 2}.${'xyzw'[i & 3]}`;

@@ -10,19 +10,17 @@ import {
   type Geometry,
   geometryOf,
   lanes,
-  lines,
   place,
   read,
   rowsBinding,
   slice,
   storeFetched,
-  upTo,
   workgroupOf,
   write,
 } from './attention-tile';
 import type { AttentionShape, AttentionVariant } from './choice';
 import { defineKernel, type Kernel, type KernelBinding, type KernelMode } from './kernel';
-import { store4, vectorBinding } from './text';
+import { lines, range, store4, vectorBinding } from './text';
 
 /** How the logits of a tile are made, and where operands lie in workgroup memory: what differs between kernels. */
 export interface Logits {
@@ -118,7 +116,7 @@ function tileText(
     lines(rows, (i) => lines(keys, (j) => line(i, j)));
   const own = (j: number) => `firstKey + lane * ${keys}u + ${j}u`;
   const most = (i: number) =>
-    upTo(keys)
+    range(keys)
       .reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '')
       .concat(biased ? '' : ` * ${factor(i)}`);
   const power = (i: number, j: number) =>
@@ -126,7 +124,7 @@ function tileText(
       ? `s${i}_${j} - ${component('next', i)}`
       : `fma(s${i}_${j}, ${factor(i)}, -${component('next', i)})`;
   const total = (i: number) =>
-    upTo(keys)
+    range(keys)
       .map((j) => `s${i}_${j}`)
       .join(' + ');
   const groupOf = (owner: string, g: number) =>

@@ -2,15 +2,14 @@ import { afterAll, expect, test } from 'vitest';
 import { createBackend } from '..';
 import { Scope } from '../backend';
 import { assignKernels, modeFor } from './assign';
-import { tunedFamilies } from './candidates';
-import { type CheckDevice, checkAttention, checkConvolution, checkLinear } from './check';
-import { checkFastAttention, checkFastLinear } from './check-fast';
+import type { CheckDevice } from './check';
 import type { LinearVariant } from './choice';
-import type { Dispatch } from './compute';
+import { type Dispatch, wholeRows } from './compute';
+import { defaultChoice, families, kernelSetOf, tunedFamilies } from './families';
+import { bySize, type KernelFamily, type Variant } from './family';
 import { linearDispatch } from './linear';
+import { linearShape } from './linear-family';
 import { type TunedFamily, tune } from './tune';
-import { linearShape, wholeRows } from './tuned-shapes';
-import { bySize, defaultChoice, kernelSetOf, type Variant, variantsOf } from './variants';
 
 const backend = await createBackend('webgpu');
 afterAll(() => backend.dispose());
@@ -19,7 +18,12 @@ const { compute } = backend;
 const device: CheckDevice = { backend, compute };
 
 /** The smallest variant compiles fastest. */
-const smallest = <V extends Variant>(variants: readonly V[]) => bySize(variants)[0] as V;
+const smallest = <V extends Variant>(family: KernelFamily<V>) =>
+  bySize(family, family.variants(compute))[0] as V;
+const unfused = bySize(
+  families.fastLinear,
+  families.fastLinear.variants(compute).filter(({ fused }) => !fused),
+)[0] as LinearVariant;
 /** Smaller than any that is offered. */
 const linear: LinearVariant = {
   rows: 16,
@@ -52,8 +56,8 @@ function edited(text: RegExp, replacement: string) {
 const wrong = expect.stringMatching(/^the error is |^a number is not finite$/);
 
 test('a linear variant passes; one that leaves out a row does not', async () => {
-  expect(await checkLinear(device, linear)).toBeNull();
-  expect(await checkLinear(short('rows'), linear)).toEqual(wrong);
+  expect(await families.linear.check(device, linear)).toBeNull();
+  expect(await families.linear.check(short('rows'), linear)).toEqual(wrong);
 });
 
 /** Errors of a text, of the kind that a driver or a changed template makes. */
@@ -82,7 +86,7 @@ test.each([
   },
   async (_, text, by) => {
     const planted = edited(text, by);
-    expect(await checkLinear(planted.device, linear)).toEqual(foundWrong);
+    expect(await families.linear.check(planted.device, linear)).toEqual(foundWrong);
     expect(planted.places).not.toEqual([]);
   },
 );
@@ -98,51 +102,49 @@ test.each([
   },
   async (_, text, by) => {
     const planted = edited(text, by);
-    const variant = smallest(variantsOf(compute).fastLinear.filter(({ fused }) => !fused));
-    expect(await checkFastLinear(planted.device, variant)).toEqual(foundWrong);
+    expect(await families.fastLinear.check(planted.device, unfused)).toEqual(foundWrong);
     expect(planted.places).not.toEqual([]);
   },
 );
 
 test('a convolution that does not add its residual is rejected', { tags: ['full'] }, async () => {
   const planted = edited(/value \+= unpackHalf4\(side/, 'value += 0.99 * unpackHalf4(side');
-  const variant = smallest(variantsOf(compute).convolution);
-  expect(await checkConvolution(planted.device, variant)).toEqual(wrong);
+  const variant = smallest(families.convolution);
+  expect(await families.convolution.check(planted.device, variant)).toEqual(wrong);
   expect(planted.places).toHaveLength(1);
 });
 
 test('an attention variant passes; one that leaves out a key does not', {
   tags: ['full'],
 }, async () => {
-  const variant = smallest(variantsOf(compute).attention);
-  expect(await checkAttention(device, variant)).toBeNull();
-  expect(await checkAttention(short('keys'), variant)).toEqual(wrong);
+  const variant = smallest(families.attention);
+  expect(await families.attention.check(device, variant)).toBeNull();
+  expect(await families.attention.check(short('keys'), variant)).toEqual(wrong);
 });
 
 test('a fast linear variant passes; one that leaves out a row does not', {
   tags: ['full'],
 }, async () => {
-  const variant = smallest(variantsOf(compute).fastLinear.filter(({ fused }) => !fused));
-  expect(await checkFastLinear(device, variant)).toBeNull();
-  expect(await checkFastLinear(short('rows'), variant)).toEqual(wrong);
+  expect(await families.fastLinear.check(device, unfused)).toBeNull();
+  expect(await families.fastLinear.check(short('rows'), unfused)).toEqual(wrong);
   // SwiftShader's multiply-add rounds the product, too.
-  expect(await checkFastLinear(device, { ...variant, fused: true })).toEqual(wrong);
+  expect(await families.fastLinear.check(device, { ...unfused, fused: true })).toEqual(wrong);
 });
 
 test('a fast attention variant passes; one that leaves out a key does not', {
   tags: ['full'],
 }, async () => {
-  const variant = smallest(variantsOf(compute).fastAttention);
-  expect(await checkFastAttention(device, variant)).toBeNull();
-  expect(await checkFastAttention(short('keys'), variant)).toEqual(wrong);
+  const variant = smallest(families.fastAttention);
+  expect(await families.fastAttention.check(device, variant)).toBeNull();
+  expect(await families.fastAttention.check(short('keys'), variant)).toEqual(wrong);
 });
 
 test('a convolution variant passes; one that leaves out a pixel does not', {
   tags: ['full'],
 }, async () => {
-  const variant = smallest(variantsOf(compute).convolution);
-  expect(await checkConvolution(device, variant)).toBeNull();
-  expect(await checkConvolution(short('pixels'), variant)).toEqual(wrong);
+  const variant = smallest(families.convolution);
+  expect(await families.convolution.check(device, variant)).toBeNull();
+  expect(await families.convolution.check(short('pixels'), variant)).toEqual(wrong);
 });
 
 test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_000 }, async () => {
@@ -208,18 +210,16 @@ test('a mode of integers is chosen where the peak of integers was measured above
 });
 
 test('a choice has the best guess of each family; a device with less gives another set of kernels', () => {
-  const variants = variantsOf(compute);
   expect(defaultChoice(compute, 'exact')).toEqual({
     mode: 'exact',
-    linear: variants.linear[0],
-    attention: variants.attention[0],
-    convolution: variants.convolution[0],
+    linear: families.linear.variants(compute)[0],
+    attention: families.attention.variants(compute)[0],
+    convolution: families.convolution.variants(compute)[0],
   });
   const limits = { workgroupBytes: 16_384, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 };
   const least = { features: new Set<string>(), limits };
-  const fitting = variantsOf(least);
-  expect(fitting.linear.length).toBeGreaterThan(0);
-  expect(fitting.attention.length).toBeGreaterThan(0);
+  expect(families.linear.variants(least).length).toBeGreaterThan(0);
+  expect(families.attention.variants(least).length).toBeGreaterThan(0);
   const more = { features: new Set(['shader-f16']), limits: { ...limits, workgroupBytes: 32_768 } };
   expect(kernelSetOf(least)).not.toBe(kernelSetOf(more));
   expect(kernelSetOf(least)).toBe(kernelSetOf(least));

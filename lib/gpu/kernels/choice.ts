@@ -5,12 +5,15 @@ import type { KernelMode, Storage } from './kernel';
  * The variants of the kernels, what they compute, and what is chosen of them: data without a kernel's text.
  */
 
-/** The matrices that a kernel computes with, and the subgroups that do. */
-export interface SubgroupMatrices extends MatrixConfig {
-  /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
-  readonly subgroupSize: number;
+interface InSubgroups {
   /** Invocations of a subgroup; the device chooses when absent. */
   readonly subgroup?: number;
+}
+
+/** The matrices that a kernel computes with, and the subgroups that do. */
+export interface SubgroupMatrices extends MatrixConfig, InSubgroups {
+  /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
+  readonly subgroupSize: number;
 }
 
 /** How the subgroups of a workgroup share its tile of `rows × columns`. */
@@ -28,7 +31,7 @@ export interface ConvolutionTiling extends MatrixTiling {
 }
 
 /** Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them. */
-export interface LinearVariant {
+export interface LinearVariant extends InSubgroups {
   /** Power of two. */
   readonly rows: number;
   /** Power of two. */
@@ -40,8 +43,6 @@ export interface LinearVariant {
   readonly shared: 'f32' | 'f16';
   /** Whether a multiply-add has to round once, which WGSL does not promise: of fast linears. */
   readonly fused?: boolean;
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
   /** Where matrix units compute the shapes that they can (`linear-matrix.ts`). */
   readonly matrix?: MatrixTiling;
 }
@@ -69,13 +70,11 @@ export interface LinearShape {
 }
 
 /** Geometry of an attention kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
-export interface AttentionVariant {
+export interface AttentionVariant extends InSubgroups {
   readonly queries: number;
   readonly keys: number;
   /** How tiles of operands in f16 lie in workgroup memory; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
   /**
    * Whether the next operands are loaded before the products of these, which hides the time that they take; false where
    * a thread has no registers for them (README).
@@ -108,13 +107,11 @@ export interface MatrixAttentionVariant extends SubgroupMatrices {
  * Geometry of a convolution: a workgroup computes `pixels × filters`, a thread `threadPixels × threadFilters` of
  * them. Filters are multiples of 4.
  */
-export interface ConvolutionVariant {
+export interface ConvolutionVariant extends InSubgroups {
   readonly pixels: number;
   readonly filters: number;
   readonly threadPixels: number;
   readonly threadFilters: number;
-  /** Invocations of a subgroup; the device chooses when absent. */
-  readonly subgroup?: number;
   /** Where matrix units compute what they can (`convolution-matrix.ts`). */
   readonly matrix?: ConvolutionTiling;
 }

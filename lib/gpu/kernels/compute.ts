@@ -101,6 +101,22 @@ export interface RowView {
   readonly firstRow: number;
 }
 
+/** The operands of a dispatch that are rows, by their names, and the uniforms that say which is the first: `xFirst`. */
+export function rowOperands(views: Readonly<Record<string, RowView | undefined>>) {
+  const given = Object.entries(views).flatMap(([name, view]) =>
+    view ? [[name, view] as const] : [],
+  );
+  return {
+    operands: Object.fromEntries(given.map(([name, { operand }]) => [name, operand])),
+    uniforms: Object.fromEntries(given.map(([name, { firstRow }]) => [`${name}First`, firstRow])),
+  };
+}
+
+/** All rows of a tensor. */
+export function wholeRows(tensor: DeviceTensor): RowView {
+  return { operand: { tensor }, firstRow: 0 };
+}
+
 /**
  * The rows `start` to `start + count` of a tensor, or of an aligned range of one, without a copy.
  *

@@ -29,7 +29,7 @@ import {
   stepWords,
   threadsOf,
 } from './linear-matrix';
-import { halfFunctions, vectorBinding } from './text';
+import { halfFunctions, range, vectorBinding } from './text';
 
 /*
  * The convolution on the GPU's matrix units: products of f16, sums in f32. Tiles lie in workgroup memory as words of
@@ -170,8 +170,6 @@ ${window ? windowText(matrix, window, shape, read) : runText(matrix, shape, read
 ${resultText(matrix)}`,
   });
 }
-
-const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 const wordBinding = (name: string): KernelBinding => ({
   name,

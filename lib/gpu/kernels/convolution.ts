@@ -2,7 +2,16 @@ import { memoised } from '../../graph';
 import type { ConvolutionShape, ConvolutionVariant } from './choice';
 import { type Compute, fits } from './compute';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
-import { halfFunctions, load4, store4, vectorBinding } from './text';
+import { halfFunctions, lines, load4, range, store4, vectorBinding } from './text';
+
+/** What most convolutions have not. */
+export const plainConvolution = {
+  residual: 'none',
+  bias: true,
+  activation: null,
+  shuffled: false,
+  wholeVectors: true,
+} as const;
 
 /** Channels of a step of the inner loop; each tap's channels are filled up with zeros to a multiple. */
 export const channelStep = 16;
@@ -313,8 +322,6 @@ export function nextLines(step: number, { next, behindTap, toSide }: WeightLines
 ${toSide ? `      if (age == uniforms.frames) { ${toSide} }\n` : ''}    }`;
 }
 
-const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-
 const scalar = (name: string, access: KernelBinding['access']): KernelBinding => ({
   name,
   access,
@@ -361,13 +368,12 @@ fn side1(index: u32) -> f32 {
 }`;
   const stores = wholeVectors
     ? `  ${store4('y', output, 'outputPixel * filterVectors + vector', 'value')}`
-    : range(4)
-        .map(
-          (q) => `  if (4u * vector + ${q}u < uniforms.filters) {
+    : lines(
+        4,
+        (q) => `  if (4u * vector + ${q}u < uniforms.filters) {
     y[outputPixel * uniforms.filters + 4u * vector + ${q}u] = value[${q}];
   }`,
-        )
-        .join('\n');
+      );
   return `${residual === 'repeated' ? side1 : ''}
 fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
   let filterVectors = (uniforms.filters + 3u) / 4u;

@@ -2,8 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Scope } from '../backend';
 import { relativeRms } from '../self-test';
 import type { WebGpuBackend } from '../webgpu-backend';
-import { tunedFamilies } from './candidates';
-import { checkConvolution, checkLinear } from './check';
 import type {
   ConvolutionVariant,
   LinearShape,
@@ -12,6 +10,7 @@ import type {
 } from './choice';
 import type { Compute } from './compute';
 import { withoutWindow } from './convolution-matrix';
+import { families, modesOf, tunedFamilies } from './families';
 import { defineKernel } from './kernel';
 import { linearVariants } from './linear';
 import { deviceMatrices, matrixTilings } from './linear-matrix';
@@ -20,7 +19,6 @@ import { attend, expectedOf, randomCall } from './testing/attention';
 import { type ConvolutionCase, convolved, usual } from './testing/convolution';
 import { createDawnBackend } from './testing/dawn';
 import { expectedLinear, linearOperands, runLinear } from './testing/linear';
-import { modesOf, variantsOf } from './variants';
 
 describe('kernels on lavapipe, which has features that SwiftShader lacks', {
   tags: ['full'],
@@ -84,7 +82,7 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     expect(matrix).toMatchObject({ rows: 32, columns: 32 });
     const plain = linearVariants(compute).at(-1) as LinearVariant;
     const variant = { ...plain, ...(matrix && { matrix }) };
-    expect(await checkLinear({ backend, compute }, variant)).toBeNull();
+    expect(await families.matrixLinear.check({ backend, compute }, variant)).toBeNull();
     // Powers of two scale weights that f16 holds: nothing but the order of the sums is left. Sums in f16 err by a percent.
     const shape: LinearShape = {
       k: 3072,
@@ -144,13 +142,13 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     if (missing) skip(missing);
     const { compute } = backend;
     if (!compute.matrices) skip('Matrix units need lavapipe of Mesa 26.');
-    const { matrixConvolution } = variantsOf(compute);
+    const matrixConvolution = families.matrixConvolution.variants(compute);
     const last = matrixConvolution.filter(({ matrix }) => matrix?.window).at(-1);
     expect(last?.matrix).toMatchObject({ rows: 32, columns: 32 });
     // What matrices do not compute, with a tile that compiles fast.
     const small = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
     const variant = { ...small, ...(last?.matrix && { matrix: last.matrix }) };
-    expect(await checkConvolution({ backend, compute }, variant)).toBeNull();
+    expect(await families.matrixConvolution.check({ backend, compute }, variant)).toBeNull();
     compute.used.clear();
 
     const errorsOf = async (change: Partial<ConvolutionCase>) => {

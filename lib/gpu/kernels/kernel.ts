@@ -58,16 +58,14 @@ export interface KernelSource {
 }
 
 /** A compute shader as data. */
-export interface Kernel {
-  readonly name: string;
+export interface Kernel
+  extends Pick<
+    KernelSource,
+    'name' | 'mode' | 'bindings' | 'uniforms' | 'threads' | 'workgroupBytes'
+  > {
   /** Equal keys have equal texts. */
   readonly key: string;
   readonly code: string;
-  readonly mode: KernelMode;
-  readonly bindings: readonly KernelBinding[];
-  readonly uniforms: readonly string[];
-  readonly threads: number;
-  readonly workgroupBytes: number;
   readonly needs: readonly string[];
 }
 

@@ -13,6 +13,7 @@ import {
 } from './linear-epilogue';
 import { columnOfSlot, type Fill, shareOf, stepLoop } from './linear-fill';
 import type { QuantisedRows } from './quantise';
+import { lines, range } from './text';
 
 /** A linear of a weight in blocks on rows that `quantise.ts` has rounded; `input` says nothing here. */
 export type FastLinearShape = LinearShape & { readonly weight: 'q8' | 'q4' };
@@ -95,7 +96,6 @@ ${epilogueLines(variant, shape)}`,
 type TileFill = Pick<Fill, 'active' | 'setup' | 'load' | 'store'>;
 
 const scaleType = (fused = false) => (fused ? 'vec2<f32>' : 'f32');
-const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** A row has two vec4 of 16 bytes per step, and a scale, which the thread with the first of them stores. */
 function fill(
@@ -175,22 +175,19 @@ function body(variant: LinearVariant, blocks: number, fills: readonly TileFill[]
   const { rows, columns, threadRows, threadColumns } = variant;
   const across = columns / threadColumns;
   const slot = (j: number) => `threadColumn + ${j * across}u`;
-  const sums = `${range(threadColumns)
-    .map(
-      (j) => `    let w${j} = tileW[${slot(j)}]; let v${j} = tileW[${columns}u + ${slot(j)}];
+  const sums = `${lines(
+    threadColumns,
+    (j) => `    let w${j} = tileW[${slot(j)}]; let v${j} = tileW[${columns}u + ${slot(j)}];
     let s${j} = scalesW[${slot(j)}];`,
-    )
-    .join('\n')}
-${range(threadRows)
-  .map((i) => {
-    const at = `threadRow * ${threadRows}u + ${i}u`;
-    const sums = range(threadColumns).map(
-      (j) => `c${i}_${j} = fma(product(a, b, w${j}, v${j}, s${j}), s, c${i}_${j});`,
-    );
-    return `      { let a = tileX[${at}]; let b = tileX[${rows}u + ${at}]; let s = scalesX[${at}];
+  )}
+${lines(threadRows, (i) => {
+  const at = `threadRow * ${threadRows}u + ${i}u`;
+  const sums = range(threadColumns).map(
+    (j) => `c${i}_${j} = fma(product(a, b, w${j}, v${j}, s${j}), s, c${i}_${j});`,
+  );
+  return `      { let a = tileX[${at}]; let b = tileX[${rows}u + ${at}]; let s = scalesX[${at}];
         ${sums.join('\n        ')} }`;
-  })
-  .join('\n')}`;
+})}`;
   return `
 ${accumulatorLines(variant)}
 ${stepLoop(fills, blocks, sums)}`;

@@ -1,6 +1,6 @@
 import type { LinearShape, LinearVariant } from './choice';
 import type { KernelBinding } from './kernel';
-import { halfFunctions, load4, store4, vectorBinding } from './text';
+import { halfFunctions, lines, load4, range, store4, vectorBinding } from './text';
 
 /*
  * What linear kernels share beside their products: the place of a workgroup's tile and of a thread's sums in it, the
@@ -14,7 +14,6 @@ type Geometry = Pick<LinearVariant, 'rows' | 'columns' | 'threadRows' | 'threadC
 /** A row of N elements is read and written four at a time where N allows it. */
 const lanesOf = (size: number) => (size % 4 === 0 ? 4 : 1);
 const elementOf = (size: number) => (size % 4 === 0 ? 'vec4<f32>' : 'f32');
-const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** Statements: `tileRow`, `tileColumn`, and the thread's place in them, `threadRow` and `threadColumn`. */
 export function tileLines({ rows, columns, threadColumns }: Geometry, { n }: LinearShape): string {
@@ -123,26 +122,20 @@ function lowRankLines(geometry: Geometry, { n, rank, up = 'f32' }: LinearShape):
   const add = (sum: string, a: string, w: string) =>
     `${sum} = fma(${a}.w, ${w}.w, fma(${a}.z, ${w}.z, fma(${a}.y, ${w}.y, fma(${a}.x, ${w}.x, ${sum}))));`;
   return `
-${range(threadRows)
-  .map(
-    (i) =>
-      `  let t${i} = (uniforms.tFirst + min(tileRow + threadRow * ${threadRows}u + ${i}u, uniforms.rows - 1u)) * ${perRow}u;`,
-  )
-  .join('\n')}
-${range(threadColumns)
-  .map((j) => `  let up${j} = min(tileColumn + ${columnOf(geometry, j)}, ${n - 1}u) * ${perRow}u;`)
-  .join('\n')}
+${lines(
+  threadRows,
+  (i) =>
+    `  let t${i} = (uniforms.tFirst + min(tileRow + threadRow * ${threadRows}u + ${i}u, uniforms.rows - 1u)) * ${perRow}u;`,
+)}
+${lines(threadColumns, (j) => `  let up${j} = min(tileColumn + ${columnOf(geometry, j)}, ${n - 1}u) * ${perRow}u;`)}
   for (var r = 0u; r < ${perRow}u; r++) {
-${range(threadColumns)
-  .map((j) => `    let w${j} = ${load4('up', up, `up${j} + r`)};`)
-  .join('\n')}
-${range(threadRows)
-  .map(
-    (i) =>
-      `    { let a = t[t${i} + r];\n      ${range(threadColumns)
-        .map((j) => add(`c${i}_${j}`, 'a', `w${j}`))
-        .join('\n      ')} }`,
-  )
-  .join('\n')}
+${lines(threadColumns, (j) => `    let w${j} = ${load4('up', up, `up${j} + r`)};`)}
+${lines(
+  threadRows,
+  (i) =>
+    `    { let a = t[t${i} + r];\n      ${range(threadColumns)
+      .map((j) => add(`c${i}_${j}`, 'a', `w${j}`))
+      .join('\n      ')} }`,
+)}
   }`;
 }

@@ -1,6 +1,6 @@
 import type { LinearShape, LinearVariant } from './choice';
 import type { KernelBinding, Storage } from './kernel';
-import { unpacked } from './text';
+import { range, unpacked } from './text';
 
 /*
  * How a tile of x, or of the weight, gets into workgroup memory. A tile is an array of vec4 of four consecutive k,
@@ -94,7 +94,6 @@ export function shareOf(rows: number, threads: number, quadsPerRow: number): Sha
 }
 
 const components = ['x', 'y', 'z', 'w'];
-const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 /** Component `i` of a word vector of `count`, or the scalar itself. */
 const component = (name: string, i: number, count: number) =>
   count === 1 ? name : `${name}.${components[i]}`;

@@ -12,6 +12,7 @@ import {
 } from './linear-epilogue';
 import { levelsOfBytes, levelsOfNibbles, stepLoop } from './linear-fill';
 import { registersOf } from './registers';
+import { lines, range } from './text';
 
 /*
  * The linear on the GPU's matrix units, by the WGSL proposal of subgroup matrices (gpuweb, proposals/
@@ -182,8 +183,6 @@ ${resultText(matrix, shape)}`,
   });
 }
 
-const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-
 /** The types of matrices in WGSL. */
 export const typesOf = ({ m, n, k }: MatrixConfig) => ({
   // Columns come before rows.
@@ -272,21 +271,20 @@ function resultText(matrix: MatrixTiling, shape: LinearShape): string {
   const { down, across } = matricesOf(matrix);
   const geometry = storedBy(matrix);
   const { threadRows } = geometry;
-  return range(down)
-    .map((i) => {
-      const stores = range(across).map(
-        (j) =>
-          `subgroupMatrixStore<row_major>(&tile, part / ${matrix.across}u * ${(m * columns) / 4}u + (partColumn + ${j * n}u) / 4u, s${i}_${j}, ${columns / 4}u);`,
-      );
-      const loads = range(threadRows).map(
-        (row) => `{
+  return lines(down, (i) => {
+    const stores = range(across).map(
+      (j) =>
+        `subgroupMatrixStore<row_major>(&tile, part / ${matrix.across}u * ${(m * columns) / 4}u + (partColumn + ${j * n}u) / 4u, s${i}_${j}, ${columns / 4}u);`,
+    );
+    const loads = range(threadRows).map(
+      (row) => `{
       let v = bitcast<vec4<f32>>(tile[(firstSum + ${row}u) * ${columns / 4}u + threadColumn]);
       ${range(4)
         .map((j) => `c${row}_${j} = v[${j}];`)
         .join(' ')}
     }`,
-      );
-      return `
+    );
+    return `
   workgroupBarrier();
   if (subgroup < ${matrix.down * matrix.across}u) {
     ${stores.join('\n    ')}
@@ -303,8 +301,7 @@ function resultText(matrix: MatrixTiling, shape: LinearShape): string {
 ${epilogueLines(geometry, shape)}
     }
   }`;
-    })
-    .join('\n');
+  });
 }
 
 /** What a thread loads of x: threads lie along the words of a row. */

@@ -1,7 +1,14 @@
 import { memoised } from '../../graph';
 import type { DeviceTensor } from '../tensor';
 import type { LinearShape, LinearVariant } from './choice';
-import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
+import {
+  type Compute,
+  type Dispatch,
+  fits,
+  type Operand,
+  type RowView,
+  rowOperands,
+} from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import {
   accumulatorLines,
@@ -13,7 +20,7 @@ import {
 } from './linear-epilogue';
 import { type Fill, inputFill, stepLoop, weightFill } from './linear-fill';
 import { hasMatrices, matrixLinear } from './linear-matrix';
-import { storageBytes } from './text';
+import { range, storageBytes } from './text';
 
 /** Tensors of a call. Only those that the shape names are given. */
 export interface LinearOperands {
@@ -144,7 +151,6 @@ function variantName({ rows, columns, threadRows, threadColumns, shared }: Linea
 function body(variant: LinearVariant, { k }: LinearShape, fills: readonly Fill[]): string {
   const { rows, columns, threadRows, threadColumns } = variant;
   const across = columns / threadColumns;
-  const range = (count: number) => Array.from({ length: count }, (_, i) => i);
   const weights = range(threadColumns).map(
     (j) =>
       `      let w${j} = vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u]);`,
@@ -163,6 +169,11 @@ ${[...weights, ...products].join('\n')}
   return `
 ${accumulatorLines(variant)}
 ${stepLoop(fills, Math.ceil(k / step), sums)}`;
+}
+
+/** The shape of `x·Wᵀ` alone, in f32. */
+export function productShape(of: Pick<LinearShape, 'k' | 'n' | 'weight' | 'input'>): LinearShape {
+  return { ...of, output: 'f32', bias: false, rank: 0, epilogue: 'none' };
 }
 
 /** @throws RangeError for a shape that no linear kernel computes */
@@ -193,22 +204,11 @@ export function linearCall(
 ): Dispatch {
   const { rows, x, y, gate, t, weight, values, scales, bias, up, overflows } = operands;
   const tensors = { weight, values, scales, bias, up, overflows };
+  const of = rowOperands({ x, y, gate, t });
   return {
     kernel,
-    operands: {
-      x: x.operand,
-      y: y.operand,
-      ...(gate && { gate: gate.operand }),
-      ...(t && { t: t.operand }),
-      ...defined(tensors),
-    },
-    uniforms: {
-      rows,
-      xFirst: x.firstRow,
-      yFirst: y.firstRow,
-      ...(gate && { gateFirst: gate.firstRow }),
-      ...(t && { tFirst: t.firstRow }),
-    },
+    operands: { ...of.operands, ...defined(tensors) },
+    uniforms: { ...of.uniforms, rows },
     groups: Math.ceil(rows / variant.rows) * Math.ceil(shape.n / variant.columns),
     flops: 2 * rows * shape.n * (shape.k + shape.rank),
   };

@@ -1,6 +1,6 @@
 import { memoised } from '../../graph';
 import type { DeviceTensor } from '../tensor';
-import type { Dispatch, Operand, RowView } from './compute';
+import { type Dispatch, type Operand, type RowView, rowOperands } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
@@ -63,10 +63,11 @@ export function layerNormDispatch(
   shape: LayerNormShape,
   { x, y, rows, scale, shift, one }: LayerNormOperands,
 ): Dispatch {
+  const of = rowOperands({ x, y });
   return {
     kernel: layerNormKernel(shape),
-    operands: { x: x.operand, y: y.operand, scale, shift },
-    uniforms: { xFirst: x.firstRow, yFirst: y.firstRow, one },
+    operands: { ...of.operands, scale, shift },
+    uniforms: { ...of.uniforms, one },
     groups: rows,
     flops: rows * shape.width * flopsPerElement,
   };
@@ -235,16 +236,11 @@ export function sumDispatch(
   width: number,
   { a, b, y, rows, factor, repeated = false }: SumOperands,
 ): Dispatch {
+  const { operands, uniforms } = rowOperands({ a, b, y });
   return {
     kernel: sumKernel({ width, inPlace: !y }),
-    operands: { a: a.operand, b: b.operand, ...(y && { y: y.operand }) },
-    uniforms: {
-      aFirst: a.firstRow,
-      bFirst: b.firstRow,
-      bStep: repeated ? 0 : 1,
-      factor,
-      ...(y && { yFirst: y.firstRow }),
-    },
+    operands,
+    uniforms: { ...uniforms, bStep: repeated ? 0 : 1, factor },
     groups: rows,
     flops: rows * width * flopsPerElement,
   };
@@ -338,14 +334,13 @@ export function pointwiseDispatch(
 ): Dispatch {
   const { name, width, expression } = shape;
   const sizes = { inputs: inputs.length, numbers: numbers.length };
-  const views = [...inputs.map((view, index) => [`x${index}`, view] as const), ['y', y] as const];
+  const views = Object.fromEntries(inputs.map((view, index) => [`x${index}`, view]));
+  const { operands, uniforms } = rowOperands({ ...views, y });
+  const coefficients = Object.fromEntries(numbers.map((number, index) => [`c${index}`, number]));
   return {
     kernel: pointwiseKernel({ name, width, expression, ...sizes }),
-    operands: Object.fromEntries(views.map(([operand, view]) => [operand, view.operand])),
-    uniforms: Object.fromEntries([
-      ...views.map(([operand, { firstRow }]) => [`${operand}First`, firstRow] as const),
-      ...numbers.map((number, index) => [`c${index}`, number] as const),
-    ]),
+    operands,
+    uniforms: { ...uniforms, ...coefficients },
     groups: rows,
     flops: rows * width * flopsPerElement,
   };

@@ -1,5 +1,5 @@
 import { memoised } from '../../graph';
-import type { Dispatch, RowView } from './compute';
+import { type Dispatch, type RowView, rowOperands } from './compute';
 import { defineKernel, integerDots, type Kernel, type Storage } from './kernel';
 import { halfFunctions, load4, vectorBinding } from './text';
 
@@ -68,15 +68,11 @@ export function quantiseDispatch(
   input: Storage,
   { rows, source, x, xScales }: QuantisedRows & { readonly rows: number; readonly source: RowView },
 ): Dispatch {
+  const { operands, uniforms } = rowOperands({ source, x, xScales });
   return {
     kernel: quantiseKernel(k, input),
-    operands: { source: source.operand, x: x.operand, xScales: xScales.operand },
-    uniforms: {
-      rows,
-      sourceFirst: source.firstRow,
-      xFirst: x.firstRow,
-      xScalesFirst: xScales.firstRow,
-    },
+    operands,
+    uniforms: { ...uniforms, rows },
     groups: Math.ceil((rows * k) / block / threads),
     flops: 4 * rows * k,
   };

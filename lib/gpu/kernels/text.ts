@@ -5,6 +5,13 @@ import type { KernelBinding, Storage } from './kernel';
  * the even index in the lower half; arithmetic is in f32.
  */
 
+/** 0 … count − 1 */
+export const range = (count: number) => Array.from({ length: count }, (_, index) => index);
+
+/** Text for each of so many things, a line or more each. */
+export const lines = (count: number, line: (index: number) => string) =>
+  range(count).map(line).join('\n');
+
 /** Bytes of a stored element. */
 export function storageBytes(storage: Storage): number {
   return storage === 'f32' ? 4 : 2;

@@ -2,6 +2,7 @@ import { KinoraError } from '../../contract';
 import type { Family } from './choice';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
+import { smallestFirst } from './registers';
 import {
   browserClock,
   type Clock,
@@ -11,7 +12,6 @@ import {
   timeInTurns,
   timeWork,
 } from './time';
-import { smallestFirst } from './variants';
 
 /** A variant that is compared with the others of its family. */
 export interface Candidate<V = unknown> {

@@ -11,6 +11,9 @@ import * as onnx from '../../onnx';
 
 type Float = onnx.Value<'float32'>;
 
+/** Operators of two tensors of one shape. */
+export const elementWise = { add: onnx.add, sub: onnx.sub, mul: onnx.mul };
+
 /** Where a port of a pass gets its tensor from. */
 export type Source =
   /** Bound by the caller under this name: all of it, or the rows of the chunk. */
@@ -143,11 +146,9 @@ class Emitter {
       case 'silu':
         return onnx.silu(at(0));
       case 'add':
-        return onnx.add(at(0), at(1));
       case 'sub':
-        return onnx.sub(at(0), at(1));
       case 'mul':
-        return onnx.mul(at(0), at(1));
+        return elementWise[call.op](at(0), at(1));
       case 'weightedSum':
         return call.coefficients
           .map((coefficient, index) => onnx.mul(at(index), this.#number(coefficient)))

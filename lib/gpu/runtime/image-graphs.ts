@@ -93,7 +93,8 @@ export function joinsTaps({ taps, filters }: Pick<ConvolutionLayer, 'taps' | 'fi
   return taps === 3 && filters < 32;
 }
 
-interface ConvolutionSpec extends Omit<ConvolutionLayer, 'name' | 'part' | 'precise' | 'average'> {
+interface ConvolutionSpec
+  extends Omit<ConvolutionLayer, 'name' | 'around' | 'part' | 'precise' | 'average'> {
   readonly layout: Layout;
   /** RMS norm and SiLU before the convolution. */
   readonly norm: boolean;

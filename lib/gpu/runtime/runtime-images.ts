@@ -8,6 +8,7 @@ import {
   weightsKey,
 } from '../../graph';
 import type { Backend } from '../backend';
+import { requireBound } from '../executor';
 import {
   type ImageExecutor,
   type ImageWeights,
@@ -51,7 +52,7 @@ export class RuntimeImages implements ImageExecutor {
     for (const value of graph.values) {
       if (value.call.op !== 'input') continue;
       const tensor = this.#take(value);
-      backend.write(tensor, inputs[value.call.name] ?? missing(value.call.name));
+      backend.write(tensor, requireBound(inputs[value.call.name], value.call.name));
       tensors.set(value, tensor);
     }
     const staged: Promise<Float32Array<ArrayBuffer>>[] = [];
@@ -78,10 +79,10 @@ export class RuntimeImages implements ImageExecutor {
   async #run(match: ImageMatch, tensors: ReadonlyMap<Value, Tensor>, y: Tensor): Promise<void> {
     const { backend, weights } = this;
     const key = weightsKey(match);
-    const of = (value: Value) => tensors.get(value) ?? missing(value.call.op);
+    const of = (value: Value) => requireBound(tensors.get(value), value.call.op);
     const residual = match.kind === 'convolution' ? match.residual : null;
     const bound = {
-      ...(weights.get(key) ?? missing(key)),
+      ...requireBound(weights.get(key), key),
       x: of(match.x),
       ...(residual && { residual: of(residual.side) }),
     };
@@ -119,8 +120,4 @@ export class RuntimeImages implements ImageExecutor {
     this.#sums.dispose();
     this.#images.dispose();
   }
-}
-
-function missing(name: string): never {
-  throw new TypeError(`${name} is not bound`);
 }

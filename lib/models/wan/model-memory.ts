@@ -1,7 +1,7 @@
 import type { KernelSetting, Precision } from '../../contract';
 import { type DeviceBytes, kernelSet, Refusal } from '../../gpu';
 import { integerDots, type KernelChoice } from '../../gpu/kernels';
-import { defaultChoice } from '../../gpu/kernels/variants';
+import { defaultChoice } from '../../gpu/kernels/families';
 import { type ClipSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/memory-plan';
 import { zeroCheckpoint } from '../layers/shape-checkpoint';

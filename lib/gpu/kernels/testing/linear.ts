@@ -1,5 +1,6 @@
 import { type Backend, Scope } from '../../backend';
 import * as reference from '../../reference';
+import { numbers } from '../../reference';
 import type { LinearShape, LinearVariant } from '../choice';
 import { rowView } from '../compute';
 import { fromBF16, fromHalf, toBF16, toHalf } from '../half';
@@ -19,15 +20,6 @@ export interface LinearNumbers {
   readonly gate: Float32Array<ArrayBuffer>;
   readonly t: Float32Array<ArrayBuffer>;
   readonly up: Float32Array<ArrayBuffer>;
-}
-
-/** The same pseudo-random numbers in [−1, 1) in each run. */
-export function numbers(count: number, salt: number): Float32Array<ArrayBuffer> {
-  let state = Math.imul(salt + 1, 0x9e3779b1) >>> 0;
-  return Float32Array.from({ length: count }, () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2147483648 - 1;
-  });
 }
 
 /** Operands of a shape; an x that is stored in f16 is rounded already. */

@@ -1,11 +1,8 @@
 import { matrixFeature } from '../../../contract';
 import { attentionKernel } from '../attention';
 import { fastAttentionKernel } from '../attention-dp4a';
-import { matrixAttentionKernel } from '../attention-matrix';
 import { quantiseKernels, quantiseValuesKernels } from '../attention-quantise';
 import { channelNormKernel } from '../channel-norm';
-import { checkedConvolution, checkedConvolutions, checkedLinears } from '../check';
-import { checkedFastLinears } from '../check-fast';
 import type {
   AttentionShape,
   AttentionVariant,
@@ -18,6 +15,8 @@ import { convolutionKernel, fittedVariant } from '../convolution';
 import { wholeKernel } from '../convolution-run';
 import { packKernels } from '../convolution-weights';
 import { depthwiseKernel } from '../depthwise';
+import { families } from '../families';
+import { bySize, type KernelFamily, type Variant } from '../family';
 import { gatherHeadsKernel } from '../gather';
 import type { Kernel } from '../kernel';
 import { integerDots, subgroupSizeControl } from '../kernel';
@@ -35,8 +34,6 @@ import {
 } from '../pointwise';
 import { quantiseKernel } from '../quantise';
 import { softmaxKernel } from '../softmax';
-import { attentionShape, convolutionShape } from '../tuned-shapes';
-import { bySize, variantsOf } from '../variants';
 
 /** A device that runs every variant. */
 export const completeDevice = {
@@ -134,20 +131,21 @@ function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
   });
 }
 
+/** What a variant of a family is checked and timed with. */
+function ofVariant<V extends Variant>(family: KernelFamily<V>, variant: V): readonly Kernel[] {
+  return [...family.checked(variant), family.kernel(variant, 'timed')];
+}
+
+const allFamilies: readonly KernelFamily[] = Object.values(families);
+
 /** The best guesses of kernels that ask for a size of subgroups. */
 function sizedKernels(): readonly Kernel[] {
-  const { linear, attention, convolution, fastLinear, fastAttention, ...matrix } =
-    variantsOf(dividingDevice);
-  const shape = attentionShape('none');
-  return [
-    ...linear.slice(0, 1).flatMap(checkedLinears),
-    ...matrix.matrixLinear.slice(0, 1).flatMap(checkedLinears),
-    ...matrix.matrixAttention.slice(0, 1).map((variant) => matrixAttentionKernel(variant, shape)),
-    ...fastLinear.slice(0, 1).flatMap(checkedFastLinears),
-    ...attention.slice(0, 1).map((variant) => attentionKernel(variant, shape)),
-    ...fastAttention.slice(0, 1).map((variant) => fastAttentionKernel(variant, shape)),
-    ...convolution.slice(0, 1).map((variant) => convolutionKernel(variant, checkedConvolution)),
-  ];
+  return allFamilies.flatMap((family) =>
+    family
+      .variants(dividingDevice)
+      .slice(0, 1)
+      .flatMap((variant) => ofVariant(family, variant)),
+  );
 }
 
 /**
@@ -155,27 +153,21 @@ function sizedKernels(): readonly Kernel[] {
  * smallest variant of each kind.
  */
 export function allKernels(): readonly Kernel[] {
-  const variants = variantsOf(completeDevice);
-  const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
-  const { matrixAttention, matrixConvolution } = variants;
-  const attentions = [attentionShape('none'), attentionShape('last')];
-  const checked = [
-    ...[...linear, ...matrixLinear].flatMap(checkedLinears),
-    ...fastLinear.flatMap(checkedFastLinears),
-    ...attention.flatMap((variant) => attentions.map((shape) => attentionKernel(variant, shape))),
-    ...fastAttention.flatMap((variant) =>
-      made(attentions, (shape) => fastAttentionKernel(variant, shape)),
-    ),
-    ...matrixAttention.map((variant) => matrixAttentionKernel(variant, attentionShape('none'))),
-    ...[...convolution, ...matrixConvolution].flatMap((variant) => [
-      ...checkedConvolutions(variant),
-      wholeKernel(variant, convolutionShape('f16')),
-    ]),
-  ];
-  const smallest = <V extends LinearVariant | AttentionVariant>(all: readonly V[]) =>
-    storages.flatMap((shared) =>
-      bySize(all.filter((variant) => variant.shared === shared)).slice(0, 1),
-    );
+  const checked = allFamilies.flatMap((family) =>
+    family.variants(completeDevice).flatMap((variant) => ofVariant(family, variant)),
+  );
+  const { linear, fastLinear, attention, fastAttention } = families;
+  const matrixLinear = families.matrixLinear.variants(completeDevice);
+  const convolution = families.convolution.variants(completeDevice);
+  const matrixConvolution = families.matrixConvolution.variants(completeDevice);
+  const smallest = <V extends LinearVariant | AttentionVariant>(family: KernelFamily<V>) =>
+    storages.flatMap((shared) => {
+      const all = family.variants(completeDevice);
+      return bySize(
+        family,
+        all.filter((variant) => variant.shared === shared),
+      ).slice(0, 1);
+    });
   const linears = [...smallest(linear), ...matrixLinear.slice(-1)];
   const convolutions = convolution.slice(-1).flatMap((one) => [one, fittedVariant(one, 3)]);
   const isWindow = ({ matrix }: ConvolutionVariant) => matrix?.window !== undefined;

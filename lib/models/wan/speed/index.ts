@@ -1,11 +1,10 @@
 import { KinoraError, toKinoraError } from '../../../contract';
 import { type Backend, probeDevice, Scope, selfTest } from '../../../gpu';
 import { assignKernels } from '../../../gpu/kernels/assign';
-import { tunedFamilies } from '../../../gpu/kernels/candidates';
+import { modesOf, tunedFamilies } from '../../../gpu/kernels/families';
 import { measurePeak } from '../../../gpu/kernels/peak';
 import { type TimeOptions, timeWork } from '../../../gpu/kernels/time';
 import { tune } from '../../../gpu/kernels/tune';
-import { modesOf } from '../../../gpu/kernels/variants';
 import type { LatentSize } from '../../../pipeline/latents';
 import { maxPromptTokens } from '../../umt5/text-encoder-config';
 import { passFlops } from '../flops';

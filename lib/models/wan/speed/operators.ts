@@ -1,17 +1,14 @@
 import { type Bindings, elementCount, relativeRms, Scope } from '../../../gpu';
 import type { KernelMode } from '../../../gpu/kernels';
-import {
-  halfBits,
-  queryScale,
-  timedLayer,
-  timedSizes,
-  tunedFamilies,
-} from '../../../gpu/kernels/candidates';
+import { queryScale, timedAttention } from '../../../gpu/kernels/attention-family';
 import type { Family } from '../../../gpu/kernels/choice';
+import { timedBand } from '../../../gpu/kernels/convolution-family';
+import { tunedFamilies } from '../../../gpu/kernels/families';
+import { halfBits } from '../../../gpu/kernels/family';
 import { fromHalf } from '../../../gpu/kernels/half';
+import { linearShape, timedLayer, timedTokens } from '../../../gpu/kernels/linear-family';
 import { peakRate } from '../../../gpu/kernels/peak-rate';
 import { timeInTurns } from '../../../gpu/kernels/time';
-import { linearShape } from '../../../gpu/kernels/tuned-shapes';
 import {
   convolution,
   GraphBuilder,
@@ -53,7 +50,7 @@ export const operators: readonly Operator[] = [
     share: { device: 1 / 4, cpu: 1 / 64 },
     runtime(scope, share) {
       const { k, n } = linearShape('timed');
-      const rows = timedSizes.tokens * share;
+      const rows = timedTokens * share;
       const inputs = { x: floats(scope, [rows, k]), ...timedLayer(scope, { k, n }) };
       return {
         size: `${rows}×${k}×${n}, 8 bits`,
@@ -70,14 +67,14 @@ export const operators: readonly Operator[] = [
     // The runtime writes the logits of all queries and keys.
     share: { device: 1 / 8, cpu: 1 / 512 },
     runtime(scope, share) {
-      const { queries, keys, heads, headSize } = timedSizes;
-      const rows = queries * share;
-      const width = heads * headSize;
+      const { keys, heads, size } = timedAttention;
+      const rows = timedAttention.rows * share;
+      const width = heads * size;
       const content = (count: number, scale?: number) => floats(scope, [1, count, width], scale);
       const inputs = { q: content(rows, queryScale), k: content(keys), v: content(keys) };
-      const options = { heads, scale: 1 / Math.sqrt(headSize) };
+      const options = { heads, scale: 1 / Math.sqrt(size) };
       return {
-        size: `${heads} × ${headSize} channels, ${rows} queries, ${keys} keys`,
+        size: `${heads} × ${size} channels, ${rows} queries, ${keys} keys`,
         flops: 4 * rows * keys * width,
         ...runtimeWork(scope, inputs, [1, rows, width], ({ q, k, v }) =>
           multiHeadAttention(q, k, v, options),
@@ -90,7 +87,7 @@ export const operators: readonly Operator[] = [
     families: { exact: 'convolution', matrix: 'matrixConvolution' },
     share: { device: 1, cpu: 1 / 176 },
     runtime(scope, share) {
-      const { height, width, channels: c } = timedSizes.band;
+      const { height, width, channels: c } = timedBand;
       const rows = height * share;
       const frame = fromHalf(halfBits(rows * width * c));
       // Three frames of one content lie behind each other in the channels of a pixel.
@@ -211,7 +208,7 @@ export async function measureOperator(
           continue;
         }
         await tuned.run(candidate, share, 1);
-        const computed = (await backend.read(tuned.result())).subarray(0, expected.length);
+        const computed = (await backend.read(await tuned.result())).subarray(0, expected.length);
         const difference = relativeRms(computed, expected);
         if (!(difference <= mostDifference[mode])) {
           addLine(lineOf({ ...head, difference }, null, 'its numbers are wrong'));

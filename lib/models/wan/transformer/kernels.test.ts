@@ -9,8 +9,8 @@ import {
   type KernelMode,
   type Storage,
 } from '../../../gpu/kernels';
+import { defaultChoice } from '../../../gpu/kernels/families';
 import { completeDevice } from '../../../gpu/kernels/testing/texts';
-import { defaultChoice } from '../../../gpu/kernels/variants';
 import type { LoraBranch } from '../../layers/lora';
 import type { TransformerConfig } from '../config-schemas';
 import { readModelConfig } from '../model-config';

@@ -1,8 +1,8 @@
 /** @module-tag full */
 import { expect, test } from 'vitest';
 import { relativeRms } from '../../../gpu';
+import { families } from '../../../gpu/kernels/families';
 import { createDawnBackend } from '../../../gpu/kernels/testing/dawn';
-import { variantsOf } from '../../../gpu/kernels/variants';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
 import { createVaeDecoder } from './';
 import { clipOf, decodeAll, openGoldens } from './testing/goldens';
@@ -16,7 +16,7 @@ test('the golden video, decoded on matrix units in both forms', {
   if (!compute.matrices) skip('Matrix units need lavapipe of Mesa 26.');
   const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
   const { config, checkpoint, size, tensors } = goldens;
-  const { matrixConvolution } = variantsOf(compute);
+  const matrixConvolution = families.matrixConvolution.variants(compute);
   const windows = matrixConvolution.filter(({ matrix }) => matrix?.window);
   const convolution = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
   for (const variants of [windows, matrixConvolution]) {

@@ -1,16 +1,20 @@
 import { expect, test } from 'vitest';
-import { matrixAttentionKernel } from './attention-matrix';
 import type { LinearVariant } from './choice';
+import { defaultChoice, families, kernelSetOf, modeOf, modesOf } from './families';
+import type { KernelDevice, KernelFamily, Variant } from './family';
 import { integerDots, subgroupSizeControl } from './kernel';
 import { linearKernel } from './linear';
 import { fastLinearKernel } from './linear-dp4a';
+import { fastLinearShape, linearShape } from './linear-family';
 import { allKernels, completeDevice, dividingDevice } from './testing/texts';
-import { attentionShape, fastLinearShape, linearShape } from './tuned-shapes';
-import { defaultChoice, kernelSetOf, modeOf, modesOf, resultsOf, variantsOf } from './variants';
+
+const all = Object.entries(families) as [string, KernelFamily][];
+const variantsOf = (device: KernelDevice) =>
+  all.map(([name, family]) => [name, family.variants(device)] as const);
 
 test('a device that has everything has texts of all variants', () => {
   expect(modesOf(completeDevice)).toEqual(['exact', 'fast', 'matrix']);
-  for (const [family, variants] of Object.entries(variantsOf(completeDevice))) {
+  for (const [family, variants] of variantsOf(completeDevice)) {
     expect(variants.length, family).toBeGreaterThan(1);
   }
   expect(kernelSetOf(completeDevice)).toMatch(/^\w+$/);
@@ -35,12 +39,13 @@ test('a choice computes in its mode while a family of that mode has a variant, a
 });
 
 test('where subgroups divide the registers, variants that they hold come first, in the smallest subgroups', () => {
-  const first = (device: Parameters<typeof variantsOf>[0]) =>
-    Object.entries(variantsOf(device)).flatMap(([family, [variant]]) =>
-      variant && !family.startsWith('matrix')
-        ? [[family, variant.subgroup, resultsOf(variant)] as const]
-        : [],
-    );
+  const first = (device: KernelDevice) =>
+    all.flatMap(([name, family]) => {
+      const [variant] = family.variants(device);
+      return variant && !name.startsWith('matrix')
+        ? [[name, variant.subgroup, family.results(variant)] as const]
+        : [];
+    });
   expect(first(dividingDevice)).toEqual([
     ['linear', 8, 64],
     ['attention', 8, 48],
@@ -58,20 +63,19 @@ test('where subgroups divide the registers, variants that they hold come first, 
   ]);
   const { subgroupSizes: _, ...other } = dividingDevice;
   expect(variantsOf(other)).toEqual(variantsOf({ ...other, features: completeDevice.features }));
-  const [variant] = variantsOf(dividingDevice).linear;
+  const [variant] = families.linear.variants(dividingDevice);
   const { code, needs } = linearKernel(variant as LinearVariant, linearShape('small'));
   expect(code).toContain('@subgroup_size(8) @workgroup_size(256)');
   expect(needs).toContain(subgroupSizeControl);
 });
 
 test('where subgroups divide the registers, kernels of matrices ask for the largest', () => {
-  const codes = (device: Parameters<typeof variantsOf>[0]) => {
-    const { matrixLinear, matrixAttention } = variantsOf(device);
-    return [
-      ...matrixLinear.map((variant) => linearKernel(variant, linearShape('small')).code),
-      ...matrixAttention.map((one) => matrixAttentionKernel(one, attentionShape('none')).code),
-    ];
-  };
+  const codesOf = <V extends Variant>(family: KernelFamily<V>, device: KernelDevice) =>
+    family.variants(device).map((variant) => family.kernel(variant, 'small').code);
+  const codes = (device: KernelDevice) => [
+    ...codesOf(families.matrixLinear, device),
+    ...codesOf(families.matrixAttention, device),
+  ];
   const sized = codes(dividingDevice);
   expect(sized.length).toBeGreaterThan(1);
   expect(sized.filter((code) => !code.includes('@subgroup_size(32) '))).toEqual([]);
@@ -100,7 +104,7 @@ test('every variable of every kernel has an initial value', { timeout: 120_000 }
 });
 
 test('a fast linear that updates y in place has it in f32', () => {
-  const [variant] = variantsOf(completeDevice).fastLinear;
+  const [variant] = families.fastLinear.variants(completeDevice);
   if (!variant) throw new Error('there is no variant');
   for (const epilogue of ['added', 'gated'] as const) {
     const shape = { ...fastLinearShape('clamped'), epilogue };
