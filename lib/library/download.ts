@@ -9,7 +9,7 @@ import {
   toKinoraError,
 } from '../contract';
 import { type CheckedPart, isConverted, type ModelPlan } from '../pipeline/installation';
-import { neededPart } from '../weights/formats/needed-part';
+import { neededPart } from '../weights/formats/located';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import {

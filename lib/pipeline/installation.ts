@@ -5,7 +5,7 @@ import type { LocatedTensors } from '../weights/formats/located';
 import type { ModelFolder } from '../weights/formats/source';
 import type { TensorFile } from '../weights/formats/tensor-file';
 import type { KeptFile } from '../weights/store/folder';
-import type { ComponentRecipe } from '../weights/store/recipe';
+import type { ComponentRecipe } from '../weights/store/layout';
 
 /** Components whose files are stored as they are. */
 export const plainComponents = [

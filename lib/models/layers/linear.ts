@@ -10,8 +10,9 @@ import {
 import type { LinearLayer } from '../../graph';
 import type { ElementArrays, ElementType } from '../../onnx';
 import type { Checkpoint } from '../../weights';
-import { bitsOf, floatsOf } from './blocks';
 import {
+  bitsOf,
+  floatsOf,
   type LayerData,
   precisionFor,
   type ReadOptions,

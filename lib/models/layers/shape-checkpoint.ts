@@ -1,8 +1,7 @@
 import type { Precision } from '../../contract';
 import { elementCount } from '../../gpu';
 import { type Checkpoint, readEach, type TensorData } from '../../weights';
-import { bitsOf } from './blocks';
-import { precisionFor } from './layer-data';
+import { bitsOf, precisionFor } from './layer-data';
 import { shapeOfTensor, type TensorShapes } from './tensor-shapes';
 
 /** What fills the tensors of a {@link checkpointOfShapes}. */

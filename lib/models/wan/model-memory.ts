@@ -6,7 +6,7 @@ import { type ClipSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/memory-plan';
 import { zeroCheckpoint } from '../layers/shape-checkpoint';
 import type { TensorShapes } from '../layers/tensor-shapes';
-import { countTextEncoder } from '../umt5/memory';
+import { countTextEncoder } from '../umt5/text-encoder';
 import { maxPromptTokens } from '../umt5/text-encoder-config';
 import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
 import { countImageEncoder, featureRows } from './image-encoder/image-encoder';

@@ -1,12 +1,11 @@
 import { KinoraError } from '../../contract';
 import type { RecognisedFile } from '../../pipeline/installation';
 import { type Checkpoint, checkpointOf, type TensorFile } from '../../weights';
-import { checkArchitecture } from '../naming/architecture';
-import { type ComponentTensors, canonicalise } from '../naming/canonicalise';
+import { type ComponentTensors, canonicalise, checkArchitecture } from '../naming/canonicalise';
 import { type ComponentArchitecture, diffusersNaming } from '../naming/component';
-import type { Contents } from '../naming/contents';
 import {
   byMark,
+  type Contents,
   foreign,
   lora,
   namedByItself,

@@ -8,9 +8,8 @@ import { tune } from '../../../gpu/kernels/tune';
 import { modesOf } from '../../../gpu/kernels/variants';
 import type { LatentSize } from '../../../pipeline/latents';
 import { maxPromptTokens } from '../../umt5/text-encoder-config';
-import { passFlops } from '../flops';
 import type { ModelConfig } from '../model-config';
-import { tokensPerFrame } from '../tokens';
+import { passFlops, tokensPerFrame } from '../tokens';
 import {
   clipOfTokens,
   type Decoder,
