@@ -7,11 +7,11 @@ import {
   parseParameters,
   type SamplingOptions,
 } from '../contract';
-import { passesOfSteps } from '../pipeline/caches/passes';
 import { sum } from '../pipeline/estimate/stages';
 import { type ClipSize, latentSizeOf } from '../pipeline/latents';
 import type { ModelCounts } from '../pipeline/model';
 import { resolveSampling } from '../pipeline/profiles';
+import { passesOfSteps } from '../pipeline/step-cache';
 
 /** Counted work of a profile, in floating-point operations. */
 export interface ProfileWork {

@@ -21,11 +21,11 @@ import {
   modelLock,
   startingOver,
 } from '../weights/store';
+import { checkPlainFiles } from './add-tool';
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { checkPlainFiles } from './plain-files';
 import { isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 

@@ -1,9 +1,8 @@
 import { KinoraError } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
-import type { StepCache } from './caches';
-import { cachedVelocity } from './caches/cached-velocity';
 import type { ClipConditions, ClipDenoiser, Denoiser } from './model';
 import { type Scheduler, Solver, type SolverState } from './schedulers';
+import { cachedVelocity, type StepCache } from './step-cache';
 
 /** What one clip is denoised from. */
 export interface DenoiseRequest extends ClipConditions {

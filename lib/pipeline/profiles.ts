@@ -22,8 +22,8 @@ import {
   type SamplingOptions,
   unusedParameters,
 } from '../contract';
-import type { StepCache } from './caches';
 import type { AdapterScales, ModelAdapter, VideoModel } from './model';
+import type { StepCache } from './step-cache';
 
 /** How a video is sampled and decoded: what the profile fixes, and the request's values for the rest. */
 export interface Sampling {

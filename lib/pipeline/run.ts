@@ -2,7 +2,7 @@ import { at, KinoraError, type MemoryReport, type Phase } from '../contract';
 import type { Backend } from '../gpu';
 import { openCheckpoints, RunCheckpoints } from './checkpoints';
 import { type ClipJoin, joinOf, keptLatents, planClips } from './clips';
-import { decodeClip } from './decode';
+import { decodeClip, VideoOutput } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
 import { type KeyFrame, PictureFades, type ShownPicture } from './key-frames';
 import {
@@ -17,7 +17,6 @@ import { MemoryFit } from './memory/fit';
 import { type MemoryPlan, planRequestOf } from './memory/memory-plan';
 import type { ClipConditions, Loading, NamedTensors, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
-import { VideoOutput } from './output';
 import { Previews } from './preview';
 import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 import { createScheduler, type Scheduler } from './schedulers';

@@ -1,7 +1,6 @@
 import { type PromptOptimization, sentencesOf, withSentences } from '../contract';
-import { charactersOf, type Prompt, problemOf, readPrompt } from './checks';
+import { charactersOf, folded, type Prompt, problemOf, readPrompt } from './checks';
 import { generateWithin, type OptimizeOptions } from './language-model';
-import { folded } from './lexicon';
 
 /** Limit of the video model's text encoder. */
 const maxTokens = 512;

@@ -12,8 +12,14 @@ import {
   type WorkerIdentity,
 } from '../contract/v3';
 import { type Clock, systemClock } from '../weights/hub/retry';
-import { Backoff, isTransient, retryAfterOf } from './retry';
-import { checkResponse, TransportError, toTransportError } from './transport-error';
+import {
+  Backoff,
+  checkResponse,
+  isTransient,
+  retryAfterOf,
+  TransportError,
+  toTransportError,
+} from './transport-error';
 
 /** How a call is made. */
 export interface CallOptions {

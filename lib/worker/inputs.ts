@@ -12,8 +12,7 @@ import { HubClient, type HubOptions, hubByteSource, onlyLora, parseHub } from '.
 import type { RetryPolicy } from '../weights/hub/retry';
 import { createSourceHash, readChecked, startingOver } from '../weights/store';
 import type { WorkerClient } from './client';
-import { isTransient } from './retry';
-import { isUnauthorized } from './transport-error';
+import { isTransient, isUnauthorized } from './transport-error';
 
 /** Adapters of the hub that are kept for the next job. */
 const keptAdapters = 3;

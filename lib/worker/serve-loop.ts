@@ -4,11 +4,13 @@ import { gpuLock } from '../predictions/locks';
 import { Attempt, type AttemptDependencies } from './attempt';
 import { Fitness } from './failures';
 import type { FinishedJob } from './pending-uploads';
-import { Backoff, isTransient, retryAfterOf } from './retry';
 import {
+  Backoff,
   disconnectReason,
   isLeaseLost,
+  isTransient,
   isUnauthorized,
+  retryAfterOf,
   unauthorizedRecord,
 } from './transport-error';
 

@@ -1,5 +1,5 @@
 import type { WorkerClient } from './client';
-import { Backoff, isTransient, retryAfterOf } from './retry';
+import { Backoff, isTransient, retryAfterOf } from './transport-error';
 
 /** Where a video goes. */
 export interface UploadTarget {

@@ -7,11 +7,11 @@ import {
   type Phase,
   type Size,
 } from '../../contract';
-import { passesOfSteps } from '../caches/passes';
 import { type ClipJoin, joinOf, planClips } from '../clips';
 import { latentSizeOf } from '../latents';
 import type { ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
+import { passesOfSteps } from '../step-cache';
 
 /** Kinds of work; each has a pace of its own on a device. `open` is the first part of the phase `load`. */
 export type Cost = Phase | 'open' | 'tiny-decode';

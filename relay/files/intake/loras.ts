@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { bareAddress, groupPairs, KinoraError } from '../../../lib/contract';
 import { ApiError, type LoraNeed, needOfLora, type Submission } from '../../../lib/contract/v3';
 import { parseAddress } from '../../../lib/weights/hub/address';
-import { GuardError } from '../../guard/errors';
+import { GuardError } from '../../guard/addresses';
 import { shortened } from '../../http/input';
 import { Kept } from '../../kept';
 import type { JobLora } from '../../store/schema';
