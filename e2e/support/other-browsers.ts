@@ -307,7 +307,7 @@ async function connect(url: string) {
   };
 }
 
-/** What both protocols send. */
+/** Fields that both protocols send. */
 interface Answer {
   readonly id?: number;
   readonly result?: unknown;

@@ -8,7 +8,7 @@ import {
   usageError,
 } from './arguments';
 
-/** What `npm run models` was asked to do. */
+/** The task of `npm run models`. */
 export type ModelsAction =
   | { readonly command: 'list' | 'terms' }
   | {

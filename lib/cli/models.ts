@@ -204,7 +204,7 @@ function interruptible<T>(command: Command, work: () => Promise<T>): Promise<T> 
   return command.interruptible(work, async () => undefined);
 }
 
-/** What is there on this machine is meant; everything else is an address. */
+/** A name of a file on this machine means that file; everything else is an address. */
 async function kindOf(source: string): Promise<'file' | 'folder' | 'address'> {
   const result = await stat(fromUser(source)).catch((thrown) => toKinoraError(thrown));
   if (result instanceof KinoraError) return 'address';
@@ -264,7 +264,7 @@ function stateOf(entry: LibraryEntry): string {
   return `incomplete, ${formatBytes(bytesDone)}${share} fetched`;
 }
 
-/** What a listed language model will take, where that is known. */
+/** The bytes of a listed language model, where they are known. */
 function sizeOf({ sources }: ToolManifest): string[] {
   const [first, ...others] = sources.flatMap(({ files }) => files);
   return first?.bytes && others.length === 0 ? [formatBytes(first.bytes)] : [];

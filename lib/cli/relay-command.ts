@@ -9,7 +9,7 @@ import { ApiError, type Endpoint, endpoints, messageOf, type OperationId } from 
 import { checkResponse } from '../worker/transport-error';
 import { type Arguments, readArguments } from './arguments';
 
-/** Where a command writes, and what it reads its settings from. */
+/** The output of a command, and the source of its settings. */
 export interface CommandWorld {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Takes the result. */

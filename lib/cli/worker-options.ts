@@ -15,7 +15,7 @@ import {
   usageError,
 } from './arguments';
 
-/** What `npm run worker` was asked for. */
+/** Options of `npm run worker`. */
 export interface WorkerOptions {
   /** Origin of the server. */
   readonly server: string;

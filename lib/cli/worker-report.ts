@@ -4,7 +4,7 @@ import { outcomeNames, type ServeReport, skippedSentences } from '../worker/serv
 /** Shortest time between two lines about steps of one job, in milliseconds. */
 const quietMs = 10_000;
 
-/** What a worker without a person says: one line per event, steps now and then. */
+/** The lines of a worker without a person: one per event, steps now and then. */
 export class WorkerReport {
   #job = '';
   #phase: string | null = null;

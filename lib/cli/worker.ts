@@ -55,7 +55,7 @@ async function work(command: Command, options: WorkerOptions): Promise<void> {
   }
 }
 
-/** What starting again does not mend. */
+/** Errors that another start does not mend. */
 function isFinal({ code }: KinoraError): boolean {
   return code !== 'INTERNAL' && code !== 'HUB_UNREACHABLE' && code !== 'BUSY';
 }

@@ -26,7 +26,7 @@ export interface EngineRequest extends RunRequest {
   /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
-  /** What the video ends in; then it is no loop. */
+  /** The image in which the video ends; then it is no loop. */
   readonly lastImage?: Blob | undefined;
   /** Whether the image is the last frame of an earlier video. */
   readonly continues?: boolean | undefined;
@@ -51,14 +51,14 @@ export interface EngineRequest extends RunRequest {
 export interface CheckRequest {
   /** Name in the folder of videos. */
   readonly videoFile: string;
-  /** Whose checker is preferred. */
+  /** The model whose checker is preferred. */
   readonly model: string;
-  /** What it was made of: the prompt, and the optimised one. */
+  /** Its prompt, and the optimised one. */
   readonly prompts: readonly string[];
   readonly backend: Backend;
 }
 
-/** What is to be made of a finished video. */
+/** A request to finish a video once more. */
 export interface EnhanceRequest {
   readonly file: Blob;
   readonly finishing: Finishing;
@@ -87,7 +87,7 @@ export interface KernelCheck {
   readonly usable: boolean;
 }
 
-/** What a decoder made of the latents of a video. */
+/** Quality and time of a decoder on the latents of a video. */
 export interface DecoderComparison {
   readonly decoder: DecoderKind;
   /** Peak signal-to-noise ratio against the full decoder, in dB; null for that itself. */

@@ -1,4 +1,4 @@
-/** Where the model is computed. */
+/** The devices that compute a model. */
 export const backends = ['webgpu', 'wasm'] as const;
 export type Backend = (typeof backends)[number];
 
@@ -49,7 +49,7 @@ export interface KernelReplacement {
 
 /** The kernels that computed a video, so that it can be explained. */
 export interface KernelRecord {
-  /** What ran, which is `runtime` where the device could not do what was set. */
+  /** The kernels that ran: `runtime` if the device could not run those that were set. */
   readonly mode: KernelSetting;
   /** Keys of the kernels of our own, sorted. */
   readonly keys: readonly string[];

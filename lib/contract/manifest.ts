@@ -149,7 +149,7 @@ export const manifestSchema = z.object({
     .default({}),
   /** Calibration of MagCache; every step is computed where it is absent. */
   magcache: magCacheSchema.optional(),
-  /** What each variant means for this model. */
+  /** The settings of each variant for this model. */
   profiles: profilesSchema.prefault({}),
 });
 

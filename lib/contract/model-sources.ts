@@ -95,7 +95,7 @@ function offersOf<Adapter extends ProfileAdapter>(
     .map((source) => ({ choice, adapter, licence: source.licence ?? adapter.licence }));
 }
 
-/** What stands for an adapter's source in {@link AdapterChoices}. */
+/** The key of an adapter's source in {@link AdapterChoices}. */
 export function adapterPath({ files: [file] }: Pick<ComponentSource, 'files'>): string {
   return file ? pathOf(file) : '';
 }

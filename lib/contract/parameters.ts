@@ -198,7 +198,7 @@ export interface VideoFormat {
   readonly frameRate: number;
 }
 
-/** What finishing makes of a format. */
+/** The format of a video after finishing. */
 export function finishedFormat(
   { width, height, frameRate }: VideoFormat,
   { upscale = 1, smooth }: Finishing,

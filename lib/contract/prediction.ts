@@ -48,7 +48,7 @@ export type Prediction =
       readonly status: 'completed';
       readonly completedAt: string;
       readonly result: GenerationResult;
-      /** What it was cut or joined of, in order; absent in a video as it was made. */
+      /** The parts that it was cut or joined of, in order; absent in a video as it was made. */
       readonly parts?: readonly VideoPart[];
     })
   | (PredictionBase & {

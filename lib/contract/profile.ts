@@ -82,7 +82,7 @@ const fewStepAdapterSchema = profileAdapterSchema.extend({
 });
 export type FewStepAdapter = z.output<typeof fewStepAdapterSchema>;
 
-/** What a variant means for a model. The request decides what a profile does not set. */
+/** Settings of a variant for a model. The request decides what a profile does not set. */
 export const profileSchema = z.object({
   /** Where it computes at other sizes than the model's usual ones. */
   nativeSizes: nativeSizesSchema.optional(),

@@ -202,7 +202,7 @@ export interface LoraRecord {
 
 /** What a run has made of its request, as the video's file tells it when it leaves the browser. */
 export interface MadeVideo {
-  /** What the profile made of the request. */
+  /** The settings that the profile made of the request. */
   readonly applied?: Applied;
   readonly backend: 'webgpu' | 'wasm';
   readonly frames: number;
@@ -233,13 +233,13 @@ export interface GenerationResult extends MadeVideo {
   readonly model: string;
   /** The variant that ran; absent, meaning `standard`, in records of versions without variants. */
   readonly profile?: ProfileName;
-  /** What computed on the GPU; absent on the CPU and in records of versions that did not store it. */
+  /** The kernels that computed on the GPU; absent on the CPU and in records of versions that did not store it. */
   readonly kernels?: KernelRecord;
   /** The encoder that wrote the file. */
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */
   readonly finishedEarly: boolean;
-  /** Where denoising ended, if not after the last step; absent otherwise and in older records. */
+  /** The step at which denoising ended, if not after the last one; absent otherwise and in older records. */
   readonly lastStep?: { readonly step: number; readonly steps: number };
   /** How often the run was interrupted and resumed; absent where it was not. */
   readonly resumes?: number;

@@ -15,7 +15,7 @@ export const framingSchema = z.object({
   background: z.union([z.literal('blur'), z.string().regex(/^#[0-9a-f]{6}$/i)]),
 }) satisfies z.ZodType<Framing>;
 
-/** What is known of an end image besides its file. */
+/** Facts of an end image besides its file. */
 export interface LastImage {
   /** Of its file. */
   readonly name: string;
@@ -23,7 +23,7 @@ export interface LastImage {
   readonly framing?: Framing | undefined;
 }
 
-/** What a run may be asked besides its parameters. A prediction stores it as it is. */
+/** Options of a run besides its parameters. A prediction stores them as they are. */
 export interface RunOptions {
   /** How the image lies in the frame; it is centred and fills it when absent. */
   readonly framing?: Framing | undefined;
@@ -58,10 +58,10 @@ type OptionField = 'enable_prompt_optimizer' | 'enable_safety_checker';
 interface OptionDefinition {
   /** Of `npm run generate`; one that begins with `no-` is given where the value is false. */
   readonly option: string;
-  /** What it may be; a switch where both are absent. */
+  /** Its values; a switch where both are absent. */
   readonly values?: readonly string[];
   readonly range?: { readonly min: number; readonly max: number };
-  /** What form and command start with, where that is not what its absence means. */
+  /** Start value of form and command, where it differs from the meaning of its absence. */
   readonly initial?: true;
   /** Its field in the v3 API, where that has it. */
   readonly field?: OptionField;
@@ -129,7 +129,7 @@ export interface DeviceOptions {
   readonly kernels?: KernelSetting | undefined;
 }
 
-/** What a run is asked, besides image and adapters. */
+/** A request for a run, without image and adapters. */
 export interface RunRequest<RunParameters = Parameters> {
   readonly parameters: RunParameters;
   /** Id of the model's manifest. */

@@ -15,7 +15,7 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
-/** What work tells of itself. */
+/** Signals of work about its progress. */
 interface Pulse {
   /** Something has come: the time begins anew. */
   readonly came: () => void;

@@ -32,7 +32,7 @@ import { requireNoChild } from './prompt';
 import { checkBackends, checkVideo } from './run-safety';
 import { type EngineTools, installedTools } from './tools';
 
-/** What an engine is made of. */
+/** Dependencies of an engine. */
 export interface EngineDependencies {
   readonly families: ModelFamilies;
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */

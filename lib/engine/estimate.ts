@@ -77,7 +77,7 @@ export async function followRun(
   // Nothing is reported before the work of an earlier run is known.
   let knowsStart = continuation !== 'resume';
   const say = () => {
-    // What an emulated GPU takes depends on the machine, and its first step mostly on the compiler.
+    // The time of an emulated GPU depends on the machine, and its first step mostly on the compiler.
     const isKnown = !gpu?.software || estimator.isKnown;
     if (knowsStart && isKnown) report({ type: 'estimate', ...estimator.current() });
   };
@@ -110,7 +110,7 @@ export interface ForecastRequest extends Omit<RunRequest<ParametersInput>, 'mode
   readonly gpu: DeviceReport | null;
 }
 
-/** What requests take together. LoRAs are not counted: they add little. */
+/** The time that requests take together. LoRAs are not counted: they add little. */
 export interface Forecast {
   readonly seconds: number;
   /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */

@@ -23,7 +23,7 @@ import {
 } from '../weights/store';
 import type { WorkerAbilities } from '../worker/serve-loop';
 
-/** What a browser may have besides a video model. */
+/** Models and networks that a browser may have besides a video model. */
 export interface EngineTools {
   /**
    * The safety checker for a model: the one that was downloaded, else the quick one that comes with Kinora.
@@ -37,7 +37,7 @@ export interface EngineTools {
   readonly optimizer: OptimizerDependencies;
 }
 
-/** What is installed in this browser. */
+/** The tools that are installed in this browser. */
 export const installedTools: EngineTools = {
   async openChecker(modelId) {
     const checker = await findSafetyChecker(await openModelStore(), modelId);

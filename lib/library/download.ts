@@ -42,7 +42,7 @@ export class Download {
   /** Parts whose header was read and checked. */
   readonly #opened = new Map<ComponentId, OpenedPart>();
   readonly #openedFiles = new Map<ComponentId, readonly OpenedFile[]>();
-  /** What is worked on now, and the end of that. */
+  /** The part that is worked on now, and the end of that work. */
   #working: { readonly component: ComponentId; readonly end: Promise<unknown> } | undefined;
   readonly #cancels: Promise<void>[] = [];
   #over = false;
@@ -102,7 +102,7 @@ export class Download {
   }
 
   queue(component: ComponentId): void {
-    // What was opened before ends with the signal of then.
+    // Files that were opened before close with the signal of their time.
     this.#forget(component);
     this.#controllers.set(component, new AbortController());
     this.model.dispatch(component, { type: 'queued' });
@@ -320,7 +320,7 @@ export class Download {
         return;
       } catch (thrown) {
         if (signal.aborted) return;
-        // Whatever was opened is looked at anew: it may lie elsewhere by now.
+        // All sources are opened anew: a file may have moved.
         this.#forget(component);
         const error = toKinoraError(thrown);
         if (error.code === 'STORAGE_FULL') return this.#storageFull(component, error);

@@ -24,7 +24,7 @@ const noFiles: LocalFiles = new Map();
 /** The downloads of this tab, and what is done to them. */
 export class Downloads {
   readonly #running = new Map<string, Download>();
-  /** What is looked at before a download begins; nothing is written until then. */
+  /** Checks before a download begins; nothing is written until then. */
   readonly #preparing = new Map<string, { precision: Precision; stop: AbortController }>();
   /** Files that were picked in this tab, by model: a resume has them still. */
   readonly #picked = new Map<string, Map<ComponentId, readonly LocalFile[]>>();
@@ -234,7 +234,7 @@ export class Downloads {
   }
 }
 
-/** What a resume goes on with. */
+/** The state that a resume goes on with. */
 const resumable: ReadonlySet<PartStatus> = new Set(['paused', 'failed']);
 
 function chosen(model: ManagedModel, component: ComponentId | undefined): readonly ComponentId[] {

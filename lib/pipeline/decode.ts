@@ -75,7 +75,7 @@ export interface DecodedSequence {
 
 /** Hands out the decoded frames of a video, as they are shown: with the colours and the pictures that they go on from. */
 export class VideoOutput {
-  /** What the next clip begins from: the last frame that was shown. */
+  /** The next clip begins from it: the last frame that was shown. */
   start: Frame;
   /** Frames that were handed out. */
   framesDone = 0;
@@ -84,7 +84,7 @@ export class VideoOutput {
   readonly corrections: ColourCorrection[] = [];
   /** Frames of the whole video. */
   readonly frameCount: number;
-  /** Of the last second of the clip before. */
+  /** Colours of the last second of the clip before. */
   #lastSecond: ColourStatistics | null = null;
 
   /**

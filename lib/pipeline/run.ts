@@ -68,7 +68,7 @@ export async function imageToVideo(
   }
 }
 
-/** What a clip begins from. */
+/** The start of a clip. */
 interface ClipStart {
   readonly size: LatentSize;
   /** Its first frame, where it holds no latent frames. */
@@ -466,7 +466,7 @@ class Run {
     await this.backend.trim();
   }
 
-  /** What a stage that reads weights is given; counts its bytes from 0. */
+  /** Options of a stage that reads weights; counts its bytes from 0. */
   #loading(stage: 'text' | 'denoise'): Loading {
     const bytesTotal = this.model.weightBytes(stage);
     let bytesDone = 0;

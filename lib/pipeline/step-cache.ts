@@ -108,7 +108,7 @@ export function cachedVelocity(
   };
 }
 
-/** What a pass costs whose blocks are not run. */
+/** Cost of a pass whose blocks are not run. */
 const reusedPass = 0.03;
 
 /** Passes of the denoiser in each step: two with guidance, fewer where a cache reuses some, more with some samplers. */

@@ -3,9 +3,9 @@ import type { PageTexts } from './texts';
 
 export type PictureName = 'image' | 'last-image' | 'poster';
 
-/** What the page and the tags of a link show: the video, and only what its owner ticked. */
+/** The video, and what its owner ticked: the page and the tags of a link show nothing else. */
 export interface Shown {
-  /** Of the link. */
+  /** Id of the link. */
   readonly id: string;
   readonly width: number;
   readonly height: number;
@@ -31,7 +31,7 @@ export interface ShownSettings {
   readonly steps: number;
   readonly guidance: number;
   readonly seed: number;
-  /** Of the hub: links and uploads are private. */
+  /** Those of the hub: links and uploads are private. */
   readonly loras: readonly { readonly path: string; readonly scale: number }[];
   readonly privateLoras: number;
 }

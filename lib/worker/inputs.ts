@@ -161,7 +161,7 @@ function later(code: ErrorCode, sentence: string, cause: unknown): KinoraError {
   return new KinoraError(code, sentence, { cause, remedy: laterRemedy });
 }
 
-/** What a job works on, besides its parameters. */
+/** Files of a job, besides its parameters. */
 export interface Inputs {
   readonly image: Blob;
   readonly lastImage: Blob | undefined;
@@ -194,7 +194,7 @@ export async function fetchInputs(
     ]);
     return { image, lastImage, loras: loras.flat() };
   } finally {
-    // Where one cannot be had, the others are of no use.
+    // If one cannot be had, the others are of no use.
     over.abort();
   }
 }

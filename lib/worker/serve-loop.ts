@@ -14,13 +14,13 @@ import {
   unauthorizedRecord,
 } from './transport-error';
 
-/** What a worker declares besides its model. */
+/** The declaration of a worker, without its model. */
 export type WorkerAbilities = Pick<
   WorkerDeclaration,
   'knows' | 'safety_checker' | 'prompt_optimizer'
 >;
 
-/** What the loop works with. */
+/** Dependencies of the loop. */
 export interface ServeDependencies extends AttemptDependencies {
   /** What this browser has besides the model; asked before each claim, since it may be installed meanwhile. */
   readonly abilities: () => Promise<WorkerAbilities>;

@@ -7,7 +7,7 @@ import { Adapters } from './inputs';
 import { PendingUploads } from './pending-uploads';
 import { ServeLoop, type WorkerAbilities } from './serve-loop';
 
-/** What a serving worker rests on. */
+/** Dependencies of a serving worker. */
 export interface ServingDependencies {
   /** Starts a worker with an engine. */
   readonly startEngine: () => Worker;

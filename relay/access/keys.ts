@@ -119,7 +119,7 @@ export function createKeys(options: {
   /** The row of a sign-in token, which is used up, or of an admin key. @throws ApiError `UNAUTHORIZED` */
   const signInRow = async (token: string): Promise<KeyRow> => {
     const now = new Date();
-    // Of several requests at the same time one gets the row.
+    // One of several requests at the same time gets the row.
     const usable = and(
       eq(keys.id, idOfKey(token) ?? ''),
       eq(keys.kind, 'sign-in'),

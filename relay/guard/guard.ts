@@ -22,7 +22,7 @@ export interface GuardedAnswer {
   readonly body: Readable;
 }
 
-/** What is sent, and limits of this call. */
+/** The request, and limits of this call. */
 export interface GuardedRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;

@@ -177,7 +177,7 @@ export async function startServer(options: StartOptions) {
     return null;
   }
 
-  /** Where an answer has begun, the connection is cut, so that the client does not take a part for the whole. */
+  /** If an answer has begun, cuts the connection, so that the client does not take a part for the whole. */
   async function sendRefusal(
     request: IncomingMessage,
     response: ServerResponse,

@@ -46,7 +46,7 @@ function byActiveLease(...lease: Parameters<typeof byLease>) {
 const progressSeconds = 10;
 
 /**
- * What workers do with jobs. In each, `token` is that of the lease, and `by` the key id of the caller's worker token,
+ * The actions of workers on jobs. In each, `token` is that of the lease, and `by` the key id of the caller's worker token,
  * where there is a caller: the lease is that token's alone.
  */
 export function createLeases(dependencies: JobsDependencies, apply: Apply) {

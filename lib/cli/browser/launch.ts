@@ -133,7 +133,7 @@ async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>
   // Without a device a first start could only find out what is known.
   const isPossible = process.platform !== 'linux' || hasDevice();
   if (wanted === 'hardware' || (wanted === '' && isPossible)) {
-    // Where it does not start with them it starts without.
+    // If it does not start with them, it starts without.
     const browser = await launch(hardwareFlags).catch(() => undefined);
     const adapter = browser ? await adapterOf(browser) : 'no browser that starts with a GPU';
     if (browser && adapter === null) return { browser, software: false };

@@ -39,7 +39,7 @@ export interface LoraBranch {
   readonly up: Float32Array | Uint16Array;
 }
 
-/** What memory and graphs depend on: ranks, and which factors are bf16. */
+/** Memory and graphs depend on it: ranks, and which factors are bf16. */
 export interface LoraForm {
   /** By module name, such as `blocks.0.attn1.to_q`. */
   readonly branches: ReadonlyMap<string, Pick<LoraBranch, 'rank' | 'up'>>;

@@ -12,7 +12,7 @@ export class ComponentTensors extends Map<string, LocatedTensor> {
     readonly naming: string,
     /** The name that a tensor has, or should have, in the files. */
     readonly storedName: (name: string) => string,
-    /** What else is there, by the files' names without the prefix. */
+    /** Other tensors, by the files' names without the prefix. */
     readonly extras: ReadonlyMap<string, LocatedTensor>,
   ) {
     super(tensors);

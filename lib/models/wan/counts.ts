@@ -79,7 +79,7 @@ export function countWan(config: ModelConfig, precision: Precision): ModelCounts
   };
 }
 
-/** Of the embedding table a prompt reads its own rows only. */
+/** A prompt reads only its own rows of the embedding table. */
 function withoutEmbeddings(recipe: ComponentRecipe): ComponentRecipe {
   return { ...recipe, tensors: recipe.tensors.filter(({ name }) => name !== 'shared.weight') };
 }

@@ -108,7 +108,7 @@ export function locateComponent(
 ): ComponentTensors {
   const architecture = architectureOf(component, config);
   const { name, component: actual } = recogniseBy(recognisers(config.kind), files);
-  // What is not recognised passes; the transformers of a pair look alike.
+  // A file that is not recognised passes; the transformers of a pair look alike.
   if (name !== '' && actual !== (isExpert(component) ? 'transformer' : component)) {
     const label = files.map(({ file }) => file.name).join(', ');
     throw new KinoraError(

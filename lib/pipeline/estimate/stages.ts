@@ -39,7 +39,7 @@ export interface Stage {
   readonly phase: Phase;
   readonly clip: number;
   readonly cost: Cost;
-  /** What a usual device of the class takes for each of its pieces. */
+  /** Seconds of a usual device of the class for each of its pieces. */
   readonly pieces: readonly number[];
   /** Frames that it hands out, and those that stages before it do. */
   readonly frames: number;

@@ -25,7 +25,7 @@ export interface TowerOptions {
   /** Whether all layers stay on the device; else they follow each other in the same buffers, for one picture. */
   readonly resident?: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** What is computed of the rows besides. */
+  /** Further results that are computed of the rows. */
   readonly graphs?: readonly Graph[];
 }
 

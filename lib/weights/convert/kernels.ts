@@ -1,7 +1,7 @@
 import { blockSize } from './blocks';
 import { wasm } from './kernels-module';
 
-/** Where blocks are written: whole arrays, or views into larger ones. */
+/** The target of blocks: whole arrays, or views into larger ones. */
 export interface BlockTarget {
   /** 32·bits/8 bytes per block. */
   readonly values: Uint8Array;

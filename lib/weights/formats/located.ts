@@ -3,7 +3,7 @@ import type { TensorEntry } from './safetensors';
 import { type ByteSource, checkRange, gathered, type WeightFile } from './source';
 import type { TensorFile } from './tensor-file';
 
-/** Where the bytes of a tensor are. */
+/** The place of a tensor's bytes. */
 export interface TensorLocation {
   readonly file: WeightFile;
   readonly entry: TensorEntry;

@@ -256,7 +256,7 @@ function storageOf(id: Value): Storage {
   throw new RangeError(`a storage ${name.slice(0, 100)}`);
 }
 
-/** What a class makes of its arguments: an empty table, or a tensor. */
+/** Makes the value of a class of its arguments: an empty table, or a tensor. */
 function reduce(args: Value, type: Value): Value {
   const name = type instanceof Global ? type.name : '';
   if (!Array.isArray(args)) throw new RangeError('no arguments');

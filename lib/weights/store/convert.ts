@@ -18,7 +18,7 @@ export class BlockBuffer {
   }
 }
 
-/** What a piece of a tensor became. */
+/** A converted piece of a tensor. */
 export interface Converted {
   /** What is to be written where in the pack: elements, and scales where there are any. */
   readonly regions: readonly { readonly at: number; readonly bytes: Uint8Array }[];

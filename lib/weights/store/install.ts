@@ -71,7 +71,7 @@ export interface BegunInstallation {
   readonly bytesStored: number;
 }
 
-/** Where an unfinished installation in this folder stands; null when there is none. */
+/** The progress of an unfinished installation in this folder; null when there is none. */
 export async function installProgress(folder: StoreFolder): Promise<BegunInstallation | null> {
   const { state } = await Journal.open(folder, await createChecksum());
   if (state.state === 'underway') return state;

@@ -9,7 +9,7 @@ export type StoredForm =
   /** F32, F16 and BF16 as they come; quantised types as 8-bit blocks: tables and kernels. */
   | 'compact';
 
-/** What becomes of one tensor. */
+/** How one tensor is stored. */
 export interface TensorRecipe {
   /** Its name in the store, usually the tensor's own. */
   readonly name: string;
@@ -51,7 +51,7 @@ export interface Place {
   readonly bytes: number;
 }
 
-/** Where each tensor of a component goes. */
+/** Places of the tensors of a component in its packs. */
 export interface Layout {
   /** In the recipe's order. */
   readonly places: readonly (Place & { readonly recipe: TensorRecipe })[];

@@ -17,7 +17,7 @@ import type { IntakeContext } from './index';
 const notFound = '';
 
 /**
- * What a path of an adapter means: the name of an uploaded file (no slash, ends in `.safetensors`), the
+ * The meaning of an adapter's path: the name of an uploaded file (no slash, ends in `.safetensors`), the
  * address of an upload, a hub repository or file, or a link.
  *
  * @throws ApiError `INVALID_PARAMETER` naming the field
@@ -97,7 +97,7 @@ function isUploadName(path: string): boolean {
 /** Longest request for a look at an adapter, in milliseconds: a submission waits for it. */
 const totalMs = 2000;
 const maxListBytes = 4_000_000;
-/** What links and the hub said lately, also that they could not be read. */
+/** The latest answers of links and of the hub, failures too. */
 const known = new Kept<LoraNeed | null>(60_000, 1000);
 
 const listSchema = z.array(z.looseObject({ path: z.string() }));

@@ -136,7 +136,7 @@ export const shareHandlers = {
   'GET /oembed': getOembed,
 };
 
-/** What the page and the tags of a link show: the video, and only what its owner ticked. */
+/** The video, and what its owner ticked: the page and the tags of a link show nothing else. */
 async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promise<Shown> {
   const { input } = job;
   // The studio and workers send them with their video.

@@ -140,7 +140,7 @@ async function submitOnce(
     if (job.id !== id) await removeFiles();
     return job;
   } catch (error) {
-    // Where only the answer to the commit was lost, the job exists and needs its image.
+    // If only the answer to the commit was lost, the job exists and needs its image.
     if (toApiError(error).status < 500) await removeFiles();
     throw error;
   }

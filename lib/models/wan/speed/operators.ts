@@ -33,7 +33,7 @@ interface RuntimeWork {
   readonly flops: number;
   /** Computes it once. */
   run(): Promise<void>;
-  /** What it has computed. */
+  /** Its result. */
   read(): Promise<Float32Array>;
 }
 

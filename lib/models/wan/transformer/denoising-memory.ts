@@ -26,7 +26,7 @@ import { clipGraphs, loraFactors, sizesOf } from './graphs';
 import { blockLinears } from './transformer-network';
 import { clipSizes, textSizes, timeSizes, tokenWidth } from './transformer-weights';
 
-/** What is known of a clip's denoising before it runs. */
+/** Facts of a clip's denoising that are known before it runs. */
 export interface DenoisePlanOptions {
   readonly precision: Precision;
   /** Tokens of one prompt, or of two with guidance. */

@@ -145,7 +145,7 @@ export function imageGraph(config: TransformerConfig, form: WeightForm): Adapted
   return image;
 }
 
-/** What the graphs are run on. @param rows T of the texts; that of the longest when absent */
+/** The sizes on which the graphs run. @param rows T of the texts; that of the longest when absent */
 export function sizesOf(
   { chunks }: Pick<ClipTokens, 'chunks'>,
   { ranks }: Pick<AdaptedGraphs, 'ranks'>,
