@@ -1,6 +1,7 @@
 import type {
   DeviceOptions,
   ErrorRecord,
+  JobOutcome,
   Precision,
   PromptOptimizationStatus,
   SafetyStatus,
@@ -58,7 +59,7 @@ export interface ServedJob {
   readonly id: string;
   readonly attempt: number;
   /** `lost`: cancelled by its caller, or given to another worker; `released`: handed back. */
-  readonly outcome: 'completed' | 'failed' | 'lost' | 'released';
+  readonly outcome: JobOutcome;
   readonly error: ErrorRecord | null;
   /** Of a finished video, else null. */
   readonly safety: SafetyStatus | null;

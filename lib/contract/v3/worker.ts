@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
+import type { skipReasons } from '../format';
 import { backends } from '../kernel-setting';
 import { loraBaseOf, type Noise } from '../lora-files';
 import { precisions } from '../manifest-parts';
@@ -77,20 +78,7 @@ export const claimSchema = workerDeclarationSchema.extend({
 export type Claim = z.input<typeof claimSchema>;
 
 /** Why waiting jobs were not given, each with how many there are. */
-const skipReasons = [
-  'model',
-  'size',
-  'loras',
-  'precision',
-  'duration',
-  'needs',
-  'checker',
-  'optimizer',
-  'preferred',
-  'back-off',
-  'not-ready',
-] as const;
-export type SkipReason = (typeof skipReasons)[number];
+export type SkipReason = keyof typeof skipReasons;
 
 /** How an adapter of a job is to be had. */
 export type WorkerLora = {
