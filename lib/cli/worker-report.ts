@@ -7,7 +7,7 @@ import {
   skipReasons,
 } from '../contract';
 import type { SkipReason } from '../contract/v3';
-import type { ServeReport } from '../worker/serve-page';
+import type { ServeReport } from '../worker/api';
 
 /** Shortest time between two lines about steps of one job, in milliseconds. */
 const quietMs = 10_000;

@@ -1,14 +1,19 @@
 export { fetchFile, forgetFetched, readChecked, startingOver } from './fetched-file';
 export { installFiles } from './files';
-export type { KeptFile } from './folder';
-export { modelFolderOf, type StoreFolder, type StoreWriter, writeError } from './folder';
+export {
+  type KeptFile,
+  modelFolderOf,
+  type StoreFolder,
+  type StoreWriter,
+  storeOfModel,
+  writeError,
+} from './folder';
 export { createSourceHash, type SourceHash, sourceHashService } from './hashes';
 export { installComponent, installProgress } from './install';
 export type { InstallProgress } from './installation';
 export { keepStart } from './kept-start';
 export { type ComponentRecipe, type StoredForm, storedBytes, type TensorRecipe } from './layout';
 export { modelLock, openModelStore, opfsFolder } from './opfs';
-export { storeOfModel } from './shared';
 export { openStoredComponent, readStoredComponent, type StoredCheckpoint } from './stored';
 export {
   checkerConfig,

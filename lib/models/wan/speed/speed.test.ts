@@ -3,7 +3,7 @@ import { elementCount } from '../../../gpu';
 import type { TuningResult } from '../../../gpu/kernels/tune';
 import { readModelConfig } from '../model-config';
 import { nodeBackend, realFolder, tinyFolder } from '../testing/model';
-import { publishedTinyDecoder } from '../tiny-decoder/published';
+import { publishedTinyDecoder } from '../tiny-decoder/tiny-decoder-weights';
 import { passFlops } from '../tokens';
 import { transformerTensors } from '../wan-tensors';
 import { measureSpeed, type SpeedLine, type SpeedReport } from '.';
