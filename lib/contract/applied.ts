@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unusedParameters } from './parameters';
+import { parameterRanges, unusedParameters } from './parameters';
 import { adapterLicenceSchema, samplerNameSchema } from './profile';
 import { decoderKinds } from './profile-names';
 
@@ -23,7 +23,7 @@ export const appliedSchema = z.object({
   scheduler: samplerNameSchema,
   /** Null where the timesteps are listed. */
   flow_shift: z.number().nullable(),
-  timesteps: z.array(z.number()).max(40).optional(),
+  timesteps: z.array(z.number()).max(parameterRanges.num_inference_steps.max).optional(),
   /** The profile's adapter. */
   adapter: z
     .object({

@@ -4,9 +4,10 @@ import type { skipReasons } from '../format';
 import { backends } from '../kernel-setting';
 import { loraBaseOf, type Noise } from '../lora-files';
 import { precisions } from '../manifest-parts';
+import { numberSchemas } from '../parameter-schemas';
 import { phases } from '../progress';
 import { promptOptimizationSchema } from '../prompt-optimization';
-import { laterParameters, maxSeed, type Parameters, sizes } from '../request';
+import { laterParameters, maxSeed, type Parameters, parameterRanges, sizes } from '../request';
 import { safetySchema } from '../safety';
 import { pictureSchema } from './share';
 
@@ -52,7 +53,7 @@ const workerDeclarationSchema = z.object({
   sizes: z.array(z.enum(sizes)).min(1).max(sizes.length),
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
-  max_duration: z.int().min(5).max(10).default(10),
+  max_duration: numberSchemas.duration.default(parameterRanges.duration.max),
   /** Which {@link needs} of jobs it meets; a tab that does not say so meets none. */
   knows: z.array(z.string().max(40)).max(20).default([]),
   /**
