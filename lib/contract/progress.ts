@@ -58,6 +58,14 @@ export interface CheckpointInfo {
   readonly steps: number;
 }
 
+/** RGBA frames, one after another. */
+export interface PreviewStrip {
+  readonly pixels: Uint8ClampedArray<ArrayBuffer>;
+  readonly width: number;
+  readonly height: number;
+  readonly count: number;
+}
+
 /**
  * What the engine reports while it computes. `clip` counts from 0; a video over 5 s has more than one.
  */
@@ -117,14 +125,7 @@ export type ProgressEvent =
       readonly frame: number;
       readonly frames: number;
     }
-  | {
-      readonly type: 'preview';
-      /** `count` RGBA frames of `width`×`height` pixels, one after another. */
-      readonly pixels: Uint8ClampedArray<ArrayBuffer>;
-      readonly width: number;
-      readonly height: number;
-      readonly count: number;
-    }
+  | ({ readonly type: 'preview' } & PreviewStrip)
   | {
       /** What the safety checker says of the input image, before the video is computed. */
       readonly type: 'input-check';

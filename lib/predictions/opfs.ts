@@ -23,6 +23,11 @@ export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Prom
   }
 }
 
+/** A folder of the site's private file system; made where it is absent. */
+export async function openFolder(name: string): Promise<FileSystemDirectoryHandle> {
+  return (await siteStorage()).getDirectoryHandle(name, { create: true });
+}
+
 /**
  * Whether a file of this size can be stored: null where the browser does not tell. The estimate of
  * `navigator.storage` does not: Chromium's always has 10 GiB to spare. So a file is made so large, and not kept.

@@ -73,7 +73,8 @@ async function parseFile(file: string): Promise<Control | null> {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Whether a process of this number runs; one of another user may not be signalled. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
