@@ -18,7 +18,7 @@ import { isConverted } from '../pipeline/installation';
 import type { Command } from './command';
 import type { LibrarySession } from './session';
 
-/** What is shown to a person before a download of gigabytes. */
+/** Facts that a person sees before a download of gigabytes. */
 export interface Offer {
   readonly manifest: ToolManifest;
   readonly precision: Precision;
@@ -98,7 +98,7 @@ function partLine(
   return `  ${componentName(component, manifest).padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;
 }
 
-/** Where a question can be asked and answered. */
+/** A terminal that can ask a question. */
 export interface Terminal {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean };

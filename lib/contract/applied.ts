@@ -37,7 +37,7 @@ export const appliedSchema = z.object({
   cache: z.enum(cacheKinds),
   /** Values of the request that were not used. */
   unused: z.array(z.enum(unusedParameters)).max(unusedParameters.length),
-  /** What of the LoRAs had no effect or could not be read, a sentence each. */
+  /** Parts of the LoRAs that had no effect or could not be read, a sentence each. */
   notes: z.array(z.string().max(longestNote)).max(mostNotes).optional(),
 });
 export type Applied = z.output<typeof appliedSchema>;

@@ -14,7 +14,7 @@ export interface LoraFile {
   readonly scale: number;
   /** The transformer that it is for; its file tells where this is absent. */
   readonly noise?: Noise | undefined;
-  /** Where others find it: an address. Absent for a file of this device. */
+  /** Its address, for others. Absent for a file of this device. */
   readonly source?: string | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface EngineRequest extends RunRequest {
   readonly loras: readonly LoraFile[];
   readonly device: DeviceOptions;
   /**
-   * What becomes of a run of this id that was saved: `resume` goes on from its checkpoint, and starts anew,
+   * The use of a saved run of this id: `resume` goes on from its checkpoint, and starts anew,
    * saying so, where that cannot be used; `finish` decodes what the checkpoint holds; `refine` decodes the
    * latents that a finished run kept, with the decoder of the options. Absent: a new run, which discards what was saved.
    */

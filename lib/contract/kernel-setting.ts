@@ -12,7 +12,7 @@ export type KernelSetting = (typeof kernelSettings)[number];
 /** The proposal's feature that `matrix` needs; Chromium has it behind `--enable-unsafe-webgpu`. */
 export const matrixFeature = 'chromium-experimental-subgroup-matrix';
 
-/** What computes where nothing else was set: an emulated GPU takes seconds to compile kernels of our own. */
+/** The default kernels: an emulated GPU takes seconds to compile kernels of our own. */
 export function usualKernels(software: boolean): KernelSetting {
   return software ? 'runtime' : 'exact';
 }
@@ -39,11 +39,11 @@ export function usualBackend(software: boolean): Backend {
   return software ? 'wasm' : 'webgpu';
 }
 
-/** What computes a video in the place of the kernels that were asked for, or are usual. */
+/** The kernels that compute a video in place of those that were asked for, or are usual. */
 export interface KernelReplacement {
   readonly asked: KernelSetting;
   readonly computes: 'exact' | 'runtime';
-  /** What exactly no kernel of ours computes, in English; null where the device has no kernels at all for it. */
+  /** The call that no kernel of ours computes, in English; null where the device has no kernels at all for it. */
   readonly reason: string | null;
 }
 

@@ -62,7 +62,7 @@ function adapterSources(
 export interface AdapterOffer<Adapter extends ProfileAdapter = ProfileAdapter> {
   readonly choice: string;
   readonly adapter: Adapter;
-  /** Of its file; that of the profile where the source names none. */
+  /** Licence of its file; that of the profile where the source names none. */
   readonly licence: Licence;
 }
 

@@ -7,7 +7,7 @@ import type { DeviceOptions, RunRequest } from './run';
 interface PredictionBase extends RunRequest {
   /** 32 lower-case hex characters. */
   readonly id: string;
-  /** Where it was computed last. */
+  /** The device that computed it last. */
   readonly backend: Backend;
   /** Marked by the user; absent where it is not. */
   readonly favourite?: true;

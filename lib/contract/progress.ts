@@ -188,20 +188,20 @@ export interface ColourChange {
 export interface ColourCorrection {
   /** From 0. */
   readonly clip: number;
-  /** What encoding its first picture once more has changed; taken back in full. */
+  /** Change by the second encoding of its first picture; taken back in full. */
   readonly encoding: ColourChange;
-  /** What the model has changed in its first second; half of it is taken back at most. */
+  /** Change by the model in its first second; half of it is taken back at most. */
   readonly drift: ColourChange;
 }
 
-/** What tells one LoRA file from others, and where it is found. */
+/** Identity of a LoRA file, and its address. */
 export interface LoraRecord {
   readonly sha256: string;
   /** An address; absent for a file of the device that made the video. */
   readonly source?: string | undefined;
 }
 
-/** What a run has made of its request, as the video's file tells it when it leaves the browser. */
+/** The result of a run, as the video's file tells it when it leaves the browser. */
 export interface MadeVideo {
   /** The settings that the profile made of the request. */
   readonly applied?: Applied;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * What became of a prompt that was to be optimised. `used`: the user's words and sentences of the model after
+ * The outcome of a prompt's optimisation. `used`: the user's words and sentences of the model after
  * them; `edited`: that, changed by the user; the original alone: `unchanged` (there was a reason to leave it),
  * `unavailable` (no language model), `failed` (no usable sentence).
  */
@@ -83,7 +83,7 @@ export function withoutSentence(
 
 /** The length of a prompt, by the tokenizer of a video model. */
 export interface PromptLength {
-  /** Of the whole prompt, its end token included. */
+  /** Tokens of the whole prompt, its end token included. */
   readonly tokens: number;
   /** Most tokens that the model reads. */
   readonly limit: number;

@@ -56,7 +56,7 @@ type OptionName = Exclude<keyof RunOptions, 'framing' | 'lastImage'>;
 type OptionField = 'enable_prompt_optimizer' | 'enable_safety_checker';
 
 interface OptionDefinition {
-  /** Of `npm run generate`; one that begins with `no-` is given where the value is false. */
+  /** Option of `npm run generate`; one that begins with `no-` sets the value to false. */
   readonly option: string;
   /** Its values; a switch where both are absent. */
   readonly values?: readonly string[];
@@ -89,7 +89,7 @@ export function optionsOfFields(request: Readonly<Record<OptionField, boolean>>)
   return Object.fromEntries(options);
 }
 
-/** What a profile leaves open of how a video is sampled and decoded. */
+/** Options of sampling and decoding that a profile leaves open. */
 export type SamplingOptions = Pick<
   RunOptions,
   'decoder' | 'cache' | 'guidanceAdapter' | 'adapterStrength'

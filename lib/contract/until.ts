@@ -17,9 +17,9 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Pr
 
 /** Signals of work about its progress. */
 interface Pulse {
-  /** Something has come: the time begins anew. */
+  /** Starts the time anew: something has come. */
   readonly came: () => void;
-  /** Nothing is asked for until something has come again. */
+  /** Stops the time until something comes again. */
   readonly rest: () => void;
 }
 

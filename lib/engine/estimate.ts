@@ -74,7 +74,7 @@ export async function followRun(
   };
   const finishing = () => control.finishing || continuation === 'finish';
   const estimator = await estimatorOf(gpu, device, options.safetyChecker, counted, finishing);
-  // Nothing is reported before the work of an earlier run is known.
+  // A run reports nothing before the work of an earlier run is known.
   let knowsStart = continuation !== 'resume';
   const say = () => {
     // The time of an emulated GPU depends on the machine, and its first step mostly on the compiler.
@@ -115,7 +115,7 @@ export interface Forecast {
   readonly seconds: number;
   /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
   readonly measured: boolean;
-  /** Of the last one; null where it was not asked for. */
+  /** That of the last one; null where it was not asked for. */
   readonly memory: MemoryForecast | null;
 }
 

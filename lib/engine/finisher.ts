@@ -65,9 +65,9 @@ export async function openFinishers(
 
 /** What {@link Finisher} makes of which frames. */
 export interface FinisherOptions extends FinishingNetworks {
-  /** Of the frames that come. */
+  /** Size of the decoded frames. */
   readonly source: PixelSize;
-  /** Of the video. */
+  /** Size of the video. */
   readonly target: PixelSize;
   /** Whether it is enlarged: by the network, or with Lanczos-3 where there is none. */
   readonly finishing: Pick<Finishing, 'upscale'>;

@@ -66,7 +66,7 @@ type Pictures = NonNullable<GenerationResult['pictures']>;
 /** Most bytes of the frame that is the poster of a video of the API. */
 const mostPosterBytes = 150_000;
 
-/** What its engine gives to one run. */
+/** Dependencies of one run, by its engine. */
 export interface GenerationContext {
   readonly openModel: () => Promise<VideoModel>;
   readonly device: EngineDevice;
@@ -159,7 +159,7 @@ export class Generation {
     return await this.#keep(opened, computed, made, video);
   }
 
-  /** What a run that goes on has made of its prompt before. */
+  /** The optimised prompt of a run that goes on. */
   async #savedOptimisation(): Promise<PromptOptimization | null> {
     const { continuation, options, parameters } = this.request;
     if (!continuation || options.promptOptimizer !== true) return null;

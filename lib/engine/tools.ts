@@ -73,7 +73,7 @@ export function installedAbilities(
   };
 }
 
-/** What a job may need of this browser: all but LoRAs of another model, and what takes a network that was not downloaded. */
+/** Needs of jobs that this browser fulfils: all but LoRAs of another model and networks that were not downloaded. */
 async function knownNeeds(loraNeed: LoraNeed | undefined): Promise<Need[]> {
   const lacks: Need[] = needs.filter((need) => isLoraNeed(need) && need !== loraNeed);
   for (const name of needs.filter(isSwitch)) {

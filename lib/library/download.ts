@@ -102,7 +102,7 @@ export class Download {
   }
 
   queue(component: ComponentId): void {
-    // Files that were opened before close with the signal of their time.
+    // Sources that were opened before are bound to the earlier signal.
     this.#forget(component);
     this.#controllers.set(component, new AbortController());
     this.model.dispatch(component, { type: 'queued' });
@@ -161,7 +161,7 @@ export class Download {
       this.#plan = await installation.plan(modelFolderOf(folder));
       return;
     }
-    // Nothing can be checked, and so nothing fetched, without the configuration.
+    // Without the configuration no file can be checked, so none is fetched.
     for (const { component: other, status } of this.model.parts) {
       if (status === 'waiting') this.pause(other);
     }

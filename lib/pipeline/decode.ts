@@ -75,7 +75,7 @@ export interface DecodedSequence {
 
 /** Hands out the decoded frames of a video, as they are shown: with the colours and the pictures that they go on from. */
 export class VideoOutput {
-  /** The next clip begins from it: the last frame that was shown. */
+  /** The last frame that was shown: the next clip begins from it. */
   start: Frame;
   /** Frames that were handed out. */
   framesDone = 0;

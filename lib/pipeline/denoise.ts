@@ -56,7 +56,7 @@ export class DenoiseInterrupted extends Error {
     override readonly cause: KinoraError,
     /** Where a new call continues; null where no step was finished. */
     readonly state: DenoiseState | null,
-    /** The tensors that were live when it happened. */
+    /** Bytes that were live when it happened. */
     readonly liveBytes: number,
   ) {
     super(cause.message);

@@ -41,7 +41,7 @@ export async function hasRoom(bytes: number): Promise<boolean | null> {
       () => true,
       (thrown: unknown) => (toKinoraError(thrown).code === 'STORAGE_FULL' ? false : null),
     );
-    // Nothing is to be kept of it.
+    // The file is not kept.
     await fits.then(() => file.abort()).catch(() => {});
     await removeEntry(root, name);
     return await fits;

@@ -23,7 +23,7 @@ export interface RunFiles {
   remove(name: string): Promise<void>;
 }
 
-/** What is known of a saved run without reading it. */
+/** Facts of a saved run that are known without reading it. */
 export interface SavedRunEntry {
   /** Id of its prediction, or of its API job as {@link servedRun} writes it. */
   readonly id: string;

@@ -157,7 +157,7 @@ export function readPrompt(original: string): Prompt | null {
   return { original, lexicon, shown, ruledOut };
 }
 
-/** What is wrong, in a word or two; null where nothing is. */
+/** The fault in a word or two; null where there is none. */
 type Check = (sentence: string, prompt: Prompt) => string | null;
 
 const matches = (text: string, pattern: RegExp) => folded(text).match(pattern) ?? [];
@@ -248,7 +248,7 @@ export const checks: Readonly<Record<string, Check>> = {
   contradiction,
 };
 
-/** What is wrong with a sentence after the prompt; null where it may be added. */
+/** The fault of a sentence after the prompt; null where it may be added. */
 export function problemOf(sentence: string, prompt: Prompt): string | null {
   for (const [name, check] of Object.entries(checks)) {
     const problem = check(sentence, prompt);

@@ -26,7 +26,7 @@ interface ExportOptions {
   readonly onProgress: (share: number) => void;
 }
 
-/** Of a video, in pixels. */
+/** Size of a video in pixels. */
 interface PixelSize {
   readonly width: number;
   readonly height: number;

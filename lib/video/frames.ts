@@ -64,7 +64,7 @@ export async function* readFrames(
 /** Converted here where the planes can be read, because browsers convert with errors (README, "Colours"). */
 async function pixelsOf(sample: VideoSample): Promise<Pixels> {
   const { displayWidth: width, displayHeight: height, visibleRect, colorSpace, format } = sample;
-  // As our own videos are; others are drawn by the browser.
+  // Our own videos have these formats; the browser draws others.
   const isOwn = sample.rotation === 0 && !colorSpace.fullRange && colorSpace.matrix === 'bt709';
   const isPlain = width === visibleRect.width && height === visibleRect.height;
   if (isOwn && isPlain && (format === 'I420' || format === 'NV12')) {

@@ -10,7 +10,7 @@ import type {
 } from '../contract';
 import type { Connection, ServingEvent } from './connection';
 
-/** What a person or a program connects with. */
+/** Options of a connection. */
 export interface ServeOptions {
   /** Origin of the relay, without a path. */
   readonly server: string;
@@ -31,7 +31,7 @@ export interface UnfinishedLease {
   readonly token: string;
 }
 
-/** What the serving worker calls back. */
+/** Callbacks of the serving worker. */
 export interface ServingListener {
   onEvent(event: ServingEvent): void;
   /** The lease to hand back should the page vanish now; null where there is none to hand back. */

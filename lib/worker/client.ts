@@ -44,7 +44,7 @@ export interface ClientOptions {
   readonly clock?: Clock;
   /** First wait between two attempts, in milliseconds. */
   readonly firstDelayMs?: number;
-  /** Of inputs: who waits for them has the GPU. About twenty seconds without a byte when absent. */
+  /** Stall time of inputs: a job that waits for them holds the GPU. About twenty seconds without a byte when absent. */
   readonly fileLimits?: Pick<CallOptions, 'timeoutMs' | 'giveUpMs'>;
 }
 

@@ -33,7 +33,7 @@ const servingPolicy: RetryPolicy = {
   longestWaitMs: 5000,
   longestTotalMs: 12_000,
 };
-/** Of failures that may pass: the download's own texts speak of resuming it. */
+/** Remedy of failures that may pass: the download's own texts speak of resuming it. */
 const laterRemedy =
   'The server gives the job out again. If it stays, check that this browser reaches where the LoRA is.';
 

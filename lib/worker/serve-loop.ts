@@ -55,7 +55,7 @@ export class ServeLoop {
   #answered = false;
   #attempt: Attempt | null = null;
   #paused = false;
-  /** Where it took itself out: why, and until when, milliseconds since the epoch. */
+  /** Why it pauses, and until when, in milliseconds since the epoch. */
   #unfit: { readonly error: ErrorRecord; readonly until: number } | null = null;
   #refusal: ErrorRecord | null = null;
 

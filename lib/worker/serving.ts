@@ -11,7 +11,7 @@ import { ServeLoop, type WorkerAbilities } from './serve-loop';
 export interface ServingDependencies {
   /** Starts a worker with an engine. */
   readonly startEngine: () => Worker;
-  /** What this browser can do besides running a model. */
+  /** Abilities of this browser besides running a model. */
   readonly abilitiesOf: (modelId: string) => () => Promise<WorkerAbilities>;
 }
 

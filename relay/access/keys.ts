@@ -67,7 +67,7 @@ export function createKeys(options: {
   /** Rows by id, so that a busy key costs no query per request. */
   const rows = new Kept<KeyRow | null>(freshMs, mostRows);
   const secure = config.KINORA_PUBLIC_URL?.startsWith('https:') ?? false;
-  /** Of webhooks, by owner: they never change. */
+  /** Secrets of webhooks, by owner: they never change. */
   const webhookSecrets = new Kept<string>(Number.POSITIVE_INFINITY, 10_000);
   const secrets = new Kept<string>(Number.POSITIVE_INFINITY, 1);
   const sessionSecret = () => secrets.get('', () => installationSecret(db, 'signing_secret'));

@@ -5,7 +5,7 @@ import { type Config, localOrigin } from '../config';
 import type { ClaimedJob } from '../jobs';
 import type { JobRow, UploadRow } from '../store/schema';
 
-/** What a signature allows. It is part of the signed text. */
+/** Right that a signature gives. It is part of the signed text. */
 export type LinkPurpose = 'video' | ImageField | `lora/${number}` | 'upload' | 'download';
 
 /** How long an upload ticket may be used, in milliseconds. */

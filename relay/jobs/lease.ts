@@ -15,7 +15,7 @@ import { claimNext } from './claim';
 import { type Apply, announce, inSeconds, type JobsDependencies, now } from './context';
 import { failureCode, type JobEvent } from './status';
 
-/** What a worker reports of a finished job, and where its video is kept. */
+/** A worker's report of a finished job, and the place of its video. */
 type JobResult = Omit<Completion, 'lease_token'> & { readonly outputKey: string };
 
 /** A job that a worker has: its lease, and the files that the attempt needs. */

@@ -14,7 +14,7 @@ export function isTerminal({ status }: Pick<JobState, 'status'>): boolean {
   return status === 'completed' || status === 'failed';
 }
 
-/** What can happen to a job. */
+/** Events of a job. */
 export type JobEvent =
   | { readonly type: 'completed' }
   /** The worker says that it cannot; `message` is its sentence. */

@@ -117,7 +117,7 @@ export function databaseName(): string {
   return `db-${hash.digest('hex').slice(0, 16)}`;
 }
 
-/** Where `npm run build` puts the empty database of these sources. */
+/** Folder of the empty database of these sources, which `npm run build` makes. */
 export const preparedDatabase = (): string => path.join(serverBuild, databaseName());
 
 /**

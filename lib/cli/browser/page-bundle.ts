@@ -24,7 +24,7 @@ const commands = ['generate', 'models', 'worker'] as const;
 /** The bundle that `npm run build:commands` has made. */
 const made = path.join(root, '.commands');
 
-/** What a bundle is made with, besides the files in it; the lock file stands for the packages. */
+/** Inputs of a bundle besides the files in it; the lock file stands for the packages. */
 const makers = [
   ...['lib/cli/browser/page-bundle.ts', 'lib/cli/dev/compile-texts.js'],
   ...['package-lock.json', 'tsconfig.json'],

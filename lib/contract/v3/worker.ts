@@ -40,7 +40,7 @@ export function isLoraNeed(need: Need): need is LoraNeed {
   return Object.values<Need>(loraNeeds).includes(need);
 }
 
-/** What a worker can run: claims are matched against it. */
+/** Abilities of a worker: claims are matched against them. */
 const workerDeclarationSchema = z.object({
   /** Drawn once per tab; 32 hex characters. */
   worker_id: z.string().regex(/^[0-9a-f]{32}$/),
@@ -204,9 +204,9 @@ export const completeSchema = z.object({
   bytes: z.int().positive(),
   seed: z.int().min(0).max(maxSeed),
   inference_ms: z.int().min(0).max(maxInteger),
-  /** Of `inference_ms`, the denoising steps; absent from workers of versions that did not tell. */
+  /** Part of `inference_ms` for the denoising steps; absent from workers of versions that did not tell. */
   sampling_ms: z.int().min(0).max(maxInteger).optional(),
-  /** Of `inference_ms`, the decoding of frames, with their encoding and check; absent likewise. */
+  /** Part of `inference_ms` for decoding, encoding and check of frames; absent likewise. */
   decode_ms: z.int().min(0).max(maxInteger).optional(),
   /** What the profile made of the parameters; absent likewise. */
   applied: appliedSchema.optional(),

@@ -32,7 +32,7 @@ export interface LinearSpec {
   readonly lora: LinearLayer['lora'];
 }
 
-/** It tells which tensors there are: a checkpoint, or an architecture. */
+/** The tensors of a checkpoint or of an architecture. */
 export type TensorNames = Pick<Checkpoint, 'has' | 'shape'>;
 
 /** The spec of the layer `name.weight`, with `name.bias` where there is one. */

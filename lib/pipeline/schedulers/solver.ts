@@ -56,7 +56,7 @@ export const stepGraph = memoised((guided: boolean, stochastic: boolean, width: 
   return g;
 });
 
-/** The tensors on which the graph of a step runs. */
+/** The sizes on which the graph of a step runs. */
 export function stepSizes(rows: number): GraphSizes {
   return { chunks: [], sizes: { R: rows }, classed: new Set(), ranks: new Map() };
 }

@@ -18,7 +18,7 @@ import {
   visionRows,
 } from '../../graph';
 
-/** What a tower reads and how. */
+/** Configuration of a tower. */
 export interface TowerOptions {
   /** Gives a tensor by its name in `visionTensors`. */
   readonly read: (name: string) => Promise<Float32Array>;

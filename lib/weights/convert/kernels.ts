@@ -32,7 +32,7 @@ export interface Codec extends ElementType {
   readonly decoder: Decoder | null;
 }
 
-/** What `assembly/index.ts` exports. */
+/** The exports of `assembly/index.ts`. */
 interface Exports extends Record<Decoder, (elements: number) => void> {
   readonly memory: WebAssembly.Memory;
   readonly chunkElements: WebAssembly.Global<'i32'>;

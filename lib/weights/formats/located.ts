@@ -13,7 +13,7 @@ export interface TensorLocation {
 export interface LocatedTensor extends TensorLocation {
   /** Its name in the file, for messages: it may be known by another one here. */
   readonly storedName: string;
-  /** What the elements of an fp8 weight are to be multiplied by: one number, or one for each row. */
+  /** The factors of the elements of an fp8 weight: one number, or one for each row. */
   readonly scale?: TensorLocation;
 }
 

@@ -239,7 +239,7 @@ class StreamReader {
 const gapBytes = 64 * 1024;
 
 /**
- * What each tensor is multiplied by, by index: 1 but for scaled fp8, which has one number or one for each row.
+ * The factors of each tensor, by index: 1 but for scaled fp8, which has one number or one for each row.
  * They may lie anywhere in the files, so they are read beforehand.
  *
  * @throws KinoraError `MODEL_FILE_INVALID`

@@ -20,7 +20,7 @@ export class BlockBuffer {
 
 /** A converted piece of a tensor. */
 export interface Converted {
-  /** What is to be written where in the pack: elements, and scales where there are any. */
+  /** Bytes and their places in the pack: elements, and scales where there are any. */
   readonly regions: readonly { readonly at: number; readonly bytes: Uint8Array }[];
   /** Σ (stored − source)² and Σ source²; both 0 where nothing was rounded. */
   readonly squaredError: number;

@@ -147,7 +147,7 @@ function get(
   return guard.fetch(url, { redirects: 5, maxBytes, totalMs });
 }
 
-/** Where the hub has an adapter: the one of its repository, or the first of its pair, where it names no file. */
+/** File of an adapter on the hub: the one of its repository, or the first of its pair, where it names no file. */
 async function hubUrl(
   context: IntakeContext,
   { repository, file }: Extract<JobLora, { from: 'hub' }>,

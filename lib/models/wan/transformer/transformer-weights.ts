@@ -168,7 +168,7 @@ function specsOf(linears: ReadonlyMap<BlockLinear, Linear>): BlockSpecs {
  * listed here, and the memory plan counts it.
  */
 
-/** Tensors of a clip of so many tokens. */
+/** Sizes for a clip of so many tokens. */
 export function clipSizes(
   config: TransformerConfig,
   tokens: number,
@@ -201,13 +201,13 @@ export function clipSizes(
   };
 }
 
-/** Tensors of a timestep. */
+/** Sizes for a timestep. */
 export function timeSizes(config: TransformerConfig) {
   const d = transformerDim(config);
   return { sinusoid: [1, config.freq_dim], temb: [1, d], modulation: [6, d] };
 }
 
-/** Tensors of a prompt of so many tokens: rows of them, and one for all that are empty. */
+/** Sizes for a prompt of so many tokens: rows of them, and one for all that are empty. */
 export function textSizes(config: TransformerConfig, tokens: number) {
   const rows = tokens + (tokens < maxPromptTokens ? 1 : 0);
   return { embeds: [rows, config.text_dim], context: [rows, transformerDim(config)] };

@@ -34,7 +34,7 @@ import { derived, type VaeCheckpoint } from './vae-weights';
  * the runtime takes is simulated: graphs run on the backend that only counts, with weights that have shapes and no content.
  */
 
-/** The executor. */
+/** The kernels and the device of a count. */
 export interface VaePlanOptions {
   /** The kernels of our own; null where the runtime computes, as when absent. */
   readonly kernels?: KernelChoice | null;
